@@ -1,0 +1,48 @@
+"""headviz: look into attention heads, switch them off, see what it costs, prune for real.
+
+``import headviz`` is light: torch and transformers load at the first call that needs them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .errors import UserError
+from .heads import HeadId, HeadMask
+
+__version__ = "0.1.0"
+
+# public name -> module that holds it; loaded at first use
+_LAZY = {
+    "load": "models.loading",
+    "wrap": "models.loading",
+    "Classifier": "models.classifier",
+    "prune": "models.pruning",
+    "load_task": "tasks",
+    "sample": "tasks",
+    "Dataset": "tasks",
+    "evaluate": "evaluation",
+}
+
+__all__ = ["HeadId", "HeadMask", "UserError", "__version__", *_LAZY]
+
+if TYPE_CHECKING:
+    from .evaluation import evaluate as evaluate
+    from .models.classifier import Classifier as Classifier
+    from .models.loading import load as load
+    from .models.loading import wrap as wrap
+    from .models.pruning import prune as prune
+    from .tasks import Dataset as Dataset
+    from .tasks import load_task as load_task
+    from .tasks import sample as sample
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'headviz' has no attribute '{name}'")
+    value = getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,238 @@
+"""The vocabulary of headviz: head, mask, score table.
+
+layer   a transformer layer, ``l = 0 .. L-1``
+head    one attention head of a layer, ``h = 0 .. H-1``; written ``L3·H5`` on screen, ``3.5`` as input
+stack   a named column of layers: ``encoder`` for a classifier; translation models also have ``cross``, ``decoder``
+mask    which heads of a stack are switched on (1) and off (0)
+score   a head's importance, high = keep; NaN = not measured
+metric  a task's own measure, such as accuracy
+
+Layers and heads count from zero everywhere. A really pruned model keeps its original numbers.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .errors import MaskError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+ENCODER = "encoder"
+
+
+class HeadId(NamedTuple):
+    """One head by its original numbers."""
+
+    layer: int
+    head: int
+
+    def __str__(self) -> str:
+        return f"L{self.layer}·H{self.head}"
+
+    @property
+    def dotted(self) -> str:
+        """The form users type: ``3.5``."""
+        return f"{self.layer}.{self.head}"
+
+    @classmethod
+    def parse(cls, text: str) -> HeadId:
+        """Read ``3.5``, ``L3.H5`` or ``L3·H5``."""
+        match = re.fullmatch(r"\s*[Ll]?(\d+)[.·][Hh]?(\d+)\s*", text)
+        if match is None:
+            raise MaskError(f"'{text.strip()}' is not a head. Write layer.head, counted from zero, such as 3.5.")
+        return cls(int(match[1]), int(match[2]))
+
+
+def parse_heads(text: str) -> list[HeadId]:
+    """Read a comma-separated list such as ``3.5,7.0``; an empty text is an empty list."""
+    return [HeadId.parse(part) for part in text.split(",") if part.strip()]
+
+
+@dataclass(frozen=True)
+class HeadMask:
+    """Which heads of one stack are on. Immutable and hashable: usable as a cache key.
+
+    Build one with ``HeadMask.full(12, 12).without([(3, 5)])``; the constructor wants
+    ``off`` to be sorted and in range, and says so otherwise.
+    """
+
+    num_layers: int
+    num_heads: int
+    off: tuple[HeadId, ...] = ()
+    stack: str = field(default=ENCODER)
+
+    def __post_init__(self) -> None:
+        if self.num_layers < 1 or self.num_heads < 1:
+            raise MaskError(f"A mask needs at least one layer and one head, not {self.num_layers}×{self.num_heads}.")
+        clean = tuple(sorted({HeadId(*h) for h in self.off}))
+        for h in clean:
+            self._check(h)
+        object.__setattr__(self, "off", clean)
+
+    def _check(self, h: HeadId) -> None:
+        if not (0 <= h.layer < self.num_layers and 0 <= h.head < self.num_heads):
+            raise MaskError(
+                f"Head {h.dotted} does not exist: layers are 0 to {self.num_layers - 1}, "
+                f"heads 0 to {self.num_heads - 1}, both counted from zero."
+            )
+
+    @classmethod
+    def full(cls, num_layers: int, num_heads: int, stack: str = ENCODER) -> HeadMask:
+        """Every head on."""
+        return cls(num_layers, num_heads, (), stack)
+
+    @classmethod
+    def only(cls, num_layers: int, num_heads: int, kept: Iterable[tuple[int, int]], stack: str = ENCODER) -> HeadMask:
+        """Every head off but these."""
+        return cls.full(num_layers, num_heads, stack).without(kept).inverted()
+
+    @classmethod
+    def from_hex(cls, text: str, num_layers: int, num_heads: int, stack: str = ENCODER) -> HeadMask:
+        """Read ``mask.hex`` back. The text must have exactly the digits that the grid needs."""
+        size = num_layers * num_heads
+        digits = -(-size // 4)
+        text = text.strip().lower().removeprefix("0x")
+        if not re.fullmatch(r"[0-9a-f]+", text) or len(text) != digits or int(text, 16) >> size:
+            raise MaskError(
+                f"'{text}' is not a mask of {num_layers}×{num_heads} heads: {digits} hexadecimal digits are needed, "
+                "as written by headviz (1 = kept, most significant bit first)."
+            )
+        bits = f"{int(text, 16):0{size}b}"
+        return cls(
+            num_layers, num_heads, tuple(HeadId(*divmod(i, num_heads)) for i, b in enumerate(bits) if b == "0"), stack
+        )
+
+    @classmethod
+    def from_array(cls, kept: Any, stack: str = ENCODER) -> HeadMask:
+        """From an L×H table where true, or 1, means kept."""
+        rows = [[bool(v) for v in row] for row in kept]
+        off = tuple(HeadId(i, j) for i, row in enumerate(rows) for j, v in enumerate(row) if not v)
+        return cls(len(rows), len(rows[0]) if rows else 0, off, stack)
+
+    @property
+    def hex(self) -> str:
+        """Head (l, h) is bit l·H + h, most significant first, 1 = kept, left-padded to whole digits."""
+        off = set(self.off)
+        size = self.num_layers * self.num_heads
+        bits = "".join("0" if HeadId(*divmod(i, self.num_heads)) in off else "1" for i in range(size))
+        return f"{int(bits, 2):0{-(-size // 4)}x}"
+
+    @property
+    def kept(self) -> tuple[HeadId, ...]:
+        off = set(self.off)
+        return tuple(h for h in self.heads() if h not in off)
+
+    @property
+    def size(self) -> int:
+        """Number of heads in the grid."""
+        return self.num_layers * self.num_heads
+
+    @property
+    def sparsity(self) -> float:
+        """Share of heads that are off, 0 to 1."""
+        return len(self.off) / self.size
+
+    @property
+    def is_full(self) -> bool:
+        return not self.off
+
+    def heads(self) -> Iterator[HeadId]:
+        """Every head of the grid, row by row."""
+        for layer in range(self.num_layers):
+            for head in range(self.num_heads):
+                yield HeadId(layer, head)
+
+    def off_in(self, layer: int) -> tuple[int, ...]:
+        """The heads of one layer that are off."""
+        return tuple(h.head for h in self.off if h.layer == layer)
+
+    def first_difference(self, other: HeadMask) -> int | None:
+        """The first layer in which two masks differ; None when they are equal."""
+        self._same_grid(other)
+        changed = set(self.off) ^ set(other.off)
+        return min(h.layer for h in changed) if changed else None
+
+    def without(self, heads: Iterable[tuple[int, int]]) -> HeadMask:
+        """A mask with these heads off as well."""
+        return HeadMask(self.num_layers, self.num_heads, (*self.off, *(HeadId(*h) for h in heads)), self.stack)
+
+    def with_(self, heads: Iterable[tuple[int, int]]) -> HeadMask:
+        """A mask with these heads on again."""
+        back = {HeadId(*h) for h in heads}
+        for h in back:
+            self._check(h)
+        return HeadMask(self.num_layers, self.num_heads, tuple(h for h in self.off if h not in back), self.stack)
+
+    def toggled(self, heads: Iterable[tuple[int, int]]) -> HeadMask:
+        """Each of these heads switched over."""
+        flip = {HeadId(*h) for h in heads}
+        for h in flip:
+            self._check(h)
+        return HeadMask(self.num_layers, self.num_heads, tuple(set(self.off) ^ flip), self.stack)
+
+    def inverted(self) -> HeadMask:
+        """Every head switched over."""
+        return HeadMask(self.num_layers, self.num_heads, self.kept, self.stack)
+
+    def without_random(self, count: int, seed: int = 0) -> HeadMask:
+        """``count`` more heads off, drawn from those that are on."""
+        if not 0 <= count <= len(self.kept):
+            raise MaskError(f"Cannot switch off {count} heads: {len(self.kept)} are on.")
+        return self.without(random.Random(seed).sample(self.kept, count))
+
+    def __or__(self, other: HeadMask) -> HeadMask:
+        """Off in either."""
+        self._same_grid(other)
+        return self.without(other.off)
+
+    def _same_grid(self, other: HeadMask) -> None:
+        if (self.num_layers, self.num_heads, self.stack) != (other.num_layers, other.num_heads, other.stack):
+            raise MaskError(
+                f"The mask is for {other.num_layers}×{other.num_heads} {other.stack} heads, "
+                f"but {self.num_layers}×{self.num_heads} {self.stack} heads are needed."
+            )
+
+    def array(self) -> np.ndarray:
+        """L×H booleans, true = kept."""
+        import numpy as np
+
+        table = np.ones((self.num_layers, self.num_heads), dtype=bool)
+        for h in self.off:
+            table[h] = False
+        return table
+
+    def __str__(self) -> str:
+        return f"{len(self.off)} of {self.size} heads off"
+
+
+def lowest(values: Any, count: int, among: Iterable[HeadId], keep_per_layer: int = 0) -> list[HeadId]:
+    """The ``count`` heads to remove first: lowest score, ties broken by (layer, head).
+
+    ``values`` is an L×H table; heads without a score (NaN) go last, because nothing speaks for
+    removing them. ``keep_per_layer`` heads of every layer are never given. Fewer than ``count``
+    are returned when that rule leaves no more.
+    """
+    candidates = sorted(among)
+    left: dict[int, int] = {}
+    for h in candidates:
+        left[h.layer] = left.get(h.layer, 0) + 1
+
+    def order(h: HeadId) -> tuple[bool, float, HeadId]:
+        value = float(values[h.layer][h.head])
+        missing = value != value
+        return missing, 0.0 if missing else value, h
+
+    chosen: list[HeadId] = []
+    for h in sorted(candidates, key=order):
+        if len(chosen) == count:
+            break
+        if left[h.layer] > keep_per_layer:
+            left[h.layer] -= 1
+            chosen.append(h)
+    return chosen
