@@ -1,0 +1,151 @@
+"""The strict disk under the cache: what it reads is bytes, never code.
+
+diskcache stores anything by pickling it, so whoever can write its folder can run code in the
+next process that reads it. Here keys are text, values are bytes, and rows, files or whole
+databases of any other form are refused.
+"""
+
+import os
+import re
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import diskcache
+
+INLINE = 32 * 2**10  # bytes; smaller values live in the database, larger ones in files of their own
+LOCK_SECONDS = 10.0
+# Given at every opening, so that settings which a foreign database brings never apply.
+SETTINGS = {**diskcache.DEFAULT_SETTINGS, "disk_min_file_size": INLINE, "cull_limit": 32}
+
+_FILE = re.compile(r"[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{28}\.val")
+_METADATA = {"count", "size", "hits", "misses"}
+_SCHEMA = {
+    "Settings",
+    "Cache",
+    "Cache_key_raw",
+    "Cache_expire_time",
+    "Cache_store_time",
+    "sqlite_autoindex_Settings_1",
+    "Settings_count_insert",
+    "Settings_count_delete",
+    "Settings_size_insert",
+    "Settings_size_update",
+    "Settings_size_delete",
+}
+
+
+class ForeignEntryError(Exception):
+    """A row or file that headviz did not write."""
+
+
+class StrictDisk(diskcache.Disk):
+    """Text keys and byte values only; nothing is ever unpickled, no path leaves the folder."""
+
+    def __init__(self, directory: str, min_file_size: int = INLINE, **_: object) -> None:
+        super().__init__(directory, min_file_size=min_file_size, pickle_protocol=0)
+
+    def put(self, key: Any) -> tuple[str, bool]:
+        if type(key) is not str:
+            raise ForeignEntryError(f"keys are text, not {type(key).__name__}")
+        return key, True
+
+    def get(self, key: Any, raw: Any) -> str:
+        if raw != 1 or type(key) is not str:
+            raise ForeignEntryError("a key that is not text")
+        return key
+
+    def store(self, value: Any, read: bool, key: Any = None) -> tuple[int, int, str | None, Any]:
+        if read or type(value) is not bytes:
+            raise ForeignEntryError(f"values are bytes, not {type(value).__name__}")
+        if len(value) < self.min_file_size:
+            return 0, diskcache.core.MODE_RAW, None, sqlite3.Binary(value)
+        name, path = self.filename()
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(value)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(path)  # half a file on a full disk helps nobody
+            raise
+        return len(value), diskcache.core.MODE_BINARY, name.replace(os.sep, "/"), None
+
+    def fetch(self, mode: Any, filename: Any, value: Any, read: bool) -> bytes:
+        if read:
+            raise ForeignEntryError("file handles are not given out")
+        if mode == diskcache.core.MODE_RAW and filename is None and type(value) is bytes:
+            return value
+        if mode != diskcache.core.MODE_BINARY or not own_file(filename):
+            raise ForeignEntryError(f"an entry of mode {mode!r} in file {filename!r}")
+        path = os.path.join(self._directory, filename)
+        if os.path.realpath(path) != os.path.join(os.path.realpath(self._directory), *filename.split("/")):
+            raise ForeignEntryError(f"{filename} is a link")
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise ForeignEntryError(f"{filename} is not a plain file")
+            return file.read()
+
+    def remove(self, file_path: Any) -> None:
+        # also called when a row is dropped: a forged row must not delete somebody's file
+        if own_file(file_path):
+            super().remove(file_path)
+
+
+def own_file(name: object) -> bool:
+    return isinstance(name, str) and _FILE.fullmatch(name) is not None
+
+
+def private_folder(folder: Path) -> None:
+    """Make the folder, for its owner only. A folder of somebody else is not used."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.name == "nt":
+        return
+    found = folder.stat()
+    if found.st_uid != os.geteuid():
+        raise PermissionError(f"{folder} belongs to another user")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        folder.chmod(0o700)
+
+
+def remove_database(folder: Path) -> None:
+    for name in ("cache.db", "cache.db-wal", "cache.db-shm", "cache.db-journal"):
+        (folder / name).unlink(missing_ok=True)
+
+
+@contextmanager
+def reader(folder: Path) -> Iterator[sqlite3.Connection]:
+    base = sqlite3.connect(
+        (folder / "cache.db").absolute().as_uri() + "?mode=ro", uri=True, timeout=LOCK_SECONDS
+    )
+    try:
+        yield base
+    finally:
+        base.close()
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether the database, if any, has diskcache's own tables and settings and nothing else.
+
+    Its settings become attributes and pragmas when it is opened, so unknown ones are a way in.
+    """
+    if not (folder / "cache.db").exists():
+        return True
+    try:
+        with reader(folder) as base:
+            names = {name for (name,) in base.execute("SELECT name FROM sqlite_master")}
+            if not names:
+                return True  # another process is just making it
+            settings = (
+                {k for (k,) in base.execute("SELECT key FROM Settings")} if "Settings" in names else set()
+            )
+    except sqlite3.OperationalError as error:
+        return "malformed" not in str(error)  # busy, or not readable: opening it will say so
+    except sqlite3.DatabaseError:
+        return False
+    return names <= _SCHEMA and settings <= set(SETTINGS) | _METADATA

@@ -1,0 +1,320 @@
+import os
+import pickle
+import sqlite3
+import stat
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import numpy as np
+import pytest
+
+from headviz.errors import OptionError
+from headviz.store import Entry, Store, StoreWarning, limit_from_environment, make_key
+
+SMALL = np.arange(6, dtype=np.float32).reshape(2, 3)
+LARGE = np.arange(40_000, dtype=np.float32)  # beyond the size that stays inside the database
+
+
+@pytest.fixture
+def store(tmp_path):
+    found = Store(tmp_path / "store")
+    yield found
+    found.close()
+
+
+def sql(store, statement, *values):
+    with sqlite3.connect(store.folder / "cache.db") as base:
+        return base.execute(statement, values).fetchall()
+
+
+def value_files(store):
+    return sorted(store.folder.glob("??/??/*.val"))
+
+
+@pytest.mark.parametrize(
+    "array", [SMALL, LARGE, np.array(3.5), np.zeros((0, 4), np.int64), np.array([True, False])]
+)
+def test_what_goes_in_comes_out(store, array):
+    assert store.put("maps:1", {"a": array}, {"note": "é"})
+    entry = store.get("maps:1")
+    assert entry.words == {"note": "é"}
+    assert entry.arrays["a"].dtype == array.dtype
+    assert entry.arrays["a"].shape == array.shape
+    np.testing.assert_array_equal(entry.arrays["a"], array)
+    np.testing.assert_array_equal(Store(store.folder).get("maps:1").arrays["a"], array)
+
+
+def test_missing_is_none(store):
+    assert store.get("maps:none") is None
+
+
+def test_keys_depend_on_every_part():
+    parts = {"weights": "ab", "tokens": [1, 2], "steps": 8}
+    assert make_key("maps", **parts) == make_key("maps", **dict(reversed(parts.items())))
+    others = [
+        {**parts, "weights": "ac"},
+        {**parts, "tokens": [12]},
+        {**parts, "steps": 9},
+        {**parts, "steps": "8"},
+    ]
+    assert len({make_key("maps", **p) for p in [parts, *others]} | {make_key("score", **parts)}) == 6
+
+
+def test_folder_is_private_and_files_too(store):
+    store.folder.mkdir(mode=0o777, parents=True)
+    store.folder.chmod(0o777)
+    store.put("maps:1", {"a": LARGE})
+    assert stat.S_IMODE(store.folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(value_files(store)[0].stat().st_mode) == 0o600
+
+
+class Bomb:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+@pytest.mark.parametrize("where", ["inline", "file"])
+def test_a_pickled_value_is_dropped_and_not_run(store, tmp_path, where):
+    bomb = pickle.dumps(Bomb(str(tmp_path / "ran")))
+    store.put("maps:1", {"a": SMALL})
+    if where == "inline":
+        sql(store, "UPDATE Cache SET mode = 4, value = ?", bomb)
+    else:
+        name = "ab/cd/" + "0" * 28 + ".val"
+        (store.folder / "ab/cd").mkdir(parents=True)
+        (store.folder / name).write_bytes(bomb)
+        sql(store, "UPDATE Cache SET mode = 4, value = NULL, filename = ?", name)
+    assert store.get("maps:1") is None
+    assert not (tmp_path / "ran").exists()
+    assert sql(store, "SELECT COUNT(*) FROM Cache") == [(0,)]
+
+
+def test_a_pickled_key_is_not_run(store, tmp_path):
+    store.put("maps:1", {"a": SMALL})
+    sql(store, "UPDATE Cache SET raw = 0, key = ?", pickle.dumps(Bomb(str(tmp_path / "ran"))))
+    assert store.get("maps:1") is None
+    store.usage()
+    assert store.clear() == 1
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("form", ["../secret", "absolute", "link", "folder_link", "fifo"])
+def test_a_file_outside_is_neither_read_nor_removed(store, tmp_path, form):
+    store.put("maps:1", {"a": LARGE})
+    good = value_files(store)[0]
+    secret = tmp_path / "secret"
+    secret.write_bytes(good.read_bytes())  # even a well-formed value: it is not ours to read
+    if form == "../secret":
+        sql(store, "UPDATE Cache SET filename = '../secret'")
+    elif form == "absolute":
+        sql(store, "UPDATE Cache SET filename = ?", str(secret))
+    elif form == "link":
+        good.unlink()
+        good.symlink_to(secret)
+    elif form == "fifo":
+        good.unlink()
+        os.mkfifo(good)
+    else:
+        elsewhere = tmp_path / "elsewhere"
+        good.parent.rename(elsewhere)
+        good.parent.symlink_to(elsewhere)
+    assert store.get("maps:1") is None
+    assert secret.exists()
+    store.clear()
+    assert secret.exists()
+
+
+@pytest.mark.parametrize("harm", ["cut", "flip", "empty", "gone"])
+@pytest.mark.parametrize("array", [SMALL, LARGE])
+def test_a_damaged_entry_is_dropped(store, harm, array):
+    store.put("maps:1", {"a": array})
+    files = value_files(store)
+    raw = bytearray(files[0].read_bytes() if files else sql(store, "SELECT value FROM Cache")[0][0])
+    if harm == "flip":
+        raw[-3] ^= 16
+    raw = {"cut": raw[:-7], "flip": raw, "empty": b"", "gone": b""}[harm]
+    if files and harm == "gone":
+        files[0].unlink()
+    elif files:
+        files[0].write_bytes(raw)
+    else:
+        sql(store, "UPDATE Cache SET value = ?", None if harm == "gone" else bytes(raw))
+    assert store.get("maps:1") is None
+    assert store.put("maps:1", {"a": array})
+    np.testing.assert_array_equal(store.get("maps:1").arrays["a"], array)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database at all, but long enough to look like one" * 40])
+def test_a_foreign_database_is_replaced(store, content):
+    store.folder.mkdir(mode=0o700)
+    (store.folder / "cache.db").write_bytes(content)
+    assert store.put("maps:1", {"a": SMALL})
+    assert store.get("maps:1") is not None
+
+
+def test_a_database_damaged_while_open_is_replaced(store):
+    for i in range(50):
+        store.put(f"maps:{i}", {"a": np.arange(3000.0)})
+    path = store.folder / "cache.db"
+    store._cache.close()  # flush, so that the harm is what the next reader sees
+    for tail in ("-wal", "-shm"):
+        path.with_name(path.name + tail).unlink(missing_ok=True)
+    path.write_bytes(path.read_bytes()[:4096] + b"\x07" * 100_000)
+    assert all(store.get(f"maps:{i}") is None for i in range(50))
+    assert store.put("maps:1", {"a": SMALL})
+    assert store.get("maps:1") is not None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO Settings VALUES ('disk_fetch', 'x')",
+        "INSERT INTO Settings VALUES ('sqlite_writable_schema', 1)",
+        "CREATE TRIGGER t AFTER INSERT ON Cache BEGIN DELETE FROM Cache; END",
+        "CREATE VIEW v AS SELECT 1",
+    ],
+)
+def test_a_database_with_more_than_ours_is_not_opened(store, statement):
+    store.put("maps:1", {"a": SMALL})
+    store.close()
+    sql(store, statement)
+    again = Store(store.folder)
+    assert again.get("maps:1") is None
+    assert again.put("maps:1", {"a": SMALL})
+    assert again.get("maps:1") is not None
+
+
+def test_settings_of_a_foreign_database_do_not_apply(store):
+    store.put("maps:1", {"a": SMALL})
+    store.close()
+    sql(store, "UPDATE Settings SET value = 'nonsense' WHERE key = 'eviction_policy'")
+    assert Store(store.folder).get("maps:1") is not None
+
+
+def test_eviction_keeps_the_limit(tmp_path):
+    store = Store(tmp_path / "store", limit=2**20)
+    for i in range(60):
+        store.put(f"maps:{i}", {"a": LARGE})
+    assert store.get("maps:59") is not None
+    assert store.get("maps:0") is None
+    assert store.usage().bytes < 2 * 2**20
+
+
+def test_usage_and_clear(store):
+    store.put("maps:1", {"a": LARGE})
+    store.put("values:1", {"a": SMALL})
+    store.put("values:2", {"a": SMALL})
+    usage = store.usage()
+    assert (usage.entries, usage.kinds) == (3, {"maps": 1, "values": 2})
+    assert usage.bytes > LARGE.nbytes
+    keep = store.folder / "somebody's.txt"
+    keep.write_text("not ours")
+    assert store.clear() == 3
+    assert store.usage().entries == 0
+    assert value_files(store) == []
+    assert keep.exists()
+
+
+def test_an_unwritable_folder_warns_and_goes_on(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    store = Store(tmp_path / "file" / "store")
+    with pytest.warns(StoreWarning, match="cannot be used"):
+        assert store.put("maps:1", {"a": SMALL}) is False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # once is enough
+        assert store.get("maps:1") is None
+    assert store.usage().entries == 0
+    assert store.clear() == 0
+
+
+@pytest.mark.parametrize("array", [SMALL, LARGE])
+def test_a_full_disk_warns_and_goes_on(store, monkeypatch, array):
+    store.put("maps:0", {"a": SMALL})
+    if array is LARGE:
+        monkeypatch.setattr(os, "fdopen", full_disk(os.fdopen))
+    else:
+        store._cache._sql("PRAGMA max_page_count = 1")  # sqlite answers 'database or disk is full'
+        array = np.zeros(7000, np.float32)
+        for i in range(20):
+            store._cache._sql("INSERT INTO Settings VALUES (?, 1)", (f"fill{i}",))
+    with pytest.warns(StoreWarning, match="(?i)full|space"):
+        assert store.put("maps:1", {"a": array}) is False
+    monkeypatch.undo()
+    assert store.get("maps:1") is None
+    assert value_files(store) == []
+    assert store.get("maps:0") is not None
+
+
+def full_disk(real):
+    class Full:
+        def __init__(self, file):
+            self.file = file
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.file.close()
+
+        def write(self, _):
+            raise OSError(28, "No space left on device")
+
+    return lambda handle, mode="r", *rest: (
+        Full(real(handle, mode)) if "w" in mode else real(handle, mode, *rest)
+    )
+
+
+def test_all_or_nothing(store, monkeypatch):
+    class Stop(BaseException):
+        pass
+
+    real = store._open().set
+
+    def stop_at_second(key, raw):
+        if key == "values:2":
+            raise Stop
+        return real(key, raw)
+
+    monkeypatch.setattr(store._cache, "set", stop_at_second)
+    with pytest.raises(Stop):
+        store.put_many([(f"values:{i}", Entry({"a": SMALL})) for i in (1, 2)])
+    assert store.get("values:1") is None
+
+
+WRITER = """
+import sys, numpy as np
+from headviz.store import Store
+store = Store(sys.argv[1])
+me = int(sys.argv[2])
+for i in range(60):
+    assert store.put(f"maps:{i}", {"a": np.full(20_000 if i % 2 else 20, i, np.float32)})
+    got = store.get(f"maps:{i}")
+    assert got is not None and (got.arrays["a"] == i).all(), i
+"""
+
+
+def test_two_processes_write_one_cache(tmp_path):
+    folder = tmp_path / "store"
+    runs = [
+        subprocess.Popen([sys.executable, "-W", "error", "-c", textwrap.dedent(WRITER), str(folder), str(i)])
+        for i in range(2)
+    ]
+    assert [p.wait(timeout=120) for p in runs] == [0, 0]
+    store = Store(folder)
+    for i in range(60):
+        assert (store.get(f"maps:{i}").arrays["a"] == i).all()
+
+
+def test_the_limit_comes_from_the_environment(monkeypatch):
+    for text, size in {"": 2 * 2**30, "500MB": 500 * 2**20, "1.5 GiB": 3 * 2**29, "4g": 4 * 2**30}.items():
+        monkeypatch.setenv("HEADVIZ_CACHE_LIMIT", text)
+        assert limit_from_environment() == size
+    for text in ("much", "-1GB", "10"):
+        monkeypatch.setenv("HEADVIZ_CACHE_LIMIT", text)
+        with pytest.raises(OptionError, match="HEADVIZ_CACHE_LIMIT"):
+            limit_from_environment()
