@@ -45,7 +45,9 @@ class HeadId(NamedTuple):
         """Read ``3.5``, ``L3.H5`` or ``L3·H5``."""
         match = re.fullmatch(r"\s*[Ll]?(\d+)[.·][Hh]?(\d+)\s*", text)
         if match is None:
-            raise MaskError(f"'{text.strip()}' is not a head. Write layer.head, counted from zero, such as 3.5.")
+            raise MaskError(
+                f"'{text.strip()}' is not a head. Write layer.head, counted from zero, such as 3.5."
+            )
         return cls(int(match[1]), int(match[2]))
 
 
@@ -69,7 +71,9 @@ class HeadMask:
 
     def __post_init__(self) -> None:
         if self.num_layers < 1 or self.num_heads < 1:
-            raise MaskError(f"A mask needs at least one layer and one head, not {self.num_layers}×{self.num_heads}.")
+            raise MaskError(
+                f"A mask needs at least one layer and one head, not {self.num_layers}×{self.num_heads}."
+            )
         clean = tuple(sorted({HeadId(*h) for h in self.off}))
         for h in clean:
             self._check(h)
@@ -88,7 +92,9 @@ class HeadMask:
         return cls(num_layers, num_heads, (), stack)
 
     @classmethod
-    def only(cls, num_layers: int, num_heads: int, kept: Iterable[tuple[int, int]], stack: str = ENCODER) -> HeadMask:
+    def only(
+        cls, num_layers: int, num_heads: int, kept: Iterable[tuple[int, int]], stack: str = ENCODER
+    ) -> HeadMask:
         """Every head off but these."""
         return cls.full(num_layers, num_heads, stack).without(kept).inverted()
 
@@ -105,7 +111,10 @@ class HeadMask:
             )
         bits = f"{int(text, 16):0{size}b}"
         return cls(
-            num_layers, num_heads, tuple(HeadId(*divmod(i, num_heads)) for i, b in enumerate(bits) if b == "0"), stack
+            num_layers,
+            num_heads,
+            tuple(HeadId(*divmod(i, num_heads)) for i, b in enumerate(bits) if b == "0"),
+            stack,
         )
 
     @classmethod
@@ -160,14 +169,18 @@ class HeadMask:
 
     def without(self, heads: Iterable[tuple[int, int]]) -> HeadMask:
         """A mask with these heads off as well."""
-        return HeadMask(self.num_layers, self.num_heads, (*self.off, *(HeadId(*h) for h in heads)), self.stack)
+        return HeadMask(
+            self.num_layers, self.num_heads, (*self.off, *(HeadId(*h) for h in heads)), self.stack
+        )
 
     def with_(self, heads: Iterable[tuple[int, int]]) -> HeadMask:
         """A mask with these heads on again."""
         back = {HeadId(*h) for h in heads}
         for h in back:
             self._check(h)
-        return HeadMask(self.num_layers, self.num_heads, tuple(h for h in self.off if h not in back), self.stack)
+        return HeadMask(
+            self.num_layers, self.num_heads, tuple(h for h in self.off if h not in back), self.stack
+        )
 
     def toggled(self, heads: Iterable[tuple[int, int]]) -> HeadMask:
         """Each of these heads switched over."""

@@ -1,0 +1,56 @@
+"""What identifies a model: its weights and the settings that change its output, never its name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+# settings that say where a model came from or how to show it, and leave its logits alone
+_IRRELEVANT = {
+    "_name_or_path",
+    "_attn_implementation",
+    "architectures",
+    "dtype",
+    "finetuning_task",
+    "id2label",
+    "label2id",
+    "torch_dtype",
+    "transformers_version",
+}
+
+
+def weights_digest(model: torch.nn.Module, config: dict[str, Any], present_hex: str) -> str:
+    """SHA-256 over every weight as it is in memory, the configuration, and the heads that are present."""
+    import torch
+
+    sha = hashlib.sha256()
+    settings = {k: v for k, v in config.items() if k not in _IRRELEVANT}
+    sha.update(json.dumps(settings, sort_keys=True, default=str).encode())
+    sha.update(present_hex.encode())
+    for name, tensor in sorted(model.state_dict().items()):
+        sha.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
+        raw = tensor.detach().cpu().contiguous()
+        if raw.numel():
+            sha.update(raw.reshape(-1).view(torch.uint8).numpy().data)
+    return sha.hexdigest()
+
+
+def tokenizer_digest(tokenizer: Any) -> str:
+    """SHA-256 over the tokenizer's full serialised state: same digest, same token ids."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is not None:
+        state = json.loads(backend.to_str())
+        # padding and truncation are set by whoever called last, and headviz never uses them
+        state.pop("padding", None)
+        state.pop("truncation", None)
+        return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+    state = {
+        "class": type(tokenizer).__name__,
+        "vocab": sorted(tokenizer.get_vocab().items()),
+        "special": {k: str(v) for k, v in sorted(tokenizer.special_tokens_map.items())},
+    }
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()

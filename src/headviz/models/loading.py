@@ -1,0 +1,302 @@
+"""``headviz.load``: the demo, a hub id, or a local folder becomes a ``Classifier``."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..attention import NAME
+from ..errors import ModelError, unknown_choice
+from ..heads import HeadMask
+from .classifier import CLASSIFICATION, MASKED_LM, Classifier
+from .families import family_of
+from .hub import download
+from .quiet import quiet
+from .saving import FORMAT, RECORD, WEIGHTS
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+# name -> folder kind of headviz.demo; the only place outside it that knows the demo by name
+NAMED = {"demo": "finetuned", "demo-pretrained": "pretrained"}
+
+SAFE = {"trust_remote_code": False}
+
+
+def load(
+    name: str | Path,
+    *,
+    revision: str | None = None,
+    device: str | torch.device = "auto",
+    dtype: str | torch.dtype | None = None,
+    fresh_labels: tuple[str, ...] | None = None,
+    masked_lm: bool = False,
+    seed: int = 0,
+) -> Classifier:
+    """Load a sequence classifier: ``"demo"``, a hub id, or a folder (transformers' or headviz' own).
+
+    ``device="auto"`` takes CUDA, MPS, CPU in that order. ``dtype=None`` computes in float32, whatever
+    the file holds. ``fresh_labels`` puts a new, seeded classification head with these classes on the
+    model, for fine-tuning a pre-trained encoder; ``masked_lm=True`` loads the masked-language head
+    instead. Pickle files and code from a repository are never used.
+    """
+    folder = locate(name, revision)
+    raw = _read_json(folder / "config.json", name)
+    _refuse_unsupported(raw, name)
+    where = pick_device(device)
+    precision = pick_dtype(dtype)
+    tokenizer = _tokenizer(folder, name)
+    record_file = folder / RECORD
+    if record_file.exists():
+        if fresh_labels is not None:
+            raise ModelError(
+                f"'{name}' is a pruned model; a fresh head is put on a model with all its heads."
+            )
+        model, present, kind = _load_pruned(folder, _read_json(record_file, name), name)
+        if (kind == MASKED_LM) != masked_lm:
+            raise ModelError(f"'{name}' holds a {kind} model.")
+    else:
+        model = _load_plain(folder, name, raw, fresh_labels, masked_lm, seed)
+        kind = MASKED_LM if masked_lm else CLASSIFICATION
+        present = HeadMask.full(_num_layers(model.config), int(model.config.num_attention_heads))
+    _refuse_nan(model, name)
+    model = model.to(device=where, dtype=precision)
+    return Classifier(model, tokenizer, present, str(name), kind)
+
+
+def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "") -> Classifier:
+    """A classifier from a transformers model you already have. The model is copied, not edited."""
+    config = getattr(model, "config", None)
+    if config is None or not hasattr(config, "model_type"):
+        raise ModelError("headviz.wrap needs a transformers sequence-classification model and its tokenizer.")
+    family_of(config.model_type)
+    own: Any = copy.deepcopy(model)
+    own.set_attn_implementation(NAME)
+    kind = CLASSIFICATION if "ForSequenceClassification" in type(own).__name__ else MASKED_LM
+    if kind == MASKED_LM and "ForMaskedLM" not in type(own).__name__:
+        raise ModelError(
+            f"{type(own).__name__} has no classification head. Use a …ForSequenceClassification model."
+        )
+    return Classifier(
+        own, tokenizer, HeadMask.full(_num_layers(config), int(config.num_attention_heads)), name, kind
+    )
+
+
+def locate(name: str | Path, revision: str | None = None) -> Path:
+    """The local folder of a model, downloaded first if it is a hub id."""
+    text = str(name)
+    if text in NAMED:
+        from ..demo import demo_folder
+
+        return Path(demo_folder(NAMED[text]))
+    path = Path(text).expanduser()
+    if path.is_dir():
+        return path
+    if path.exists():
+        raise ModelError(f"'{text}' is a file. Give the folder that holds config.json and the weights.")
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", text):
+        raise ModelError(
+            f"There is no folder '{text}', and it is not a hub id (such as 'textattack/bert-base-uncased-MNLI'). "
+            f"Built-in models: {', '.join(NAMED)}."
+        )
+    return download(text, revision)
+
+
+def pick_device(device: str | torch.device) -> torch.device:
+    """``auto`` is CUDA, MPS, CPU in that order; a device that is not there is an error."""
+    if str(device) == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        if torch.backends.mps.is_available():
+            return torch.device("mps")
+        return torch.device("cpu")
+    try:
+        chosen = torch.device(device)
+        torch.empty(0, device=chosen)
+    except (RuntimeError, AssertionError) as error:
+        raise ModelError(
+            f"Device '{device}' is not available here. Choose one of: auto, cpu, cuda, mps."
+        ) from error
+    return chosen
+
+
+def pick_dtype(dtype: str | torch.dtype | None) -> torch.dtype:
+    """float32 unless asked otherwise."""
+    if dtype is None:
+        return torch.float32
+    name = str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise ModelError(unknown_choice("dtype", name, DTYPES))
+    return DTYPES[name]
+
+
+def _num_layers(config: Any) -> int:
+    return int(config.num_hidden_layers) * int(getattr(config, "inner_group_num", 1))
+
+
+def _read_json(path: Path, name: object) -> dict[str, Any]:
+    if not path.exists():
+        raise ModelError(
+            f"'{name}' has no {path.name}: it is not a model folder. Give the folder that holds the model."
+        )
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise ModelError(
+            f"{path.name} of '{name}' cannot be read: {error}. Download or save the model again."
+        ) from error
+    if not isinstance(content, dict):
+        raise ModelError(f"{path.name} of '{name}' is not a JSON object. Download or save the model again.")
+    return content
+
+
+def _refuse_unsupported(raw: dict[str, Any], name: object) -> None:
+    try:
+        family_of(str(raw.get("model_type", "")))
+    except ModelError:
+        if "auto_map" in raw:
+            raise ModelError(
+                f"'{name}' needs code from its own repository, which headviz never runs. "
+                "Use a model of a family that transformers ships."
+            ) from None
+        raise
+
+
+def _weights_present(folder: Path, name: object) -> None:
+    if (folder / "model.safetensors").exists() or (folder / "model.safetensors.index.json").exists():
+        return
+    if any(folder.glob("*.bin")) or any(folder.glob("*.pt")) or any(folder.glob("*.ckpt")):
+        raise ModelError(
+            f"'{name}' has its weights only as pickle files, which can run code when opened and are not loaded. "
+            "Convert them to safetensors first (load and save the model once with transformers)."
+        )
+    raise ModelError(f"'{name}' holds no weights: a file model.safetensors is needed.")
+
+
+def _load_plain(
+    folder: Path,
+    name: object,
+    raw: dict[str, Any],
+    fresh_labels: tuple[str, ...] | None,
+    masked_lm: bool,
+    seed: int,
+) -> Any:
+    from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification
+
+    _weights_present(folder, name)
+    config = AutoConfig.from_pretrained(folder, **SAFE)
+    if fresh_labels is not None:
+        config.id2label = dict(enumerate(fresh_labels))
+        config.label2id = {v: i for i, v in enumerate(fresh_labels)}
+        config.problem_type = "regression" if len(fresh_labels) == 1 else "single_label_classification"
+    auto = AutoModelForMaskedLM if masked_lm else AutoModelForSequenceClassification
+    options = {"use_safetensors": True, "weights_only": True, "attn_implementation": NAME, **SAFE}
+    with torch.random.fork_rng(devices=[]), quiet():
+        torch.manual_seed(seed)
+        try:
+            model, report = auto.from_pretrained(
+                folder,
+                config=config,
+                dtype=torch.float32,
+                output_loading_info=True,
+                ignore_mismatched_sizes=fresh_labels is not None,
+                **options,
+            )
+        except (OSError, RuntimeError, ValueError) as error:
+            first = str(error).strip().splitlines()[0]
+            raise ModelError(
+                f"The weights of '{name}' cannot be read: {first} Download or save the model again."
+            ) from error
+    missing = sorted(report["missing_keys"])
+    if fresh_labels is not None:
+        inside = [k for k in missing if k.startswith(f"{model.base_model_prefix}.") and ".pooler." not in k]
+        if inside:
+            raise ModelError(f"'{name}' lacks weights of the encoder itself: {', '.join(inside[:3])}.")
+    elif missing:
+        what = "masked-language head" if masked_lm else "classification head"
+        architecture = ", ".join(raw.get("architectures") or []) or "an encoder"
+        raise ModelError(
+            f"'{name}' ({architecture}) has no trained {what}: {', '.join(missing[:3])} missing. "
+            + (
+                "Load a pre-trained model."
+                if masked_lm
+                else "Choose a fine-tuned classifier, or fine-tune it first."
+            )
+        )
+    return model
+
+
+def _load_pruned(folder: Path, record: dict[str, Any], name: object) -> tuple[Any, HeadMask, str]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+    from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification
+
+    from .pruning import empty_like_pruned
+
+    if record.get("format") != FORMAT:
+        raise ModelError(
+            f"'{name}' was saved in format {record.get('format')}; this version of headviz reads {FORMAT}."
+        )
+    try:
+        present = HeadMask.from_hex(
+            str(record["present"]), int(record["num_layers"]), int(record["num_heads"])
+        )
+        kind = str(record["kind"])
+    except KeyError as error:
+        raise ModelError(f"{RECORD} of '{name}' lacks {error}. Save the pruned model again.") from error
+    config = AutoConfig.from_pretrained(folder, **SAFE)
+    auto = AutoModelForMaskedLM if kind == MASKED_LM else AutoModelForSequenceClassification
+    with torch.random.fork_rng(devices=[]), quiet():
+        model = auto.from_config(config, attn_implementation=NAME, **SAFE)
+    shaped = Classifier(model, None, HeadMask.full(present.num_layers, present.num_heads), kind=kind)
+    empty_like_pruned(model, present, shaped.head_size, shaped)
+    try:
+        state = load_file(folder / WEIGHTS)
+    except (SafetensorError, OSError) as error:
+        raise ModelError(
+            f"{WEIGHTS} of '{name}' cannot be read: {error}. Save the pruned model again."
+        ) from error
+    try:
+        missing, unexpected = model.load_state_dict(state, strict=False)
+    except RuntimeError as error:
+        raise ModelError(
+            f"The weights of '{name}' do not fit its record: {str(error).splitlines()[-1].strip()}"
+        ) from error
+    tied = {k for k in missing if _is_tied(model, k, state)}
+    if unexpected or set(missing) - tied:
+        raise ModelError(
+            f"The weights of '{name}' do not fit its configuration. Save the pruned model again."
+        )
+    return model, present, kind
+
+
+def _is_tied(model: torch.nn.Module, key: str, state: dict[str, torch.Tensor]) -> bool:
+    """Whether a weight missing from a file is another name of one that is there."""
+    own = model.state_dict()
+    return any(own[key].data_ptr() == own[k].data_ptr() for k in state if k in own)
+
+
+def _tokenizer(folder: Path, name: object) -> Any:
+    from transformers import AutoTokenizer
+
+    with quiet():
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(folder, **SAFE)
+        except (OSError, ValueError, TypeError, KeyError, ImportError) as error:
+            first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise ModelError(
+                f"The tokenizer of '{name}' cannot be read: {first} Put its tokenizer files into the folder."
+            ) from error
+    return tokenizer
+
+
+def _refuse_nan(model: torch.nn.Module, name: object) -> None:
+    for key, weight in model.named_parameters():
+        if not bool(torch.isfinite(weight).all()):
+            raise ModelError(
+                f"'{name}' has weights that are not finite numbers ({key}). Train or download it again."
+            )

@@ -1,0 +1,89 @@
+"""Really removing heads: the rows of W_Q, W_K, W_V and the columns of W_O are cut out."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import nn
+
+from ..errors import MaskError, ModelError
+from ..heads import HeadMask
+from .classifier import Classifier
+
+
+def prune(clf: Classifier, mask: HeadMask) -> Classifier:
+    """A new, smaller classifier with the same logits as ``clf`` under ``mask``.
+
+    Heads keep their original numbers: pruning twice by those numbers is pruning once by both. The
+    caller's model is left as it was, and shares no memory with the result.
+    """
+    require_prunable(clf)
+    clf.gates(mask)  # refuses a mask of another grid
+    kept = clf.present | mask
+    model = copy.deepcopy(clf.model)
+    smaller = Classifier(model, clf.tokenizer, kept, clf.name, clf.kind)
+    for layer in range(clf.num_layers):
+        index = _kept_rows(clf.present, kept, layer, clf.head_size, clf.device)
+        if index is None:
+            continue
+        query, key, value, output = smaller.projections(layer)
+        for matrix in (query, key, value):
+            _slice_rows(matrix, index)
+        _slice_columns(output, index)
+    return smaller
+
+
+def require_prunable(clf: Classifier) -> None:
+    """A clear error for families whose heads can be masked but not removed."""
+    if not clf.family.prunable:
+        raise ModelError(
+            f"Heads of this model can be masked, but not really removed: {clf.family.why_not_prunable}. "
+            "Evaluate it under a mask instead."
+        )
+
+
+def empty_like_pruned(model: nn.Module, present: HeadMask, head_size: int, place: Classifier) -> None:
+    """Give a model with all heads the shapes of a pruned one, so that pruned weights can be loaded into it."""
+    everything = HeadMask.full(present.num_layers, present.num_heads)
+    for layer in range(present.num_layers):
+        index = _kept_rows(everything, present, layer, head_size, torch.device("cpu"))
+        if index is not None:
+            query, key, value, output = place.projections(layer)
+            for matrix in (query, key, value):
+                _slice_rows(matrix, index)
+            _slice_columns(output, index)
+
+
+def _kept_rows(
+    before: HeadMask, after: HeadMask, layer: int, head_size: int, device: torch.device
+) -> torch.Tensor | None:
+    """Row numbers, in the matrices as they are now, of the heads that stay; None if all do."""
+    gone_before, gone_after = set(before.off_in(layer)), set(after.off_in(layer))
+    if gone_after - gone_before == set():
+        return None
+    present = [h for h in range(before.num_heads) if h not in gone_before]
+    rows = [i * head_size + k for i, h in enumerate(present) if h not in gone_after for k in range(head_size)]
+    return torch.tensor(rows, dtype=torch.long, device=device)
+
+
+def _slice_rows(matrix: nn.Linear, index: torch.Tensor) -> None:
+    matrix.weight = nn.Parameter(matrix.weight.detach()[index].contiguous(), requires_grad=False)
+    if matrix.bias is not None:
+        matrix.bias = nn.Parameter(matrix.bias.detach()[index].contiguous(), requires_grad=False)
+    matrix.out_features = len(index)
+
+
+def _slice_columns(matrix: nn.Linear, index: torch.Tensor) -> None:
+    matrix.weight = nn.Parameter(matrix.weight.detach()[:, index].contiguous(), requires_grad=False)
+    matrix.in_features = len(index)
+
+
+def zero_columns(matrix: nn.Linear, heads: list[int], head_size: int) -> None:
+    """Zero what W_O reads from these heads (by their place in the matrix)."""
+    if len(heads) * head_size > matrix.in_features:
+        raise MaskError("More heads than the matrix has.")
+    weight = matrix.weight.detach().clone()
+    for h in heads:
+        weight[:, h * head_size : (h + 1) * head_size] = 0
+    matrix.weight = nn.Parameter(weight, requires_grad=False)

@@ -1,0 +1,164 @@
+"""Writing models to disk: ours after real pruning, transformers' own format otherwise."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..errors import ModelError
+from ..heads import HeadMask
+from .classifier import Classifier
+from .quiet import quiet
+
+RECORD = "headviz.json"
+WEIGHTS = "pruned.safetensors"  # not transformers' file name: it could not load these shapes
+FORMAT = 1
+
+
+def save(clf: Classifier, folder: Path) -> Path:
+    """Save a model so that ``headviz.load`` gives equal logits in a fresh process.
+
+    With all heads present the folder is a plain transformers folder too.
+    """
+
+    def write(into: Path) -> None:
+        clf.tokenizer.save_pretrained(into)
+        if clf.present.is_full:
+            _save_plain(clf.model, into)
+            return
+        from safetensors.torch import save_file
+
+        _plain_config(clf.model.config).save_pretrained(into)
+        save_file(_unshared(clf.model), into / WEIGHTS, metadata={"format": "pt"})
+        record = {
+            "format": FORMAT,
+            "kind": clf.kind,
+            "num_layers": clf.num_layers,
+            "num_heads": clf.num_heads,
+            "present": clf.present.hex,
+            "heads_per_layer": clf.heads_per_layer,
+            "digest": clf.digest,
+            "source": Path(clf.name).name if clf.name else "",
+        }
+        (into / RECORD).write_text(json.dumps(record, indent=2) + "\n")
+
+    return write_folder(folder, write)
+
+
+def export_masked(clf: Classifier, folder: Path, mask: HeadMask | None = None) -> Path:
+    """Save all original shapes with the switched-off heads' columns of W_O zeroed.
+
+    Any transformers version loads the folder and gives the masked logits. It saves no time and no
+    memory: use ``prune`` and ``save`` for that.
+    """
+    from .pruning import zero_columns
+
+    if clf.family.shared_layers:
+        raise ModelError(
+            f"A masked export is not possible: {clf.family.why_not_prunable}. Masks given with each call work."
+        )
+    off = clf.present if mask is None else clf.present | mask
+    whole = with_all_shapes(clf)
+    for layer in range(clf.num_layers):
+        heads = list(off.off_in(layer))
+        if heads:
+            zero_columns(whole.projections(layer).output, heads, clf.head_size)
+
+    def write(into: Path) -> None:
+        clf.tokenizer.save_pretrained(into)
+        _save_plain(whole.model, into)
+
+    return write_folder(folder, write)
+
+
+def with_all_shapes(clf: Classifier) -> Classifier:
+    """A copy in which removed heads are back in shape, with zero weights: same logits, original sizes."""
+    model = copy.deepcopy(clf.model)
+    whole = Classifier(model, clf.tokenizer, HeadMask.full(clf.num_layers, clf.num_heads), clf.name, clf.kind)
+    for layer in range(clf.num_layers):
+        gone = set(clf.present.off_in(layer))
+        if not gone:
+            continue
+        rows = [
+            h * clf.head_size + k for h in range(clf.num_heads) if h not in gone for k in range(clf.head_size)
+        ]
+        size = clf.num_heads * clf.head_size
+        query, key, value, output = whole.projections(layer)
+        for matrix in (query, key, value):
+            weight = matrix.weight.new_zeros(size, matrix.in_features)
+            weight[rows] = matrix.weight
+            matrix.weight = torch.nn.Parameter(weight, requires_grad=False)
+            if matrix.bias is not None:
+                bias = matrix.bias.new_zeros(size)
+                bias[rows] = matrix.bias
+                matrix.bias = torch.nn.Parameter(bias, requires_grad=False)
+            matrix.out_features = size
+        weight = output.weight.new_zeros(output.out_features, size)
+        weight[:, rows] = output.weight
+        output.weight = torch.nn.Parameter(weight, requires_grad=False)
+        output.in_features = size
+    return whole
+
+
+def write_folder(folder: Path, write: Callable[[Path], None]) -> Path:
+    """Fill a new folder completely or not at all: written under a temporary name, then renamed."""
+    folder = folder.expanduser()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ModelError(
+            f"'{folder}' exists and is not an empty folder. Choose another name or remove it first."
+        )
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise ModelError(
+            f"Cannot write to '{folder.parent}': {error.strerror}. Choose another place."
+        ) from error
+    try:
+        write(part)
+        part.chmod(0o755)
+        if folder.exists():
+            folder.rmdir()
+        part.rename(folder)
+    except OSError as error:
+        raise ModelError(f"Cannot write '{folder}': {error.strerror or error}. Nothing was kept.") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return folder
+
+
+def _save_plain(model: Any, folder: Path) -> None:
+    config = model.config
+    model.config = _plain_config(config)
+    try:
+        with quiet():
+            model.save_pretrained(folder)
+    finally:
+        model.config = config
+
+
+def _plain_config(config: Any) -> Any:
+    """The configuration without our attention function, which plain transformers does not know."""
+    plain = copy.deepcopy(config)
+    plain._attn_implementation = None
+    return plain
+
+
+def _unshared(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Weights by name, each storage once: safetensors refuses aliases, and loading ties them again."""
+    seen: set[int] = set()
+    state = {}
+    for name, tensor in model.state_dict().items():
+        pointer = tensor.data_ptr()
+        if tensor.numel() and pointer in seen:
+            continue
+        seen.add(pointer)
+        state[name] = tensor.contiguous()
+    return state

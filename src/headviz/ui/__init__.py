@@ -1,0 +1,1 @@
+"""The dashboard's own parts: the only package that imports streamlit."""

@@ -1,0 +1,442 @@
+// The head grid. Layers run down, heads across. Every text reaches the page through textContent.
+// Python owns the mask; the browser shows a change at once and sends the whole list of heads that are
+// off, numbered, so that an answer to an older change never undoes a newer one.
+
+const HATCH = "×";
+const roots = new WeakMap();
+
+function luminance(css) {
+  const c = rgb(css);
+  return (0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2]) / 255;
+}
+function rgb(css) {
+  const hex = css.trim().match(/^#([0-9a-f]{6})/i);
+  if (hex) return [0, 2, 4].map((i) => parseInt(hex[1].slice(i, i + 2), 16));
+  const short = css.trim().match(/^#([0-9a-f]{3})$/i);
+  if (short) return [...short[1]].map((d) => parseInt(d + d, 16));
+  return (css.match(/[\d.]+/g) || ["255", "255", "255"]).slice(0, 3).map(Number);
+}
+function colourOf(scale, value, dark) {
+  const stops = dark ? scale.dark : scale.light;
+  let place = ((value - scale.lo) / (scale.hi - scale.lo)) * (stops.length - 1);
+  place = Math.min(Math.max(place, 0), stops.length - 1);
+  const left = Math.min(Math.floor(place), stops.length - 2);
+  const a = rgb(stops[left]), b = rgb(stops[left + 1]);
+  return a.map((x, i) => Math.round(x + (b[i] - x) * (place - left)));
+}
+function short(value, digits) {
+  if (value === null || value === undefined) return "";
+  let text = value.toFixed(digits);
+  if (Number(text) === 0) text = (0).toFixed(digits);
+  return text.replace(/^(-?)0\./, "$1.").replace("-", "−");
+}
+function el(tag, cls, text) {
+  const node = document.createElement(tag);
+  if (cls) node.className = cls;
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+function themeIsDark(node) {
+  return luminance(getComputedStyle(node).getPropertyValue("--st-background-color") || "#ffffff") < 0.5;
+}
+function headName(s, i) {
+  const h = s.data.heads;
+  return "L" + Math.floor(i / h) + "·H" + (i % h);
+}
+
+function build(s) {
+  const { rows, heads } = s.data;
+  s.wrap.replaceChildren();
+  s.cells = [];
+  s.title = s.wrap.appendChild(el("p", "title"));
+  s.board = s.wrap.appendChild(el("div", "board"));
+  s.board.setAttribute("role", "group");
+  s.board.style.setProperty("--heads", heads);
+  s.corner = s.board.appendChild(el("div", "corner"));
+  s.columnHeads = [];
+  s.rowHeads = [];
+  const toggles = s.data.mode === "toggle";
+  for (let h = 0; h < heads; h++) {
+    const node = s.board.appendChild(el(toggles ? "button" : "div", "head", (heads <= 12 ? "H" : "") + h));
+    node.dataset.column = h;
+    s.columnHeads.push(node);
+  }
+  for (let l = 0; l < rows; l++) {
+    const node = s.board.appendChild(el(toggles ? "button" : "div", "head side", "L" + l));
+    node.dataset.layer = l;
+    s.rowHeads.push(node);
+    for (let h = 0; h < heads; h++) {
+      const cell = s.board.appendChild(el("button", "cell"));
+      cell.dataset.i = l * heads + h;
+      const glyph = cell.appendChild(el("span", "glyph"));
+      glyph.appendChild(el("span", "num"));
+      s.cells.push(cell);
+    }
+  }
+  s.legend = s.wrap.appendChild(el("div", "legend"));
+  s.tools = s.wrap.appendChild(el("div", "tools"));
+  for (const kind of ["PNG", "SVG"]) {
+    const button = s.tools.appendChild(el("button", "", "↓ " + kind));
+    button.type = "button";
+    button.setAttribute("aria-label", "Save this grid as " + kind);
+    button.addEventListener("click", () => save(s, kind));
+  }
+  s.tip = s.wrap.appendChild(el("div", "tip"));
+  s.tip.hidden = true;
+  s.tip.setAttribute("role", "status");
+  s.focus = Math.min(s.focus, rows * heads - 1);
+}
+
+function paint(s) {
+  const d = s.data, dark = themeIsDark(s.wrap), removed = new Set(d.removed), marks = new Set(d.marks);
+  s.dark = dark;
+  s.title.textContent = d.title || "";
+  s.title.hidden = !d.title;
+  s.wrap.style.setProperty("--max", d.max + "rem");
+  s.board.setAttribute("aria-label", d.label);
+  const width = s.board.clientWidth / (d.heads + 1);
+  const numbers = d.numbers && width >= 26;
+  s.board.style.setProperty("--digits", Math.min(12, Math.max(8.5, width * 0.3)) + "px");
+  s.cells.forEach((cell, i) => {
+    const value = d.values ? d.values[i] : null, off = s.off.has(i);
+    const gone = removed.has(i), missing = !gone && d.values !== null && value === null;
+    cell.dataset.kind = gone ? "removed" : missing ? "missing" : "value";
+    cell.dataset.off = off && !gone ? "1" : "0";
+    cell.dataset.selected = d.selected === i ? "1" : "0";
+    const glyph = cell.firstChild, num = glyph.firstChild;
+    glyph.style.backgroundColor = "";
+    glyph.style.color = "";
+    num.textContent = "";
+    if (!gone && !missing) {
+      const c = d.values === null ? null : colourOf(d.scale, value, dark);
+      glyph.style.backgroundColor = c ? "rgb(" + c.join(",") + ")" : "var(--st-secondary-background-color)";
+      if (c) glyph.style.color = luminance("rgb(" + c.join(",") + ")") > 0.5 ? "#14171b" : "#ffffff";
+      if (numbers && value !== null) num.textContent = short(value, d.digits);
+    }
+    cell.style.setProperty("--size", d.sizes && d.sizes[i] !== null ? 0.35 + 0.65 * d.sizes[i] : 1);
+    let mark = cell.querySelector(".mark");
+    if (marks.has(i) && !mark) cell.appendChild(el("span", "mark"));
+    if (!marks.has(i) && mark) mark.remove();
+    const state = gone ? "removed from the model" : off ? "off" : d.mode === "toggle" ? "on" : "";
+    const spoken = value === null ? (missing ? "not measured" : "") : d.name + " " + value.toPrecision(3);
+    cell.setAttribute("aria-label", [headName(s, i), spoken, state].filter(Boolean).join(", "));
+    cell.setAttribute("aria-pressed", d.mode === "toggle" ? String(!off && !gone) : String(d.selected === i));
+    if (gone) cell.setAttribute("aria-disabled", "true");
+    else cell.removeAttribute("aria-disabled");
+    cell.tabIndex = i === s.focus ? 0 : -1;
+  });
+  for (const node of [...s.rowHeads, ...s.columnHeads]) {
+    if (node.tagName !== "BUTTON") continue;
+    node.tabIndex = -1;
+    node.type = "button";
+    const group = groupOf(s, node);
+    const name = node.dataset.layer !== undefined ? "layer " + node.dataset.layer : "head column " + node.dataset.column;
+    node.setAttribute("aria-label", "Toggle all heads of " + name);
+    node.title = node.getAttribute("aria-label") + " (" + group.filter((i) => s.off.has(i)).length + " off)";
+  }
+  paintLegend(s, dark);
+}
+
+function paintLegend(s, dark) {
+  const d = s.data, box = s.legend;
+  box.replaceChildren();
+  s.tools.hidden = d.compact;
+  if (d.values !== null && d.scale) {
+    box.appendChild(el("div", "name", d.name));
+    const bar = box.appendChild(el("div", "bar"));
+    const ramp = bar.appendChild(el("div", "ramp"));
+    const stops = dark ? d.scale.dark : d.scale.light;
+    ramp.style.background = "linear-gradient(to right, " + stops.join(",") + ")";
+    const ticks = bar.appendChild(el("div", "ticks"));
+    const ends = [[d.scale.lo, 0, "first"], [d.scale.hi, 100, "last"]];
+    if (d.scale.lo < 0 && d.scale.hi > 0) ends.splice(1, 0, [0, (-d.scale.lo / (d.scale.hi - d.scale.lo)) * 100, ""]);
+    for (const [value, place, cls] of ends) {
+      const text = value === 0 ? "0" : String(Number(value.toPrecision(3))).replace("-", "−");
+      const tick = ticks.appendChild(el("span", cls, text));
+      tick.style.left = place + "%";
+    }
+  }
+  const kinds = [];
+  if (s.off.size || d.mode === "toggle") kinds.push(["switched off", "value", "1"]);
+  if (d.values && d.values.some((v, i) => v === null && !d.removed.includes(i))) kinds.push(["not measured", "missing", "0"]);
+  if (d.removed.length) kinds.push(["removed", "removed", "0"]);
+  for (const [text, kind, off] of kinds) {
+    const key = box.appendChild(el("span", "key"));
+    const cell = key.appendChild(el("span", "cell"));
+    cell.dataset.kind = kind;
+    cell.dataset.off = off;
+    cell.appendChild(el("span", "glyph")).appendChild(el("span", "num"));
+    key.appendChild(el("span", "", text));
+  }
+  if (d.marks.length) {
+    const key = box.appendChild(el("span", "key"));
+    key.appendChild(el("span", "mark dot"));
+    key.appendChild(el("span", "", d.mark_name));
+  }
+}
+
+function groupOf(s, node) {
+  const { rows, heads, removed } = s.data, gone = new Set(removed), out = [];
+  for (let i = 0; i < rows * heads; i++) {
+    const mine = node.dataset.layer !== undefined
+      ? Math.floor(i / heads) === Number(node.dataset.layer) : i % heads === Number(node.dataset.column);
+    if (mine && !gone.has(i)) out.push(i);
+  }
+  return out;
+}
+
+function commit(s, replaces) {
+  s.seq += 1;
+  paint(s);
+  s.send("edit", { off: [...s.off].sort((a, b) => a - b), seq: s.seq, replaces: replaces || 0 });
+}
+function toggleGroup(s, group) {
+  const allOff = group.length > 0 && group.every((i) => s.off.has(i));
+  group.forEach((i) => (allOff ? s.off.delete(i) : s.off.add(i)));
+  commit(s);
+}
+function solo(s, i) {
+  // only this head of its layer stays on; asked again, the layer is whole again
+  const heads = s.data.heads, first = i - (i % heads), gone = new Set(s.data.removed);
+  const others = [];
+  for (let k = first; k < first + heads; k++) if (k !== i && !gone.has(k)) others.push(k);
+  const isSolo = !s.off.has(i) && others.every((k) => s.off.has(k));
+  others.forEach((k) => (isSolo ? s.off.delete(k) : s.off.add(k)));
+  s.off.delete(i);
+}
+function choose(s, i) {
+  s.data.selected = i;
+  paint(s);
+  s.send("select", { head: i, n: (s.clicks = (s.clicks || 0) + 1) });
+}
+
+function showTip(s, i) {
+  const d = s.data, cell = s.cells[i];
+  if (!cell || d.compact) return;
+  s.tip.replaceChildren(el("b", "", headName(s, i) + (s.off.has(i) ? " (off)" : "")));
+  const list = s.tip.appendChild(el("dl"));
+  for (const [name, texts] of d.tips) {
+    list.appendChild(el("dt", "", name));
+    list.appendChild(el("dd", "", texts[i]));
+  }
+  s.tip.hidden = false;
+  const box = s.wrap.getBoundingClientRect(), at = cell.getBoundingClientRect();
+  const w = s.tip.offsetWidth, h = s.tip.offsetHeight;
+  let left = at.left - box.left + at.width + 8;
+  if (left + w > box.width) left = at.left - box.left - w - 8;
+  if (left < 0) left = Math.max(0, Math.min(box.width - w, at.left - box.left - w / 2));
+  let top = at.top - box.top + at.height / 2 - h / 2;
+  if (left < at.left - box.left + at.width && left + w > at.left - box.left) top = at.bottom - box.top + 6;
+  s.tip.style.left = left + "px";
+  s.tip.style.top = Math.max(0, top) + "px";
+}
+
+function wire(s) {
+  const w = s.wrap;
+  const indexOf = (node) => {
+    const cell = node && node.closest ? node.closest(".cell") : null;
+    return cell && cell.dataset.i !== undefined ? Number(cell.dataset.i) : null;
+  };
+  const usable = (i) => i !== null && !s.data.removed.includes(i);
+  w.addEventListener("pointerdown", (e) => {
+    const i = indexOf(e.target);
+    if (s.data.mode !== "toggle" || e.button !== 0 || !usable(i) || e.pointerType === "touch") return;
+    s.before = new Set(s.off);
+    s.drag = { start: i, turnOff: !s.off.has(i), moved: false };
+    s.focus = i;
+  });
+  w.addEventListener("pointermove", (e) => {
+    if (!s.drag) return;
+    if (e.buttons === 0) { s.drag = null; return; }
+    const i = indexOf(w.getRootNode().elementFromPoint(e.clientX, e.clientY));
+    if (!usable(i) || (i === s.drag.start && !s.drag.moved)) return;
+    s.drag.moved = true;
+    for (const k of [s.drag.start, i]) s.drag.turnOff ? s.off.add(k) : s.off.delete(k);
+    s.tip.hidden = true;
+    paint(s);
+  });
+  const end = () => {
+    const drag = s.drag;
+    s.drag = null;
+    if (drag && drag.moved) { s.dragged = performance.now(); commit(s); }
+  };
+  w.addEventListener("pointerup", end);
+  w.addEventListener("pointerleave", end);
+  w.addEventListener("click", (e) => {
+    const i = indexOf(e.target);
+    if (i === null) {
+      const head = e.target.closest("button.head");
+      if (head) toggleGroup(s, groupOf(s, head));
+      return;
+    }
+    s.focus = i;
+    if (s.data.mode === "select") return choose(s, i);
+    if (!usable(i) || performance.now() - (s.dragged || -1e4) < 250) return;
+    if (e.detail === 2 && s.clickBase && s.clickBase.i === i) {
+      s.off = new Set(s.clickBase.off);
+      solo(s, i);
+      s.clickBase = null;
+      return commit(s, 1);
+    }
+    s.clickBase = { i, off: new Set(s.off) };
+    s.off.has(i) ? s.off.delete(i) : s.off.add(i);
+    commit(s);
+  });
+  w.addEventListener("pointerover", (e) => {
+    const i = indexOf(e.target);
+    if (i === null || s.drag) s.tip.hidden = true;
+    else showTip(s, i);
+  });
+  w.addEventListener("pointerleave", () => (s.tip.hidden = true));
+  w.addEventListener("focusin", (e) => {
+    const i = indexOf(e.target);
+    if (i !== null && e.target.matches(":focus-visible")) showTip(s, i);
+  });
+  w.addEventListener("focusout", () => (s.tip.hidden = true));
+  w.addEventListener("keydown", (e) => {
+    const i = indexOf(e.target), { rows, heads } = s.data;
+    if (e.key === "Escape") { s.tip.hidden = true; return; }
+    const head = e.target.closest && e.target.closest("button.head");
+    if (i === null && !head) return;
+    const onTop = head && head.dataset.column !== undefined, onSide = head && head.dataset.layer !== undefined;
+    let l = i !== null ? Math.floor(i / heads) : onSide ? Number(head.dataset.layer) : -1;
+    let h = i !== null ? i % heads : onTop ? Number(head.dataset.column) : -1;
+    const low = s.data.mode === "toggle" ? -1 : 0;
+    const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+    if (e.key in moves) { l += moves[e.key][0]; h += moves[e.key][1]; }
+    else if (e.key === "Home") h = 0;
+    else if (e.key === "End") h = heads - 1;
+    else if (e.key === "PageUp") l = 0;
+    else if (e.key === "PageDown") l = rows - 1;
+    else if (e.key === " " || e.key === "Enter") {
+      e.preventDefault();
+      if (head) return toggleGroup(s, groupOf(s, head));
+      if (s.data.mode === "select") return choose(s, i);
+      if (!usable(i)) return;
+      s.off.has(i) ? s.off.delete(i) : s.off.add(i);
+      return commit(s);
+    } else if (e.key.toLowerCase() === "s" && s.data.mode === "toggle" && usable(i) && !e.ctrlKey && !e.metaKey) {
+      solo(s, i);
+      return commit(s);
+    } else return;
+    e.preventDefault();
+    if (l < low || h < low || l >= rows || h >= heads || (l < 0 && h < 0)) return;
+    const target = l < 0 ? s.columnHeads[h] : h < 0 ? s.rowHeads[l] : s.cells[l * heads + h];
+    s.cells[s.focus].tabIndex = -1;
+    if (l >= 0 && h >= 0) { s.focus = l * heads + h; target.tabIndex = 0; }
+    else s.cells[s.focus].tabIndex = 0;
+    target.focus();
+  });
+}
+
+// ---- saving the picture: built as SVG here, no server and no network involved
+function svgText(s) {
+  const d = s.data, size = 34, gap = 3, left = 44, top = 34, ns = "http://www.w3.org/2000/svg";
+  const width = left + d.heads * (size + gap) + 16, height = top + d.rows * (size + gap) + 60;
+  const svg = document.createElementNS(ns, "svg");
+  const add = (tag, attributes, text) => {
+    const node = document.createElementNS(ns, tag);
+    for (const [k, v] of Object.entries(attributes)) node.setAttribute(k, v);
+    if (text !== undefined) node.textContent = text;
+    svg.appendChild(node);
+    return node;
+  };
+  const style = getComputedStyle(s.wrap), ink = style.getPropertyValue("--st-text-color") || "#1f2428";
+  const paper = style.getPropertyValue("--st-background-color") || "#ffffff";
+  svg.setAttribute("xmlns", ns);
+  svg.setAttribute("viewBox", "0 0 " + width + " " + height);
+  svg.setAttribute("width", width);
+  svg.setAttribute("height", height);
+  svg.setAttribute("font-family", "Inter, Helvetica, Arial, sans-serif");
+  add("rect", { width, height, fill: paper });
+  for (let h = 0; h < d.heads; h++)
+    add("text", { x: left + h * (size + gap) + size / 2, y: top - 8, fill: ink, "font-size": 11, "text-anchor": "middle" }, "H" + h);
+  for (let l = 0; l < d.rows; l++)
+    add("text", { x: left - 8, y: top + l * (size + gap) + size / 2 + 4, fill: ink, "font-size": 11, "text-anchor": "end" }, "L" + l);
+  s.cells.forEach((cell, i) => {
+    const x = left + (i % d.heads) * (size + gap), y = top + Math.floor(i / d.heads) * (size + gap);
+    const value = d.values ? d.values[i] : null, gone = cell.dataset.kind === "removed", off = s.off.has(i);
+    const full = !gone && !off && value !== null;
+    const fill = full ? "rgb(" + colourOf(d.scale, value, s.dark).join(",") + ")" : "none";
+    const scale = d.sizes && d.sizes[i] !== null ? 0.35 + 0.65 * d.sizes[i] : 1, inset = (size * (1 - scale)) / 2;
+    const box = { x: x + inset, y: y + inset, width: size * scale, height: size * scale, rx: 5, fill, stroke: full ? "none" : ink, "stroke-opacity": 0.4 };
+    if (gone) box["stroke-dasharray"] = "3 3";
+    add("rect", box);
+    const text = off && !gone ? HATCH : gone ? "" : value === null ? (d.values ? "?" : "") : d.numbers ? short(value, d.digits) : "";
+    if (text) {
+      const dark = full && luminance(fill) <= 0.5;
+      add("text", { x: x + size / 2, y: y + size / 2 + 4, fill: full ? (dark ? "#ffffff" : "#14171b") : ink,
+        "font-size": text === HATCH ? 16 : 10, "text-anchor": "middle" }, text);
+    }
+  });
+  if (d.scale && d.values) {
+    const y = height - 40, w = Math.min(240, width - left - 20), stops = s.dark ? d.scale.dark : d.scale.light;
+    const id = "ramp", defs = add("defs", {}), ramp = document.createElementNS(ns, "linearGradient");
+    ramp.setAttribute("id", id);
+    stops.forEach((c, k) => {
+      const stop = document.createElementNS(ns, "stop");
+      stop.setAttribute("offset", k / (stops.length - 1));
+      stop.setAttribute("stop-color", c);
+      ramp.appendChild(stop);
+    });
+    defs.appendChild(ramp);
+    add("rect", { x: left, y, width: w, height: 9, rx: 3, fill: "url(#ramp)" });
+    const ends = [[d.scale.lo, 0, "start"], [d.scale.hi, 1, "end"]];
+    if (d.scale.lo < 0 && d.scale.hi > 0) ends.push([0, -d.scale.lo / (d.scale.hi - d.scale.lo), "middle"]);
+    for (const [v, place, anchor] of ends)
+      add("text", { x: left + w * place, y: y + 22, fill: ink, "font-size": 10, "text-anchor": anchor }, String(Number(v.toPrecision(3))));
+    add("text", { x: left + w + 10, y: y + 9, fill: ink, "font-size": 11 }, d.name);
+  }
+  return { text: new XMLSerializer().serializeToString(svg), width, height };
+}
+function download(blob, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 2000);
+}
+function save(s, kind) {
+  const { text, width, height } = svgText(s);
+  const blob = new Blob([text], { type: "image/svg+xml" });
+  if (kind === "SVG") return download(blob, s.data.file + ".svg");
+  const image = new Image(), url = URL.createObjectURL(blob);
+  image.onload = () => {
+    const canvas = document.createElement("canvas");
+    canvas.width = width * 3;
+    canvas.height = height * 3;
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    canvas.toBlob((png) => download(png, s.data.file + ".png"));
+    URL.revokeObjectURL(url);
+  };
+  image.src = url;
+}
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  let s = roots.get(parentElement);
+  if (!s) {
+    const wrap = el("div", "wrap");
+    parentElement.appendChild(wrap);
+    s = { wrap, off: new Set(), seq: 0, focus: 0, data: null };
+    roots.set(parentElement, s);
+    wire(s);
+    s.watch = new ResizeObserver(() => s.data && s.cells && paint(s));
+    s.watch.observe(wrap);
+    s.themes = new MutationObserver(() => s.data && s.cells && themeIsDark(s.wrap) !== s.dark && paint(s));
+    s.themes.observe(document.documentElement, { attributes: true, subtree: false });
+  }
+  s.send = setTriggerValue;
+  const before = s.data;
+  s.data = data;
+  if (!before || before.rows !== data.rows || before.heads !== data.heads || before.mode !== data.mode) build(s);
+  if (!before) s.seq = data.seq;
+  if (data.seq >= s.seq) { s.off = new Set(data.off); s.seq = data.seq; }
+  if (!before && data.selected !== null) s.focus = data.selected;
+  paint(s);
+  return () => {
+    s.watch.disconnect();
+    s.themes.disconnect();
+    roots.delete(parentElement);
+    s.wrap.remove();
+  };
+}

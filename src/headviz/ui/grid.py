@@ -1,0 +1,126 @@
+"""The head grid: one component for looking (select) and for editing a mask (toggle).
+
+A v2 component with inline assets, because a plotly heatmap reports no clicks on its cells and a
+hundred and forty-four checkboxes answer three times slower.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from ..heads import HeadId, HeadMask
+from ..palette import Scale, scale_for
+
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a grid is drawn, apart from its values."""
+
+    name: str = "score"  # what the colours mean; stands at the legend
+    title: str = ""
+    scale: Scale | None = None  # None: fitted to the values
+    numbers: bool = False  # write the values into the cells where there is room
+    digits: int = 2
+    compact: bool = False  # no tooltip and no save buttons, for small multiples
+    width: float = 40.0  # the widest the grid may grow, in rem
+    file: str = "heads"  # name of the saved picture
+
+
+@cache
+def _component() -> Any:
+    return st.components.v2.component(
+        "headviz_head_grid",
+        css=(_HERE / "grid.css").read_text(encoding="utf-8"),
+        js=(_HERE / "grid.js").read_text(encoding="utf-8"),
+    )
+
+
+def head_grid(
+    key: str,
+    present: HeadMask,
+    values: Any = None,
+    *,
+    mask: HeadMask | None = None,
+    selected: HeadId | None = None,
+    tips: Mapping[str, Sequence[Sequence[str]]] | None = None,
+    marks: Iterable[HeadId] = (),
+    mark_name: str = "significant",
+    sizes: Any = None,
+    look: Look | None = None,
+    on_select: Callable[[HeadId], None] | None = None,
+    on_edit: Callable[[list[int], int], None] | None = None,
+) -> None:
+    """Draw the L×H grid of ``present`` (its off heads were really removed).
+
+    ``values`` is an L×H table, NaN = not measured, or None for a plain board. ``tips`` gives the
+    tooltip one L×H table of texts per line. With ``on_edit`` the grid is a toggle board and calls it
+    with the flat places that are off and with how many earlier edits this one replaces; otherwise
+    a click selects a head. Callbacks run before the page does.
+    """
+    look = look or Look()
+    flat = None if values is None else [_number(v) for row in values for v in row]
+    scale = look.scale or (scale_for([v for v in flat if v is not None]) if flat else None)
+    memory = f"{key}__seq"
+
+    def edited() -> None:
+        sent = st.session_state[key].get("edit")
+        if sent and on_edit:
+            st.session_state[memory] = int(sent["seq"])
+            on_edit(list(sent["off"]), int(sent["replaces"]))
+
+    def chosen() -> None:
+        sent = st.session_state[key].get("select")
+        if sent and on_select:
+            on_select(HeadId(*divmod(int(sent["head"]), present.num_heads)))
+
+    off = () if mask is None else mask.off
+    _component()(
+        key=key,
+        data={
+            "rows": present.num_layers,
+            "heads": present.num_heads,
+            "values": flat,
+            "scale": None if scale is None else _plain(scale),
+            "off": [_place(h, present) for h in off],
+            "removed": [_place(h, present) for h in present.off],
+            "selected": None if selected is None else _place(selected, present),
+            "marks": [_place(h, present) for h in marks],
+            "mark_name": mark_name,
+            "sizes": None if sizes is None else [_number(v) for row in sizes for v in row],
+            "tips": [[name, [t for row in table for t in row]] for name, table in (tips or {}).items()],
+            "mode": "toggle" if on_edit else "select",
+            "seq": st.session_state.get(memory, 0),
+            "name": look.name,
+            "title": look.title,
+            "label": f"{look.title or look.name}: {present.num_layers} layers by {present.num_heads} heads",
+            "numbers": look.numbers,
+            "digits": look.digits,
+            "compact": look.compact,
+            "max": look.width,
+            "file": look.file,
+        },
+        on_edit_change=edited,
+        on_select_change=chosen,
+    )
+
+
+def _place(head: HeadId, grid: HeadMask) -> int:
+    return head.layer * grid.num_heads + head.head
+
+
+def _number(value: Any) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _plain(scale: Scale) -> dict[str, Any]:
+    return {"lo": scale.lo, "hi": scale.hi, "light": list(scale.light), "dark": list(scale.dark)}

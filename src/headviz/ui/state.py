@@ -1,0 +1,202 @@
+"""The one object in ``session_state``, and its way to the address bar and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import streamlit as st
+
+from ..errors import MaskError
+from ..heads import HeadId, HeadMask
+from ..maskedit import History
+from .view import View, from_address, to_address
+
+_KEY = "headviz"
+
+
+@dataclass(frozen=True)
+class Session:
+    """One browser tab. ``address`` is what was last written to the address bar."""
+
+    view: View = field(default_factory=View)
+    history: History = field(default_factory=History)
+    saved: tuple[tuple[str, str], ...] = ()  # (name, mask hex) in the order they were saved
+    notices: tuple[str, ...] = ()
+    address: tuple[tuple[str, str], ...] | None = None
+
+
+def session() -> Session:
+    return st.session_state.setdefault(_KEY, Session())
+
+
+def _put(changed: Session) -> None:
+    st.session_state[_KEY] = changed
+
+
+def view() -> View:
+    return session().view
+
+
+def open_address() -> None:
+    """Take the view from the address bar when it came from outside: a pasted link, or the back button.
+
+    Streamlit empties the address on a change of page; then the session's view stands.
+    """
+    now = session()
+    read = tuple(sorted(st.query_params.to_dict().items()))
+    if not read or read == now.address:
+        return
+    seen, complaints = from_address(dict(read))
+    if now.address is not None:  # texts too long for an address stay with the tab
+        seen = replace(seen, a=seen.a or (now.view.a if len(now.view.a) > 1500 else ""))
+    history = now.history.push(seen.mask) if now.address is not None else History(present=seen.mask)
+    _put(replace(now, view=seen, history=history, notices=tuple(complaints), address=read))
+
+
+def publish() -> None:
+    """Write the view to the address bar, if it changed."""
+    now = session()
+    wanted = to_address(now.view)
+    if st.query_params.to_dict() != wanted:
+        st.query_params.from_dict(wanted)
+    _put(replace(now, address=tuple(sorted(wanted.items()))))
+
+
+def update(**changes: Any) -> None:
+    """Change the view; a new mask enters the history."""
+    now = session()
+    history = now.history.push(changes["mask"]) if "mask" in changes else now.history
+    _put(replace(now, view=replace(now.view, **changes), history=history))
+
+
+def set_mask(mask: HeadMask, *, replacing: int = 0) -> None:
+    now = session()
+    text = "" if mask.is_full else mask.hex
+    history = now.history.push(text, replacing=replacing)
+    _put(replace(now, view=replace(now.view, mask=text), history=history))
+
+
+def undo() -> None:
+    now = session()
+    history = now.history.undo()
+    _put(replace(now, history=history, view=replace(now.view, mask=history.present)))
+
+
+def redo() -> None:
+    now = session()
+    history = now.history.redo()
+    _put(replace(now, history=history, view=replace(now.view, mask=history.present)))
+
+
+def forget_mask() -> None:
+    """All heads on and no history: another model's masks mean nothing here."""
+    now = session()
+    _put(replace(now, history=History(), view=replace(now.view, mask="", head=""), saved=()))
+
+
+def save_mask(saved: dict[str, str]) -> None:
+    _put(replace(session(), saved=tuple(saved.items())))
+
+
+def notify(text: str) -> None:
+    now = session()
+    if text not in now.notices:
+        _put(replace(now, notices=(*now.notices, text)))
+
+
+def take_notices() -> tuple[str, ...]:
+    now = session()
+    if now.notices:
+        _put(replace(now, notices=()))
+    return now.notices
+
+
+def mask(present: HeadMask) -> HeadMask:
+    """The current mask on this model's grid; one that does not fit is dropped with a notice."""
+    text = view().mask
+    full = HeadMask.full(present.num_layers, present.num_heads)
+    if not text:
+        return full
+    try:
+        return HeadMask.from_hex(text, present.num_layers, present.num_heads)
+    except MaskError as wrong:
+        notify(f"{wrong} All heads are on.")
+        forget_mask()
+        return full
+
+
+def head(present: HeadMask) -> HeadId | None:
+    """The selected head, if the model has it."""
+    text = view().head
+    if not text:
+        return None
+    try:
+        chosen = HeadId.parse(text)
+        present.toggled([chosen])
+    except MaskError as wrong:
+        notify(str(wrong))
+        update(head="")
+        return None
+    return chosen
+
+
+# ---- widgets bound to a field of the view
+
+
+def _bind(name: str) -> tuple[str, Callable[[], None]]:
+    key = f"w_{name}"
+
+    def take() -> None:
+        value = st.session_state[key]
+        if value is not None:
+            update(**{name: value})
+
+    return key, take
+
+
+def _seed(name: str, options: Sequence[Any] | None = None) -> str:
+    """Give the widget the view's value before it is drawn, so undo and links reach it too."""
+    key, _ = _bind(name)
+    value = getattr(view(), name)
+    if options is not None and value not in options:
+        value = options[0]
+        update(**{name: value})
+    st.session_state[key] = value
+    return key
+
+
+def choose(name: str, label: str, options: Sequence[Any], **more: Any) -> Any:
+    """A select box for one field; a value that is no option becomes the first one."""
+    key = _seed(name, options)
+    st.selectbox(label, options, key=key, on_change=_bind(name)[1], **more)
+    return getattr(view(), name)
+
+
+def switch(name: str, label: str, options: Sequence[Any], **more: Any) -> Any:
+    """A row of buttons for one field."""
+    key = _seed(name, options)
+    st.segmented_control(label, options, key=key, on_change=_bind(name)[1], required=True, **more)
+    return getattr(view(), name)
+
+
+def tick(name: str, label: str, **more: Any) -> bool:
+    key = _seed(name)
+    st.toggle(label, key=key, on_change=_bind(name)[1], **more)
+    return bool(getattr(view(), name))
+
+
+def number(name: str, label: str, low: int, high: int, **more: Any) -> int:
+    value = min(max(getattr(view(), name), low), high)
+    if value != getattr(view(), name):
+        update(**{name: value})
+    key = _seed(name)
+    st.number_input(label, low, high, key=key, on_change=_bind(name)[1], **more)
+    return int(getattr(view(), name))
+
+
+def text(name: str, label: str, **more: Any) -> str:
+    key = _seed(name)
+    st.text_input(label, key=key, on_change=_bind(name)[1], **more)
+    return str(getattr(view(), name))

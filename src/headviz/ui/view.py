@@ -1,0 +1,102 @@
+"""What one sees, as one value: the dashboard's state and its form in the address bar.
+
+No streamlit here: reading and writing an address are pure and tested as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+LONGEST_TEXT = 1500  # characters of a text that an address carries; longer ones stay in the session
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything a link restores. Each field is one query parameter; defaults are left out of the address."""
+
+    model: str = "demo"  # what ``headviz.load`` takes
+    revision: str = ""
+    device: str = "auto"
+    dtype: str = ""
+    task: str = "demo"
+    data: str = ""  # a local folder, or the id of an upload
+    columns: str = ""  # mapped text columns, "a,b"
+    label: str = ""  # mapped label column
+    limit: int = 500  # size of the dev subset; 0 = all
+    seed: int = 0
+
+    score: str = "conductance-spearman"
+    samples: int = 64  # examples asked for when a score is computed here
+    weights: str = "fine-tuned"
+    numbers: bool = False
+    sized: bool = False
+
+    head: str = ""  # "3.5"
+    mask: str = ""  # HeadMask.hex; empty = all heads on
+    count: int = 14  # heads for 'lowest k' and 'random k'
+    slice: str = ""
+
+    example: int = 0
+    a: str = ""  # one's own text; empty = the example's
+    b: str = ""
+    target: str = "predicted"
+    rule: str = "richardson"
+    steps: int = 0  # 0 = the library's default
+    arrows: str = "all"  # which connections: all, A→A, A→B, B→A, B→B
+    special: bool = True  # show [CLS] and [SEP]
+    mass: int = 70  # share of attention that the arcs carry, in per cent
+
+    analysis: str = "ablation"
+    curves: str = ""
+    run: str = ""
+    step: int = 0
+    present: bool = False  # presentation: no controls, larger type
+
+
+FIELDS: dict[str, Any] = {f.name: f.default for f in fields(View)}
+LIMITS = {"limit": (0, 1_000_000), "samples": (1, 20_000), "count": (0, 100_000), "mass": (10, 100), "steps": (0, 2000)}
+
+
+def to_address(view: View) -> dict[str, str]:
+    """The query parameters of a view."""
+    address = {}
+    for name, default in FIELDS.items():
+        value = getattr(view, name)
+        if value == default or (name in ("a", "b") and len(value) > LONGEST_TEXT):
+            continue
+        address[name] = ("1" if value else "0") if isinstance(value, bool) else str(value)
+    return address
+
+
+def from_address(address: Mapping[str, str]) -> tuple[View, list[str]]:
+    """The view of these query parameters, and one line for each that could not be read.
+
+    A parameter that is missing has its default; one that headviz does not know is passed over.
+    """
+    values: dict[str, Any] = {}
+    complaints = []
+    for name, text in address.items():
+        if name not in FIELDS:
+            continue
+        try:
+            values[name] = _read(name, text)
+        except ValueError:
+            complaints.append(f"The address says {name}={text[:40]}, which is not possible; {FIELDS[name]!r} is shown.")
+    return View(**values), complaints
+
+
+def _read(name: str, text: str) -> str | int | bool:
+    default = FIELDS[name]
+    if isinstance(default, bool):
+        if text not in ("0", "1"):
+            raise ValueError(text)
+        return text == "1"
+    if isinstance(default, int):
+        number = int(text)
+        low, high = LIMITS.get(name, (0, 2**31))
+        if not low <= number <= high:
+            raise ValueError(text)
+        return number
+    return text

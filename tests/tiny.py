@@ -1,0 +1,146 @@
+"""Tiny random models of every family, and a tokenizer for them. No download, milliseconds to make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+WORDS = (
+    "a an the dog cat man woman bird house garden sleeps runs eats sees red blue big small not no "
+    "and or two three in on under before after is was by . ,"
+).split()
+
+FAMILY_NAMES = (
+    "bert",
+    "roberta",
+    "electra",
+    "distilbert",
+    "camembert",
+    "xlm-roberta",
+    "ernie",
+    "albert",
+    "modernbert",
+)
+PRUNABLE = tuple(f for f in FAMILY_NAMES if f not in ("albert", "modernbert"))
+
+TEXTS = [
+    "a dog sleeps .",
+    "the red cat sees two birds in the garden",
+    "no man eats",
+    "a woman runs before the dog .",
+]
+PAIRS = ["a cat runs", "the bird is blue .", "a man eats in the house", "two women run"]
+
+
+def tiny_tokenizer(pad_id: int = 0) -> Any:
+    """WordPiece over a few words; [PAD] has the id that the family expects."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    if pad_id == 1:
+        special[0], special[1] = special[1], special[0]
+    pieces = [
+        *special,
+        *WORDS,
+        *"abcdefghijklmnopqrstuvwxyz",
+        *(f"##{c}" for c in "abcdefghijklmnopqrstuvwxyz"),
+    ]
+    vocab = {w: i for i, w in enumerate(dict.fromkeys(pieces))}
+    backend = Tokenizer(models.WordPiece(vocab, unk_token="[UNK]"))
+    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.post_processor = processors.TemplateProcessing(
+        single="[CLS]:0 $A:0 [SEP]:0",
+        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", vocab["[CLS]"]), ("[SEP]", vocab["[SEP]"])],
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        unk_token="[UNK]",
+        pad_token="[PAD]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_max_length=64,
+    )
+
+
+def tiny_model(
+    family: str = "bert",
+    layers: int = 3,
+    heads: int = 4,
+    hidden: int = 32,
+    labels: tuple[str, ...] = ("entailment", "neutral", "contradiction"),
+    seed: int = 0,
+    spread: float = 0.25,
+    **config: Any,
+) -> Any:
+    """A random transformers classifier. ``spread`` widens the weights so that masking a head is visible."""
+    from transformers import AutoConfig, AutoModelForSequenceClassification
+
+    offset = family in ("roberta", "camembert", "xlm-roberta")
+    settings: dict[str, Any] = {
+        "vocab_size": len(tiny_tokenizer()),
+        "hidden_size": hidden,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "intermediate_size": 2 * hidden,
+        "max_position_embeddings": 66 if offset else 64,
+        "type_vocab_size": 1 if offset else 2,
+        "pad_token_id": 1 if offset else 0,
+        "id2label": dict(enumerate(labels)),
+        "label2id": {v: i for i, v in enumerate(labels)},
+    }
+    if family == "distilbert":
+        settings.pop("type_vocab_size")
+        settings = {
+            **settings,
+            "dim": settings.pop("hidden_size"),
+            "n_layers": settings.pop("num_hidden_layers"),
+            "n_heads": settings.pop("num_attention_heads"),
+            "hidden_dim": settings.pop("intermediate_size"),
+        }
+    if family == "electra":
+        settings["embedding_size"] = hidden // 2
+    if family == "albert":
+        settings["embedding_size"] = hidden // 2
+    if family == "modernbert":
+        settings.pop("type_vocab_size")
+        settings |= {
+            "cls_token_id": 2,
+            "sep_token_id": 3,
+            "bos_token_id": 2,
+            "eos_token_id": 3,
+            "global_attn_every_n_layers": 2,
+            "local_attention": 8,
+        }
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = AutoModelForSequenceClassification.from_config(
+            AutoConfig.for_model(family, **settings, **config)
+        )
+        for name, weight in model.named_parameters():
+            if weight.ndim > 1 and "embeddings" not in name:
+                torch.nn.init.normal_(weight, std=spread)
+            elif name.endswith("bias"):
+                torch.nn.init.normal_(weight, std=0.1)
+    return model.eval()
+
+
+def tiny_classifier(family: str = "bert", **options: Any) -> Any:
+    """The same, as a headviz classifier."""
+    import headviz
+
+    model = tiny_model(family, **options)
+    return headviz.wrap(model, tiny_tokenizer(int(model.config.pad_token_id or 0)), name=f"tiny-{family}")
+
+
+def tiny_folder(path: Path, family: str = "bert", **options: Any) -> Path:
+    """The same, saved as a plain transformers folder."""
+    model = tiny_model(family, **options)
+    model.save_pretrained(path)
+    tiny_tokenizer(int(model.config.pad_token_id or 0)).save_pretrained(path)
+    return path
