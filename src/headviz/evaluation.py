@@ -28,7 +28,7 @@ class Evaluation:
 
     metrics: dict[str, float]  # NaN where a metric is undefined on these predictions
     logits: np.ndarray  # float32 [n, C], in the data's order, classes in the model's order
-    gold: np.ndarray  # [n] class numbers of the model, or values for a regression
+    gold: np.ndarray | None  # [n] class numbers of the model, values for a regression; None without labels
     mask: HeadMask
     seconds: float
     truncated: int  # texts that were cut to the model's length
@@ -73,7 +73,7 @@ def evaluate(
     mask: HeadMask | None = None,
     *,
     batch_tokens: int = BATCH_TOKENS,
-    label_order: Sequence[str] | None = None,
+    label_order: Sequence[str] | str | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Evaluation:
@@ -88,7 +88,7 @@ def evaluate(
         raise TaskError("There is nothing to evaluate: the data set has no examples.")
     if batch_tokens < 1:
         raise OptionError(f"batch_tokens must be at least 1, not {batch_tokens}.")
-    gold = gold_for(clf, data, label_order)
+    order = class_order(clf, data, label_order)
     encodings = encode_data(clf, data)
     logits = np.empty((len(data), clf.num_labels), dtype=np.float32)
     done = 0
@@ -102,9 +102,9 @@ def evaluate(
         if progress is not None:
             progress(done, len(data))
     return Evaluation(
-        metrics=metrics_for(clf, data, logits, gold),
+        metrics=metrics_for(data, logits, order),
         logits=logits,
-        gold=gold,
+        gold=gold_for(data, order),
         mask=clf.full_mask if mask is None else mask,
         seconds=time.perf_counter() - start,
         truncated=sum(e.truncated for e in encodings),
@@ -128,30 +128,29 @@ def batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
         yield group
 
 
-def gold_for(clf: Classifier, data: Dataset, label_order: Sequence[str] | None = None) -> np.ndarray:
-    """The gold labels as class numbers of the model, matched by name; values for a regression."""
+def class_order(clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None = None) -> np.ndarray:
+    """For each class of the task the model's output for it, matched by name or given by the user."""
     from .tasks import label_map
 
-    if clf.is_regression != data.task.regression:
-        kinds = {True: "a regression model", False: "a classifier"}
+    if clf.is_regression and not data.is_regression:
         raise TaskError(
-            f"'{clf.name}' is {kinds[clf.is_regression]}, but task '{data.task.name}' needs "
-            f"{kinds[data.task.regression]}."
+            f"'{clf.name}' predicts a number, but task '{data.task.name}' has classes. "
+            "Choose a model with a classification head."
         )
-    if data.task.regression:
-        return np.asarray(data.labels, dtype=np.float64)
-    to_model = label_map(clf.labels, data, label_order)
-    return to_model[np.asarray(data.labels)]
+    return label_map(clf.labels, data, label_order)
 
 
-def metrics_for(clf: Classifier, data: Dataset, logits: np.ndarray, gold: np.ndarray) -> dict[str, float]:
-    """The task's own metrics; the positive class of F1 is the task's last label, found by name."""
-    from .tasks import label_map, metrics
+def gold_for(data: Dataset, order: np.ndarray) -> np.ndarray | None:
+    """The gold labels as class numbers of the model; values for a regression; None without labels."""
+    if data.labels is None:
+        return None
+    return data.labels if data.is_regression else order[data.labels]
 
-    predictions = predictions_of(logits)
-    if data.task.regression:
-        return metrics(data.task, predictions, gold)
-    to_task = np.full(clf.num_labels, -1)
-    to_model = label_map(clf.labels, data, None) if len(gold) else np.arange(clf.num_labels)
-    to_task[to_model] = np.arange(len(to_model))
-    return metrics(data.task, to_task[predictions], np.asarray(data.labels))
+
+def metrics_for(data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[str, float]:
+    """The task's own metrics of these logits; none for data without labels."""
+    from .tasks import metrics, predicted
+
+    if data.labels is None:
+        return {}
+    return metrics(data.task, predicted(logits, order, data.is_regression), data.labels)

@@ -27,7 +27,6 @@ def download(repo: str, revision: str | None = None) -> Path:
     hub client; it is never written anywhere by headviz. Files already there are not fetched again,
     and a broken download continues where it stopped.
     """
-    import httpx
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
         GatedRepoError,
@@ -60,7 +59,9 @@ def download(repo: str, revision: str | None = None) -> Path:
             f"'{repo}'{at} is not on this machine and the hub cannot be reached. "
             "Check the network, or give a local folder."
         ) from error
-    except (HfHubHTTPError, httpx.HTTPError, OSError) as error:
+    # HfHubHTTPError's bases are OSError and the error class of whichever HTTP library this version of the
+    # hub's client uses: refused, timed out and broken-off connections, and a full disk
+    except HfHubHTTPError.__bases__ as error:
         raise ModelError(
             f"Downloading '{repo}'{at} was interrupted ({type(error).__name__}). "
             "Try again: it continues where it stopped."

@@ -1,0 +1,7 @@
+"""``python -m headviz`` is ``headviz``."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

@@ -1,0 +1,102 @@
+"""``headviz …``: the table of commands, and how their results and errors reach the terminal.
+
+One line per command. Each names a module of ``headviz.commands`` with ``add_arguments(parser)``,
+``run(args) -> dict`` (the result, as ``--json`` prints it) and ``show(result) -> str`` (the same
+for people). Modules are imported only when their command runs, so ``--help`` comes at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+from . import __version__
+from .errors import Cancelled, UserError, unknown_choice
+
+# command -> (module in headviz.commands, one line of help)
+COMMANDS: dict[str, tuple[str, str]] = {
+    "info": ("info", "what a model is: layers, heads, labels, size, digest"),
+    "evaluate": ("evaluate", "metrics on a task, with heads switched off"),
+    "prune": ("prune", "really remove heads and save the smaller model"),
+    "serve": ("serve", "open the dashboard in a browser"),
+}
+
+DONE, INTERNAL, USER, INTERRUPTED = 0, 1, 2, 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """One clear line on stderr instead of a usage block."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message[0].upper()}{message[1:]}. See: {self.prog} --help")
+
+
+def _top_help() -> str:
+    width = max(map(len, COMMANDS))
+    rows = "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
+    return (
+        "usage: headviz COMMAND [options]\n\n"
+        "Look into the attention heads of a fine-tuned BERT, switch them off, see what it costs, prune for real.\n\n"
+        f"commands:\n{rows}\n\n"
+        "headviz COMMAND --help   options of one command\n"
+        "headviz --version        version\n"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status is 0, 2 for a user's mistake, 1 for a fault of headviz itself."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in ("-h", "--help", "help"):
+        sys.stdout.write(_top_help())
+        return DONE if words else USER
+    if words[0] in ("-V", "--version"):
+        sys.stdout.write(f"headviz {__version__}\n")
+        return DONE
+    try:
+        return _run(words[0], words[1:])
+    except UserError as error:
+        return _say(str(error), USER)
+    except Cancelled:
+        return _say("Stopped.", INTERRUPTED)
+    except KeyboardInterrupt:
+        return _say("Stopped.", INTERRUPTED)
+    except BrokenPipeError:  # the reader of our output went away, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except Exception as error:
+        traceback.print_exc()
+        return _say(
+            f"internal error: {type(error).__name__}: {error} (the lines above belong in a bug report)",
+            INTERNAL,
+        )
+
+
+def _run(name: str, words: list[str]) -> int:
+    if name not in COMMANDS:
+        raise UserError(unknown_choice("command", name, COMMANDS))
+    module_name, text = COMMANDS[name]
+    module = import_module(f".commands.{module_name}", __package__)
+    parser = _Parser(prog=f"headviz {name}", description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+    module.add_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    args = parser.parse_args(words)
+    result = module.run(args)
+    if result is not None:
+        sys.stdout.write((to_json(result) if args.json else module.show(result)).rstrip() + "\n")
+    return DONE
+
+
+def to_json(result: Any) -> str:
+    """Strict JSON: what is not measured must already be None, so NaN is a fault."""
+    return json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _say(line: str, status: int) -> int:
+    sys.stderr.write(f"headviz: {line}\n")
+    return status

@@ -1,0 +1,1 @@
+"""One file per command of ``headviz``; ``headviz.cli`` holds their table."""

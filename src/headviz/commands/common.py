@@ -1,0 +1,134 @@
+"""Options and output that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ..errors import MaskError, OptionError
+from ..heads import HeadMask, parse_heads
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
+    from ..tasks import Dataset
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """``--model`` and how to load it."""
+    parser.add_argument("--model", required=True, metavar="M", help="'demo', a hub id, or a folder")
+    parser.add_argument("--revision", metavar="R", help="branch, tag or commit of a hub model")
+    parser.add_argument("--device", default="auto", metavar="D", help="auto (default), cpu, cuda, mps")
+    parser.add_argument("--dtype", default=None, metavar="T", help="float32 (default), bfloat16, float16")
+
+
+def add_task(parser: argparse.ArgumentParser, split: str | None = "dev") -> None:
+    """``--task`` and where its data lie; without ``split`` the command chooses it itself."""
+    parser.add_argument("--task", required=True, metavar="T", help="demo, mnli, mrpc, sst2, …, or custom")
+    parser.add_argument("--data", metavar="DIR", help="folder with local files instead of the hub's")
+    if split is not None:
+        parser.add_argument(
+            "--split", default=split, metavar="S", help=f"which part of the data (default {split})"
+        )
+    parser.add_argument(
+        "--limit", type=positive_int, metavar="N", help="a seeded, stratified part of the data"
+    )
+    parser.add_argument("--text-columns", metavar="A[,B]", help="text columns of your own file")
+    parser.add_argument("--label-column", metavar="Y", help="label column of your own file")
+    parser.add_argument(
+        "--label-order", metavar="A,B,…", help="the task's classes in the order of the model's outputs"
+    )
+
+
+def add_mask(parser: argparse.ArgumentParser) -> None:
+    """``--off`` or ``--mask``."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--off", metavar="L.H,…", help="heads to switch off, such as 3.5,7.0")
+    which.add_argument("--mask", metavar="HEX", help="a whole mask in hexadecimal, as headviz prints it")
+
+
+def load_model(args: argparse.Namespace) -> Classifier:
+    from ..models.loading import load
+
+    return load(args.model, revision=args.revision, device=args.device, dtype=args.dtype)
+
+
+def load_data(args: argparse.Namespace, split: str | None = None) -> Dataset:
+    from ..tasks import load_task
+
+    columns = args.text_columns
+    data = load_task(
+        args.task,
+        split=split or args.split,
+        data=args.data,
+        limit=args.limit,
+        text_columns=None if columns is None else [c.strip() for c in columns.split(",")],
+        label_column=args.label_column,
+    )
+    for note in data.notes:
+        warn(note)
+    return data
+
+
+def read_mask(args: argparse.Namespace, clf: Classifier) -> HeadMask:
+    """The mask asked for; heads that the model no longer has stay off."""
+    mask = HeadMask.full(clf.num_layers, clf.num_heads)
+    if args.mask is not None:
+        mask = HeadMask.from_hex(args.mask, clf.num_layers, clf.num_heads)
+    elif args.off is not None:
+        heads = parse_heads(args.off)
+        if not heads:
+            raise MaskError(
+                "--off names no head. Write heads as layer.head, separated by commas, such as 3.5,7.0."
+            )
+        mask = mask.without(heads)
+    return mask | clf.present
+
+
+def positive_int(text: str) -> int:
+    """A whole number of at least 1, for argparse."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise OptionError(f"'{text}' is not a whole number of at least 1.")
+    return value
+
+
+def warn(line: str) -> None:
+    sys.stderr.write(f"headviz: note: {line}\n")
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr with rate and remaining time, for a ``progress(done, total)`` callback."""
+    from tqdm import tqdm
+
+    with tqdm(desc=what, file=sys.stderr, leave=False, dynamic_ncols=True, delay=0.5) as bar:
+
+        def report(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield report
+
+
+def table(rows: Sequence[Sequence[Any]]) -> str:
+    """Plain columns: the first one left, the others right."""
+    text = [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in text) for i in range(len(text[0]))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(w) if i == 0 else cell.rjust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in text
+    )
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Three dots' worth of honesty: what was not measured is a dash."""
+    return "–" if value is None else f"{value:.{digits}f}"

@@ -1,0 +1,66 @@
+"""``headviz prune``: really remove heads, or export a masked copy for plain transformers."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ..errors import MaskError
+from .common import add_mask, add_model, load_model, positive_int, read_mask, table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_mask(parser)
+    parser.add_argument("--out", required=True, metavar="DIR", help="a new folder for the model")
+    parser.add_argument(
+        "--masked",
+        action="store_true",
+        help="keep all shapes and zero the heads' output columns instead: loads in any transformers, no speed gain",
+    )
+    parser.add_argument(
+        "--length", type=positive_int, default=128, metavar="T", help="tokens to count FLOPs for (128)"
+    )
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    from ..models.pruning import prune, require_prunable
+
+    clf = load_model(args)
+    if args.off is None and args.mask is None and clf.present.is_full:
+        raise MaskError("Name the heads to remove: --off 3.5,7.0 or --mask HEX.")
+    mask = read_mask(args, clf)
+    before = clf.cost(length=args.length)
+    if args.masked:
+        folder = clf.export_masked(Path(args.out), mask)
+        after, heads = before, [clf.num_heads] * clf.num_layers
+    else:
+        require_prunable(clf)
+        smaller = prune(clf, mask)
+        folder = smaller.save(Path(args.out))
+        after, heads = smaller.cost(length=args.length), smaller.heads_per_layer
+    return {
+        "out": str(folder),
+        "masked": args.masked,
+        "mask": mask.hex,
+        "heads_per_layer": heads,
+        "parameters": {"before": before.parameters, "after": after.parameters},
+        "flops": {"before": before.flops, "after": after.flops, "length": args.length},
+    }
+
+
+def show(result: dict[str, Any]) -> str:
+    def change(what: str) -> str:
+        before, after = result[what]["before"], result[what]["after"]
+        return f"{before:,} → {after:,} ({(after - before) / before:+.1%})"
+
+    rows = [("saved", result["out"])]
+    if result["masked"]:
+        rows.append(("kind", "masked export: same shapes, loads in plain transformers"))
+    else:
+        rows.append(("heads per layer", " ".join(map(str, result["heads_per_layer"]))))
+        rows.append(("parameters", change("parameters")))
+        rows.append((f"FLOPs at {result['flops']['length']} tokens", change("flops")))
+    rows.append(("mask", result["mask"]))
+    return table(rows)
