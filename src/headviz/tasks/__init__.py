@@ -1,0 +1,34 @@
+"""Tasks: their data, labels, measures and samples.
+
+``load_task`` reads a split into a ``Dataset``; ``sample`` draws a balanced sample from one for scoring;
+``label_map`` translates a task's classes to a model's outputs; ``metrics`` measures predictions.
+"""
+
+from .dataset import Dataset, Example
+from .labels import OTHER, label_map, predicted
+from .loading import check_request, load_task
+from .metrics import METRICS, metric, metrics, why_undefined
+from .sampling import DEFAULT_SAMPLES, LengthFilter, SampleReport, sample, text_lengths
+from .table import TASKS, Task, get_task
+
+__all__ = [
+    "DEFAULT_SAMPLES",
+    "METRICS",
+    "OTHER",
+    "TASKS",
+    "Dataset",
+    "Example",
+    "LengthFilter",
+    "SampleReport",
+    "Task",
+    "check_request",
+    "get_task",
+    "label_map",
+    "load_task",
+    "metric",
+    "metrics",
+    "predicted",
+    "sample",
+    "text_lengths",
+    "why_undefined",
+]

@@ -1,0 +1,221 @@
+"""From a table's columns to texts, labels and slices; every cell is checked and nothing is guessed."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import TaskError
+from .dataset import NO_SLICE
+from .labels import match_names
+from .readers import Table
+from .table import Task
+
+UNLABELLED = "-"  # the NLI corpora's mark for examples whose annotators did not agree
+MAX_CLASSES = 200
+MAX_BROKEN_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """Which columns hold the texts, the label and the slices."""
+
+    texts: tuple[str, ...]
+    label: str
+    slice: str | None = None
+
+
+@dataclass(frozen=True)
+class Columns:
+    texts: list[str]
+    pairs: list[str] | None
+    labels: np.ndarray
+    slices: list[str] | None
+    notes: tuple[str, ...]
+
+
+def require(table: Table, columns: Sequence[str], how: str) -> None:
+    """Complain about columns that the table does not have."""
+    missing = [c for c in columns if c not in table.columns]
+    if missing:
+        raise TaskError(
+            f"{table.name} has no column {' and no column '.join(repr(c) for c in missing)}. "
+            f"Its columns are: {', '.join(table.columns)}. {how}"
+        )
+
+
+def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> Columns:
+    """Texts, labels and slices of a table. ``lenient`` leaves out rows with an empty cell, as published files need."""
+    missing = {i: c for c in mapping.texts for i, cell in enumerate(table.columns[c]) if _is_missing(cell)}
+    missing |= {i: mapping.label for i, cell in enumerate(table.columns[mapping.label]) if _is_blank(cell)}
+    if missing and not lenient:
+        first = min(missing)
+        more = f" ({len(missing):,} such rows in all)" if len(missing) > 1 else ""
+        raise TaskError(
+            f"{table.at(first)}: nothing in column '{missing[first]}'{more}. Fill it in or remove the row."
+        )
+    unlabelled = 0
+    keep: list[int] = []
+    for i in range(len(table)):
+        if i in missing:
+            continue
+        if UNLABELLED not in task.label_names and table.columns[mapping.label][i] == UNLABELLED:
+            unlabelled += 1
+        else:
+            keep.append(i)
+    notes = _broken_notes(table, [*table.broken, *((table.lines[i], "an empty cell") for i in missing)])
+    if unlabelled:
+        notes.append(f"{unlabelled:,} rows of {table.name} left out: no gold label ('{UNLABELLED}')")
+    if not keep:
+        raise TaskError(
+            f"{table.name} has no row with both a text and a label. Check which columns hold them."
+        )
+
+    texts = [_texts(table, c, keep) for c in mapping.texts]
+    if task.is_regression:
+        labels = _numbers(table, mapping.label, keep)
+    else:
+        labels, said = _class_indices(table, mapping.label, keep, task)
+        if said and not lenient:
+            notes.append(said)
+    slices = None
+    if mapping.slice is not None:
+        cells = [table.columns[mapping.slice][i] for i in keep]
+        slices = [NO_SLICE if c is None or str(c).strip() == "" else str(c).strip() for c in cells]
+    return Columns(texts[0], texts[1] if len(texts) > 1 else None, labels, slices, tuple(notes))
+
+
+def class_names(cells: Sequence[Any], file: str, column: str) -> tuple[str, ...]:
+    """The classes of a user's label column: numbers by size, names by alphabet."""
+    found = {label_text(c) for c in cells if not _is_blank(c)}
+    if len(found) > MAX_CLASSES:
+        raise TaskError(
+            f"Column '{column}' of {file} has {len(found):,} different values, too many for classes "
+            f"(at most {MAX_CLASSES}). Choose the label column (--label-column, label_column=), or say that the labels "
+            "are numbers to be predicted (regression=True)."
+        )
+    if len(found) < 2:
+        raise TaskError(
+            f"Column '{column}' of {file} has only one value ({', '.join(found)}); a task needs two classes or more. "
+            "Choose another label column (--label-column, label_column=)."
+        )
+    if all(_as_number(name) is not None for name in found):
+        return tuple(sorted(found, key=lambda name: (_as_number(name) or 0.0, name)))
+    return tuple(sorted(found))
+
+
+def looks_like_regression(cells: Sequence[Any]) -> bool:
+    """Whether a label column holds numbers that are not all whole: scores, not classes."""
+    values = [_as_number(c) for c in cells if not _is_blank(c)]
+    return (
+        bool(values)
+        and all(v is not None for v in values)
+        and any(v != round(v) for v in values if v is not None)
+    )
+
+
+def label_text(cell: Any) -> str:
+    """A class label as text: 1, 1.0, '1' and '1.0' are the same class."""
+    return re.sub(r"^([+-]?\d+)\.0+$", r"\1", str(cell).strip())
+
+
+def _is_missing(cell: Any) -> bool:
+    # An empty text is a text: QQP has some.
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))
+
+
+def _is_blank(cell: Any) -> bool:
+    return _is_missing(cell) or (isinstance(cell, str) and not cell.strip())
+
+
+def _broken_notes(table: Table, broken: list[tuple[int, str]]) -> list[str]:
+    if not broken:
+        return []
+    line, why = min(broken)
+    total = len(table) + len(table.broken)
+    if len(broken) > max(5, MAX_BROKEN_SHARE * total):
+        raise TaskError(
+            f"{table.name}: {len(broken):,} of {total:,} rows are broken, the first on line {line} ({why}). "
+            "Get the file again; its fields must be separated by tabs and not quoted."
+        )
+    return [f"{len(broken):,} broken rows of {table.name} left out, the first on line {line} ({why})"]
+
+
+def _texts(table: Table, column: str, keep: Sequence[int]) -> list[str]:
+    cells = table.columns[column]
+    for i in keep:
+        if not isinstance(cells[i], str):
+            raise TaskError(
+                f"{table.at(i)}: column '{column}' holds {type(cells[i]).__name__} {cells[i]!r}, not text. "
+                "Choose the text columns (--text-columns, text_columns=)."
+            )
+    return [cells[i] for i in keep]
+
+
+def _numbers(table: Table, column: str, keep: Sequence[int]) -> np.ndarray:
+    out = np.empty(len(keep), dtype=np.float64)
+    for k, i in enumerate(keep):
+        value = _as_number(table.columns[column][i])
+        if value is None:
+            raise TaskError(
+                f"{table.at(i)}: '{table.columns[column][i]}' in column '{column}' is not a finite number, and the "
+                "task is a regression. Choose the label column (--label-column, label_column=)."
+            )
+        out[k] = value
+    return out
+
+
+def _as_number(cell: Any) -> float | None:
+    if isinstance(cell, bool):
+        return None
+    try:
+        value = float(cell)
+    except (TypeError, ValueError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _class_indices(
+    table: Table, column: str, keep: Sequence[int], task: Task
+) -> tuple[np.ndarray, str | None]:
+    cells = table.columns[column]
+    for i in keep:
+        if isinstance(cells[i], list | dict):
+            raise TaskError(
+                f"{table.at(i)}: column '{column}' holds a {type(cells[i]).__name__}, not a label."
+            )
+    texts = [label_text(cells[i]) for i in keep]
+    index = _label_lookup(sorted(set(texts)), task.label_names)
+    unknown = list(dict.fromkeys(t for t in texts if t not in index))
+    if unknown:
+        first = keep[texts.index(unknown[0])]
+        shown = ", ".join(repr(t[:40]) for t in unknown[:5]) + (" …" if len(unknown) > 5 else "")
+        raise TaskError(
+            f"{table.at(first)}: column '{column}' has labels that task '{task.name}' does not know: {shown}. "
+            f"Its labels are {', '.join(task.label_names)}, or their numbers from 0. "
+            "Choose the label column (--label-column, label_column=), or use task 'custom'."
+        )
+    numbered = any(t not in task.label_names and t.isdecimal() for t in index)
+    said = None
+    if numbered:
+        said = "numeric labels read as " + ", ".join(
+            f"{i} = {name}" for i, name in enumerate(task.label_names)
+        )
+    return np.array([index[t] for t in texts], dtype=np.int64), said
+
+
+def _label_lookup(found: Sequence[str], names: Sequence[str]) -> dict[str, int]:
+    """For each label found in the file the class it stands for: its name, or its number in the task's order."""
+    lookup: dict[str, int] = {}
+    for text in found:
+        where = match_names([text], names)
+        if where is not None:
+            lookup[text] = where[0]
+        elif text.isdecimal() and int(text) < len(names):
+            lookup[text] = int(text)
+    return lookup

@@ -1,0 +1,195 @@
+"""The examples of one split: texts, labels and slices, frozen, with a digest of their content."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..errors import TaskError
+from .table import Task
+
+if TYPE_CHECKING:
+    from .sampling import SampleReport
+
+NO_SLICE = "(none)"
+
+
+class Example(NamedTuple):
+    """One example as people read it: ``label`` is the class's name, or the number of a regression."""
+
+    text: str
+    pair: str | None
+    label: str | float | None
+    slice: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Examples in file order. Equal when their content is equal; ``digest`` identifies the content.
+
+    ``labels`` are indices into ``label_names`` (int64), numbers for a regression (float64), or None when
+    the data carry no gold labels; they are *not* the model's output indices (see ``labels.label_map``).
+    ``notes`` say in plain words what reading did: rows left out, how numeric labels were read.
+    """
+
+    task: Task
+    split: str
+    texts: tuple[str, ...]
+    pairs: tuple[str, ...] | None = None
+    labels: np.ndarray | None = field(default=None, repr=False)
+    slices: tuple[str, ...] | None = None
+    slice_name: str | None = None
+    origin: str = ""
+    notes: tuple[str, ...] = ()
+    report: SampleReport | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("texts", "pairs", "slices"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, tuple(value))
+        n = len(self.texts)
+        for name in ("pairs", "labels", "slices"):
+            value = getattr(self, name)
+            if value is not None and len(value) != n:
+                raise TaskError(f"{len(value):,} {name} were given for {n:,} texts; give one for each.")
+        if self.labels is not None:
+            object.__setattr__(self, "labels", self._checked(np.asarray(self.labels)))
+
+    def _checked(self, given: np.ndarray) -> np.ndarray:
+        if self.task.is_regression:
+            labels = np.array(given, dtype=np.float64)
+            if not np.isfinite(labels).all():
+                raise TaskError("A regression label is not a finite number; remove or mend that row.")
+        else:
+            if given.size and not np.issubdtype(given.dtype, np.integer):
+                raise TaskError("Class labels must be integers that index the label names.")
+            labels = np.array(given, dtype=np.int64)
+            if labels.size and (labels.min() < 0 or labels.max() >= len(self.label_names)):
+                raise TaskError(
+                    f"Class labels must lie between 0 and {len(self.label_names) - 1}, as the indices of "
+                    f"{', '.join(self.label_names)}."
+                )
+        labels.setflags(write=False)
+        return labels
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        return self.task.label_names
+
+    @property
+    def is_regression(self) -> bool:
+        return self.task.is_regression
+
+    @property
+    def gold(self) -> np.ndarray:
+        """The labels, for work that cannot do without them."""
+        if self.labels is None:
+            raise TaskError(
+                "These examples carry no gold labels, and this needs them. Name the label column."
+            )
+        return self.labels
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, index: int) -> Example:
+        label: str | float | None = None
+        if self.labels is not None:
+            value = self.labels[index]
+            label = float(value) if self.is_regression else self.label_names[int(value)]
+        return Example(
+            self.texts[index],
+            self.pairs[index] if self.pairs is not None else None,
+            label,
+            self.slices[index] if self.slices is not None else None,
+        )
+
+    def __iter__(self) -> Iterator[Example]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        return tuple(self)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over the content: texts, pairs, labels with their names, slices. Not over where it came from."""
+        digest = hashlib.sha256(b"headviz-dataset-1")
+        for part in (self.texts, self.pairs, self.label_names, self.slices):
+            _add_strings(digest, part)
+        if self.labels is None:
+            digest.update(b"unlabelled")
+        else:
+            digest.update(str(self.labels.dtype).encode())
+            digest.update(
+                np.ascontiguousarray(self.labels, dtype=self.labels.dtype.newbyteorder("<")).tobytes()
+            )
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Dataset):
+            return NotImplemented
+        return (self.task.name, self.digest) == (other.task.name, other.digest)
+
+    def __hash__(self) -> int:
+        return hash((self.task.name, self.digest))
+
+    def subset(self, indices: Iterable[int], report: SampleReport | None = None) -> Dataset:
+        """The examples at these positions, in the order given."""
+        at = [int(i) for i in indices]
+        outside = [i for i in at if not 0 <= i < len(self)]
+        if outside:
+            raise TaskError(
+                f"There is no example {outside[0]}: the {self.split} split has 0 to {len(self) - 1}."
+            )
+        return replace(
+            self,
+            texts=_take(self.texts, at),
+            pairs=None if self.pairs is None else _take(self.pairs, at),
+            labels=None if self.labels is None else self.labels[at],
+            slices=None if self.slices is None else _take(self.slices, at),
+            report=report,
+        )
+
+    def only_slice(self, name: str) -> Dataset:
+        """The examples of one slice."""
+        if self.slices is None:
+            raise TaskError(
+                f"The {self.split} split of '{self.task.name}' has no slices. Name a slice column."
+            )
+        at = [i for i, value in enumerate(self.slices) if value == name]
+        if not at:
+            valid = ", ".join(sorted(set(self.slices)))
+            raise TaskError(f"No example has {self.slice_name} '{name}'. Choose one of: {valid}.")
+        return self.subset(at)
+
+    def class_counts(self) -> dict[str, int]:
+        """How many examples each class has, in the order of the label names; classes without any included."""
+        if self.is_regression:
+            raise TaskError(f"Task '{self.task.name}' is a regression and has no classes.")
+        counts = np.bincount(self.gold, minlength=len(self.label_names))
+        return {name: int(count) for name, count in zip(self.label_names, counts, strict=True)}
+
+    def slice_counts(self) -> dict[str, int]:
+        """How many examples each slice has, sorted by name; empty without slices."""
+        return dict(sorted(Counter(self.slices or ()).items()))
+
+
+def _take(values: Sequence[str], at: list[int]) -> tuple[str, ...]:
+    return tuple(values[i] for i in at)
+
+
+def _add_strings(digest: Any, strings: Sequence[str] | None) -> None:
+    # Lengths go in too, so that moving a character from one text to the next changes the digest.
+    digest.update(b"none" if strings is None else len(strings).to_bytes(8, "little"))
+    for text in strings or ():
+        raw = text.encode("utf-8", "surrogatepass")
+        digest.update(len(raw).to_bytes(8, "little"))
+        digest.update(raw)

@@ -1,0 +1,180 @@
+"""Translate between the label names of a task and those of a model. By name, or asked for; never guessed.
+
+What is accepted, in this order: equal names; equal but for case; equal but for case and punctuation
+(``not_entailment``, ``Not entailment``; ``LABEL_1``, ``1`` and ``1.0`` are the same number); a listed synonym
+(``POS`` for ``positive``). One kind must fit all labels, one to one.
+
+A model that calls its classes ``LABEL_0``, ``LABEL_1`` does not say what they mean, and published checkpoints
+differ (MNLI has been trained in at least three orders). Such a model fits only data whose labels are the same
+bare numbers; for every other task the order has to be given, with ``label_order``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import TaskError
+
+if TYPE_CHECKING:
+    from .dataset import Dataset
+
+NO_CLASS = "-"  # in a label order: an output of the model that is none of the task's classes
+OTHER = -1  # a predicted class that the task does not have
+
+SYNONYMS = (
+    ("entailment", "entail", "entails", "entailed"),
+    ("contradiction", "contradict", "contradicts", "contradictory"),
+    ("not_entailment", "non_entailment", "no_entailment", "not_entailed"),
+    ("positive", "pos"),
+    ("negative", "neg"),
+    ("acceptable", "grammatical"),
+    ("unacceptable", "not_acceptable", "ungrammatical"),
+    ("duplicate", "is_duplicate", "duplicates"),
+    ("not_duplicate", "non_duplicate", "no_duplicate", "not_duplicates"),
+    ("equivalent", "paraphrase", "is_paraphrase"),
+    (
+        "not_equivalent",
+        "non_equivalent",
+        "not_paraphrase",
+        "non_paraphrase",
+        "not_a_paraphrase",
+        "no_paraphrase",
+    ),
+)
+
+
+def _plain(name: str) -> str:
+    text = name.strip().casefold()
+    number = re.fullmatch(r"(?:label[\s_-]?)?([+-]?\d+(?:\.\d+)?)", text)
+    if number:
+        return repr(float(number[1]))
+    return re.sub(r"[\W_]+", "", text) or text
+
+
+_CANONICAL = {_plain(word): _plain(words[0]) for words in SYNONYMS for word in words}
+
+
+def _canonical(name: str) -> str:
+    plain = _plain(name)
+    return _CANONICAL.get(plain, plain)
+
+
+_KINDS: tuple[Callable[[str], str], ...] = (str, lambda name: name.strip().casefold(), _plain, _canonical)
+
+
+def match_names(wanted: Sequence[str], offered: Sequence[str]) -> list[int] | None:
+    """For each wanted name its position among those offered; None where one is missing or ambiguous."""
+    for kind in _KINDS:
+        where = {kind(name): i for i, name in enumerate(offered)}
+        keys = [kind(name) for name in wanted]
+        unique = len(where) == len(offered) and len(set(keys)) == len(keys)
+        if unique and all(key in where for key in keys):
+            return [where[key] for key in keys]
+    return None
+
+
+def is_generic(model_labels: Sequence[str]) -> bool:
+    """Whether these are numbers only (LABEL_0, LABEL_1, or 0, 1), which do not say what they mean."""
+    return all(re.fullmatch(r"(?:label[\s_-]?)?\d+", name.strip().casefold()) for name in model_labels)
+
+
+def label_map(
+    model_labels: Sequence[str], data: Dataset, label_order: Sequence[str] | str | None = None
+) -> np.ndarray:
+    """For each class of the data's task, the index of the model's output for it.
+
+    ``label_order`` names the task's classes in the order of the model's outputs ('-' = none of them), and settles
+    it whatever the model's config says. A model may know more classes than the task; predicting one of those is
+    wrong. For a regression the answer is ``[0]``, the model's only output.
+    """
+    task = data.task
+    if task.is_regression:
+        if len(model_labels) != 1:
+            raise TaskError(
+                f"Task '{task.name}' is a regression: it needs a model with one output, "
+                f"and this one has {len(model_labels)} ({', '.join(model_labels)})."
+            )
+        return np.zeros(1, dtype=np.int64)
+    names = data.label_names
+    if len(model_labels) < 2:
+        raise TaskError(
+            f"Task '{task.name}' has the classes {', '.join(names)}, but the model has a single output (a regression). "
+            "Choose a model with a classification head, or a regression task."
+        )
+    if label_order is not None:
+        return _by_order(names, model_labels, label_order, task.name)
+    found = match_names(names, model_labels)
+    if found is None:
+        raise TaskError(_remedy(names, model_labels, task.name))
+    return np.array(found, dtype=np.int64)
+
+
+def _by_order(
+    names: Sequence[str], model_labels: Sequence[str], label_order: Sequence[str] | str, task: str
+) -> np.ndarray:
+    order = parse_order(label_order)
+    if len(order) != len(model_labels):
+        raise TaskError(
+            f"The label order names {len(order)} classes, but the model has {len(model_labels)} outputs "
+            f"({', '.join(model_labels)}). Name one class of task '{task}' for each output, or '{NO_CLASS}'."
+        )
+    # each '-' becomes a name of its own, which no class can have
+    distinct = [
+        f"\0{i}" if name == NO_CLASS and NO_CLASS not in names else name for i, name in enumerate(order)
+    ]
+    found = match_names(names, distinct)
+    strange = [name for name in distinct if not name.startswith("\0") and match_names([name], names) is None]
+    if found is None or strange:
+        raise TaskError(
+            f"The label order {','.join(order)} does not name each class of task '{task}' once. "
+            f"Its classes are: {', '.join(names)}."
+        )
+    return np.array(found, dtype=np.int64)
+
+
+def parse_order(label_order: Sequence[str] | str) -> list[str]:
+    """A label order as typed (``a,b,c``) or as a sequence of names."""
+    parts = label_order.split(",") if isinstance(label_order, str) else list(label_order)
+    return [str(part).strip() for part in parts]
+
+
+def _remedy(names: Sequence[str], model_labels: Sequence[str], task: str) -> str:
+    example = ",".join([*names, *[NO_CLASS] * (len(model_labels) - len(names))])
+    give = (
+        f"If you know the order of the model's outputs (its model card says it), give it, for instance "
+        f"--label-order {example} (label_order= in Python)."
+    )
+    if len(names) > len(model_labels):
+        return (
+            f"Task '{task}' has {len(names)} classes ({', '.join(names)}), but the model only has {len(model_labels)} "
+            f"({', '.join(model_labels)}). Choose a model that was fine-tuned on this task."
+        )
+    if is_generic(model_labels):
+        return (
+            f"The model calls its classes {', '.join(model_labels)}, which does not say which of "
+            f"{', '.join(names)} each one is. {give}"
+        )
+    unknown = [name for name in names if match_names([name], model_labels) is None]
+    return (
+        f"The model does not know the label{'s' if len(unknown) > 1 else ''} {', '.join(unknown or names)} of task "
+        f"'{task}'; its own are {', '.join(model_labels)}. {give}"
+    )
+
+
+def predicted(logits: np.ndarray, mapping: np.ndarray, is_regression: bool = False) -> np.ndarray:
+    """The task's class (or number) that each row of the model's logits [n, C] stands for.
+
+    A class that the task does not have, and a row that is not finite, give -1: never right, and never mistaken for
+    a class.
+    """
+    logits = np.asarray(logits)
+    if is_regression:
+        return logits.reshape(len(logits), -1)[:, 0].astype(np.float64)
+    back = np.full(logits.shape[1], OTHER, dtype=np.int64)
+    back[mapping] = np.arange(len(mapping))
+    classes = back[logits.argmax(axis=1)] if len(logits) else np.zeros(0, dtype=np.int64)
+    return np.where(np.isfinite(logits).all(axis=1), classes, OTHER)

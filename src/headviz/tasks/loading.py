@@ -1,0 +1,227 @@
+"""``load_task``: find a split, in the shipped data, in local files or on the hub, and read it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+from ..errors import TaskError
+from . import columns
+from .columns import Mapping
+from .dataset import Dataset
+from .hub import read_hub
+from .readers import FORMATS, Table, read_table
+from .strata import limited
+from .table import Task, check_split, get_task
+
+_OTHER_STEMS = {"dev": ("validation",)}
+_MAP_LOCAL = "Name the right ones: --text-columns, --label-column (text_columns=, label_column=)."
+
+
+def load_task(
+    name: str,
+    split: str = "dev",
+    data: str | os.PathLike[str] | None = None,
+    limit: int | None = None,
+    text_columns: str | Sequence[str] | None = None,
+    label_column: str | None = None,
+    seed: int = 0,
+    slice_column: str | None = None,
+    regression: bool | None = None,
+) -> Dataset:
+    """One split of a task, in file order.
+
+    ``data``: a folder with GLUE's own files or with train and dev files as tsv, csv, jsonl or parquet (or one such
+    file); without it the demo's own data, or the hub. ``limit``: that many examples, drawn with ``seed``,
+    stratified by label and slice. ``text_columns``: one or two, as a sequence or ``"a,b"``. ``slice_column``:
+    groups to report apart. ``regression``: for ``custom``, whether labels are numbers to be predicted; without it
+    a label column with a number that is not whole means yes.
+    """
+    task = check_request(name, split)
+    mapped = text_columns is not None or label_column is not None or slice_column is not None
+    texts = _column_names(text_columns)
+    if regression is not None and name != "custom":
+        raise TaskError(f"regression= is for task 'custom'; task '{name}' already says what its labels are.")
+    if data is not None:
+        found = _load_local(
+            task, split, Path(data).expanduser(), texts, label_column, slice_column, regression
+        )
+    elif task.name == "custom":
+        raise TaskError(
+            "Task 'custom' needs your files: give a folder with train and dev files, --data FOLDER (data=)."
+        )
+    elif mapped:
+        raise TaskError(
+            f"Columns can be chosen for local files only; give them (--data FOLDER, data=) for '{name}'."
+        )
+    elif task.source.module is not None:
+        found = _load_shipped(task, split)
+    else:
+        found = _load_hub(task, split)
+    if limit is None:
+        return found
+    chosen = found.subset(limited(found, limit, seed))
+    return replace(
+        chosen, notes=(*found.notes, f"limited to {len(chosen):,} of {len(found):,} examples (seed {seed})")
+    )
+
+
+def check_request(name: str, split: str = "dev") -> Task:
+    """The task, if it and the split exist; cheap, for checking a request before anything is read."""
+    task = get_task(name)
+    check_split(task, split)
+    return task
+
+
+def _column_names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    names = tuple(part.strip() for part in (given.split(",") if isinstance(given, str) else given))
+    if not 1 <= len(names) <= 2 or not all(names) or len(set(names)) != len(names):
+        raise TaskError(f"Give one or two different text columns, such as --text-columns a,b, not {given!r}.")
+    return names
+
+
+def _load_shipped(task: Task, split: str) -> Dataset:
+    module = import_module(str(task.source.module))
+    rows = module.read_split(split)
+    index = {label: i for i, label in enumerate(task.label_names)}
+    return Dataset(
+        task,
+        split,
+        texts=tuple(row.premise for row in rows),
+        pairs=tuple(row.hypothesis for row in rows),
+        labels=[index[row.label] for row in rows],  # type: ignore[arg-type]
+        slices=tuple(row.phenomenon for row in rows),
+        slice_name=task.slice_name,
+        origin="shipped with headviz",
+    )
+
+
+def _load_hub(task: Task, split: str) -> Dataset:
+    source = task.source
+    filename = source.hub_file(split)
+    mapping = Mapping(source.hub_columns, "label")
+    table = read_hub(str(source.repo), filename, (*mapping.texts, mapping.label), task.name)
+    columns.require(
+        table, (*mapping.texts, mapping.label), "The files on the hub have changed; update headviz."
+    )
+    return _dataset(task, split, table, mapping, f"hub: {source.repo}/{filename}", published=True)
+
+
+def _load_local(
+    task: Task,
+    split: str,
+    folder: Path,
+    texts: tuple[str, ...] | None,
+    label: str | None,
+    slice_column: str | None,
+    regression: bool | None,
+) -> Dataset:
+    path = find_file(task, split, folder)
+    # GLUE's own files: known to hold a few broken rows, which everyone leaves out
+    published = (
+        texts is None and label is None and bool(task.source.local_folder) and path.suffix.lower() == ".tsv"
+    )
+    table = read_table(path, task.source.headerless if published else None, lenient=published)
+    mapping = _map_local(task, table, texts, label, slice_column)
+    if task.name == "custom":
+        task = _define_custom(task, split, folder, path, table, mapping, regression)
+    return _dataset(task, split, table, mapping, f"file: {path.name}", published)
+
+
+def _dataset(task: Task, split: str, table: Table, mapping: Mapping, origin: str, published: bool) -> Dataset:
+    got = columns.take(table, mapping, task, lenient=published)
+    return Dataset(
+        task,
+        split,
+        texts=tuple(got.texts),
+        pairs=None if got.pairs is None else tuple(got.pairs),
+        labels=got.labels,
+        slices=None if got.slices is None else tuple(got.slices),
+        slice_name=None if got.slices is None else mapping.slice,
+        origin=origin,
+        notes=got.notes,
+    )
+
+
+def find_file(task: Task, split: str, folder: Path) -> Path:
+    """The split's file: the task's own published name first, then train or dev in a format headviz reads."""
+    if folder.is_file():
+        return folder
+    if not folder.is_dir():
+        raise TaskError(
+            f"There is no folder or file {folder}. Give the folder with the {task.title} files (--data)."
+        )
+    own = task.source.splits[split][1]
+    stems = dict.fromkeys((own, split, *_OTHER_STEMS.get(split, ())))
+    folders = [folder, *([folder / task.source.local_folder] if task.source.local_folder else [])]
+    for place in folders:
+        for stem in stems:
+            there = [p for p in (place / f"{stem}.{ending}" for ending in FORMATS) if p.is_file()]
+            if len(there) > 1:
+                raise TaskError(
+                    f"{place} has both {there[0].name} and {there[1].name}. "
+                    "Keep one of them, or give the file itself (--data)."
+                )
+            if there:
+                return there[0]
+    inside = f", also in {task.source.local_folder}/" if task.source.local_folder else ""
+    raise TaskError(
+        f"{folder} has no {split} file for task '{task.name}'. Looked for {', '.join(stems)} "
+        f"as {', '.join('.' + f for f in FORMATS)}{inside}."
+    )
+
+
+def _map_local(
+    task: Task, table: Table, texts: tuple[str, ...] | None, label: str | None, slice_column: str | None
+) -> Mapping:
+    source = task.source
+    if texts is None:
+        known = [c for c in (source.local_columns, source.hub_columns) if c]
+        if not known:
+            raise TaskError(
+                f"Which columns of {table.name} hold the texts? Name one or two of: {', '.join(table.columns)} "
+                "(--text-columns, text_columns=)."
+            )
+        texts = next((c for c in known if all(name in table.columns for name in c)), known[0])
+    elif task.num_texts not in (None, len(texts)):
+        kind = "pairs of texts: name two columns" if task.num_texts == 2 else "single texts: name one column"
+        raise TaskError(f"Task '{task.name}' has {kind}, not {', '.join(texts)}.")
+    if label is None:
+        label = next((c for c in (source.local_label, "label") if c in table.columns), source.local_label)
+    if slice_column is None and task.slice_name in table.columns:
+        slice_column = task.slice_name
+    columns.require(table, (*texts, label, *([slice_column] if slice_column else [])), _MAP_LOCAL)
+    if label in texts:
+        raise TaskError(f"Column '{label}' cannot hold both a text and the label. {_MAP_LOCAL}")
+    return Mapping(texts, label, slice_column)
+
+
+def _define_custom(
+    task: Task, split: str, folder: Path, path: Path, table: Table, mapping: Mapping, regression: bool | None
+) -> Task:
+    """The user's own task. Its classes are those of all its files, so that train and dev number them alike."""
+    cells = list(table.columns[mapping.label])
+    for other in task.splits if folder.is_dir() else ():
+        if other != split:
+            cells += _other_labels(task, other, folder, path, mapping.label)
+    if regression is None:
+        regression = columns.looks_like_regression(cells)
+    if regression:
+        return replace(task, is_regression=True, metrics=("pearson", "spearman"))
+    return replace(task, label_names=columns.class_names(cells, table.name, mapping.label))
+
+
+def _other_labels(task: Task, split: str, folder: Path, path: Path, label: str) -> list[object]:
+    try:
+        other = find_file(task, split, folder)
+    except TaskError:
+        return []  # a task may come with fewer files; asking for that split says so
+    if other == path:
+        return []
+    table = read_table(other)
+    return table.columns.get(label, [])

@@ -1,0 +1,93 @@
+"""The tasks' measures. Undefined is NaN, with the reason at hand, never a number in range.
+
+Published tools put 0 where a measure is undefined (a Matthews correlation of constant predictions, say). That
+reads as "no better than chance", which was not measured; here it is missing, and ``why_undefined`` says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import TaskError, unknown_choice
+from .table import Task
+
+
+def _accuracy(predictions: np.ndarray, gold: np.ndarray) -> float:
+    from sklearn.metrics import accuracy_score
+
+    return accuracy_score(gold, predictions)
+
+
+def _f1(predictions: np.ndarray, gold: np.ndarray) -> float:
+    from sklearn.metrics import f1_score
+
+    # class 1 is the positive one in GLUE's own F1 (duplicate, equivalent); naming it lets -1 ("another class") pass
+    return f1_score(gold, predictions, labels=[1], average="macro")
+
+
+def _matthews(predictions: np.ndarray, gold: np.ndarray) -> float:
+    from sklearn.metrics import matthews_corrcoef
+
+    return matthews_corrcoef(gold, predictions)
+
+
+def _pearson(predictions: np.ndarray, gold: np.ndarray) -> float:
+    from scipy.stats import pearsonr
+
+    return pearsonr(predictions, gold).statistic
+
+
+def _spearman(predictions: np.ndarray, gold: np.ndarray) -> float:
+    from scipy.stats import spearmanr
+
+    return spearmanr(predictions, gold).statistic
+
+
+METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "accuracy": _accuracy,
+    "f1": _f1,
+    "matthews": _matthews,
+    "pearson": _pearson,
+    "spearman": _spearman,
+}
+
+
+def metric(name: str, predictions: Any, gold: Any) -> float:
+    """One measure; NaN where it is undefined. Higher is better for each of them."""
+    if name not in METRICS:
+        raise TaskError(unknown_choice("metric", name, METRICS))
+    predictions, gold = np.asarray(predictions), np.asarray(gold)
+    if predictions.shape != gold.shape or gold.ndim != 1:
+        raise ValueError(
+            f"predictions {predictions.shape} and gold labels {gold.shape} must be equally long rows"
+        )
+    if why_undefined(name, predictions, gold) is not None:
+        return float("nan")
+    return float(METRICS[name](predictions, gold))
+
+
+def metrics(task: Task, predictions: Any, gold: Any) -> dict[str, float]:
+    """Every measure of the task, its primary one first.
+
+    ``predictions`` are the task's class indices (see ``labels.predicted``), or numbers for a regression.
+    """
+    return {name: metric(name, predictions, gold) for name in task.metrics}
+
+
+def why_undefined(name: str, predictions: Any, gold: Any) -> str | None:
+    """Why a measure has no value here, in words; None where it has one."""
+    predictions, gold = np.asarray(predictions), np.asarray(gold)
+    if not len(gold):
+        return "there are no examples"
+    if name == "f1" and not ((predictions == 1).any() or (gold == 1).any()):
+        return "no example is, or is predicted to be, of the positive class"
+    if name in ("matthews", "pearson", "spearman"):
+        for values, what in ((predictions, "prediction"), (gold, "gold label")):
+            if not np.isfinite(values).all():
+                return f"a {what} is not a finite number"
+            if (values == values[0]).all():
+                return f"every {what} is the same"
+    return None

@@ -1,0 +1,190 @@
+"""Read one file (tsv, csv, jsonl, parquet) into columns, exactly, or say which line is broken.
+
+``.tsv`` follows GLUE: a quotation mark is a character like any other. ``.csv`` follows RFC 4180: quotes
+wrap a field, doubled quotes stand for one. Fields of a tsv file that were quoted by another program
+therefore keep their quotes; save such a file as csv.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import TaskError
+
+FORMATS = ("tsv", "csv", "jsonl", "parquet")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length. ``lines[i]`` is where row i stands in the file; ``broken`` are lines left out."""
+
+    name: str
+    columns: dict[str, list[Any]]
+    lines: Sequence[int]
+    broken: tuple[tuple[int, str], ...] = ()
+    place: str = "line"
+
+    def at(self, row: int) -> str:
+        """Where a row stands, for messages: ``train.csv, line 17``."""
+        return f"{self.name}, {self.place} {self.lines[row]}"
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+
+def read_table(path: Path, headerless: tuple[str, ...] | None = None, lenient: bool = False) -> Table:
+    """Read one file by its ending. ``lenient`` leaves out rows with too few or too many fields, and lists them.
+
+    ``headerless`` are the columns of a file that may come without its header row.
+    """
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in FORMATS:
+        raise TaskError(f"{path.name} is none of the formats headviz reads: {', '.join(FORMATS)}.")
+    if ending == "parquet":
+        return read_parquet(path)
+    text = _decode(path)
+    if ending == "jsonl":
+        table = _read_jsonl(path.name, text)
+    elif ending == "tsv":
+        table = _from_rows(path.name, _tsv_rows(text), headerless, lenient)
+    else:
+        table = _from_rows(path.name, _csv_rows(path.name, text), headerless, lenient)
+    if not len(table):
+        raise TaskError(f"{path.name} has no rows. Give a file with at least one example.")
+    return table
+
+
+def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Table:
+    """Read a parquet file, or only some of its columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            wanted = names if columns is None else [c for c in columns if c in names]
+            table = file.read(columns=wanted)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise TaskError(
+            f"{path.name} is not a complete parquet file ({_first_line(error)}). Delete it and get it again."
+        ) from error
+    except OSError as error:
+        # pyarrow also reports damaged pages as OSError; a file that cannot be opened at all says so itself.
+        raise TaskError(f"{path.name} cannot be read: {_first_line(error)}.") from error
+    if not table.num_rows:
+        raise TaskError(f"{path.name} has no rows. Give a file with at least one example.")
+    data = {name: table.column(name).to_pylist() for name in table.column_names}
+    return Table(path.name, data, range(1, table.num_rows + 1), place="row")
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__
+
+
+def _decode(path: Path) -> str:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise TaskError(f"{path.name} cannot be read: {error.strerror or error}.") from error
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise TaskError(
+            f"{path.name} is not UTF-8: byte 0x{raw[error.start]:02X} on line {line}. Save it as UTF-8, "
+            f"for instance with: iconv -f latin1 -t utf-8 {path.name}"
+        ) from error
+
+
+def _tsv_rows(text: str) -> Iterable[tuple[int, list[str]]]:
+    # str.splitlines would also break at U+2028 or U+0085 inside a sentence.
+    for number, line in enumerate(text.split("\n"), start=1):
+        line = line.removesuffix("\r")
+        if line:
+            yield number, line.split("\t")
+
+
+def _csv_rows(name: str, text: str) -> Iterable[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for row in reader:
+            if row:
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise TaskError(
+            f"{name}, line {reader.line_num}: not valid csv ({error}). A field that holds a comma, a line break or "
+            "a quotation mark must be quoted, and quotation marks inside it doubled."
+        ) from error
+
+
+def _from_rows(
+    name: str, rows: Iterable[tuple[int, list[str]]], headerless: tuple[str, ...] | None, lenient: bool
+) -> Table:
+    numbered = list(rows)
+    if not numbered:
+        raise TaskError(f"{name} is empty. Give a file with a header row and at least one example.")
+    first = [cell.strip() for cell in numbered[0][1]]
+    if headerless is not None and len(first) == len(headerless) and not set(headerless) <= set(first):
+        header = list(headerless)
+    else:
+        header = first
+        numbered = numbered[1:]
+    doubled = sorted({c for c in header if header.count(c) > 1})
+    if doubled:
+        raise TaskError(f"{name} has more than one column called '{doubled[0]}'. Rename one of them.")
+
+    good: list[list[str]] = []
+    lines: list[int] = []
+    broken: list[tuple[int, str]] = []
+    for number, row in numbered:
+        if len(row) == len(header):
+            good.append(row)
+            lines.append(number)
+        else:
+            broken.append((number, f"{len(row)} fields where the header has {len(header)}"))
+    if broken and not lenient:
+        number, why = broken[0]
+        more = f" ({len(broken):,} such rows in all)" if len(broken) > 1 else ""
+        raise TaskError(f"{name}, line {number}: {why}{more}. Mend or remove it.{_quoting_hint(name)}")
+    columns: dict[str, list[Any]] = {c: [row[i] for row in good] for i, c in enumerate(header)}
+    return Table(name, columns, lines, tuple(broken))
+
+
+def _quoting_hint(name: str) -> str:
+    if name.lower().endswith(".tsv"):
+        return (
+            " Quotation marks are ordinary characters in a .tsv; if its fields are quoted, save it as .csv."
+        )
+    return ""
+
+
+def _read_jsonl(name: str, text: str) -> Table:
+    columns: dict[str, list[Any]] = {}
+    lines: list[int] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise TaskError(
+                f"{name}, line {number}: not valid JSON ({error.msg}). Each line is one object."
+            ) from error
+        if not isinstance(row, dict):
+            raise TaskError(
+                f'{name}, line {number}: not an object. Each line looks like {{"text": …, "label": …}}.'
+            )
+        for key in row:
+            if key not in columns:
+                columns[key] = [None] * len(lines)
+        lines.append(number)
+        for key, values in columns.items():
+            values.append(row.get(key))
+    return Table(name, columns, lines)

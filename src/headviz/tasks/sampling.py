@@ -1,0 +1,185 @@
+"""Draw a class-balanced sample from the body of the length distribution, and report what that left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import OptionError, TaskError, unknown_choice
+from . import strata
+from .dataset import Dataset
+
+DEFAULT_SAMPLES = 2000
+KINDS = ("quantile", "std", "none")
+
+
+@dataclass(frozen=True)
+class LengthFilter:
+    """Which lengths are the body of the distribution; both ends of the band are inside.
+
+    ``quantile`` keeps the lengths from the ``low`` to the ``high`` quantile, ``std`` those within ``width``
+    standard deviations of the mean, ``none`` all of them.
+    """
+
+    kind: str = "quantile"
+    low: float = 0.25
+    high: float = 0.75
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise OptionError(unknown_choice("length filter", self.kind, KINDS))
+        if not 0 <= self.low < self.high <= 1:
+            raise OptionError(f"Quantiles must satisfy 0 ≤ low < high ≤ 1, not {self.low} and {self.high}.")
+        if not 0 < self.width < float("inf"):
+            raise OptionError(f"The width is a positive number of standard deviations, not {self.width}.")
+
+    def band(self, lengths: np.ndarray) -> tuple[float, float] | None:
+        """Lowest and highest length kept; None = all."""
+        if self.kind == "none":
+            return None
+        if self.kind == "quantile":
+            low, high = np.quantile(lengths, [self.low, self.high])
+        else:
+            mean, spread = lengths.mean(), self.width * lengths.std()
+            low, high = mean - spread, mean + spread
+        return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class SampleReport:
+    """What a draw did. Class names are keys; for a regression they are fifths of the label, lowest first."""
+
+    requested: int
+    drawn: int
+    total: int
+    seed: int
+    length_filter: LengthFilter
+    unit: str  # what lengths are counted in: tokens or words
+    band: tuple[float, float] | None
+    too_short: int  # examples under the band
+    too_long: int  # examples over it
+    wanted: dict[str, int]
+    available: dict[str, int]  # within the band
+    per_class: dict[str, int]  # drawn
+
+    @property
+    def dropped(self) -> int:
+        """Examples outside the band."""
+        return self.too_short + self.too_long
+
+    @property
+    def short(self) -> dict[str, int]:
+        """How many examples each class lacks; only classes that lack some."""
+        return {
+            k: self.wanted[k] - self.per_class[k] for k in self.wanted if self.per_class[k] < self.wanted[k]
+        }
+
+    def text(self) -> str:
+        """One line for people."""
+        said = [f"{self.drawn:,} of {self.total:,} examples drawn (seed {self.seed})"]
+        if self.band is not None:
+            low, high = self.band
+            said.append(
+                f"lengths {low:.4g} to {high:.4g} {self.unit} kept; "
+                f"{self.too_short:,} shorter and {self.too_long:,} longer dropped"
+            )
+        said.append("per class: " + ", ".join(f"{name} {count:,}" for name, count in self.per_class.items()))
+        if self.short:
+            said.append("too few examples: " + ", ".join(f"{k} lacks {v:,}" for k, v in self.short.items()))
+        return "; ".join(said) + "."
+
+
+def sample(
+    data: Dataset,
+    n: int = DEFAULT_SAMPLES,
+    seed: int = 0,
+    length_filter: str | LengthFilter | None = "quantile",
+    lengths: Sequence[int] | np.ndarray | Callable[..., Any] | None = None,
+) -> Dataset:
+    """``n`` examples, equally many of each class, of usual length; in file order, with ``.report``.
+
+    ``lengths`` are the examples' token counts, or the tokenizer that counts them; without it whitespace words are
+    counted. A class with too few examples is taken whole and the report says so: the others are not stretched,
+    because that would undo the balance. For a regression, fifths of the label take the place of classes.
+    Do not use it to shrink a split for evaluation: it changes the class shares. ``load_task(limit=…)`` does not.
+    """
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise OptionError(f"The sample size is a number of examples from 1 up, not {n!r}.")
+    how = length_filter if isinstance(length_filter, LengthFilter) else LengthFilter(length_filter or "none")
+    group, names = _groups(data)
+    if not len(data):
+        raise TaskError(
+            f"The {data.split} split of '{data.task.name}' is empty; there is nothing to draw from."
+        )
+    counted = text_lengths(data, lengths)
+    band = how.band(counted)
+    low, high = band if band is not None else (-np.inf, np.inf)
+    inside = (counted >= low) & (counted <= high)
+    if not inside.any():
+        raise TaskError(
+            f"No example is {low:.4g} to {high:.4g} long. Widen the band, or draw without a length filter."
+        )
+    rank = strata.ranks(data, seed)
+    wanted = _equal_parts(int(n), names)
+    chosen = [
+        strata.lowest_ranks(np.flatnonzero(inside & (group == k)), rank, wanted[name])
+        for k, name in enumerate(names)
+    ]
+    at = np.sort(np.concatenate(chosen))
+    report = SampleReport(
+        requested=int(n),
+        drawn=len(at),
+        total=len(data),
+        seed=seed,
+        length_filter=how,
+        unit="words" if lengths is None else "tokens",
+        band=band,
+        too_short=int((counted < low).sum()),
+        too_long=int((counted > high).sum()),
+        wanted=wanted,
+        available={name: int((inside & (group == k)).sum()) for k, name in enumerate(names)},
+        per_class={name: len(part) for name, part in zip(names, chosen, strict=True)},
+    )
+    return data.subset(at, report)
+
+
+def text_lengths(
+    data: Dataset, lengths: Sequence[int] | np.ndarray | Callable[..., Any] | None = None
+) -> np.ndarray:
+    """The length of each example, its pair included: as given, by a tokenizer, or in whitespace words."""
+    if lengths is None:
+        words = [len(text.split()) for text in data.texts]
+        for i, pair in enumerate(data.pairs or ()):
+            words[i] += len(pair.split())
+        return np.array(words, dtype=np.int64)
+    if callable(lengths):
+        # untruncated: the filter is about the texts, not about what a model can hold
+        encoded = lengths(
+            list(data.texts), list(data.pairs) if data.pairs is not None else None, truncation=False
+        )
+        return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
+    counted = np.asarray(lengths)
+    if counted.shape != (len(data),):
+        raise TaskError(f"{counted.size:,} lengths were given for {len(data):,} examples; give one for each.")
+    return counted
+
+
+def _groups(data: Dataset) -> tuple[np.ndarray, list[str]]:
+    if not data.is_regression:
+        return data.gold, list(data.label_names)
+    fifths = strata.classes(data) if len(data) else np.zeros(0, dtype=np.int64)
+    names = []
+    for k in range(int(fifths.max()) + 1 if len(fifths) else 0):
+        members = data.gold[fifths == k]
+        names.append(f"{members.min():.4g} to {members.max():.4g}")
+    return fifths, names
+
+
+def _equal_parts(n: int, names: Sequence[str]) -> dict[str, int]:
+    """n shared out evenly; what is left over goes one each to the first."""
+    each, left = divmod(n, len(names))
+    return {name: each + (k < left) for k, name in enumerate(names)}

@@ -1,0 +1,151 @@
+"""The task table: what each task asks, how it is measured, and where its data lie.
+
+Label names stand in the task's own order (the order of the integers in GLUE's files on the hub).
+A model's outputs may stand in another order: ``labels.label_map`` translates, by name.
+The first metric of an entry is its primary one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..errors import TaskError, unknown_choice
+
+GLUE = "nyu-mll/glue"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a task's data lie: files on the hub, and local files in the task's own published form.
+
+    ``splits`` maps a split to (stem of the parquet file on the hub, stem of the local file).
+    ``headerless`` names the columns of a published file that comes without a header row.
+    """
+
+    repo: str | None = None
+    hub_folder: str = ""
+    hub_columns: tuple[str, ...] = ()
+    local_folder: str = ""
+    local_columns: tuple[str, ...] = ()
+    local_label: str = "label"
+    splits: Mapping[str, tuple[str, str]] = field(default_factory=dict, hash=False)
+    headerless: tuple[str, ...] | None = None
+    module: str | None = None  # a module of headviz with read_split(split), for data that are shipped
+
+    def hub_file(self, split: str) -> str:
+        """Path of one split inside the hub repository."""
+        stem = self.splits[split][0]
+        return f"{self.hub_folder}/{stem}.parquet" if self.hub_folder else f"{stem}.parquet"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One line of the table. ``label_names`` is empty for a regression, and for ``custom`` until it is read."""
+
+    name: str
+    title: str
+    label_names: tuple[str, ...]
+    metrics: tuple[str, ...]
+    source: Source
+    slice_name: str | None = None
+    is_regression: bool = False
+
+    @property
+    def primary_metric(self) -> str:
+        return self.metrics[0]
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return tuple(self.source.splits)
+
+    @property
+    def num_texts(self) -> int | None:
+        """1 for single texts, 2 for pairs, None where the user's columns decide."""
+        return len(self.source.hub_columns or self.source.local_columns) or None
+
+
+_ONE = "-00000-of-00001"
+_PLAIN = {"train": (f"train{_ONE}", "train"), "dev": (f"validation{_ONE}", "dev")}
+_MATCHED = {"train": (f"train{_ONE}", "train"), "dev": (f"validation_matched{_ONE}", "dev_matched")}
+_MISMATCHED = {"train": (f"train{_ONE}", "train"), "dev": (f"validation_mismatched{_ONE}", "dev_mismatched")}
+_DEMO = {"train": ("", "train"), "dev": ("", "dev"), "unseen": ("", "unseen")}
+_CUSTOM = {"train": ("", "train"), "dev": ("", "dev"), "test": ("", "test")}
+_REVIEWS = {"train": ("train", "train"), "dev": ("validation", "dev"), "test": ("test", "test")}
+# IMDB was published with a train and a test half only: its test half is what others report as dev.
+_IMDB = {"train": (f"train{_ONE}", "train"), "dev": (f"test{_ONE}", "dev"), "test": (f"test{_ONE}", "test")}
+
+_COLA_COLUMNS = ("source", "label", "annotation", "sentence")
+_PREMISE = ("premise", "hypothesis")
+_PAIR = ("sentence1", "sentence2")
+_STRINGS = ("#1 String", "#2 String")
+_QUESTIONS = ("question1", "question2")
+_QA = ("question", "sentence")
+_SENTENCE = ("sentence",)
+
+_NLI = ("entailment", "neutral", "contradiction")
+_ENTAILS = ("entailment", "not_entailment")
+_SENTIMENT = ("negative", "positive")
+_ACCURACY = ("accuracy",)
+
+
+def _glue(
+    config: str,
+    hub_columns: tuple[str, ...],
+    local_folder: str,
+    local_columns: tuple[str, ...] | None = None,
+    local_label: str = "label",
+    splits: Mapping[str, tuple[str, str]] = _PLAIN,
+    headerless: tuple[str, ...] | None = None,
+) -> Source:
+    columns = local_columns or hub_columns
+    return Source(GLUE, config, hub_columns, local_folder, columns, local_label, splits, headerless)
+
+
+_MNLI = _glue("mnli", _PREMISE, "MNLI", _PAIR, "gold_label", _MATCHED)
+_MNLI_MM = _glue("mnli", _PREMISE, "MNLI", _PAIR, "gold_label", _MISMATCHED)
+_QQP = _glue("qqp", _QUESTIONS, "QQP", local_label="is_duplicate")
+_MRPC = _glue("mrpc", _PAIR, "MRPC", _STRINGS, "Quality")
+_COLA = _glue("cola", _SENTENCE, "CoLA", headerless=_COLA_COLUMNS)
+_STSB = _glue("stsb", _PAIR, "STS-B", local_label="score")
+_ROTTEN = Source("cornell-movie-review-data/rotten_tomatoes", "", ("text",), "", ("text",), "label", _REVIEWS)
+_LARGE_REVIEWS = Source("stanfordnlp/imdb", "plain_text", ("text",), "", ("text",), "label", _IMDB)
+_SHIPPED = Source(local_columns=_PREMISE, splits=_DEMO, module="headviz.demo")
+_YOURS = Source(splits=_CUSTOM)
+
+# fmt: off
+_TABLE = (
+    Task("demo", "Demo", _NLI, _ACCURACY, _SHIPPED, slice_name="phenomenon"),
+    Task("mnli", "MNLI matched", _NLI, _ACCURACY, _MNLI, slice_name="genre"),
+    Task("mnli-mm", "MNLI mismatched", _NLI, _ACCURACY, _MNLI_MM, slice_name="genre"),
+    Task("qqp", "QQP", ("not_duplicate", "duplicate"), ("accuracy", "f1"), _QQP),
+    Task("qnli", "QNLI", _ENTAILS, _ACCURACY, _glue("qnli", _QA, "QNLI")),
+    Task("mrpc", "MRPC", ("not_equivalent", "equivalent"), ("accuracy", "f1"), _MRPC),
+    Task("sst2", "SST-2", _SENTIMENT, _ACCURACY, _glue("sst2", _SENTENCE, "SST-2")),
+    Task("cola", "CoLA", ("unacceptable", "acceptable"), ("matthews",), _COLA),
+    Task("rte", "RTE", _ENTAILS, _ACCURACY, _glue("rte", _PAIR, "RTE")),
+    Task("wnli", "WNLI", ("not_entailment", "entailment"), _ACCURACY, _glue("wnli", _PAIR, "WNLI")),
+    Task("stsb", "STS-B", (), ("pearson", "spearman"), _STSB, is_regression=True),
+    Task("rotten-tomatoes", "Rotten Tomatoes", _SENTIMENT, _ACCURACY, _ROTTEN),
+    Task("imdb", "IMDB", _SENTIMENT, _ACCURACY, _LARGE_REVIEWS),
+    Task("custom", "Your own task", (), ("accuracy", "matthews"), _YOURS),
+)
+# fmt: on
+
+TASKS: dict[str, Task] = {task.name: task for task in _TABLE}
+
+
+def get_task(name: str) -> Task:
+    """The entry of this name; an unknown one is answered with the valid ones."""
+    if name not in TASKS:
+        raise TaskError(unknown_choice("task", name, TASKS))
+    return TASKS[name]
+
+
+def check_split(task: Task, split: str) -> str:
+    """The split, if the task has it."""
+    if split not in task.source.splits:
+        unlabelled = split == "test" and task.source.repo == GLUE
+        why = " GLUE keeps the labels of its test files to itself." if unlabelled else ""
+        raise TaskError(unknown_choice(f"split of task '{task.name}'", split, task.splits) + why)
+    return split
