@@ -101,7 +101,10 @@ def spearman(gold: NDArray, predicted: NDArray) -> float:
     return pearson(stats.rankdata(gold), stats.rankdata(predicted))
 
 
-REGRESSION_METRICS: dict[str, Callable[[NDArray, NDArray], float]] = {"pearson": pearson, "spearman": spearman}
+REGRESSION_METRICS: dict[str, Callable[[NDArray, NDArray], float]] = {
+    "pearson": pearson,
+    "spearman": spearman,
+}
 
 
 def regression_interval(

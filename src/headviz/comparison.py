@@ -1,0 +1,155 @@
+"""One masked-versus-full comparison: metric deltas with their uncertainty, flips, confusion, slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import resampling as rs
+from .errors import TaskError, unknown_choice
+from .results import Result
+from .significance import LEVEL, Flips, accuracy_intervals, confusion, flips, mcnemar
+
+
+@dataclass(frozen=True)
+class Delta(Result):
+    """How one metric changed. ``delta`` is masked - full: negative means that it got worse."""
+
+    metric: str
+    n: int
+    full: float
+    masked: float
+    interval_low: float  # of the delta
+    interval_high: float
+    p_value: float
+    name: str = ""  # the slice's, where it is one
+
+    @property
+    def delta(self) -> float:
+        return self.masked - self.full
+
+    def extra(self) -> dict[str, Any]:
+        return {"delta": self.delta}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison(Result):
+    """Everything that is shown about one mask. ``deltas`` starts with the task's primary metric."""
+
+    deltas: tuple[Delta, ...]
+    flips: Flips | None  # None for a regression
+    confusion_full: NDArray[np.int64] | None  # [gold, predicted]
+    confusion_masked: NDArray[np.int64] | None
+    slices: tuple[Delta, ...]  # of the primary metric, by the data's slices
+
+    @property
+    def primary(self) -> Delta:
+        return self.deltas[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Gold labels and the full model's predictions: what every mask is compared with.
+
+    ``classes`` is 0 for a regression, whose predictions are numbers.
+    """
+
+    gold: NDArray
+    full: NDArray
+    classes: int
+
+    def __post_init__(self) -> None:
+        if len(self.gold) != len(self.full):
+            raise ValueError(f"{len(self.gold)} labels, but {len(self.full)} predictions")
+        if len(self.gold) == 0:
+            raise TaskError("There is no example to compare on. Raise the limit, or choose another split.")
+
+    def pick(self, index: NDArray) -> Answers:
+        """Some of the examples."""
+        return Answers(self.gold[index], self.full[index], self.classes)
+
+
+def measure(answers: Answers, predicted: NDArray, metric: str) -> float:
+    """A metric of some predictions of the same examples."""
+    if answers.classes:
+        table = confusion(answers.gold, predicted, answers.classes)
+        return float(_class_metric(metric)(table))
+    if metric not in rs.REGRESSION_METRICS:
+        raise TaskError(unknown_choice("regression metric", metric, rs.REGRESSION_METRICS))
+    return rs.REGRESSION_METRICS[metric](answers.gold, predicted)
+
+
+def deltas(
+    answers: Answers,
+    masked: Sequence[NDArray],
+    metric: str,
+    seed: int = 0,
+    level: float = LEVEL,
+    name: str = "",
+) -> list[Delta]:
+    """One ``Delta`` per set of masked predictions; the whole of an ablation table at once."""
+    n, full = len(answers.gold), measure(answers, answers.full, metric)
+    if metric == "accuracy":
+        right = answers.full == answers.gold
+        worse = np.array([np.count_nonzero(right & (m != answers.gold)) for m in masked], dtype=np.int64)
+        better = np.array([np.count_nonzero(~right & (m == answers.gold)) for m in masked], dtype=np.int64)
+        if not len(masked):
+            return []
+        lows, highs = accuracy_intervals(worse, better, n, level)
+        return [
+            Delta(metric, n, full, float(np.mean(m == answers.gold)), float(low), float(high), float(p), name)
+            for m, low, high, p in zip(masked, lows, highs, mcnemar(worse, better), strict=True)
+        ]
+    return [_sampled(answers, m, metric, full, seed, level, name) for m in masked]
+
+
+def compare(
+    answers: Answers,
+    masked: NDArray,
+    metrics: Sequence[str],
+    slices: Sequence[str] | None = None,
+    seed: int = 0,
+    level: float = LEVEL,
+) -> Comparison:
+    """The whole comparison of one mask. ``metrics`` are the task's, the primary one first."""
+    primary = metrics[0]
+    found = tuple(deltas(answers, [masked], metric, seed, level)[0] for metric in metrics)
+    parts: list[Delta] = []
+    if slices is not None:
+        labels = np.asarray(slices)
+        for name in dict.fromkeys(slices):
+            index = np.flatnonzero(labels == name)
+            parts += deltas(answers.pick(index), [masked[index]], primary, seed, level, name)
+    if not answers.classes:
+        return Comparison(found, None, None, None, tuple(parts))
+    return Comparison(
+        found,
+        flips(answers.gold, answers.full, masked),
+        confusion(answers.gold, answers.full, answers.classes),
+        confusion(answers.gold, masked, answers.classes),
+        tuple(parts),
+    )
+
+
+def _sampled(
+    answers: Answers, masked: NDArray, metric: str, full: float, seed: int, level: float, name: str
+) -> Delta:
+    value = measure(answers, masked, metric)
+    if answers.classes:
+        joint = rs.joint_counts(answers.gold, answers.full, masked, answers.classes)
+        interval = rs.class_interval(joint, metric, seed, level)
+        p = rs.class_swap_p(joint, metric, seed)
+    else:
+        interval = rs.regression_interval(answers.gold, answers.full, masked, metric, seed, level)
+        p = rs.regression_swap_p(answers.gold, answers.full, masked, metric, seed)
+    return Delta(metric, len(answers.gold), full, value, *interval, p, name)
+
+
+def _class_metric(metric: str) -> Any:
+    if metric not in rs.CLASS_METRICS:
+        raise TaskError(unknown_choice("metric", metric, rs.CLASS_METRICS))
+    return rs.CLASS_METRICS[metric]

@@ -1,0 +1,60 @@
+"""Typed results become JSON in one way.
+
+NaN and infinity become null, tables nested lists, a mask its hexadecimal text, a head ``L.H``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .heads import HeadId, HeadMask
+
+
+def plain(value: Any) -> Any:
+    """The value in JSON's own types. Refuses what it does not know, rather than writing its repr."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, HeadId):
+        return value.dotted
+    if isinstance(value, HeadMask):
+        return value.hex
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if dataclasses.is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if hasattr(value, "_asdict"):
+        return {k: plain(v) for k, v in value._asdict().items()}
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if hasattr(value, "tolist"):  # numpy's arrays and numbers
+        return plain(value.tolist())
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+class Result:
+    """Mixed into every frozen result dataclass."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON's own types, with the derived numbers of ``extra`` added."""
+        fields = {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return fields | {k: plain(v) for k, v in self.extra().items()}
+
+    def extra(self) -> dict[str, Any]:
+        """Derived values that readers of the JSON want as well."""
+        return {}
+
+    def to_json(self, indent: int | None = None) -> str:
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
