@@ -102,7 +102,7 @@ def headviz_attention(
             probs = headviz.edit_probs(layer, probs)
         if headviz.keep_probs:
             headviz.probs.append(probs)
-        out = torch.nn.functional.dropout(probs, dropout, module.training) @ value
+        out = torch.nn.functional.dropout(probs.to(value.dtype), dropout, module.training) @ value
     else:
         out = _sdpa(query, key, value, attention_mask, scaling, dropout)
     if headviz.keep_outputs:
@@ -110,7 +110,7 @@ def headviz_attention(
     gate = headviz.gates[layer]
     if gate is not None:
         out = out * gate
-    return out.transpose(1, 2).contiguous(), probs
+    return out.transpose(1, 2).contiguous(), None if probs is None else probs.to(query.dtype)
 
 
 def _sdpa(
@@ -132,7 +132,8 @@ def _probabilities(query: Tensor, key: Tensor, mask: Tensor | None, scaling: flo
             logits = logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
         else:
             logits = logits + mask
-    return torch.softmax(logits, dim=-1, dtype=torch.float32).to(query.dtype)
+    # at least float32, and kept so: differences of half-precision probabilities would be mostly rounding
+    return torch.softmax(logits, dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
 
 
 AttentionInterface.register(NAME, headviz_attention)
