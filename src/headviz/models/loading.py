@@ -50,6 +50,11 @@ def load(
     where = pick_device(device)
     precision = pick_dtype(dtype)
     tokenizer = _tokenizer(folder, name)
+    if len(tokenizer) > int(raw.get("vocab_size", len(tokenizer))):
+        raise ModelError(
+            f"The tokenizer of '{name}' has {len(tokenizer):,} tokens, but the model knows {raw['vocab_size']:,}. "
+            "Put the tokenizer that the model was trained with into its folder."
+        )
     record_file = folder / RECORD
     if record_file.exists():
         if fresh_labels is not None:
@@ -185,6 +190,7 @@ def _load_plain(
     masked_lm: bool,
     seed: int,
 ) -> Any:
+    from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
     _weights_present(folder, name)
@@ -206,7 +212,7 @@ def _load_plain(
                 ignore_mismatched_sizes=fresh_labels is not None,
                 **options,
             )
-        except (OSError, RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError, SafetensorError) as error:
             first = str(error).strip().splitlines()[0]
             raise ModelError(
                 f"The weights of '{name}' cannot be read: {first} Download or save the model again."
@@ -280,9 +286,18 @@ def _is_tied(model: torch.nn.Module, key: str, state: dict[str, torch.Tensor]) -
     return any(own[key].data_ptr() == own[k].data_ptr() for k in state if k in own)
 
 
+VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
+
+
 def _tokenizer(folder: Path, name: object) -> Any:
     from transformers import AutoTokenizer
 
+    if not any(any(folder.glob(pattern)) for pattern in VOCABULARIES):
+        # transformers would make an empty tokenizer, to which every word is unknown
+        raise ModelError(
+            f"'{name}' has no tokenizer: one of {', '.join(VOCABULARIES)} is needed. "
+            "Save the tokenizer into the model's folder."
+        )
     with quiet():
         try:
             tokenizer = AutoTokenizer.from_pretrained(folder, **SAFE)

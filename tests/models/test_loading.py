@@ -1,0 +1,302 @@
+"""headviz.load: what it takes, what it refuses, and what identifies a model."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
+
+import headviz
+from headviz.errors import ModelError
+from headviz.models import hub
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tiny_folder(tmp_path / "model")
+
+
+def edit_config(folder: Path, **changes: Any) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    config.update(changes)
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+def test_a_local_folder_of_every_family(family: str, tmp_path: Path) -> None:
+    clf = headviz.load(tiny_folder(tmp_path / "m", family), device="cpu")
+    reference = tiny_classifier(family)
+    assert (clf.num_layers, clf.num_heads, clf.heads_per_layer) == (3, 4, [4, 4, 4])
+    assert clf.labels == ("entailment", "neutral", "contradiction")
+    batch = clf.collate(clf.encode(TEXTS, PAIRS))
+    assert torch.equal(clf.logits(batch), reference.logits(batch))
+    assert not clf.model.training
+    assert not any(p.requires_grad for p in clf.model.parameters())
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(1, 1), (6, 12), (5, 3)])
+def test_any_number_of_layers_and_heads(layers: int, heads: int, tmp_path: Path) -> None:
+    clf = headviz.load(
+        tiny_folder(tmp_path / "m", layers=layers, heads=heads, hidden=heads * 4), device="cpu"
+    )
+    assert (clf.num_layers, clf.num_heads) == (layers, heads)
+
+
+@pytest.mark.parametrize("inner", [1, 2])
+def test_albert_groups(inner: int) -> None:
+    """ALBERT runs each shared layer several times: every run is a layer of its own for a mask."""
+    clf = tiny_classifier("albert", layers=4, num_hidden_groups=2, inner_group_num=inner)
+    assert clf.num_layers == 4 * inner
+    batch = clf.collate(clf.encode(TEXTS))
+    outputs = {
+        layer: clf.logits(batch, clf.full_mask.without([(layer, 0)])).tolist()
+        for layer in range(clf.num_layers)
+    }
+    assert len({str(v) for v in outputs.values()}) == clf.num_layers
+    assert clf.projections(0).output is clf.projections(inner).output
+    assert clf.projections(0).output is not clf.projections(2 * inner).output
+
+
+def test_the_digest_is_of_the_weights_not_of_the_name(folder: Path, tmp_path: Path) -> None:
+    a = headviz.load(folder, device="cpu")
+    shutil.copytree(folder, tmp_path / "renamed")
+    edit_config(tmp_path / "renamed", _name_or_path="something/else")
+    assert headviz.load(tmp_path / "renamed", device="cpu").digest == a.digest
+    assert headviz.wrap(tiny_model("bert"), tiny_tokenizer(), name="x").digest == a.digest
+    assert headviz.load(tiny_folder(tmp_path / "other", seed=1), device="cpu").digest != a.digest
+    edit_config(tmp_path / "renamed", layer_norm_eps=1e-3)
+    assert headviz.load(tmp_path / "renamed", device="cpu").digest != a.digest
+
+
+def test_one_changed_weight_changes_the_digest(folder: Path) -> None:
+    a, b = headviz.load(folder, device="cpu"), headviz.load(folder, device="cpu")
+    next(iter(b.model.parameters())).data.view(-1)[3] += 1e-6
+    assert a.digest != b.digest
+
+
+def test_the_tokenizer_digest_ignores_padding_set_by_others(folder: Path) -> None:
+    a, b = headviz.load(folder, device="cpu"), headviz.load(folder, device="cpu")
+    b.tokenizer(TEXTS, padding=True, truncation=True, max_length=5)
+    assert a.tokenizer_digest == b.tokenizer_digest
+    c = headviz.wrap(tiny_model("roberta"), tiny_tokenizer(1))
+    assert a.tokenizer_digest != c.tokenizer_digest
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])
+def test_dtypes(folder: Path, name: str) -> None:
+    assert headviz.load(folder, device="cpu", dtype=name).dtype == getattr(torch, name)
+
+
+def test_half_precision_files_are_computed_in_float32(tmp_path: Path) -> None:
+    tiny_model("bert").half().save_pretrained(tmp_path / "m")
+    tiny_tokenizer().save_pretrained(tmp_path / "m")
+    assert headviz.load(tmp_path / "m", device="cpu").dtype == torch.float32
+
+
+def test_a_fresh_head_for_an_encoder(tmp_path: Path) -> None:
+    from transformers import AutoModelForMaskedLM
+
+    source = tiny_model("bert")
+    encoder = AutoModelForMaskedLM.from_config(source.config)
+    encoder.bert.load_state_dict(source.bert.state_dict(), strict=False)
+    encoder.save_pretrained(tmp_path / "m")
+    tiny_tokenizer().save_pretrained(tmp_path / "m")
+    with pytest.raises(ModelError, match="has no trained classification head"):
+        headviz.load(tmp_path / "m", device="cpu")
+    state = torch.random.get_rng_state()
+    a = headviz.load(tmp_path / "m", device="cpu", fresh_labels=("no", "yes"), seed=1)
+    b = headviz.load(tmp_path / "m", device="cpu", fresh_labels=("no", "yes"), seed=1)
+    c = headviz.load(tmp_path / "m", device="cpu", fresh_labels=("no", "yes"), seed=2)
+    assert a.labels == ("no", "yes")
+    assert a.digest == b.digest != c.digest
+    assert torch.equal(state, torch.random.get_rng_state()), "loading moved the caller's random state"
+    masked_lm = headviz.load(tmp_path / "m", device="cpu", masked_lm=True)
+    batch = masked_lm.collate(masked_lm.encode(TEXTS))
+    assert masked_lm.logits(batch).shape[2] == masked_lm.config.vocab_size
+
+
+def test_long_texts_are_cut_and_counted(folder: Path) -> None:
+    clf = headviz.load(folder, device="cpu")
+    encodings = clf.encode(["a dog " * 100, "a dog"], ["a cat", "a cat"])
+    assert [e.truncated for e in encodings] == [True, False]
+    assert len(encodings[0]) == clf.max_length == 64
+    assert encodings[0].types.count(1) == 3  # the pair is kept whole: the longest text is cut
+    clf.logits(clf.collate(encodings))
+
+
+def test_positions_of_roberta_start_behind_the_padding_index() -> None:
+    clf = tiny_classifier("roberta")
+    assert clf.max_length == 64
+    long = clf.collate(clf.encode(["a " * 200]))
+    assert long["input_ids"].shape[1] == 64
+    clf.logits(long)
+
+
+# bad input: one clear line ------------------------------------------------------------------------
+
+
+def refused(what: Any, match: str, **options: Any) -> None:
+    with pytest.raises(ModelError, match=match) as error:
+        headviz.load(what, **{"device": "cpu", **options})
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_that_does_not_exist() -> None:
+    refused("./no/such/folder", "no folder './no/such/folder'.*Built-in models: demo")
+
+
+def test_a_folder_without_config(tmp_path: Path) -> None:
+    refused(tmp_path, "no config.json")
+
+
+def test_a_broken_config(folder: Path) -> None:
+    (folder / "config.json").write_text("{")
+    refused(folder, "config.json .* cannot be read")
+
+
+def test_a_folder_without_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    refused(folder, r"holds no weights: a file model\.safetensors is needed")
+
+
+def test_pickle_only_weights(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    refused(folder, "only as pickle files.*safetensors")
+
+
+def test_truncated_weights(folder: Path) -> None:
+    raw = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(raw[: len(raw) // 2])
+    refused(folder, "cannot be read")
+
+
+def test_truncated_pruned_weights(folder: Path, tmp_path: Path) -> None:
+    clf = headviz.load(folder, device="cpu")
+    out = headviz.prune(clf, clf.full_mask.without([(0, 0)])).save(tmp_path / "pruned")
+    raw = (out / "pruned.safetensors").read_bytes()
+    (out / "pruned.safetensors").write_bytes(raw[:1000])
+    refused(out, r"pruned\.safetensors .* cannot be read")
+
+
+def test_a_pruned_record_that_does_not_fit_its_weights(folder: Path, tmp_path: Path) -> None:
+    clf = headviz.load(folder, device="cpu")
+    out = headviz.prune(clf, clf.full_mask.without([(0, 0)])).save(tmp_path / "pruned")
+    record = json.loads((out / "headviz.json").read_text())
+    record["present"] = clf.full_mask.without([(1, 0)]).hex
+    (out / "headviz.json").write_text(json.dumps(record))
+    refused(out, "do not fit its record")
+
+
+def test_nan_weights(tmp_path: Path) -> None:
+    model = tiny_model("bert")
+    model.classifier.weight.data[0, 0] = float("nan")
+    model.save_pretrained(tmp_path / "m")
+    tiny_tokenizer().save_pretrained(tmp_path / "m")
+    refused(tmp_path / "m", r"not finite numbers \(classifier.weight\)")
+
+
+def test_an_unsupported_family(folder: Path) -> None:
+    edit_config(folder, model_type="deberta-v2")
+    refused(
+        folder,
+        "Supported families: BERT, RoBERTa, ELECTRA, DistilBERT, CamemBERT, XLM-R, ERNIE, ALBERT, ModernBERT",
+    )
+
+
+def test_a_model_that_needs_its_own_code(folder: Path) -> None:
+    edit_config(folder, model_type="my-bert", auto_map={"AutoModel": "modeling.MyBert"})
+    (folder / "modeling.py").write_text("raise SystemExit('this must never run')")
+    refused(folder, "needs code from its own repository, which headviz never runs")
+
+
+def test_code_beside_a_supported_family_is_not_run(folder: Path) -> None:
+    edit_config(folder, auto_map={"AutoModelForSequenceClassification": "modeling.MyBert"})
+    (folder / "modeling.py").write_text("raise SystemExit('this must never run')")
+    assert headviz.load(folder, device="cpu").num_layers == 3
+
+
+def test_a_missing_tokenizer(folder: Path) -> None:
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    refused(folder, "has no tokenizer: one of tokenizer.json")
+
+
+def test_a_tokenizer_of_another_model(folder: Path) -> None:
+    edit_config(folder, vocab_size=50)
+    refused(folder, "the model knows 50")
+
+
+def test_a_device_that_is_not_there(folder: Path) -> None:
+    refused(folder, "Device 'warp' is not available", device="warp")
+
+
+def test_an_unknown_dtype(folder: Path) -> None:
+    refused(folder, "Did you mean 'float16'\\?", dtype="flaot16")
+
+
+def test_a_file_instead_of_a_folder(folder: Path) -> None:
+    refused(folder / "config.json", "is a file. Give the folder")
+
+
+# the hub, answered from a recording ----------------------------------------------------------------
+
+
+def hub_error(kind: str, status: int) -> Exception:
+    """An error as the hub's client raises it, with the HTTP library that it uses itself."""
+    from huggingface_hub import errors
+
+    http = pytest.importorskip(errors.HfHubHTTPError.__mro__[1].__module__.split(".")[0])
+    request = http.Request("GET", "https://hub.invalid/api/models/some/model")
+    return getattr(errors, kind)("recorded", response=http.Response(status, request=request))
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "match"),
+    [
+        ("RepositoryNotFoundError", 404, "no model 'some/model' on the hub, or it is private.*HF_TOKEN"),
+        ("GatedRepoError", 403, "asks for your consent"),
+        ("RevisionNotFoundError", 404, "no revision 'v9'"),
+        ("HfHubHTTPError", 500, "was interrupted .*continues where it stopped"),
+    ],
+)
+def test_hub_errors(monkeypatch: pytest.MonkeyPatch, kind: str, status: int, match: str) -> None:
+    def fail(*_: Any, **__: Any) -> str:
+        raise hub_error(kind, status)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fail)
+    refused("some/model", match, revision="v9")
+
+
+def test_no_network() -> None:
+    refused("some/model-that-was-never-downloaded", "is not on this machine and the hub cannot be reached")
+
+
+def test_a_hub_model_is_fetched_at_its_revision_without_pickles_or_code(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def fetch(repo: str, **options: Any) -> str:
+        asked.update(options, repo=repo)
+        return str(folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
+    assert headviz.load("some/model", revision="v1.0", device="cpu").name == "some/model"
+    assert (asked["repo"], asked["revision"]) == ("some/model", "v1.0")
+    from fnmatch import fnmatch
+
+    def wanted(name: str) -> bool:
+        return any(fnmatch(name, p) for p in asked["allow_patterns"]) and not any(
+            fnmatch(name, p) for p in asked["ignore_patterns"]
+        )
+
+    assert wanted("model.safetensors")
+    assert wanted("model-00001-of-00002.safetensors")
+    assert wanted("vocab.txt")
+    assert wanted("sentencepiece.bpe.model")
+    for never in ("pytorch_model.bin", "modeling_bert.py", "onnx/model.safetensors", "tf_model.h5"):
+        assert not wanted(never), never
+    assert "modeling" not in " ".join(hub.WANTED)

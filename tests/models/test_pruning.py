@@ -1,0 +1,231 @@
+"""Really removing heads: equal logits, sizes, saving, reloading, and the masked export."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
+
+import headviz
+from headviz import HeadMask
+from headviz.errors import ModelError
+
+FULL = HeadMask.full(3, 4)
+MASKS = {
+    "uneven": FULL.without([(0, 1), (2, 0), (2, 3)]),
+    "a layer without heads": FULL.without([(1, h) for h in range(4)] + [(0, 2)]),
+    "no head at all": FULL.inverted(),
+    "one head": HeadMask.only(3, 4, [(1, 2)]),
+    "nothing": FULL,
+}
+
+
+def batch_of(clf: headviz.Classifier) -> dict[str, torch.Tensor]:
+    return clf.collate(clf.encode(TEXTS, PAIRS))
+
+
+def same_logits(a: headviz.Classifier, b: headviz.Classifier, mask: HeadMask | None = None) -> None:
+    torch.testing.assert_close(a.logits(batch_of(a)), b.logits(batch_of(b), mask), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("family", PRUNABLE)
+@pytest.mark.parametrize("which", MASKS)
+def test_pruned_equals_masked_and_survives_a_reload(family: str, which: str, tmp_path: Path) -> None:
+    clf, mask = tiny_classifier(family), MASKS[which]
+    digest = clf.digest
+    small = headviz.prune(clf, mask)
+    assert small.present == mask
+    assert small.heads_per_layer == [4 - len(mask.off_in(i)) for i in range(3)]
+    same_logits(small, clf, mask)
+    again = headviz.load(small.save(tmp_path / "small"), device="cpu")
+    assert again.present == mask
+    assert again.digest == small.digest
+    assert torch.equal(again.logits(batch_of(again)), small.logits(batch_of(small)))
+    assert clf.digest == digest, "the caller's model was edited"
+    assert clf.present.is_full
+
+
+def test_reload_in_a_fresh_process(tmp_path: Path) -> None:
+    clf = tiny_classifier("bert")
+    small = headviz.prune(clf, MASKS["uneven"])
+    small.save(tmp_path / "small")
+    code = (
+        "import sys, json, headviz\n"
+        "clf = headviz.load(sys.argv[1], device='cpu')\n"
+        "batch = clf.collate(clf.encode(json.loads(sys.argv[2]), json.loads(sys.argv[3])))\n"
+        "print(json.dumps(clf.logits(batch).tolist()))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "small"), json.dumps(TEXTS), json.dumps(PAIRS)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    torch.testing.assert_close(
+        torch.tensor(json.loads(run.stdout)), small.logits(batch_of(small)), atol=1e-5, rtol=0
+    )
+
+
+# the five cases that transformers 4 tested for its own head pruning -----------------------------
+
+ALL_BUT_ONE = FULL.without([(0, 1), (0, 2), (0, 3), (2, 0), (2, 1), (2, 2)])
+
+
+@pytest.mark.parametrize("family", PRUNABLE)
+def test_all_heads_but_one_in_the_first_and_one_in_the_last_layer(family: str) -> None:
+    clf = tiny_classifier(family)
+    small = headviz.prune(clf, ALL_BUT_ONE)
+    assert small.heads_per_layer == [1, 4, 1]
+    call = small.call(keep_probs=True)
+    with torch.inference_mode():
+        small.forward(batch_of(small), call)
+    assert [p.shape[1] for p in call.probs] == [1, 4, 1]
+    same_logits(small, clf, ALL_BUT_ONE)
+
+
+@pytest.mark.parametrize("family", PRUNABLE)
+def test_save_and_load_after_pruning(family: str, tmp_path: Path) -> None:
+    clf = tiny_classifier(family)
+    again = headviz.load(headviz.prune(clf, ALL_BUT_ONE).save(tmp_path / "m"), device="cpu")
+    assert again.heads_per_layer == [1, 4, 1]
+    same_logits(again, clf, ALL_BUT_ONE)
+
+
+@pytest.mark.parametrize("family", PRUNABLE)
+def test_pruning_a_model_built_from_a_configuration(family: str) -> None:
+    """transformers 4 took the heads to prune from the config; here a fresh model is pruned by a mask."""
+    model = tiny_model(family, seed=7)
+    clf = headviz.wrap(model, tiny_tokenizer(int(model.config.pad_token_id)))
+    small = headviz.prune(clf, ALL_BUT_ONE)
+    assert small.heads_per_layer == [1, 4, 1]
+    same_logits(small, clf, ALL_BUT_ONE)
+
+
+@pytest.mark.parametrize("family", PRUNABLE)
+def test_incremental_pruning_with_saving_in_between(family: str, tmp_path: Path) -> None:
+    clf = tiny_classifier(family)
+    mask, current = FULL, clf
+    for i, more in enumerate([[(0, 1), (0, 2), (0, 3)], [(2, 0), (2, 1)], [(1, 2), (2, 2)]]):
+        mask = mask.without(more)
+        current = headviz.prune(current, FULL.without(more))
+        assert current.present == mask
+        current = headviz.load(current.save(tmp_path / str(i)), device="cpu")
+        assert current.present == mask
+        same_logits(current, clf, mask)
+
+
+@pytest.mark.parametrize("family", PRUNABLE)
+def test_pruning_twice_by_original_ids_is_pruning_once(family: str) -> None:
+    clf = tiny_classifier(family)
+    a, b = FULL.without([(0, 0), (1, 1)]), FULL.without([(0, 3), (1, 1), (2, 2)])
+    twice, once = headviz.prune(headviz.prune(clf, a), b), headviz.prune(clf, a | b)
+    assert twice.present == once.present
+    assert twice.digest == once.digest
+    assert torch.equal(twice.logits(batch_of(twice)), once.logits(batch_of(once)))
+
+
+# -------------------------------------------------------------------------------------------------
+
+
+def test_masking_a_removed_head_changes_nothing_and_others_keep_their_numbers() -> None:
+    clf = tiny_classifier("bert")
+    small = headviz.prune(clf, FULL.without([(0, 0), (1, 2)]))
+    batch = batch_of(clf)
+    assert torch.equal(small.logits(batch, FULL.without([(0, 0)])), small.logits(batch))
+    torch.testing.assert_close(
+        small.logits(batch, FULL.without([(0, 3), (1, 2), (2, 1)])),
+        clf.logits(batch, FULL.without([(0, 0), (0, 3), (1, 2), (2, 1)])),
+        atol=1e-5,
+        rtol=0,
+    )
+
+
+@pytest.mark.parametrize("family", [*PRUNABLE, "modernbert"])
+def test_masked_export_loads_in_plain_transformers(family: str, tmp_path: Path) -> None:
+    from transformers import AutoModelForSequenceClassification
+
+    clf = tiny_classifier(family)
+    mask = MASKS["a layer without heads"]
+    clf.export_masked(tmp_path / "m", mask)
+    plain = AutoModelForSequenceClassification.from_pretrained(tmp_path / "m").eval()
+    assert plain.config._attn_implementation == "sdpa"
+    batch = batch_of(clf)
+    with torch.inference_mode():
+        torch.testing.assert_close(plain(**batch).logits, clf.logits(batch, mask), atol=1e-5, rtol=0)
+
+
+def test_masked_export_of_a_pruned_model_has_all_shapes_again(tmp_path: Path) -> None:
+    from transformers import AutoModelForSequenceClassification
+
+    clf = tiny_classifier("bert")
+    first, more = FULL.without([(0, 0), (1, 2)]), FULL.without([(0, 3)])
+    headviz.prune(clf, first).export_masked(tmp_path / "m", more)
+    plain = AutoModelForSequenceClassification.from_pretrained(tmp_path / "m").eval()
+    batch = batch_of(clf)
+    with torch.inference_mode():
+        torch.testing.assert_close(plain(**batch).logits, clf.logits(batch, first | more), atol=1e-5, rtol=0)
+
+
+def test_plain_transformers_does_not_half_load_a_pruned_folder(tmp_path: Path) -> None:
+    from transformers import AutoModelForSequenceClassification
+
+    headviz.prune(tiny_classifier("bert"), MASKS["uneven"]).save(tmp_path / "m")
+    with pytest.raises(OSError, match=r"model\.safetensors"):
+        AutoModelForSequenceClassification.from_pretrained(tmp_path / "m")
+
+
+@pytest.mark.parametrize("family", ["albert", "modernbert"])
+def test_families_that_can_only_be_masked_say_why(family: str) -> None:
+    with pytest.raises(ModelError, match="masked, but not really removed"):
+        headviz.prune(tiny_classifier(family), MASKS["uneven"])
+
+
+def test_shared_layers_refuse_a_masked_export(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="one set of weights for all layers"):
+        tiny_classifier("albert").export_masked(tmp_path / "m", MASKS["uneven"])
+    assert not list(tmp_path.iterdir())
+
+
+def test_saving_never_writes_over_something(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes.txt").write_text("keep me")
+    with pytest.raises(ModelError, match="not an empty folder"):
+        tiny_classifier("bert").save(tmp_path / "full")
+    assert [p.name for p in tmp_path.rglob("*")] == ["full", "notes.txt"]
+
+
+@pytest.mark.parametrize("family", PRUNABLE)
+@pytest.mark.parametrize("which", MASKS)
+def test_cost_under_a_mask_is_the_cost_of_the_pruned_model(family: str, which: str) -> None:
+    clf, mask = tiny_classifier(family), MASKS[which]
+    small = headviz.prune(clf, mask)
+    assert clf.cost(mask, 40) == small.cost(length=40)
+    assert small.cost(length=40).parameters == sum(p.numel() for p in small.model.parameters())
+
+
+@pytest.mark.parametrize("family", [*PRUNABLE, "albert", "modernbert"])
+def test_flops_are_those_that_torch_counts(family: str, tmp_path: Path) -> None:
+    clf = headviz.load(tiny_folder(tmp_path / "m", family), device="cpu")
+    clf = headviz.prune(clf, MASKS["uneven"]) if clf.family.prunable else clf
+    assert clf.cost(length=17).flops == _layer_flops(clf, torch.full((1, 17), 7))
+
+
+def _layer_flops(clf: headviz.Classifier, ids: torch.Tensor) -> int:
+    """Products counted by torch inside the stack of layers, eager so that attention is counted too."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with FlopCounterMode(display=False, depth=20) as counter:
+        clf.forward({"input_ids": ids}, clf.call(kernel="eager"))
+    counts = counter.get_flop_counts()
+    prefix = f"{type(clf.model).__name__}.{clf.model.base_model_prefix}."
+    path = clf.family.layers_path
+    depth = path.count(".") + 2
+    names = [
+        n
+        for n in counts
+        if n.startswith(f"{prefix}{path}.") and n.removeprefix(prefix).count(".") == depth - 1
+    ]
+    return sum(sum(counts[n].values()) for n in names)

@@ -1,0 +1,181 @@
+"""Masks applied per call: every family, both kernels, padded batches, several threads, two dtypes."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
+
+import headviz
+from headviz import HeadMask
+from headviz.errors import MaskError, ModelError
+from headviz.models.families import FAMILIES
+
+MASK = HeadMask.full(3, 4).without([(0, 1), (1, 0), (1, 3), (2, 2)])
+
+
+def test_every_family_is_tested() -> None:
+    assert set(FAMILY_NAMES) == set(FAMILIES)
+
+
+def batch_of(clf: headviz.Classifier) -> dict[str, torch.Tensor]:
+    return clf.collate(clf.encode(TEXTS, PAIRS))
+
+
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+def test_all_ones_is_bit_identical_to_the_plain_model(family: str) -> None:
+    model = tiny_model(family)
+    clf = headviz.wrap(model, tiny_tokenizer(int(model.config.pad_token_id)))
+    batch = batch_of(clf)
+    model.set_attn_implementation("sdpa")
+    with torch.inference_mode():
+        plain = model(**batch).logits
+    assert torch.equal(clf.logits(batch), plain)
+    assert torch.equal(clf.logits(batch, HeadMask.full(3, 4)), plain)
+
+
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+def test_an_all_zero_mask_changes_the_logits(family: str) -> None:
+    clf = tiny_classifier(family)
+    batch = batch_of(clf)
+    nothing = HeadMask.full(3, 4).inverted()
+    assert (clf.logits(batch, nothing) - clf.logits(batch)).abs().max() > 0.05
+
+
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+def test_every_single_head_changes_the_logits(family: str) -> None:
+    clf = tiny_classifier(family)
+    batch = batch_of(clf)
+    full = clf.logits(batch)
+    for head in HeadMask.full(3, 4).heads():
+        assert (clf.logits(batch, HeadMask.full(3, 4).without([head])) - full).abs().max() > 1e-4, head
+
+
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+def test_eager_and_sdpa_agree(family: str) -> None:
+    clf = tiny_classifier(family)
+    batch = batch_of(clf)
+    torch.testing.assert_close(
+        clf.logits(batch, MASK), clf.logits(batch, MASK, kernel="eager"), atol=1e-5, rtol=0
+    )
+
+
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+@pytest.mark.parametrize("kernel", ["sdpa", "eager"])
+def test_padding_takes_no_part(family: str, kernel: str) -> None:
+    clf = tiny_classifier(family)
+    encodings = clf.encode(TEXTS, PAIRS)
+    assert len({len(e) for e in encodings}) > 1
+    together = clf.logits(clf.collate(encodings), MASK, kernel)
+    alone = torch.cat([clf.logits(clf.collate([e]), MASK, kernel) for e in encodings])
+    torch.testing.assert_close(together, alone, atol=2e-5, rtol=0)
+
+
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+def test_masking_equals_zeroing_the_output_columns(family: str) -> None:
+    """The slow, obvious meaning of a mask: what W_O reads from the head is zero."""
+    model = tiny_model(family)
+    clf = headviz.wrap(model, tiny_tokenizer(int(model.config.pad_token_id)))
+    if clf.family.shared_layers:
+        mask = HeadMask.full(3, 4).without([(layer, 1) for layer in range(3)])  # the same head in every layer
+    else:
+        mask = MASK
+    for layer in range(3):
+        matrix = clf.projections(layer).output
+        for head in mask.off_in(layer):
+            matrix.weight.data[:, head * clf.head_size : (head + 1) * clf.head_size] = 0
+    untouched = headviz.wrap(model, clf.tokenizer)
+    batch = batch_of(clf)
+    torch.testing.assert_close(untouched.logits(batch, mask), clf.logits(batch), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+def test_bfloat16(family: str) -> None:
+    model = tiny_model(family)
+    half = headviz.wrap(model.bfloat16(), tiny_tokenizer(int(model.config.pad_token_id)))
+    exact = tiny_classifier(family)
+    batch = batch_of(exact)
+    scale = exact.logits(batch, MASK).abs().max()
+    assert half.dtype == torch.bfloat16
+    assert torch.equal(half.logits(batch, HeadMask.full(3, 4)), half.logits(batch))
+    assert (half.logits(batch, MASK) - exact.logits(batch, MASK)).abs().max() < 0.1 * scale
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_cuda(family: str, dtype: str, tmp_path) -> None:
+    from tiny import tiny_folder
+
+    folder = tiny_folder(tmp_path / "m", family)
+    here, there = headviz.load(folder, device="cpu"), headviz.load(folder, device="cuda", dtype=dtype)
+    tolerance = 1e-4 if dtype == "float32" else 0.1 * float(here.logits(batch_of(here)).abs().max())
+    difference = there.logits(batch_of(there), MASK).cpu() - here.logits(batch_of(here), MASK)
+    assert difference.abs().max() < tolerance
+
+
+@pytest.mark.parametrize("family", ["bert", "albert"])
+def test_threads_with_different_masks_are_bit_identical_to_running_alone(family: str) -> None:
+    clf = tiny_classifier(family)
+    batch = batch_of(clf)
+    masks = [HeadMask.full(3, 4).without_random(k, seed=k) for k in range(13)] * 6
+    alone = {mask: clf.logits(batch, mask) for mask in masks}
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda mask: clf.logits(batch, mask), masks))
+    assert all(torch.equal(got, alone[mask]) for got, mask in zip(together, masks, strict=True))
+
+
+def test_probabilities_are_those_of_transformers_eager_attention() -> None:
+    model = tiny_model("bert")
+    clf = headviz.wrap(model, tiny_tokenizer())
+    batch = batch_of(clf)
+    model.set_attn_implementation("eager")
+    with torch.inference_mode():
+        expected = model(**batch, output_attentions=True).attentions
+        call = clf.call(keep_probs=True)
+        clf.forward(batch, call)
+    assert len(call.probs) == 3
+    for ours, theirs in zip(call.probs, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=0)
+
+
+def test_a_gate_may_differ_from_example_to_example() -> None:
+    clf = tiny_classifier("bert")
+    batch = batch_of(clf)
+    masks = [HeadMask.full(3, 4).without_random(3, seed=i) for i in range(len(TEXTS))]
+    gates = tuple(
+        torch.stack([torch.tensor(m.array()[layer], dtype=torch.float32) for m in masks])[:, :, None, None]
+        for layer in range(3)
+    )
+    call = clf.call()
+    call.gates = gates
+    with torch.inference_mode():
+        mixed = clf.forward(batch, call)
+    for i, mask in enumerate(masks):
+        torch.testing.assert_close(mixed[i], clf.logits(batch, mask)[i], atol=1e-6, rtol=0)
+
+
+def test_a_model_that_skips_our_attention_is_caught() -> None:
+    """The silence of transformers' old head_mask argument must not come back."""
+    clf = tiny_classifier("bert")
+    clf.model.set_attn_implementation("sdpa")
+    with pytest.raises(ModelError, match="the mask was not applied"):
+        clf.logits(batch_of(clf), MASK)
+
+
+def test_a_mask_of_another_grid() -> None:
+    clf = tiny_classifier("bert")
+    with pytest.raises(MaskError, match="12 layers × 12 heads, the model 3 × 4"):
+        clf.logits(batch_of(clf), HeadMask.full(12, 12))
+
+
+def test_the_callers_model_is_left_alone() -> None:
+    model = tiny_model("bert")
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    model.train()
+    clf = headviz.wrap(model, tiny_tokenizer())
+    clf.logits(batch_of(clf), MASK)
+    assert model.training
+    assert model.config._attn_implementation == "sdpa"
+    assert all(p.requires_grad for p in model.parameters())
+    assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())

@@ -1,0 +1,139 @@
+"""HeadId, HeadMask and the order in which heads are removed."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headviz import HeadId, HeadMask
+from headviz.errors import MaskError
+from headviz.heads import lowest, parse_heads
+
+
+@st.composite
+def masks(draw: st.DrawFn) -> HeadMask:
+    layers, heads = draw(st.integers(1, 7)), draw(st.integers(1, 9))
+    every = [(i, j) for i in range(layers) for j in range(heads)]
+    return HeadMask.full(layers, heads).without(draw(st.lists(st.sampled_from(every), unique=True)))
+
+
+@given(masks())
+def test_hex_round_trip(mask: HeadMask) -> None:
+    assert HeadMask.from_hex(mask.hex, mask.num_layers, mask.num_heads) == mask
+
+
+@given(masks())
+def test_hex_is_the_documented_bit_order(mask: HeadMask) -> None:
+    size = mask.num_layers * mask.num_heads
+    number = 0
+    for layer in range(mask.num_layers):
+        for head in range(mask.num_heads):
+            if HeadId(layer, head) not in mask.off:
+                number |= 1 << (size - 1 - (layer * mask.num_heads + head))
+    assert int(mask.hex, 16) == number
+    assert len(mask.hex) == (size + 3) // 4
+
+
+def test_hex_of_known_masks() -> None:
+    assert HeadMask.full(12, 12).hex == "f" * 36
+    assert HeadMask.full(12, 12).without([(0, 0)]).hex == "7" + "f" * 35
+    assert HeadMask.full(12, 12).without([(11, 11)]).hex == "f" * 35 + "e"
+    assert HeadMask.full(1, 5).hex == "1f"  # five bits, left-padded to two digits
+
+
+@given(masks())
+def test_array_and_inversion_agree(mask: HeadMask) -> None:
+    assert HeadMask.from_array(mask.array()) == mask
+    assert np.array_equal(mask.inverted().array(), ~mask.array())
+    assert mask.inverted().inverted() == mask
+    assert set(mask.kept) | set(mask.off) == set(mask.heads())
+    assert HeadMask.only(mask.num_layers, mask.num_heads, mask.kept) == mask
+
+
+def test_equal_masks_are_one_key() -> None:
+    a = HeadMask.full(2, 3).without([(1, 2), (0, 1)])
+    b = HeadMask.full(2, 3).without([(0, 1)]).without([(1, 2), (1, 2)])
+    assert a == b
+    assert hash(a) == hash(b)
+    assert {a: 1}[b] == 1
+    with pytest.raises(AttributeError):
+        a.off = ()  # type: ignore[misc]
+    assert pickle.loads(pickle.dumps(a)) == a  # noqa: S301  processes may pass masks on
+
+
+def test_toggle_and_back() -> None:
+    mask = HeadMask.full(3, 3).without([(0, 0)])
+    assert mask.toggled([(0, 0), (1, 1)]).off == ((1, 1),)
+    assert mask.with_([(0, 0)]).is_full
+    assert (mask | HeadMask.full(3, 3).without([(2, 2)])).off == ((0, 0), (2, 2))
+
+
+def test_first_difference_is_the_lowest_changed_layer() -> None:
+    full = HeadMask.full(4, 4)
+    assert full.first_difference(full) is None
+    assert full.without([(3, 0), (2, 1)]).first_difference(full.without([(3, 0)])) == 2
+
+
+@pytest.mark.parametrize("bad", [(12, 0), (0, 12), (-1, 0)])
+def test_a_head_that_does_not_exist(bad: tuple[int, int]) -> None:
+    with pytest.raises(MaskError, match=r"does not exist: layers are 0 to 11, heads 0 to 11"):
+        HeadMask.full(12, 12).without([bad])
+
+
+@pytest.mark.parametrize("bad", ["", "xyz", "f" * 35, "f" * 37, "-" + "f" * 35])
+def test_a_broken_hex_mask(bad: str) -> None:
+    with pytest.raises(MaskError, match="36 hexadecimal digits"):
+        HeadMask.from_hex(bad, 12, 12)
+
+
+def test_a_hex_mask_with_bits_beyond_the_grid() -> None:
+    with pytest.raises(MaskError):
+        HeadMask.from_hex("3f", 1, 5)
+
+
+def test_masks_of_different_grids_do_not_mix() -> None:
+    with pytest.raises(MaskError, match="12×12"):
+        HeadMask.full(12, 12) | HeadMask.full(6, 12)
+    with pytest.raises(MaskError, match="decoder"):
+        HeadMask.full(2, 2) | HeadMask.full(2, 2, stack="decoder")
+
+
+def test_reading_heads() -> None:
+    assert parse_heads("3.5, 7.0,L1.H2,L0·H0") == [(3, 5), (7, 0), (1, 2), (0, 0)]
+    assert parse_heads("") == []
+    assert str(HeadId(3, 5)) == "L3·H5"
+    with pytest.raises(MaskError, match="Write layer.head"):
+        parse_heads("3-5")
+
+
+def test_random_removal_is_seeded_and_takes_only_heads_that_are_on() -> None:
+    mask = HeadMask.full(4, 4).without([(0, 0)])
+    assert mask.without_random(5, seed=1) == mask.without_random(5, seed=1)
+    assert mask.without_random(5, seed=1) != mask.without_random(5, seed=2)
+    assert len(mask.without_random(15).off) == 16
+    with pytest.raises(MaskError):
+        mask.without_random(16)
+
+
+def test_lowest_breaks_ties_by_layer_then_head_and_leaves_unmeasured_heads_last() -> None:
+    nan = float("nan")
+    values = [[0.5, 0.1, nan], [0.1, -1.0, 0.1]]
+    heads = list(HeadMask.full(2, 3).heads())
+    assert lowest(values, 4, heads) == [(1, 1), (0, 1), (1, 0), (1, 2)]
+    assert lowest(values, 6, heads)[-1] == (0, 2)
+
+
+def test_lowest_keeps_heads_in_every_layer() -> None:
+    values = [[0.0, 0.1], [0.2, 0.3]]
+    heads = list(HeadMask.full(2, 2).heads())
+    assert lowest(values, 3, heads, keep_per_layer=1) == [(0, 0), (1, 0)]
+
+
+def test_import_is_light() -> None:
+    code = "import sys, headviz; headviz.HeadMask.full(2, 2).hex; print([m for m in ('torch', 'transformers', 'numpy') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
