@@ -24,6 +24,7 @@ class View:
     data: str = ""  # a local folder, or the id of an upload
     columns: str = ""  # mapped text columns, "a,b"
     label: str = ""  # mapped label column
+    groups: str = ""  # mapped slice column
     limit: int = 500  # size of the dev subset; 0 = all
     seed: int = 0
 

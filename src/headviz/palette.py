@@ -1,0 +1,76 @@
+"""Colours, in one place for the head grid, the figures and the report.
+
+Blue against orange stays apart for the common kinds of colour blindness; lightness grows with the
+size of the value, so the picture also reads in grey. The middle of a diverging scale is the page's
+own background shade: zero looks like nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Stops = tuple[str, ...]
+
+DIVERGING_LIGHT: Stops = (
+    "#7d3407", "#b9591a", "#dd8d4c", "#f2c59a", "#f0efeb", "#b4d0ec", "#6ba2d8", "#2c6fb7", "#113b76",
+)  # fmt: skip
+DIVERGING_DARK: Stops = (
+    "#ffcf9e", "#f2a157", "#c06c2c", "#6f4426", "#2b3037", "#2a4768", "#2f6cad", "#5ea2ea", "#b3d6ff",
+)  # fmt: skip
+SEQUENTIAL_LIGHT: Stops = ("#eef3f4", "#c5e0e5", "#8cc3cd", "#4ba1b2", "#1c7a8f", "#0b576a", "#063846")
+SEQUENTIAL_DARK: Stops = ("#252d33", "#1f4854", "#1f6a7c", "#2b90a6", "#5db8cc", "#a0dce9", "#e2f8fc")
+
+BETTER, WORSE, NEUTRAL = "#2c6fb7", "#c4651f", "#8a8d91"
+CLASSES: Stops = ("#2c6fb7", "#c4651f", "#1c7a8f", "#7a5ea8", "#b8860b", "#8a8d91")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How values become colours: ``lo`` and ``hi`` are the ends of ``stops``.
+
+    A diverging scale is symmetric about zero, so that equal strength means equal lightness.
+    """
+
+    lo: float
+    hi: float
+    diverging: bool
+
+    @property
+    def light(self) -> Stops:
+        return DIVERGING_LIGHT if self.diverging else SEQUENTIAL_LIGHT
+
+    @property
+    def dark(self) -> Stops:
+        return DIVERGING_DARK if self.diverging else SEQUENTIAL_DARK
+
+
+def scale_for(values: list[float], *, signed: bool | None = None) -> Scale:
+    """The scale that fits these values. NaN is passed over; ``signed`` forces or forbids a diverging one.
+
+    Not for comparing grids: compute one scale over the values of all of them and share it.
+    """
+    finite = [v for v in values if v == v and abs(v) != float("inf")]
+    if not finite:
+        return Scale(-1.0, 1.0, True) if signed else Scale(0.0, 1.0, False)
+    low, high = min(finite), max(finite)
+    if signed if signed is not None else low < 0:
+        end = max(abs(low), abs(high)) or 1.0
+        return Scale(-end, end, True)
+    low = min(0.0, low)
+    return Scale(low, high if high > low else low + 1.0, False)
+
+
+def colour(scale: Scale, value: float, *, dark: bool = False) -> str:
+    """The ``#rrggbb`` of a finite value; values beyond the ends take the end's colour."""
+    stops = scale.dark if dark else scale.light
+    place = (value - scale.lo) / (scale.hi - scale.lo) * (len(stops) - 1)
+    place = min(max(place, 0.0), len(stops) - 1.0)
+    left = min(int(place), len(stops) - 2)
+    part = place - left
+    a, b = (tuple(int(s[i : i + 2], 16) for i in (1, 3, 5)) for s in stops[left : left + 2])
+    return "#" + "".join(f"{round(x + (y - x) * part):02x}" for x, y in zip(a, b, strict=True))
+
+
+def plotly_scale(stops: Stops) -> list[list[float | str]]:
+    """The stops in plotly's form."""
+    return [[i / (len(stops) - 1), stop] for i, stop in enumerate(stops)]

@@ -1,0 +1,162 @@
+"""The Mask lab's right side: what the mask costs, where, and on which examples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from .. import charts
+from . import show, state
+from .view import View
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
+    from ..tasks import Dataset
+    from .measure import Measured
+
+DELTA = r"\Delta = m(\text{masked}) - m(\text{full})"
+PAIRED = (
+    "Interval: paired bootstrap over the same examples (exact for accuracy), 95 %. "
+    "p: exact McNemar test for accuracy, paired swap test for other metrics."
+)
+
+
+def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
+    """The primary metric before and after, with its uncertainty, and what the mask saves."""
+    best = found.comparison.primary
+    mask = state.mask(clf.present)
+    off = len((mask | clf.present).off) - len(clf.present.off)
+    top = st.columns(3)
+    top[0].metric(
+        best.metric,
+        show.number(best.masked),
+        f"{show.points(best.delta)} points" if best.delta else "unchanged",
+        delta_color="normal" if best.delta else "off",
+        delta_arrow="off",
+    )
+    top[1].metric("full model", show.number(best.full), f"{best.n} examples", delta_color="off", delta_arrow="off")
+    top[2].metric(
+        "heads off",
+        f"{off} of {len(clf.present.kept)}",
+        f"{100 * off / max(1, len(clf.present.kept)):.0f} %",
+        delta_color="off",
+        delta_arrow="off",
+    )
+    st.markdown(f"**{_sentence(found, off)}**")
+    if off:
+        small, whole = clf.cost(mask), clf.cost()
+        st.caption(
+            f"If really removed: parameters {_less(small.parameters, whole.parameters)}, "
+            f"FLOPs {_less(small.flops, whole.flops)} for a text of {whole.length} tokens."
+        )
+    rows = [
+        [d.metric, d.full, d.masked, d.delta, d.interval_low, d.interval_high, d.p_value]
+        for d in found.comparison.deltas
+    ]
+    header = ["metric", "full", "masked", "change", "95 % low", "95 % high", "p"]
+    with st.expander("All metrics, intervals and p"):
+        show.table(header, rows, "mask_metrics", caption="Change of every metric on the same examples.")
+        show.note("How the uncertainty is found.", formula=DELTA, source=PAIRED, key="mask_paired", saves=False)
+
+
+def _less(now: int, before: int) -> str:
+    return f"{100 * (now / before - 1):+.1f} %".replace("-", "−").replace("+0.0", "±0")
+
+
+def _sentence(found: Measured, off: int) -> str:
+    d = found.comparison.primary
+    if not off:
+        return "All heads are on. Switch some off: the change appears here."
+    if not d.delta and d.interval_low == d.interval_high == 0:
+        return f"Without {_heads(off)} no prediction changes its worth: {d.metric} stays {show.number(d.full)}."
+    spread = f"{show.points(d.delta)} points [{show.points(d.interval_low)}, {show.points(d.interval_high)}], "
+    firm = "a clear loss" if d.interval_high < 0 else "a clear gain" if d.interval_low > 0 else "within chance"
+    return f"Without {_heads(off)}: {spread}{show.p_text(d.p_value)}, {firm}."
+
+
+def _heads(count: int) -> str:
+    return "one head" if count == 1 else f"{count} heads"
+
+
+def details(clf: Classifier, data: Dataset, found: Measured) -> None:
+    """Slices, confusion matrix and the flipped examples."""
+    compared = found.comparison
+    left, right = st.columns([6, 5], gap="large")
+    if compared.slices:
+        with left:
+            st.subheader(f"By {data.slice_name or 'slice'}")
+            metric = compared.primary.metric
+            show.figure(
+                charts.slices(compared.slices, metric),
+                "mask_slices",
+                f"Each line is one {data.slice_name or 'slice'}: {metric} of the full model (bar) and under the mask "
+                "(dot) with the 95 % interval of the change; coloured where it excludes zero.",
+                formula=DELTA,
+                source=PAIRED,
+            )
+    if compared.confusion_masked is not None and compared.confusion_full is not None:
+        with right:
+            st.subheader("Confusion")
+            show.figure(
+                charts.confusion(compared.confusion_full, compared.confusion_masked, clf.labels),
+                "mask_confusion",
+                "Answers under the mask by gold label; small, the change against the full model.",
+            )
+    if compared.flips is not None:
+        _flipped(clf, data, found)
+
+
+def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
+    flips = found.comparison.flips
+    assert flips is not None
+    st.subheader(f"Flipped examples: {len(flips.worse)} got worse, {len(flips.better)} better")
+    kinds = [("worse", flips.worse), ("better", flips.better), ("other", flips.other)]
+    places = [(kind, int(i)) for kind, index in kinds for i in index]
+    if not places:
+        st.caption("No answer changed.")
+        return
+    rows = flipped_rows(data, found, clf.labels, places)
+    header = ["change", "example", "text", "pair", "gold", "full model", "masked", data.slice_name or "slice"]
+    event = show.table(
+        header, rows, "mask_flips", caption="Choose a row to open it in Compare.",
+        on_select="rerun", selection_mode="single-row", height=min(330, 36 * (len(rows) + 1) + 3),
+    )  # fmt: skip
+    chosen = event.selection.rows if hasattr(event, "selection") else []
+    if chosen and st.session_state.get("flip_opened") != (tuple(chosen), found.masked.mask.hex):
+        st.session_state["flip_opened"] = (tuple(chosen), found.masked.mask.hex)
+        state.update(example=places[chosen[0]][1], a="", b="")
+        st.switch_page("pages/compare.py")
+
+
+def flipped_rows(
+    data: Dataset, found: Measured, labels: Sequence[str], places: Sequence[tuple[str, int]]
+) -> list[list[Any]]:
+    """One row per flipped example."""
+    was, now = found.full.predictions, found.masked.predictions
+    rows = []
+    for kind, i in places:
+        e = data[i]
+        rows.append([kind, i, e.text, e.pair, e.label, labels[int(was[i])], labels[int(now[i])], e.slice])
+    return rows
+
+
+def recipe(view: View, clf: Classifier, found: Measured | None) -> tuple[str, str]:
+    """The evaluation of this mask as a library call and as a command."""
+    off = state.mask(clf.present).off
+    from .recipes import load_call, load_options, task_call, task_options
+
+    python = "\n".join(
+        [
+            "import headviz",
+            load_call(view),
+            task_call(view),
+            f"mask = headviz.HeadMask.full({clf.num_layers}, {clf.num_heads}).without({[tuple(h) for h in off]})",
+            "print(headviz.evaluate(clf, data, mask=mask).metrics)",
+        ]
+    )
+    heads = f" --off {','.join(h.dotted for h in off)}" if off else ""
+    return python, f"headviz evaluate {load_options(view)} {task_options(view)}{heads}"
+
+

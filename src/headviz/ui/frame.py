@@ -1,0 +1,133 @@
+"""What surrounds every page: navigation, the line that says what one looks at, links, messages."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from contextlib import suppress
+
+import streamlit as st
+
+from ..errors import Cancelled, UserError
+from . import loaders, show, state
+from .view import View
+
+# file in pages/ (also its address) and title, in the order of the story; the first is the start page
+PAGES = (
+    ("masklab", "Mask lab"),
+    ("data", "Data & model"),
+)
+
+_OPEN = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} 26" height="26" width="{0}">'
+_DOTS = (
+    '<g fill="#0b7285"><rect x="1" y="2" width="6" height="6" rx="1.5"/>'
+    '<rect x="9" y="2" width="6" height="6" rx="1.5" opacity=".35"/>'
+    '<rect x="17" y="2" width="6" height="6" rx="1.5"/><rect x="1" y="10" width="6" height="6" rx="1.5" opacity=".35"/>'
+    '<rect x="9" y="10" width="6" height="6" rx="1.5" fill="#c4651f"/>'
+    '<rect x="17" y="10" width="6" height="6" rx="1.5" opacity=".6"/><rect x="1" y="18" width="6" height="6" rx="1.5"/>'
+    '<rect x="9" y="18" width="6" height="6" rx="1.5" opacity=".6"/>'
+    '<rect x="17" y="18" width="6" height="6" rx="1.5" opacity=".35"/></g>'
+)
+MARK = f"{_OPEN.format(24)}{_DOTS}</svg>"
+LOGO = (
+    f"{_OPEN.format(108)}{_DOTS}"
+    '<text x="31" y="19" font-family="Inter, Helvetica, Arial, sans-serif" font-size="17" font-weight="650" '
+    'fill="#0b7285">headviz</text></svg>'
+)
+
+# Only what the theme cannot say: tabular figures, less empty space, the presentation's larger type.
+_CSS = """<style>
+.stApp {font-variant-numeric: tabular-nums}
+.stMainBlockContainer {padding-top: 4.2rem; padding-bottom: 3rem; max-width: 84rem}
+[data-testid="stMetricDelta"] svg {display: none}
+@media (max-width: 640px) {.stMainBlockContainer {padding-left: 0.9rem; padding-right: 0.9rem}}
+</style>"""
+_PRESENT = "<style>html {font-size: 118%}</style>"
+
+
+_inside = threading.local()  # one script run is one thread
+
+
+def begin() -> View:
+    """The first line of every page: the view to draw.
+
+    A server that has never run ``st.navigation`` treats the ``pages`` folder in streamlit's old way and
+    runs a linked page without its frame. Then this declares a navigation and starts over, with it.
+    """
+    if not getattr(_inside, "page", ""):
+        navigation()
+        st.rerun()
+    return state.view()
+
+
+def navigation() -> st.Page:
+    """Declare the pages; gives the one that the address asks for."""
+    pages = [st.Page(f"pages/{file}.py", title=title, url_path=file) for file, title in PAGES]
+    return st.navigation(pages, position="top")
+
+
+def run() -> None:
+    """The whole app: frame, chosen page, address bar."""
+    st.set_page_config(page_title="headviz", page_icon=MARK, layout="wide")
+    st.logo(LOGO, size="large")
+    page = navigation()
+    state.open_address()
+    st.html(_CSS + (_PRESENT if state.view().present else ""))
+    try:
+        _guarded(page)
+    finally:
+        _inside.page = ""
+        state.publish()
+    loaders.warm_up()
+
+
+def _guarded(page: st.Page) -> None:
+    try:
+        _context_line()
+        for text in state.take_notices():
+            st.warning(show.plain(text), icon=":material/info:")
+        _inside.page = page.title
+        page.run()
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+        if page.title != "Data & model":
+            st.page_link("pages/data.py", label="Choose another model or other data", icon=":material/database:")
+    except Cancelled:
+        st.info("Stopped.")
+    except Exception as fault:
+        traceback.print_exc()
+        st.error(f"headviz failed here ({type(fault).__name__}). The server's log has the details.")
+
+
+def _context_line() -> None:
+    view = state.view()
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="context"):
+        st.caption(show.plain(_what(view.model, view.task, view.limit)), width="stretch")
+        if not view.present:
+            show.copy_link()
+        state.tick("present", "Presentation", help="Hide the controls and enlarge the type")
+
+
+def _what(model: str, task: str, limit: int) -> str:
+    parts = [f"model {model[-60:]}"]
+    with suppress(UserError, ImportError):
+        shape = loaders.shape(state.view())
+        parts.append(f"{shape.size} heads")
+        off = len(state.mask(shape.present).off)
+        parts.append(f"{off} switched off" if off else "all on")
+    parts.append(f"task {task}, " + (f"up to {limit} dev examples" if limit else "all dev examples"))
+    return "  ·  ".join(parts)
+
+
+def controls() -> bool:
+    """Whether a page should draw its controls: not in a presentation."""
+    return not state.view().present
+
+
+def recipe(python: str, command: str) -> None:
+    """The library call and the command that give the same result."""
+    if not controls():
+        return
+    with st.expander("The same in Python or on the command line", icon=":material/code:"):
+        st.code(python, language="python")
+        st.code(command, language="bash")

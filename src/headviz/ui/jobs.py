@@ -1,0 +1,183 @@
+"""Long computations beside the page: progress, a stop that stops, and a result that survives leaving the page.
+
+A job is known by a key made of digests and options, so two sessions that ask for the same thing share
+one computation. It is cancelled when the last session that wanted it says stop. No streamlit in the
+threads: they run library code and keep numbers only.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import streamlit as st
+
+from ..errors import Cancelled, UserError
+
+T = TypeVar("T")
+Work = Callable[[Callable[[int, int], None], Callable[[], bool]], T]
+
+PATIENCE = 0.7  # seconds a page waits for a result before it shows progress instead
+KEEP = 96  # finished results kept in the process
+POLL = 0.4  # seconds between two looks at a running job
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Job(Generic[T]):
+    """One computation: running, done, failed or stopped."""
+
+    key: Hashable
+    done: int = 0
+    total: int = 0
+    result: T | None = None
+    partial: Any = None  # what a progressive computation has so far
+    error: str = ""
+    stopped: bool = False
+    began: float = field(default_factory=time.monotonic)
+    finished: threading.Event = field(default_factory=threading.Event)
+    wanted_by: set[str] = field(default_factory=set)
+
+    @property
+    def running(self) -> bool:
+        return not self.finished.is_set()
+
+    @property
+    def share(self) -> float:
+        return min(1.0, self.done / self.total) if self.total else 0.0
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds left at the rate so far; None until that is known."""
+        spent = time.monotonic() - self.began
+        return spent * (1 - self.share) / self.share if self.share > 0.02 and spent > 1 else None
+
+    def progress(self, done: int, total: int) -> None:
+        self.done, self.total = done, total
+
+    def cancelled(self) -> bool:
+        return not self.wanted_by
+
+
+_jobs: OrderedDict[Hashable, Job[Any]] = OrderedDict()
+_lock = threading.Lock()
+
+
+def _who() -> str:
+    from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+    context = get_script_run_ctx()
+    return context.session_id if context else ""
+
+
+def find(key: Hashable) -> Job[Any] | None:
+    with _lock:
+        return _jobs.get(key)
+
+
+def start(key: Hashable, work: Work[T]) -> Job[T]:
+    """The job of this key; it is started unless it runs or has a result already."""
+    who = _who()
+    with _lock:
+        job = _jobs.get(key)
+        if job is not None and not job.stopped and not job.error:
+            job.wanted_by.add(who)
+            _jobs.move_to_end(key)
+            return job
+        job = Job(key)
+        job.wanted_by.add(who)
+        _jobs[key] = job
+        for old in [k for k, j in _jobs.items() if not j.running][: max(0, len(_jobs) - KEEP)]:
+            del _jobs[old]
+    threading.Thread(target=_run, args=(job, work), name=f"headviz-{key!s:.40}", daemon=True).start()
+    return job
+
+
+def _run(job: Job[Any], work: Work[Any]) -> None:
+    try:
+        job.result = work(job.progress, job.cancelled)
+    except Cancelled:
+        job.stopped = True
+    except UserError as wrong:
+        job.error = str(wrong)
+    except Exception as fault:
+        _log.exception("a computation failed: %s", job.key)
+        job.error = f"headviz failed here ({type(fault).__name__}). The server's log has the details."
+    finally:
+        job.finished.set()
+
+
+def stop(key: Hashable) -> None:
+    """This session no longer wants it; with nobody left, the computation ends at its next look."""
+    job = find(key)
+    if job is not None:
+        job.wanted_by.discard(_who())
+
+
+def forget(key: Hashable) -> None:
+    """Drop a stopped, failed or finished job, so that the next request computes anew."""
+    with _lock:
+        job = _jobs.get(key)
+        if job is not None and not job.running:
+            del _jobs[key]
+
+
+def need(key: Hashable, what: str, work: Work[T], *, patience: float | None = None) -> T | None:
+    """The result, at once if it comes soon; otherwise None, with progress, *stop* or the error on the page.
+
+    The page is drawn again when the job ends.
+    """
+    job = start_unless_stopped(key, work)
+    if job.running:
+        job.finished.wait(PATIENCE if patience is None else patience)
+    if not job.running and not job.error and not job.stopped:
+        return job.result
+    _watch(key, what)
+    return None
+
+
+def start_unless_stopped(key: Hashable, work: Work[T]) -> Job[T]:
+    """A stopped or failed job stays so until the user asks again."""
+    job = find(key)
+    return job if job is not None and (job.stopped or job.error) else start(key, work)
+
+
+def _watch(key: Hashable, what: str) -> None:
+    job = find(key)
+    st.fragment(_progress, run_every=POLL if job is not None and job.running else None)(key, what)
+
+
+def _progress(key: Hashable, what: str) -> None:
+    job = find(key)
+    if job is None:
+        return
+    tag = f"{abs(hash(key)):x}"
+    if job.error:
+        st.error(job.error, icon=":material/error:")
+        st.button("Try again", key=f"again_{tag}", on_click=forget, args=(key,))
+    elif job.running:
+        left = job.remaining
+        text = f"{what}: {job.done} of {job.total}" if job.total else f"{what} …"
+        if job.cancelled():
+            text = f"{what}: stopping …"
+        elif left is not None:
+            text += f", about {_span(left)} left"
+        bar, button = st.columns([5, 1], vertical_alignment="center")
+        bar.progress(job.share, text=text)
+        button.button("Stop", key=f"stop_{tag}", icon=":material/stop:", on_click=stop, args=(key,))
+    elif job.stopped:
+        st.info(f"{what}: stopped.", icon=":material/stop_circle:")
+        st.button("Continue", key=f"again_{tag}", on_click=forget, args=(key,))
+    if not job.running and st.session_state.get(f"seen_{tag}") != id(job):
+        st.session_state[f"seen_{tag}"] = id(job)
+        st.rerun()
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

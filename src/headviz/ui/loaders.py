@@ -1,0 +1,199 @@
+"""Models and data for the pages: loaded once per process, described before torch is there.
+
+Local folders are confined to allowed roots, because whoever reaches the page is not always whoever
+owns the machine. The command line takes any folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ..errors import ModelError, TaskError, UserError
+from ..heads import HeadMask
+from ..home import home
+from .view import View
+
+if TYPE_CHECKING:
+    from ..evaluation import Evaluation
+    from ..models.classifier import Classifier
+    from ..tasks import Dataset
+
+ROOTS = "HEADVIZ_ROOTS"  # folders that the dashboard may read, separated like PATH
+NAMED = ("demo", "demo-pretrained")
+
+
+def allowed_roots() -> list[Path]:
+    """The folders below which the dashboard reads models and data."""
+    given = [Path(p).expanduser() for p in os.environ.get(ROOTS, "").split(os.pathsep) if p]
+    return [p.resolve() for p in (*given, Path.cwd(), home())]
+
+
+def confined(text: str) -> Path:
+    """The folder this text names, if it lies in an allowed root."""
+    path = Path(text).expanduser().resolve()
+    roots = allowed_roots()
+    if not any(path.is_relative_to(root) for root in roots):
+        shown = ", ".join(map(str, roots))
+        raise UserError(
+            f"The dashboard does not read '{text}': it lies outside the allowed folders ({shown}). "
+            f"Start it with {ROOTS}=/that/folder to allow more."
+        )
+    return path
+
+
+def is_path(name: str) -> bool:
+    """Whether a model name means a folder rather than a hub id."""
+    return name.startswith(("/", "~", ".")) or "\\" in name or name.count("/") > 1 or Path(name).is_dir()
+
+
+def model_name(name: str) -> str:
+    """What to hand to ``headviz.load``: local folders resolved and confined, everything else as it is."""
+    name = name.strip()
+    if not name:
+        raise ModelError("Name a model: demo, a hub id, or a folder.")
+    return str(confined(name)) if name not in NAMED and is_path(name) else name
+
+
+def classifier(view: View) -> Classifier:
+    """The model of a view. Shared by all sessions, which is safe because masks are arguments."""
+    return _classifier(model_name(view.model), view.revision, view.device, view.dtype)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Loading the model …")
+def _classifier(name: str, revision: str, device: str, dtype: str) -> Classifier:
+    import headviz
+
+    return headviz.load(name, revision=revision or None, device=device, dtype=dtype or None)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the first page needs to know of a model, read from its configuration without torch."""
+
+    present: HeadMask
+    labels: tuple[str, ...]
+
+    @property
+    def size(self) -> str:
+        return f"{self.present.num_layers}×{self.present.num_heads}"
+
+
+def shape(view: View) -> Shape:
+    """Grid and labels of the model; loads it only where its configuration is not at hand."""
+    name = model_name(view.model)
+    folder = _folder(name)
+    return _shape_of_folder(str(folder)) if folder else _shape_of_model(classifier(view))
+
+
+def _folder(name: str) -> Path | None:
+    if name in NAMED:
+        from ..demo import demo_folder
+
+        return Path(demo_folder({"demo": "finetuned", "demo-pretrained": "pretrained"}[name]))
+    path = Path(name)
+    known = path.is_dir() and (path / "config.json").is_file()
+    return path if known and not (path / "headviz.json").exists() else None
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _shape_of_folder(folder: str) -> Shape:
+    try:
+        config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+        layers, heads = int(config["num_hidden_layers"]), int(config["num_attention_heads"])
+    except (OSError, ValueError, KeyError, TypeError) as broken:
+        raise ModelError(f"config.json of '{folder}' cannot be read. Give a folder that holds a model.") from broken
+    names = config.get("id2label") or {}
+    return Shape(HeadMask.full(layers, heads), tuple(str(names[k]) for k in sorted(names, key=int)))
+
+
+def _shape_of_model(clf: Classifier) -> Shape:
+    return Shape(clf.present, clf.labels)
+
+
+def dataset(view: View, split: str = "dev") -> Dataset:
+    """The view's data: a seeded subset of one split."""
+    place = view.data
+    if place and place not in uploads():
+        place = str(confined(place))
+    elif place:
+        place = str(uploads()[place])
+    return _dataset(view.task, split, place, view.limit, view.seed, view.columns, view.label, view.groups)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading the data …")
+def _dataset(
+    task: str, split: str, place: str, limit: int, seed: int, columns: str, label: str, groups: str
+) -> Dataset:
+    import headviz
+
+    return headviz.load_task(
+        task,
+        split=split,
+        data=place or None,
+        limit=limit or None,
+        text_columns=columns or None,
+        label_column=label or None,
+        slice_column=groups or None,
+        seed=seed,
+    )
+
+
+def evaluation(clf: Classifier, data: Dataset, mask: HeadMask, progress: Any = None, cancel: Any = None) -> Evaluation:
+    """The model on the data under a mask."""
+    import headviz
+
+    return headviz.evaluate(clf, data, mask=mask, progress=progress, cancel=cancel)
+
+
+# ---- uploads: stored under a digest, whatever the file was called
+
+
+def uploads_folder() -> Path:
+    return home() / "uploads"
+
+
+def uploads() -> dict[str, Path]:
+    """Uploads kept on this machine: id -> folder."""
+    base = uploads_folder()
+    return {p.name: p for p in sorted(base.iterdir()) if p.is_dir()} if base.is_dir() else {}
+
+
+def keep_upload(content: bytes, kind: str) -> str:
+    """Store one uploaded table as the dev split of an own task; gives its id."""
+    if kind not in ("csv", "tsv", "jsonl", "parquet"):
+        raise TaskError(f"'{kind[:20]}' files cannot be read. Upload csv, tsv, jsonl or parquet.")
+    name = f"upload-{hashlib.sha256(content).hexdigest()[:12]}"
+    folder = uploads_folder() / name
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    part = folder / f".dev.{kind}.part"
+    part.write_bytes(content)
+    part.rename(folder / f"dev.{kind}")
+    return name
+
+
+# ---- torch takes seconds to import: do it while the user reads the first page
+
+_warming = threading.Event()
+
+
+def warm_up() -> None:
+    """Import torch and load the demo in the background, once per process."""
+    if _warming.is_set() or os.environ.get("HEADVIZ_WARM") == "0":
+        return
+    _warming.set()
+    threading.Thread(target=_import_all, name="headviz-warm", daemon=True).start()
+
+
+def _import_all() -> None:
+    import headviz
+
+    _ = headviz.load
+    _ = headviz.evaluate

@@ -1,0 +1,129 @@
+"""Figures, tables and numbers, each with its caption, its formula one click away, and its exports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ..tables import to_csv, to_latex
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+_HERE = Path(__file__).parent
+PLOTLY = {
+    "showSendToCloud": False,
+    "displaylogo": False,
+    "modeBarButtons": [["toImage", "resetScale2d"]],
+    "responsive": True,
+}
+
+
+@cache
+def _tools() -> Any:
+    return st.components.v2.component(
+        "headviz_tools",
+        css=(_HERE / "tools.css").read_text(encoding="utf-8"),
+        js=(_HERE / "tools.js").read_text(encoding="utf-8"),
+    )
+
+
+def copy_link() -> None:
+    _tools()(key="copy_link", data={"kind": "link"}, width="content")
+
+
+def figure(fig: Figure, key: str, caption: str, *, formula: str = "", source: str = "", alt: str = "") -> None:
+    """A plotly figure, one plain sentence below it, its formula and source one click away, PNG and SVG."""
+    with st.container(key=key, gap="xsmall"):
+        st.plotly_chart(fig, key=f"{key}_plot", config=PLOTLY, alt=alt or caption)
+        note(caption, formula=formula, source=source, key=key)
+
+
+def note(caption: str, *, formula: str = "", source: str = "", key: str = "", saves: bool = True) -> None:
+    """The line below a picture."""
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.caption(plain(caption))
+        if formula or source:
+            with st.popover("", icon=":material/info:", type="tertiary", help="Formula and source"):
+                if formula:
+                    st.latex(formula)
+                if source:
+                    st.markdown(source)
+        if saves:
+            _tools()(
+                key=f"{key}_save",
+                data={"kind": "figure", "key": key, "name": caption[:60], "file": f"headviz-{key.replace('_', '-')}"},
+                width="content",
+            )
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[Any]], key: str, *, caption: str = "", **more: Any) -> Any:
+    """A table with its CSV and LaTeX. ``more`` goes to ``st.dataframe``; gives what that gives."""
+    import pandas as pd
+
+    frame = pd.DataFrame([list(r) for r in rows], columns=list(header))
+    more.setdefault("height", min(36 * (len(rows) + 1) + 3, 400))
+    event = st.dataframe(frame, hide_index=True, key=key, **more)
+    downloads(header, rows, key, caption)
+    return event
+
+
+def downloads(header: Sequence[str], rows: Sequence[Sequence[Any]], key: str, caption: str = "") -> None:
+    """The CSV and LaTeX of a table, and its one-sentence caption."""
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        if caption:
+            st.caption(plain(caption))
+        name = f"headviz-{key.replace('_', '-')}"
+        st.download_button(
+            "↓ CSV", to_csv(header, rows), f"{name}.csv", "text/csv", key=f"{key}_csv", type="tertiary", on_click="ignore"
+        )
+        st.download_button(
+            "↓ LaTeX",
+            to_latex(header, rows, caption),
+            f"{name}.tex",
+            "text/x-tex",
+            key=f"{key}_tex",
+            type="tertiary",
+            on_click="ignore",
+        )
+
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$~:^])")
+
+
+def plain(text: str) -> str:
+    """A text that markdown shows as it stands: nothing typed or uploaded is interpreted."""
+    return _MARKDOWN.sub(r"\\\1", text)
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Three significant digits with a true minus sign; a dash for what was not measured."""
+    if value is None or value != value:
+        return "–"
+    text = f"{value:.{digits}g}"
+    if "e" in text and 1e-4 <= abs(value) < 1e7:
+        text = f"{value:.0f}"
+    return text.replace("-", "−")
+
+
+def signed(value: float | None, digits: int = 3) -> str:
+    """The same with a plus sign."""
+    text = number(value, digits)
+    return f"+{text}" if value is not None and value == value and value > 0 else text
+
+
+def points(value: float | None) -> str:
+    """A difference of shares in percentage points."""
+    return "–" if value is None or value != value else f"{100 * value:+.1f}".replace("-", "−").replace("+0.0", "0.0")
+
+
+def p_text(p: float | None) -> str:
+    """A p value as people write it."""
+    if p is None or p != p:
+        return "p –"
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
