@@ -1,0 +1,151 @@
+"""Driving a run: which work is ready, doing one piece, adding it to the state. See ``state`` for the protocol."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..errors import Cancelled, RunError
+from .plan import PruningPlan
+from .state import BUILD, CHOOSE, Done, State, Work
+from .table import ALGORITHMS
+
+if TYPE_CHECKING:
+    from ..evaluation import Cancel
+    from .context import Context
+    from .loop import PhaseProgress
+
+
+def start(
+    context: Context,
+    plan: PruningPlan,
+    progress: PhaseProgress | None = None,
+    cancel: Cancel | None = None,
+) -> State:
+    """The state of a run that has made no step yet: the plan is checked and θ* with all heads is evaluated."""
+    from .loop import first_state
+
+    return first_state(context, plan, progress, cancel)
+
+
+def works(plan: PruningPlan, state: State) -> list[Work]:
+    """Everything a run consists of, in the order in which ``advance`` does it."""
+    out = []
+    for seed in plan.seeds:
+        out.append(Work(BUILD, seed, 0))
+        for step in range(1, len(state.sizes) + 1):
+            out += [Work(CHOOSE, seed, step), Work(BUILD, seed, step)]
+    return out
+
+
+def ready(plan: PruningPlan, state: State) -> list[Work]:
+    """The works that are not done and whose needs are met: they may run at the same time."""
+    finished = _finished(state)
+    return [w for w in works(plan, state) if w not in finished and needs(plan, w) <= finished]
+
+
+def needs(plan: PruningPlan, work: Work) -> set[Work]:
+    """What must be done before a work."""
+    if work.step == 0:
+        return set()
+    if work.kind == BUILD:
+        return {Work(CHOOSE, work.seed, work.step)}
+    before: set[Work] = set()
+    if work.step > 1:
+        before.add(Work(CHOOSE, work.seed, work.step - 1))
+        if ALGORITHMS[plan.algorithm].scores_trained:
+            before.add(Work(BUILD, work.seed, work.step - 1))
+    return before
+
+
+def perform(
+    context: Context,
+    plan: PruningPlan,
+    state: State,
+    work: Work,
+    progress: PhaseProgress | None = None,
+    cancel: Cancel | None = None,
+) -> Done:
+    """Do one piece of work. ``progress(phase, done, total)`` is told; ``cancel()`` stops it with ``Cancelled``."""
+    from .loop import Loop
+
+    if cancel is not None and cancel():
+        raise Cancelled
+    if work not in ready(plan, state):
+        raise RunError(f"Work {work.key} cannot be done now: it is finished, or something it needs is not.")
+    loop = Loop(context, plan, state, work, progress, cancel)
+    return loop.choose() if work.kind == CHOOSE else loop.build()
+
+
+def absorb(plan: PruningPlan, state: State, done: Done) -> State:
+    """The state with one piece of work added. The order in which works are added does not matter."""
+    if done.work in _finished(state):
+        raise RunError(f"Work {done.work.key} is in the state already.")
+    order = {w: i for i, w in enumerate(works(plan, state))}
+    notes = (*state.notes, *(n for n in done.notes if n not in state.notes))
+    if done.choice is not None:
+        choices = (*state.choices, done.choice)
+        return dataclasses.replace(
+            state,
+            choices=tuple(sorted(choices, key=lambda c: order[Work(CHOOSE, c.seed, c.step)])),
+            notes=notes,
+        )
+    if done.record is None or done.logits is None:
+        raise RunError(f"Work {done.work.key} gave neither a choice nor a record.")
+    records = (*state.records, done.record)
+    return dataclasses.replace(
+        state,
+        records=tuple(sorted(records, key=lambda r: order[Work(BUILD, r.seed, r.step)])),
+        logits={**state.logits, done.record.logits: done.logits},
+        notes=notes,
+    )
+
+
+def advance(
+    context: Context,
+    plan: PruningPlan,
+    state: State,
+    progress: PhaseProgress | None = None,
+    cancel: Cancel | None = None,
+) -> State:
+    """One ``StepRecord`` more (and the choice of its mask). Nothing changes if it is cancelled."""
+    if is_done(state):
+        raise RunError("The run is done; there is no step left.")
+    records = len(state.records)
+    while len(state.records) == records:
+        work = ready(plan, state)[0]
+        state = absorb(plan, state, perform(context, plan, state, work, progress, cancel))
+    context.tidy(plan, state)
+    return state
+
+
+def is_done(state: State) -> bool:
+    """Whether every step of every seed has its record."""
+    return len(state.records) == len(state.plan["seeds"]) * (len(state.sizes) + 1)
+
+
+def run_plan(
+    plan: PruningPlan,
+    context: Context,
+    state: State | None = None,
+    progress: PhaseProgress | None = None,
+    cancel: Cancel | None = None,
+) -> Iterator[State]:
+    """Drive a run to its end in this process: yields the state after every step, saved in the context's folder.
+
+    Pass the state of an interrupted run to continue it. For runs that outlive the process use ``headviz.runs``.
+    """
+    state = start(context, plan) if state is None else state
+    if state.plan_digest != plan.digest:
+        raise RunError("This state belongs to another plan. Continue with the plan that it was started with.")
+    state.save(context.folder)
+    while not is_done(state):
+        state = advance(context, plan, state, progress, cancel)
+        state.save(context.folder)
+        yield state
+
+
+def _finished(state: State) -> set[Work]:
+    chosen = {Work(CHOOSE, c.seed, c.step) for c in state.choices}
+    return chosen | {Work(BUILD, r.seed, r.step) for r in state.records}

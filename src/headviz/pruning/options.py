@@ -1,0 +1,97 @@
+"""How a model is fine-tuned, and how options are read from JSON: frozen, checked once, never guessed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from ..errors import OptionError, unknown_choice
+
+PRECISIONS = ("float32", "bfloat16", "float16")
+SCHEDULES = ("linear", "cosine", "constant")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class FinetuneOptions:
+    """One fine-tuning. The defaults are those of the 2024 thesis (its Table 6.1).
+
+    A small model trained from scratch needs its own recipe: ``recipe_of`` finds the one that a model's
+    folder carries. The seed is not here, because one plan trains with several.
+    """
+
+    epochs: float = 3.0
+    batch: int = 32
+    learning_rate: float = 2e-5
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    warmup: float = 0.0  # share of all steps
+    schedule: str = "linear"
+    max_grad_norm: float = 1.0
+    accumulation: int = 1  # batches per update
+    precision: str = "float32"  # bfloat16 and float16 train with autocast; weights stay float32
+    group_lengths: bool = True  # texts of similar length share a batch: less padding, same epoch
+    early_stopping: int | None = None  # stop after so many epochs without a better dev metric, keep the best
+    evaluate_epochs: bool = False  # dev metrics after every epoch, for the learning curve
+    checkpoint_steps: int | None = None  # None = after every epoch
+
+    def __post_init__(self) -> None:
+        positive(self.epochs, "epochs")
+        whole(self.batch, "batch", 1)
+        positive(self.learning_rate, "learning_rate")
+        positive(self.epsilon, "epsilon")
+        share(self.warmup, "warmup")
+        whole(self.accumulation, "accumulation", 1)
+        positive(self.max_grad_norm, "max_grad_norm")
+        if not (_is_number(self.weight_decay) and self.weight_decay >= 0):
+            raise OptionError(f"weight_decay is a number from 0 up, not {self.weight_decay!r}.")
+        choice(self.precision, "precision", PRECISIONS)
+        choice(self.schedule, "schedule", SCHEDULES)
+        if self.early_stopping is not None:
+            whole(self.early_stopping, "early_stopping", 1)
+        if self.checkpoint_steps is not None:
+            whole(self.checkpoint_steps, "checkpoint_steps", 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> FinetuneOptions:
+        return read_options(cls, given, "fine-tuning option")
+
+
+def read_options(cls: type[T], given: Mapping[str, Any], kind: str) -> T:
+    """A dataclass from JSON; a misspelt name is answered with the valid ones."""
+    names = [f.name for f in fields(cls)]  # type: ignore[arg-type]
+    for name in given:
+        if name not in names:
+            raise OptionError(unknown_choice(kind, name, names))
+    return cls(**given)
+
+
+def choice(value: object, name: str, valid: Any) -> None:
+    if value not in valid:
+        raise OptionError(unknown_choice(name, value, valid))
+
+
+def positive(value: object, name: str) -> None:
+    if not (_is_number(value) and value > 0):  # type: ignore[operator]
+        raise OptionError(f"{name} is a number above 0, not {value!r}.")
+
+
+def share(value: object, name: str) -> None:
+    if not (_is_number(value) and 0 <= value <= 1):  # type: ignore[operator]
+        raise OptionError(f"{name} is a share from 0 to 1, not {value!r}.")
+
+
+def whole(value: object, name: str, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise OptionError(f"{name} is a whole number of at least {least}, not {value!r}.")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,141 @@
+"""What a pruning run shall do: one frozen, checked, JSON-serialisable record."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import OptionError
+from .options import FinetuneOptions, choice, read_options, share, whole
+from .repair import REPAIRS
+from .table import ALGORITHMS
+
+LENGTH_FILTERS = ("quantile", "std", "none")
+KEEP_MODELS = ("last", "all")
+
+
+@dataclass(frozen=True)
+class PruningPlan:
+    """A whole run: on what, by which algorithm, how far, with which seeds.
+
+    ``step`` is the share κ of all heads (of the remaining ones for ``isp``) that each step removes, and the run
+    stops at the first sparsity that is not below ``until``. ``sparsities`` replaces both by a list of its own,
+    such as (0.3, 0.5, 0.7, 0.9). The plan does not say where results go: that is the context's folder.
+    """
+
+    model: str  # θ*: the fine-tuned classifier
+    task: str
+    algorithm: str
+    score: str = "conductance-spearman"
+    base: str | None = None  # θ0: the pre-trained encoder; algorithms that retrain need one
+    revision: str | None = None
+    base_revision: str | None = None
+
+    data: str | None = None  # folder with local files
+    text_columns: tuple[str, ...] | None = None
+    label_column: str | None = None
+    label_order: tuple[str, ...] | None = None
+    train_split: str = "train"
+    dev_split: str = "dev"
+    train_limit: int | None = None  # examples to fine-tune on; None = all
+    dev_limit: int | None = None
+
+    step: float = 0.1
+    until: float = 0.9
+    sparsities: tuple[float, ...] | None = None
+    keep_per_layer: int = 0
+    seeds: tuple[int, ...] = (0,)
+    samples: int = 2000  # examples to score on, balanced over the classes
+    length_filter: str = "quantile"
+    score_options: tuple[tuple[str, Any], ...] = ()  # further options of the score, such as (("steps", 8),)
+
+    repair: str = "none"  # what is done to the weights right after heads are removed
+    repair_samples: int = 512
+    finetune: FinetuneOptions | None = None  # None = the base model's own recipe, else the thesis's
+    retrain_full: bool = True  # also fine-tune the unpruned θ0 with every seed: winning tickets need it
+    keep_models: str = "last"  # of each seed: the last step's model, or those of all steps
+
+    device: str = "auto"
+    flops_length: int = 128  # tokens of the text for which FLOPs are counted
+
+    def __post_init__(self) -> None:
+        for name in ("text_columns", "label_order", "sparsities", "seeds"):
+            value = getattr(self, name)
+            if isinstance(value, list):
+                object.__setattr__(self, name, tuple(value))
+        options = self.score_options
+        pairs = options.items() if isinstance(options, Mapping) else options
+        object.__setattr__(self, "score_options", tuple(sorted((str(k), v) for k, v in pairs)))
+        if isinstance(self.finetune, Mapping):
+            object.__setattr__(self, "finetune", FinetuneOptions.from_dict(self.finetune))
+        self._check()
+
+    def _check(self) -> None:
+        for name in ("model", "task", "score"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
+                raise OptionError(f"The plan needs a {name}.")
+        choice(self.algorithm, "algorithm", ALGORITHMS)
+        choice(self.repair, "repair", REPAIRS)
+        choice(self.length_filter, "length_filter", LENGTH_FILTERS)
+        choice(self.keep_models, "keep_models", KEEP_MODELS)
+        share(self.step, "step")
+        share(self.until, "until")
+        if self.step == 0:
+            raise OptionError("A step of 0 never removes a head. Give a share of the heads, such as 0.1.")
+        if self.until == 0:
+            raise OptionError(
+                "A target sparsity of 0 removes nothing. Give a share of the heads, such as 0.9."
+            )
+        if self.sparsities is not None:
+            _check_sparsities(self.sparsities, self.algorithm)
+        if not self.seeds:
+            raise OptionError("Give at least one seed, such as 0.")
+        for seed in self.seeds:
+            whole(seed, "A seed", 0)
+        if len(set(self.seeds)) < len(self.seeds):
+            raise OptionError(f"Each seed may be given once; {list(self.seeds)} repeats one.")
+        for name, least in (
+            ("samples", 1),
+            ("repair_samples", 1),
+            ("flops_length", 1),
+            ("keep_per_layer", 0),
+        ):
+            whole(getattr(self, name), name, least)
+        for name in ("train_limit", "dev_limit"):
+            if getattr(self, name) is not None:
+                whole(getattr(self, name), name, 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON's own types; ``from_dict`` reads them back to an equal plan."""
+        out = dataclasses.asdict(self)
+        out["score_options"] = dict(self.score_options)
+        for name in ("text_columns", "label_order", "sparsities", "seeds"):
+            out[name] = None if out[name] is None else list(out[name])
+        return out
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> PruningPlan:
+        return read_options(cls, given, "option of a pruning plan")
+
+    @property
+    def digest(self) -> str:
+        """Identifies the plan; a state belongs to one plan."""
+        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
+
+
+def _check_sparsities(sparsities: tuple[float, ...], algorithm: str) -> None:
+    if ALGORITHMS[algorithm].of_remaining:
+        raise OptionError(
+            f"'{algorithm}' takes a share of the remaining heads each round, so its sparsities follow from the step: "
+            "give step and until instead of sparsities."
+        )
+    for s in sparsities:
+        share(s, "A sparsity")
+    if not sparsities or sparsities[0] == 0 or list(sparsities) != sorted(set(sparsities)):
+        raise OptionError(
+            f"Sparsities must rise and lie above 0, such as 0.3,0.5,0.7; got {list(sparsities)}."
+        )

@@ -1,0 +1,70 @@
+"""How many heads are off after each step: the arithmetic of every algorithm, known before anything runs."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from ..errors import OptionError
+
+# Decimal text, not the binary float: 3 · 0.1 of 10 heads must be 3 heads exactly.
+Exact = Fraction
+
+
+def cumulative(total: int, step: float, until: float, keep_per_layer: int = 0, layers: int = 1) -> list[int]:
+    """round(k·κ·N) heads off after step k, up to the first sparsity that is not below the target.
+
+    Halves go to the even number, as in Python's ``round``. ``keep_per_layer`` caps the last size.
+    """
+    removable = _removable(total, until, keep_per_layer, layers)
+    kappa, target = _exact(step), _exact(until) * total
+    if kappa * total < 1:
+        raise OptionError(
+            f"A step of {step:g} is less than one of {total} heads. Give at least {1 / total:.3g}, one head a step."
+        )
+    sizes: list[int] = []
+    while not sizes or sizes[-1] < target:
+        sizes.append(min(round((len(sizes) + 1) * kappa * total), removable))
+    return sizes
+
+
+def remaining(total: int, step: float, until: float, keep_per_layer: int = 0, layers: int = 1) -> list[int]:
+    """max(1, round(κ·left)) heads more off in each round, up to the first sparsity that is not below the target."""
+    removable = _removable(total, until, keep_per_layer, layers)
+    kappa, target = _exact(step), _exact(until) * total
+    sizes: list[int] = []
+    off = 0
+    while off < target:
+        off = min(off + max(1, round(kappa * (total - off))), removable)
+        sizes.append(off)
+    return sizes
+
+
+def listed(total: int, sparsities: tuple[float, ...], keep_per_layer: int = 0, layers: int = 1) -> list[int]:
+    """round(s·N) heads off at each sparsity of a list."""
+    removable = _removable(total, 0.0, keep_per_layer, layers)
+    sizes = [round(_exact(s) * total) for s in sparsities]
+    if sizes[-1] > removable:
+        _removable(total, sparsities[-1], keep_per_layer, layers)
+    if sizes[0] < 1 or len(set(sizes)) < len(sizes):
+        raise OptionError(
+            f"With {total} heads the sparsities {', '.join(f'{s:g}' for s in sparsities)} mean {sizes} heads off: "
+            "each must remove at least one head more than the one before."
+        )
+    return sizes
+
+
+def _exact(value: float) -> Fraction:
+    return Exact(repr(float(value)))
+
+
+def _removable(total: int, until: float, keep_per_layer: int, layers: int) -> int:
+    per_layer = total // layers
+    if keep_per_layer > per_layer:
+        raise OptionError(f"keep_per_layer is {keep_per_layer}, but a layer has only {per_layer} heads.")
+    removable = total - layers * keep_per_layer
+    if _exact(until) * total > removable:
+        raise OptionError(
+            f"A target sparsity of {until:g} removes {round(_exact(until) * total)} of {total} heads, but keeping "
+            f"{keep_per_layer} per layer allows {removable}. Choose at most {removable / total:.3g}, or keep fewer."
+        )
+    return removable

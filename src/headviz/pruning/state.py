@@ -1,0 +1,274 @@
+"""What a run knows: an explicit, frozen value that is written after every step and read back exactly.
+
+    state = start(context, plan)
+    while not is_done(state):
+        state = advance(context, plan, state, progress, cancel)   # one StepRecord more
+        state.save(folder)                                        # atomic; State.load(folder) finds the newest sound one
+
+Everything is JSON, but for the logits (safetensors; ``to_bytes`` and ``from_bytes`` put both into one file) and the
+models that steps trained (folders written by ``Classifier.save``, below the context's folder). An advance that is cancelled or killed leaves the state as it was; a training that it had begun is
+taken up from its last checkpoint, which lies in the context's folder. A continued run equals an uninterrupted one bit
+for bit, apart from ``seconds`` (``State.without_times`` leaves those out).
+
+To run pieces elsewhere: ``ready(plan, state)`` lists the pieces of work that can be done now, in any order and at the
+same time; ``perform(context, plan, state, work, …)`` does one and changes nothing; ``absorb(plan, state, done)`` adds it.
+``advance`` does just that, one after the other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from ..errors import OptionError, RunError
+from .options import read_options
+
+FORMAT = 1
+KEEP_STATES = 3  # newest first; older ones serve when the newest is damaged
+
+Table = tuple[tuple[float | None, ...], ...]  # [L][H], None = not measured
+CHOOSE: Literal["choose"] = "choose"
+BUILD: Literal["build"] = "build"
+
+
+@dataclass(frozen=True)
+class Work:
+    """One piece of work: ``choose`` finds a step's mask, ``build`` makes and evaluates its model.
+
+    Step 0 has only a ``build``: the model with every head, fine-tuned anew where the algorithm retrains.
+    """
+
+    kind: str
+    seed: int
+    step: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}-s{self.seed}-k{self.step}"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The mask of one step and the scores it was chosen by."""
+
+    seed: int
+    step: int
+    mask: str  # hexadecimal
+    scores: Table | None
+    interval_low: Table | None
+    interval_high: Table | None
+    samples: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Point:
+    """One entry of a learning curve; None = not measured there."""
+
+    step: int
+    epoch: float
+    loss: float | None = None
+    learning_rate: float | None = None
+    metrics: dict[str, float | None] | None = None  # on dev, at the ends of epochs
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """What one step gave. Sparsity is the exact share of all heads that are off."""
+
+    seed: int
+    step: int
+    heads_off: int
+    sparsity: float
+    mask: str
+    metrics: dict[str, float | None]
+    intervals: dict[str, tuple[float | None, float | None]]  # of each metric
+    deltas: dict[str, dict[str, float | None]]  # against θ* with all heads, paired: delta, low, high, p
+    agreement: float | None  # share of dev predictions equal to θ*'s; for a regression Pearson's r with them
+    parameters: int
+    flops: int
+    seconds: dict[str, float]  # by phase: score, repair, train, evaluate
+    logits: str  # SHA-256 of the dev logits
+    curve: tuple[Point, ...] = ()  # of the fine-tuning, where there was one
+    repair_error: dict[str, float] | None = None  # reconstruction error before and after the repair
+    model: str | None = None  # folder of the trained model, relative to the context's folder
+    model_digest: str | None = None
+
+
+@dataclass(frozen=True)
+class Done:
+    """What ``perform`` gives back: a choice, or a record with its logits."""
+
+    work: Work
+    choice: Choice | None = None
+    record: StepRecord | None = None
+    logits: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything a run has found so far."""
+
+    plan: dict[str, Any]
+    plan_digest: str
+    model_digest: str  # of θ*
+    base_digest: str | None  # of θ0 with the first seed's head
+    data_digest: str  # of train and dev
+    num_layers: int
+    num_heads: int
+    labels: tuple[str, ...]
+    sizes: tuple[int, ...]  # heads off after each step
+    finetune: dict[str, Any] | None  # the options that the plan came to mean
+    versions: dict[str, str]
+    reference: StepRecord  # θ* with all heads: what deltas and agreement compare with
+    choices: tuple[Choice, ...] = ()
+    records: tuple[StepRecord, ...] = ()
+    notes: tuple[str, ...] = ()
+    logits: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)  # by SHA-256
+    format: int = FORMAT
+
+    def choice(self, seed: int, step: int) -> Choice | None:
+        return next((c for c in self.choices if (c.seed, c.step) == (seed, step)), None)
+
+    def record(self, seed: int, step: int) -> StepRecord | None:
+        return next((r for r in self.records if (r.seed, r.step) == (seed, step)), None)
+
+    @property
+    def steps(self) -> tuple[StepRecord, ...]:
+        """The records of pruned models, without the full ones of step 0."""
+        return tuple(r for r in self.records if r.step > 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON's own types; the logits are named by their digests in the records."""
+        out = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "logits"}
+        out["choices"] = [dataclasses.asdict(c) for c in self.choices]
+        out["reference"] = dataclasses.asdict(self.reference)
+        out["records"] = [dataclasses.asdict(r) for r in self.records]
+        plain: dict[str, Any] = json.loads(json.dumps(out, allow_nan=False))
+        return plain
+
+    def without_times(self) -> dict[str, Any]:
+        """``to_dict`` without seconds: equal for equal runs."""
+        out = self.to_dict()
+        for entry in (out["reference"], *out["choices"], *out["records"]):
+            entry.pop("seconds")
+        return out
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any], logits: Mapping[str, np.ndarray] | None = None) -> State:
+        fields = dict(given)
+        if fields.get("format") != FORMAT:
+            raise RunError(
+                f"The run's state has format {fields.get('format')}; this version of headviz reads {FORMAT}."
+            )
+        fields["choices"] = tuple(_choice(c) for c in fields["choices"])
+        fields["reference"] = _record(fields["reference"])
+        fields["records"] = tuple(_record(r) for r in fields["records"])
+        for name in ("labels", "sizes", "notes"):
+            fields[name] = tuple(fields[name])
+        return read_options(cls, {**fields, "logits": dict(logits or {})}, "field of a state")
+
+    # as bytes and on disk ---------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """One safetensors file: the logits, and everything else as JSON in its header."""
+        from safetensors.numpy import save
+
+        body = json.dumps(self.to_dict(), allow_nan=False, sort_keys=True)
+        arrays = {name: np.ascontiguousarray(array) for name, array in sorted(self.logits.items())}
+        return save(arrays, metadata={"state": body, "sha256": hashlib.sha256(body.encode()).hexdigest()})
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> State:
+        """The inverse of ``to_bytes``; a ``RunError`` if a byte of it is wrong."""
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
+
+        try:
+            size = int.from_bytes(content[:8], "little")
+            header = json.loads(content[8 : 8 + size])["__metadata__"]
+            body = header["state"]
+            if hashlib.sha256(body.encode()).hexdigest() != header["sha256"]:
+                raise ValueError("its checksum does not match")
+            logits = load(content)
+            state = cls.from_dict(json.loads(body), logits)
+            for name in {r.logits for r in (state.reference, *state.records)}:
+                if logits_digest(logits[name]) != name:
+                    raise ValueError(f"the checksum of logits {name[:8]} does not match")
+        except (SafetensorError, ValueError, KeyError, TypeError, OptionError) as error:
+            raise RunError(f"The state of the run is damaged: {error}") from error
+        return state
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the state; after this returns, a crash cannot lose it."""
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        number = len(self.choices) + len(self.records)
+        path = place / f"state-{number:06d}.safetensors"
+        part = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            with open(part, "wb") as file:
+                file.write(self.to_bytes())
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+        for old in _states(place)[KEEP_STATES:]:
+            old.unlink(missing_ok=True)
+        return path
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> State:
+        """The newest sound state of a folder; a damaged one is passed over for the one before it."""
+        place = Path(folder)
+        reasons = []
+        for path in _states(place):
+            try:
+                return cls.from_bytes(path.read_bytes())
+            except (OSError, RunError) as error:
+                reasons.append(f"{path.name}: {error}")
+        if not reasons:
+            raise RunError(f"There is no state of a run in '{place}'.")
+        raise RunError(f"No state in '{place}' can be read ({'; '.join(reasons)}). Start the run anew.")
+
+
+def logits_digest(logits: np.ndarray) -> str:
+    """SHA-256 over shape and values; the name of the logits in a state."""
+    sha = hashlib.sha256(f"{logits.dtype.str}{logits.shape}".encode())
+    sha.update(np.ascontiguousarray(logits).tobytes())
+    return sha.hexdigest()
+
+
+def _states(place: Path) -> list[Path]:
+    """The newest first."""
+    named = [
+        p for p in place.glob("state-*.safetensors") if re.fullmatch(r"state-\d{6}\.safetensors", p.name)
+    ]
+    return sorted(named, reverse=True)
+
+
+def _table(value: Any) -> Table | None:
+    return None if value is None else tuple(tuple(row) for row in value)
+
+
+def _choice(given: Mapping[str, Any]) -> Choice:
+    tables = {name: _table(given[name]) for name in ("scores", "interval_low", "interval_high")}
+    return read_options(Choice, {**given, **tables, "notes": tuple(given["notes"])}, "field of a choice")
+
+
+def _record(given: Mapping[str, Any]) -> StepRecord:
+    curve = tuple(read_options(Point, p, "field of a learning curve") for p in given["curve"])
+    intervals = {k: tuple(v) for k, v in given["intervals"].items()}
+    return read_options(StepRecord, {**given, "curve": curve, "intervals": intervals}, "field of a step")
