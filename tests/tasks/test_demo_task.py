@@ -1,0 +1,39 @@
+"""The demo task: shipped with headviz, no network, with a phenomenon for each example."""
+
+import importlib
+import importlib.util
+
+import pytest
+
+from headviz.tasks import load_task
+
+
+def _shipped() -> bool:
+    if importlib.util.find_spec("headviz.demo") is None:
+        return False
+    return hasattr(importlib.import_module("headviz.demo"), "read_split")
+
+
+pytestmark = pytest.mark.skipif(not _shipped(), reason="this checkout has no demo data")
+
+
+@pytest.mark.parametrize("split", ["train", "dev", "unseen"])
+def test_splits(split: str) -> None:
+    from headviz.demo import read_split
+
+    data = load_task("demo", split)
+    rows = list(read_split(split))
+    assert len(data) == len(rows) > 0
+    assert data.label_names == ("entailment", "neutral", "contradiction")
+    assert min(data.class_counts().values()) > 0
+    assert data.slice_name == "phenomenon"
+    assert len(data.slice_counts()) >= 10
+    first = data[0]
+    assert first == (rows[0].premise, rows[0].hypothesis, rows[0].label, rows[0].phenomenon)
+
+
+def test_limit_keeps_every_phenomenon() -> None:
+    data, whole = load_task("demo", limit=300), load_task("demo")
+    assert len(data) == 300
+    for name, count in whole.slice_counts().items():
+        assert abs(data.slice_counts().get(name, 0) - 300 * count / len(whole)) <= 3, name

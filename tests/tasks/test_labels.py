@@ -1,0 +1,140 @@
+"""A model's classes are matched to a task's by name, or the user is asked. Nothing is guessed."""
+
+import dataclasses
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from headviz.errors import TaskError
+from headviz.tasks import OTHER, TASKS, Dataset, label_map, predicted
+from headviz.tasks.labels import match_names
+
+
+def _data(name: str, label_names: tuple[str, ...] | None = None) -> Dataset:
+    task = TASKS[name]
+    if label_names is not None:
+        task = dataclasses.replace(task, label_names=label_names)
+    return Dataset(task, "dev", ("a", "b"), None, [0.5, 1.5] if task.is_regression else [0, 1])
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_every_order_of_names_is_found(order: tuple[int, ...]) -> None:
+    data = _data("mnli")
+    model = [data.label_names[i] for i in order]
+    found = label_map(model, data)
+    assert [model[i] for i in found] == list(data.label_names)
+    assert found.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "found"),
+    [
+        ("mnli", ["CONTRADICTION", "NEUTRAL", "ENTAILMENT"], [2, 1, 0]),
+        ("mnli", ["contradictory", "neutral", "entails"], [2, 1, 0]),
+        ("rte", ["Not-Entailment", "Entailment"], [1, 0]),
+        ("qnli", ["not entailment", "entailment"], [1, 0]),
+        ("qnli", ["entailment", "non_entailment"], [0, 1]),
+        ("sst2", ["POS", "NEG"], [1, 0]),
+        ("imdb", ["NEGATIVE", "POSITIVE"], [0, 1]),
+        ("cola", ["acceptable", "unacceptable"], [1, 0]),
+        ("qqp", ["duplicate", "not_duplicate"], [1, 0]),
+        ("mrpc", ["paraphrase", "not_paraphrase"], [1, 0]),
+        ("rte", ["entailment", "neutral", "not_entailment"], [0, 2]),  # a class more than the task has
+    ],
+)
+def test_spellings(task: str, model: list[str], found: list[int]) -> None:
+    assert label_map(model, _data(task)).tolist() == found
+
+
+@pytest.mark.parametrize("task", ["mnli", "sst2", "cola", "rte", "mrpc", "demo"])
+@pytest.mark.parametrize("pattern", ["LABEL_{}", "{}", "label{}"])
+def test_bare_numbers_are_not_taken_for_the_tasks_order(task: str, pattern: str) -> None:
+    data = _data(task)
+    model = [pattern.format(i) for i in range(len(data.label_names))]
+    remedy = f"--label-order {','.join(data.label_names)}"
+    with pytest.raises(TaskError, match="does not say which") as caught:
+        label_map(model, data)
+    assert remedy in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_users_order_settles_it() -> None:
+    data = _data("mnli")
+    generic = ["LABEL_0", "LABEL_1", "LABEL_2"]
+    assert label_map(generic, data, "contradiction,entailment,neutral").tolist() == [1, 2, 0]
+    assert label_map(generic, data, ("neutral", "entailment", "contradiction")).tolist() == [1, 0, 2]
+    assert label_map(generic, data, " Contradiction , ENTAILMENT , neutral ").tolist() == [1, 2, 0]
+    # even against names that the config claims
+    assert label_map(
+        ["neutral", "entailment", "contradiction"], data, ",".join(data.label_names)
+    ).tolist() == [0, 1, 2]
+
+
+def test_order_with_an_output_that_is_no_class() -> None:
+    assert label_map(
+        ["LABEL_0", "LABEL_1", "LABEL_2"], _data("rte"), "-,entailment,not_entailment"
+    ).tolist() == [1, 2]
+    assert label_map(["a", "b", "c", "d"], _data("rte"), "-,entailment,-,not_entailment").tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    "order",
+    ["entailment,neutral", "entailment,neutral,neutral", "entailment,neutral,foo", "-,-,-", "", "a,b,c,d"],
+)
+def test_a_wrong_order_is_refused_with_the_classes(order: str) -> None:
+    with pytest.raises(TaskError, match="label order"):
+        label_map(["LABEL_0", "LABEL_1", "LABEL_2"], _data("mnli"), order)
+
+
+def test_an_order_naming_a_strange_class_is_refused() -> None:
+    with pytest.raises(TaskError, match="Its classes are: entailment, not_entailment"):
+        label_map(["LABEL_0", "LABEL_1", "LABEL_2"], _data("rte"), "entailment,neutral,not_entailment")
+
+
+def test_labels_the_model_does_not_know() -> None:
+    with pytest.raises(
+        TaskError, match=r"does not know the labels entailment, neutral, contradiction.*joy, fear, calm"
+    ):
+        label_map(["joy", "fear", "calm"], _data("mnli"))
+    with pytest.raises(TaskError, match="does not know the label neutral of"):
+        label_map(["entailment", "other", "contradiction"], _data("mnli"))
+    with pytest.raises(TaskError, match=r"has 3 classes .* the model only has 2 \(negative, positive\)"):
+        label_map(["negative", "positive"], _data("mnli"))
+
+
+def test_ambiguous_names_are_refused() -> None:
+    with pytest.raises(TaskError, match="does not know"):
+        label_map(["POSITIVE", "Positive", "negative"], _data("sst2"))
+
+
+def test_users_numbers_fit_numbered_models() -> None:
+    data = _data("custom", ("0", "1", "2"))
+    assert label_map(["LABEL_2", "LABEL_0", "LABEL_1"], data).tolist() == [1, 2, 0]
+    assert label_map(["0", "1", "2"], data).tolist() == [0, 1, 2]
+    with pytest.raises(TaskError, match="--label-order 0,1,2"):
+        label_map(["low", "mid", "high"], data)
+    assert label_map(["low", "mid", "high"], data, "2,1,0").tolist() == [2, 1, 0]
+
+
+def test_signs_and_symbols_tell_labels_apart() -> None:
+    assert match_names(["-1", "1"], ["1", "-1"]) == [1, 0]
+    assert match_names(["-1"], ["0", "1"]) is None
+    assert match_names(["c", "c++"], ["C++", "C"]) == [1, 0]
+    assert match_names(["+", "-"], ["-", "+"]) == [1, 0]
+
+
+def test_regression_needs_one_output_and_classes_need_more() -> None:
+    assert label_map(["LABEL_0"], _data("stsb")).tolist() == [0]
+    with pytest.raises(TaskError, match="needs a model with one output, and this one has 2"):
+        label_map(["a", "b"], _data("stsb"))
+    with pytest.raises(TaskError, match="single output"):
+        label_map(["LABEL_0"], _data("sst2"))
+
+
+def test_predicted_undoes_the_models_order() -> None:
+    mapping = np.array([2, 0])  # task class 0 is output 2, class 1 is output 0; output 1 is none of them
+    logits = np.array([[0, 0, 9], [9, 0, 0], [0, 9, 0], [np.nan, 0, 9]], dtype=np.float32)
+    assert predicted(logits, mapping).tolist() == [0, 1, OTHER, OTHER]
+    assert predicted(logits[:0], mapping).shape == (0,)
+    assert predicted(np.array([[1.5], [2.5]], dtype=np.float32), np.array([0]), True).tolist() == [1.5, 2.5]

@@ -1,0 +1,120 @@
+"""The measures against their definitions, written out slowly; and what happens where they have no value."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from headviz.errors import TaskError
+from headviz.tasks import METRICS, OTHER, TASKS, metric, metrics, why_undefined
+
+
+def _slow_matthews(p: np.ndarray, g: np.ndarray) -> float:
+    tp, tn = ((p == 1) & (g == 1)).sum(), ((p == 0) & (g == 0)).sum()
+    fp, fn = ((p == 1) & (g == 0)).sum(), ((p == 0) & (g == 1)).sum()
+    return (tp * tn - fp * fn) / math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+
+
+def _slow_pearson(p: np.ndarray, g: np.ndarray) -> float:
+    p, g = p - p.mean(), g - g.mean()
+    return float((p * g).sum() / math.sqrt((p * p).sum() * (g * g).sum()))
+
+
+def _average_ranks(v: np.ndarray) -> np.ndarray:
+    return np.array([(v < x).sum() + ((v == x).sum() + 1) / 2 for x in v])
+
+
+SLOW = {
+    "accuracy": lambda p, g: sum(a == b for a, b in zip(p, g, strict=True)) / len(g),
+    "f1": lambda p, g: 2 * ((p == 1) & (g == 1)).sum() / ((p == 1).sum() + (g == 1).sum()),
+    "matthews": _slow_matthews,
+    "pearson": _slow_pearson,
+    "spearman": lambda p, g: _slow_pearson(_average_ranks(p), _average_ranks(g)),
+}
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("seed", range(5))
+def test_equals_the_definition(name: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    if name in ("pearson", "spearman"):
+        p, g = rng.normal(size=40).round(1), rng.integers(0, 6, 40).astype(float)  # with ties
+    else:
+        p, g = rng.integers(0, 2, 40), rng.integers(0, 2, 40)
+    assert metric(name, p, g) == pytest.approx(SLOW[name](p, g), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_order_of_examples_does_not_matter(name: str) -> None:
+    rng = np.random.default_rng(0)
+    p, g = rng.integers(0, 2, 50), rng.integers(0, 2, 50)
+    at = rng.permutation(50)
+    assert metric(name, p[at], g[at]) == pytest.approx(metric(name, p, g), abs=1e-12)
+
+
+def test_perfect_and_worst() -> None:
+    g = np.array([0, 1, 1, 0])
+    assert [metric(n, g, g) for n in METRICS] == pytest.approx([1, 1, 1, 1, 1])
+    assert metric("matthews", 1 - g, g) == pytest.approx(-1)
+    assert metric("accuracy", 1 - g, g) == 0
+
+
+def test_a_task_gets_its_own_measures_in_order() -> None:
+    g = np.array([0, 1, 1, 0])
+    for task in TASKS.values():
+        assert list(metrics(task, g, g)) == list(task.metrics)
+
+
+def test_f1_without_a_positive_prediction_is_zero_not_missing() -> None:
+    # F1 = 2tp / (2tp + fp + fn) has a value here, though precision has none
+    assert metric("f1", [0, 0, 0], [0, 1, 1]) == 0.0
+    assert why_undefined("f1", [0, 0, 0], [0, 1, 1]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "predictions", "gold", "why"),
+    [
+        ("f1", [0, 0], [0, 0], "positive class"),
+        ("matthews", [1, 1, 1], [0, 1, 1], "every prediction is the same"),
+        ("matthews", [0, 1, 1], [1, 1, 1], "every gold label is the same"),
+        ("pearson", [2.0, 2.0], [1.0, 2.0], "every prediction is the same"),
+        ("spearman", [1.0, 2.0], [3.0, 3.0], "every gold label is the same"),
+        ("pearson", [math.nan, 2.0], [1.0, 2.0], "prediction is not a finite number"),
+        ("spearman", [math.inf, 2.0], [1.0, 2.0], "prediction is not a finite number"),
+        ("pearson", [1.0], [1.0], "the same"),
+        *[(name, [], [], "no examples") for name in METRICS],
+    ],
+)
+def test_undefined_is_nan_and_says_why(name: str, predictions: list, gold: list, why: str) -> None:
+    assert math.isnan(metric(name, predictions, gold))
+    assert why in str(why_undefined(name, predictions, gold))
+
+
+def test_a_class_the_task_lacks_is_wrong_and_breaks_nothing() -> None:
+    p, g = np.array([0, 1, OTHER, OTHER]), np.array([0, 1, 1, 0])
+    assert metric("accuracy", p, g) == 0.5
+    assert metric("f1", p, g) == pytest.approx(2 * 1 / (2 * 1 + 0 + 1))
+    assert -1 <= metric("matthews", p, g) < 1
+
+
+def test_matthews_falls_as_predictions_get_worse() -> None:
+    g = np.array([0, 1] * 20)
+    values = []
+    for wrong in range(0, 20, 4):
+        p = g.copy()
+        p[:wrong] = 1 - p[:wrong]
+        values.append(metric("matthews", p, g))
+    assert all(a > b for a, b in pairwise(values))
+
+
+def test_unknown_metric_lists_the_valid_ones() -> None:
+    with pytest.raises(TaskError, match=r"Unknown metric 'acuracy'\. Did you mean 'accuracy'.*matthews"):
+        metric("acuracy", [1], [1])
+
+
+def test_misuse_is_a_fault_not_a_number() -> None:
+    with pytest.raises(ValueError, match="equally long"):
+        metric("accuracy", [1, 0], [1])
+    with pytest.raises(ValueError, match="equally long"):
+        metric("accuracy", np.zeros((2, 2)), np.zeros((2, 2)))

@@ -1,0 +1,86 @@
+"""The task table: every entry is whole, and importing it loads nothing heavy."""
+
+import subprocess
+import sys
+
+import pytest
+
+from headviz.errors import TaskError
+from headviz.tasks import METRICS, TASKS, check_request, get_task, load_task
+
+CONTRACT = "demo mnli mnli-mm qqp qnli mrpc sst2 cola rte wnli stsb rotten-tomatoes imdb custom".split()
+
+
+def test_names_of_the_contract() -> None:
+    assert list(TASKS) == CONTRACT
+
+
+@pytest.mark.parametrize("name", CONTRACT)
+def test_entry_is_whole(name: str) -> None:
+    task = get_task(name)
+    assert task.title
+    assert set(task.metrics) <= set(METRICS)
+    assert task.primary_metric == task.metrics[0]
+    assert {"train", "dev"} <= set(task.splits)
+    assert len(set(task.label_names)) == len(task.label_names)
+    assert task.is_regression == (name == "stsb")
+    if name not in ("stsb", "custom"):
+        assert len(task.label_names) in (2, 3)
+    if name not in ("custom",):
+        assert task.num_texts in (1, 2)
+    assert bool(task.source.repo) == (name not in ("demo", "custom"))
+
+
+def test_label_order_is_the_published_one() -> None:
+    # the order of the integers in the files on the hub
+    assert (
+        TASKS["mnli"].label_names
+        == TASKS["mnli-mm"].label_names
+        == ("entailment", "neutral", "contradiction")
+    )
+    assert TASKS["qnli"].label_names == TASKS["rte"].label_names == ("entailment", "not_entailment")
+    assert TASKS["wnli"].label_names == ("not_entailment", "entailment")  # the other way round, as published
+    assert TASKS["sst2"].label_names == TASKS["imdb"].label_names == ("negative", "positive")
+    assert TASKS["qqp"].label_names == ("not_duplicate", "duplicate")
+    assert TASKS["mrpc"].label_names == ("not_equivalent", "equivalent")
+    assert TASKS["cola"].label_names == ("unacceptable", "acceptable")
+
+
+def test_metrics_of_the_methods() -> None:
+    assert TASKS["cola"].metrics == ("matthews",)
+    assert TASKS["mrpc"].metrics == TASKS["qqp"].metrics == ("accuracy", "f1")
+    assert TASKS["stsb"].metrics == ("pearson", "spearman")
+
+
+def test_unknown_task_lists_the_valid_ones() -> None:
+    with pytest.raises(TaskError, match=r"Unknown task 'mnIi'\. Did you mean 'mnli'\?") as caught:
+        load_task("mnIi")
+    assert all(name in str(caught.value) for name in CONTRACT)
+
+
+@pytest.mark.parametrize(
+    ("task", "split", "valid"),
+    [
+        ("mnli", "validation", "train, dev"),
+        ("demo", "test", "train, dev, unseen"),
+        ("imdb", "dve", "train, dev, test"),
+    ],
+)
+def test_unknown_split_lists_the_valid_ones(task: str, split: str, valid: str) -> None:
+    with pytest.raises(TaskError, match=f"'{split}'.*{valid}"):
+        check_request(task, split)
+
+
+def test_glue_has_no_labelled_test_split() -> None:
+    with pytest.raises(TaskError, match="GLUE keeps the labels"):
+        load_task("rte", split="test")
+
+
+def test_import_is_light() -> None:
+    script = (
+        "import sys, headviz.tasks\n"
+        "print([m for m in ('torch', 'transformers', 'pandas', 'pyarrow', 'sklearn', 'scipy', 'huggingface_hub') "
+        "if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
