@@ -4,12 +4,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
 
 import headviz
 from headviz import HeadMask
 from headviz.errors import MaskError, ModelError
 from headviz.models.families import FAMILIES
+from tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
 
 MASK = HeadMask.full(3, 4).without([(0, 1), (1, 0), (1, 3), (2, 2)])
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
 
 import headviz
 from headviz.errors import ModelError
 from headviz.models import hub
+from tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny import PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
 
 import headviz
 from headviz import HeadMask
 from headviz.errors import ModelError
+from tiny import PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
 
 FULL = HeadMask.full(3, 4)
 MASKS = {

@@ -1,0 +1,172 @@
+"""The command line: JSON of the contract, exit codes, one clear line for a mistake, nothing written."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headviz
+from headviz.cli import COMMANDS, main
+from tiny import WORDS, tiny_classifier, tiny_folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_folder(tmp_path_factory.mktemp("models") / "bert", layers=12, heads=12, hidden=48)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    rows = ["a,b,y"]
+    for _ in range(30):
+        a, b = (" ".join(rng.choice(WORDS[:-2], 6)) for _ in range(2))
+        rows.append(f"{a},{b},{rng.choice(['entailment', 'neutral', 'contradiction'])}")
+    (folder / "dev.csv").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+def call(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
+    status = main([*map(str, words), "--json"])
+    out, err = capsys.readouterr()
+    assert status == 0, err
+    return json.loads(out)
+
+
+def mistake(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    status = main([*map(str, words)])
+    out, err = capsys.readouterr()
+    assert status == 2, (out, err)
+    assert out == ""
+    lines = err.strip().splitlines()
+    assert len(lines) == 1, err
+    assert lines[0].startswith("headviz: ")
+    return lines[0]
+
+
+def custom(data: Path) -> tuple[object, ...]:
+    return ("--task", "custom", "--data", data, "--text-columns", "a,b", "--label-column", "y")
+
+
+def test_info(capsys: pytest.CaptureFixture[str], model: Path) -> None:
+    clf = headviz.load(model, device="cpu")
+    result = call(capsys, "info", "--model", model, "--device", "cpu")
+    assert (result["layers"], result["heads"], result["heads_per_layer"]) == (12, 12, [12] * 12)
+    assert result["labels"] == ["entailment", "neutral", "contradiction"]
+    assert result["digest"] == clf.digest
+    assert result["parameters"] == sum(p.numel() for p in clf.model.parameters())
+
+
+@pytest.mark.parametrize("how", ["--off", "--mask"])
+def test_evaluate_under_a_mask(capsys: pytest.CaptureFixture[str], model: Path, data: Path, how: str) -> None:
+    mask = headviz.HeadMask.full(12, 12).without([(3, 5), (7, 0)])
+    value = "3.5,7.0" if how == "--off" else mask.hex
+    result = call(capsys, "evaluate", "--model", model, *custom(data), how, value)
+    dataset = headviz.load_task("custom", data=data, text_columns=["a", "b"], label_column="y")
+    expected = headviz.evaluate(headviz.load(model), dataset, mask=mask)
+    assert result["metrics"]["accuracy"] == pytest.approx(expected.metrics["accuracy"])
+    assert (result["n"], result["mask"]) == (30, mask.hex)
+    assert result["seconds"] > 0
+
+
+def test_evaluate_for_people(capsys: pytest.CaptureFixture[str], model: Path, data: Path) -> None:
+    assert main([str(w) for w in ("evaluate", "--model", model, *custom(data), "--off", "0.0")]) == 0
+    out = capsys.readouterr().out
+    assert "accuracy" in out
+    assert "0.0" in out
+
+
+def test_prune_save_reload(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
+    result = call(capsys, "prune", "--model", model, "--off", "0.0,0.1,11.3", "--out", tmp_path / "small")
+    assert result["heads_per_layer"] == [10, *[12] * 10, 11]
+    assert result["parameters"]["after"] < result["parameters"]["before"]
+    small = headviz.load(tmp_path / "small")
+    assert small.present.off == ((0, 0), (0, 1), (11, 3))
+    info = call(capsys, "info", "--model", tmp_path / "small")
+    assert info["heads_per_layer"] == result["heads_per_layer"]
+    assert info["layers"] == info["heads"] == 12
+    again = call(
+        capsys, "prune", "--model", tmp_path / "small", "--off", "5.5", "--out", tmp_path / "smaller"
+    )
+    assert headviz.HeadMask.from_hex(again["mask"], 12, 12).off == ((0, 0), (0, 1), (5, 5), (11, 3))
+
+
+def test_masked_export(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
+    from transformers import AutoModelForSequenceClassification
+
+    call(capsys, "prune", "--model", model, "--off", "0.0", "--out", tmp_path / "masked", "--masked")
+    assert (
+        AutoModelForSequenceClassification.from_pretrained(tmp_path / "masked").config.num_attention_heads
+        == 12
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_every_command(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    assert COMMANDS[command][1][1:] in " ".join(capsys.readouterr().out.split())
+
+
+def test_top_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"  {name} " in out for name in COMMANDS)
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"headviz {headviz.__version__}\n"
+
+
+def test_mistakes(capsys: pytest.CaptureFixture[str], model: Path, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    evaluate = ("evaluate", "--model", model, *custom(data))
+    assert "Did you mean 'evaluate'?" in mistake(capsys, "evalute")
+    assert "--model" in mistake(capsys, "info")
+    assert "Head 12.0 does not exist: layers are 0 to 11" in mistake(capsys, *evaluate, "--off", "12.0")
+    assert "Write layer.head" in mistake(capsys, *evaluate, "--off", "3:5")
+    assert "36 hexadecimal digits" in mistake(capsys, *evaluate, "--mask", "ff")
+    assert "not allowed with" in mistake(capsys, *evaluate, "--mask", "ff", "--off", "1.1")
+    assert "Choose one of: " in mistake(
+        capsys, "evaluate", "--model", model, "--task", "mnil", "--data", data
+    )
+    assert "whole number" in mistake(capsys, *evaluate, "--limit", "0")
+    assert "split" in mistake(capsys, *evaluate, "--split", "nonsense")
+    assert "Head 0.12" in mistake(capsys, "prune", "--model", model, "--off", "0.12", "--out", out)
+    assert "--off" in mistake(capsys, "prune", "--model", model, "--out", out)
+    assert "no folder" in mistake(capsys, "info", "--model", "./nowhere")
+    columns = ("--text-columns", "a,z", "--label-column", "y")
+    assert "'z'" in mistake(
+        capsys, "evaluate", "--model", model, "--task", "custom", "--data", data, *columns
+    )
+    assert not out.exists()
+
+
+def test_prune_never_writes_over(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
+    (tmp_path / "keep.txt").write_text("x")
+    assert "not an empty folder" in mistake(
+        capsys, "prune", "--model", model, "--off", "0.0", "--out", tmp_path
+    )
+    assert [p.name for p in tmp_path.iterdir()] == ["keep.txt"]
+
+
+def test_an_internal_fault_is_not_a_users_mistake(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr("headviz.models.loading.load", broken)
+    assert main(["info", "--model", "demo"]) == 1
+    err = capsys.readouterr().err
+    assert "internal error: ZeroDivisionError: planted" in err
+    assert "Traceback" in err
+
+
+def test_a_families_limit_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    tiny_classifier("albert").save(tmp_path / "albert")
+    text = mistake(capsys, "prune", "--model", tmp_path / "albert", "--off", "0.0", "--out", tmp_path / "x")
+    assert "masked, but not really removed" in text
+    assert not (tmp_path / "x").exists()
