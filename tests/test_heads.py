@@ -106,7 +106,7 @@ def test_reading_heads() -> None:
     assert parse_heads("3.5, 7.0,L1.H2,L0·H0") == [(3, 5), (7, 0), (1, 2), (0, 0)]
     assert parse_heads("") == []
     assert str(HeadId(3, 5)) == "L3·H5"
-    with pytest.raises(MaskError, match="Write layer.head"):
+    with pytest.raises(MaskError, match=r"Write layer\.head"):
         parse_heads("3-5")
 
 
@@ -134,6 +134,9 @@ def test_lowest_keeps_heads_in_every_layer() -> None:
 
 
 def test_import_is_light() -> None:
-    code = "import sys, headviz; headviz.HeadMask.full(2, 2).hex; print([m for m in ('torch', 'transformers', 'numpy') if m in sys.modules])"
+    code = (
+        "import sys, headviz; headviz.HeadMask.full(2, 2).hex; "
+        "print([m for m in ('torch', 'transformers', 'numpy') if m in sys.modules])"
+    )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"
