@@ -105,7 +105,7 @@ def evaluate(
         metrics=metrics_for(data, logits, order),
         logits=logits,
         gold=gold_for(data, order),
-        mask=clf.full_mask if mask is None else mask,
+        mask=clf.present if mask is None else clf.present | mask,
         seconds=time.perf_counter() - start,
         truncated=sum(e.truncated for e in encodings),
     )

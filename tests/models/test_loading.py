@@ -270,6 +270,22 @@ def test_hub_errors(monkeypatch: pytest.MonkeyPatch, kind: str, status: int, mat
     refused("some/model", match, revision="v9")
 
 
+def test_a_read_only_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> str:
+        raise PermissionError(13, "Permission denied", "/readonly/hub")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fail)
+    refused("some/model", "cannot be written \\(/readonly/hub\\). Set HF_HOME")
+
+
+def test_an_interrupted_download(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> str:
+        raise ConnectionResetError("connection reset by peer")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fail)
+    refused("some/model", "was interrupted .ConnectionResetError..*continues where it stopped")
+
+
 def test_no_network() -> None:
     refused("some/model-that-was-never-downloaded", "is not on this machine and the hub cannot be reached")
 

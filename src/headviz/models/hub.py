@@ -59,6 +59,10 @@ def download(repo: str, revision: str | None = None) -> Path:
             f"'{repo}'{at} is not on this machine and the hub cannot be reached. "
             "Check the network, or give a local folder."
         ) from error
+    except PermissionError as error:
+        raise ModelError(
+            f"The hub's cache folder cannot be written ({error.filename or error}). Set HF_HOME to a folder that can."
+        ) from error
     # HfHubHTTPError's bases are OSError and the error class of whichever HTTP library this version of the
     # hub's client uses: refused, timed out and broken-off connections, and a full disk
     except HfHubHTTPError.__bases__ as error:
