@@ -2,6 +2,8 @@
 
 import importlib
 import importlib.util
+import sys
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -14,9 +16,24 @@ def _shipped() -> bool:
     return hasattr(importlib.import_module("headviz.demo"), "read_split")
 
 
-pytestmark = pytest.mark.skipif(not _shipped(), reason="this checkout has no demo data")
+with_data = pytest.mark.skipif(not _shipped(), reason="this checkout has no demo data")
 
 
+def test_rows_become_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        SimpleNamespace(premise="a", hypothesis="b", label="neutral", phenomenon="negation"),
+        SimpleNamespace(premise="c", hypothesis="d", label="entailment", phenomenon="numbers"),
+    ]
+    stand_in = ModuleType("headviz.demo")
+    stand_in.read_split = {"unseen": rows}.__getitem__  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "headviz.demo", stand_in)
+    data = load_task("demo", "unseen")
+    assert list(data) == [("a", "b", "neutral", "negation"), ("c", "d", "entailment", "numbers")]
+    assert data.gold.tolist() == [1, 0]
+    assert data.slice_name == "phenomenon"
+
+
+@with_data
 @pytest.mark.parametrize("split", ["train", "dev", "unseen"])
 def test_splits(split: str) -> None:
     from headviz.demo import read_split
@@ -32,6 +49,7 @@ def test_splits(split: str) -> None:
     assert first == (rows[0].premise, rows[0].hypothesis, rows[0].label, rows[0].phenomenon)
 
 
+@with_data
 def test_limit_keeps_every_phenomenon() -> None:
     data, whole = load_task("demo", limit=300), load_task("demo")
     assert len(data) == 300
