@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .errors import Cancelled, ModelError, OptionError
+from .errors import Cancelled, ModelError, OptionError, unknown_choice
 from .fastlinear import FastLinear
 from .heads import HeadMask
 from .rules import DEFAULT_RULE, DEFAULT_STEPS, PathSum, check
@@ -31,17 +31,32 @@ PRECISIONS = ("float32", "bfloat16")
 
 
 @dataclass(frozen=True)
-class PathOptions:
-    """How to integrate. ``precision="bfloat16"`` is for previews; models of other types keep their own."""
+class Options:
+    """How to integrate. ``precision="bfloat16"`` is for previews; models that are not float32 keep their own."""
 
-    steps: int = DEFAULT_STEPS
-    rule: str = DEFAULT_RULE
+    steps: int
+    rule: str
     precision: str = "float32"
 
     def __post_init__(self) -> None:
-        check(self.rule, self.steps)
         if self.precision not in PRECISIONS:
-            raise OptionError(f"precision is {' or '.join(PRECISIONS)}, not '{self.precision}'.")
+            raise OptionError(unknown_choice("precision", self.precision, PRECISIONS))
+        self.check_rule()
+
+    def check_rule(self) -> None:
+        """Refuse an unknown rule, or steps that it cannot do with."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class PathOptions(Options):
+    """Integration along the path of embeddings."""
+
+    steps: int = DEFAULT_STEPS
+    rule: str = DEFAULT_RULE
+
+    def check_rule(self) -> None:
+        check(self.rule, self.steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +74,81 @@ class ExampleMaps:
 Target = int | None
 
 
-def word_embeddings(clf: Classifier, ids: Tensor) -> Tensor:
-    """[B, T] token ids -> [B, T, E], before position and type are added."""
-    return clf.model.get_input_embeddings()(ids)  # type: ignore[operator]
+class Walk:
+    """Both ends of the path for a few examples, and what is needed to run the model at points between."""
+
+    def __init__(
+        self, clf: Classifier, encodings: Sequence[Encoding], targets: Sequence[Target], mask: HeadMask | None
+    ) -> None:
+        self.clf, self.encodings, self.targets, self.mask = clf, encodings, targets, mask
+        self.batch = clf.collate(encodings)
+        ids = self.batch.pop("input_ids")
+        self.size, self.length = ids.shape
+        words = (
+            clf.model.get_input_embeddings()
+        )  # before position and type are added: those stay the input's own
+        self.end: Tensor = words(ids)  # [B, T, E]
+        self.start: Tensor = words(baseline_ids(clf, encodings, ids))
+        self.classes: Tensor | None = None  # [B], known once the logits at the input are
+
+    def nodes_at_once(self, budget: int) -> int:
+        rows = min(budget // 2 // _row_bytes(self.clf, self.length), TOKENS_AT_ONCE // self.length)
+        return max(1, rows // self.size)
+
+    def point(self, alphas: Tensor) -> Tensor:
+        """[N] -> embeddings [N·B, T, E], node by node."""
+        return (self.start + alphas.view(-1, 1, 1, 1) * (self.end - self.start)).flatten(0, 1)
+
+    def rows(self, x: Tensor) -> dict[str, Tensor]:
+        """The model's input for embeddings [N·B, T, E]."""
+        count = len(x) // self.size
+        return {"inputs_embeds": x, **{k: v.repeat(count, 1) for k, v in self.batch.items()}}
+
+    def at_input(self, keep: bool) -> tuple[Tensor, list[Tensor]]:
+        """Logits [B, C] and, if kept, probabilities per layer [B, h, T, T] of the input itself."""
+        call = self.clf.call(self.mask, "eager", keep_probs=keep)
+        with torch.no_grad():
+            logits = self.clf.forward(self.rows(self.end), call)
+        return self.choose(logits), call.probs
+
+    def choose(self, logits: Tensor) -> Tensor:
+        """Fix the classes to explain, from the logits at the input; gives the logits back."""
+        if not torch.isfinite(logits).all():
+            raise ModelError(
+                f"'{self.clf.name}' answers NaN or infinity: its weights are damaged or overflow in {self.clf.dtype}."
+            )
+        given = torch.tensor([-1 if t is None else t for t in self.targets], device=logits.device)
+        self.classes = torch.where(given < 0, logits.argmax(dim=1), given)
+        return logits
+
+    def pick(self, logits: Tensor) -> Tensor:
+        """The logit to explain of each row [N·B]."""
+        assert self.classes is not None
+        return logits.gather(1, self.classes.repeat(len(logits) // self.size).view(-1, 1))
+
+    def examples(
+        self, logits: Tensor, attention: list[Tensor], values: list[Tensor], errors: list[Tensor] | None
+    ) -> list[ExampleMaps]:
+        """Cut the padding off, and put the heads at their original numbers."""
+        clf, classes = self.clf, self.classes
+        assert classes is not None
+        shape = (clf.num_layers, clf.num_heads)
+        heads = [
+            [h for h in range(clf.num_heads) if h not in clf.present.off_in(x)] for x in range(clf.num_layers)
+        ]
+        out = []
+        for i, e in enumerate(self.encodings):
+            t = len(e)
+            maps = [np.full((*shape, t, t), np.nan, np.float32) for _ in (attention, values)]
+            error = np.full(shape, np.nan)
+            for layer, kept in enumerate(heads):
+                for table, source in zip(maps, (attention, values), strict=True):
+                    table[layer, kept] = source[layer][i, :, :t, :t].float().cpu().numpy()
+                if errors is not None:
+                    wrong = torch.linalg.vector_norm(errors[layer][i, :, :t, :t].double(), dim=(1, 2))
+                    error[layer, kept] = wrong.cpu().numpy()
+            out.append(ExampleMaps(maps[0], maps[1], error, logits[i].float().cpu().numpy(), int(classes[i])))
+        return out
 
 
 def baseline_ids(clf: Classifier, encodings: Sequence[Encoding], ids: Tensor) -> Tensor:
@@ -88,133 +175,57 @@ def sweep(
 ) -> list[ExampleMaps]:
     """Attention and attribution of every example, all layers in one pass per node.
 
-    Give examples of similar length together: shorter ones are padded.
+    Give examples of similar length next to each other: those that share a pass are padded.
     """
     out: list[ExampleMaps] = []
-    length = max(len(e) for e in encodings)
-    for start, end in _groups(len(encodings), _kept_bytes(clf, length), budget // 2):
-        out += _sweep_group(clf, encodings[start:end], targets[start:end], options, mask, budget, cancel)
+    for part in groups(clf, encodings, options.steps, budget):
+        out += _sweep_group(Walk(clf, encodings[part], targets[part], mask), options, budget, cancel)
     return out
 
 
 def _sweep_group(
-    clf: Classifier,
-    encodings: Sequence[Encoding],
-    targets: Sequence[Target],
-    options: PathOptions,
-    mask: HeadMask | None,
-    budget: int,
-    cancel: Callable[[], bool] | None,
+    walk: Walk, options: PathOptions, budget: int, cancel: Callable[[], bool] | None
 ) -> list[ExampleMaps]:
-    rule = check(options.rule, options.steps)
-    alphas = rule.nodes(options.steps)
-    batch = clf.collate(encodings)
-    ids = batch.pop("input_ids")
-    end = word_embeddings(clf, ids)  # [B, T, E]
-    start = word_embeddings(clf, baseline_ids(clf, encodings, ids))
-    size, length = ids.shape
-    rows = max(1, min(budget // 2 // _row_bytes(clf, length), TOKENS_AT_ONCE // length))
-    per_chunk = max(1, rows // size)
-
+    rule, clf = check(options.rule, options.steps), walk.clf
+    alphas = torch.tensor(rule.nodes(options.steps), dtype=walk.end.dtype, device=walk.end.device)
+    per_chunk = walk.nodes_at_once(budget)
+    one_pass = rule.ends_at_input and per_chunk >= len(alphas)
+    sums = [PathSum(rule, options.steps) for _ in range(clf.num_layers)]
     with FastLinear(options.precision == "bfloat16"):
-        one_pass = rule.ends_at_input and per_chunk >= len(alphas)
-        logits, classes, last = None, None, None
         if not one_pass:  # the class to explain must be known before the first gradient
-            logits, last = _at_input(clf, end, batch, mask, keep=not rule.ends_at_input)
-            classes = _classes(logits, targets)
-        sums = [PathSum(rule, options.steps) for _ in range(clf.num_layers)]
+            logits, attention = walk.at_input(keep=not rule.ends_at_input)
         for first in range(0, len(alphas), per_chunk):
             if cancel is not None and cancel():
                 raise Cancelled
-            steps = torch.tensor(alphas[first : first + per_chunk], dtype=end.dtype, device=end.device)
-            count = len(steps)
-            # [N·B, T, E], node by node
-            x = (start + steps.view(-1, 1, 1, 1) * (end - start)).flatten(0, 1).requires_grad_(True)
-            call = clf.call(mask, "eager", keep_probs=True)
+            nodes = alphas[first : first + per_chunk]
+            count = len(nodes)
+            call = clf.call(walk.mask, "eager", keep_probs=True)
             with torch.enable_grad():
-                scores = clf.forward(_rows(batch, x, count), call)  # [N·B, C]
+                scores = clf.forward(walk.rows(walk.point(nodes).requires_grad_(True)), call)  # [N·B, C]
                 if one_pass:
-                    logits = scores[-size:].detach()
-                    classes = _classes(logits, targets)
-                assert classes is not None
-                picked = scores.gather(1, classes.repeat(count).view(-1, 1))
-                grads = torch.autograd.grad(picked.sum(), call.probs, materialize_grads=True)
+                    logits = walk.choose(scores[-walk.size :].detach())
+                grads = torch.autograd.grad(walk.pick(scores).sum(), call.probs, materialize_grads=True)
             probs = [p.detach() for p in call.probs]
-            del call, scores, picked, x  # the graph goes before the sums need memory
+            del call, scores  # the graph goes before the sums need memory
             for layer, total in enumerate(sums):
-                shape = (count, size, *probs[layer].shape[1:])
+                shape = (count, walk.size, *probs[layer].shape[1:])
                 total.add(first, probs[layer].view(shape), grads[layer].view(shape))
             if rule.ends_at_input and first + count == len(alphas):
-                last = [p.view(count, size, *p.shape[1:])[-1].clone() for p in probs]
+                attention = [p[-walk.size :].clone() for p in probs]
             del probs, grads
-    assert logits is not None
-    assert classes is not None
-    assert last is not None
-    if not torch.isfinite(logits).all():
-        raise ModelError(
-            f"'{clf.name}' answers NaN or infinity: its weights are damaged or overflow in {clf.dtype}."
-        )
-    return _examples(clf, encodings, sums, last, logits, classes)
+    results = [total.result() for total in sums]
+    errors = [error for _, error in results if error is not None]
+    return walk.examples(logits, attention, [value for value, _ in results], errors or None)
 
 
-def _classes(logits: Tensor, targets: Sequence[Target]) -> Tensor:
-    predicted = logits.argmax(dim=1)
-    given = [-1 if t is None else t for t in targets]
-    wanted = torch.tensor(given, device=logits.device)
-    return torch.where(wanted < 0, predicted, wanted)
-
-
-def _at_input(
-    clf: Classifier, x: Tensor, batch: dict[str, Tensor], mask: HeadMask | None, keep: bool
-) -> tuple[Tensor, list[Tensor] | None]:
-    call = clf.call(mask, "eager", keep_probs=keep)
-    with torch.no_grad():
-        logits = clf.forward(_rows(batch, x, 1), call)
-    return logits, call.probs if keep else None
-
-
-def _rows(batch: dict[str, Tensor], x: Tensor, count: int) -> dict[str, Tensor]:
-    return {"inputs_embeds": x, **{k: v.repeat(count, 1) for k, v in batch.items()}}
-
-
-def _examples(
-    clf: Classifier,
-    encodings: Sequence[Encoding],
-    sums: list[PathSum],
-    last: list[Tensor],
-    logits: Tensor,
-    classes: Tensor,
-) -> list[ExampleMaps]:
-    """Cut the padding off, and put the heads at their original numbers."""
-    shape = (clf.num_layers, clf.num_heads)
-    out = [
-        ExampleMaps(
-            np.full((*shape, len(e), len(e)), np.nan, np.float32),
-            np.full((*shape, len(e), len(e)), np.nan, np.float32),
-            np.full(shape, np.nan),
-            logits[i].float().cpu().numpy(),
-            int(classes[i]),
-        )
-        for i, e in enumerate(encodings)
-    ]
-    for layer, total in enumerate(sums):
-        value, error = total.result()
-        gone = set(clf.present.off_in(layer))
-        heads = [h for h in range(clf.num_heads) if h not in gone]
-        for i, e in enumerate(encodings):
-            t = len(e)
-            out[i].attention[layer, heads] = last[layer][i, :, :t, :t].float().cpu().numpy()
-            out[i].attribution[layer, heads] = value[i, :, :t, :t].float().cpu().numpy()
-            if error is not None:
-                out[i].error[layer, heads] = (
-                    torch.linalg.vector_norm(error[i, :, :t, :t].double(), dim=(1, 2)).cpu().numpy()
-                )
-    return out
-
-
-def _kept_bytes(clf: Classifier, length: int) -> int:
-    """What one example keeps for the whole sweep: two sums, the last nodes of two strides, its maps."""
-    return clf.num_layers * clf.num_heads * length**2 * 4 * 8
+def groups(clf: Classifier, encodings: Sequence[Encoding], steps: int, budget: int) -> Iterator[slice]:
+    """Examples that share their passes: as many as the budget holds and as still make them faster."""
+    length = max(len(e) for e in encodings)
+    # what one example keeps for the whole sweep: two sums, the last nodes of two strides, its maps
+    kept = clf.num_layers * clf.num_heads * length**2 * 4 * 8
+    size = max(1, min(budget // 2 // kept, TOKENS_AT_ONCE // ((steps + 1) * length)))
+    for start in range(0, len(encodings), size):
+        yield slice(start, start + size)
 
 
 def _row_bytes(clf: Classifier, length: int) -> int:
@@ -224,9 +235,3 @@ def _row_bytes(clf: Classifier, length: int) -> int:
     inner = int(getattr(config, "intermediate_size", 0) or getattr(config, "hidden_dim", 4 * hidden))
     per_token = 12 * hidden + 3 * inner
     return 4 * clf.num_layers * (3 * clf.num_heads * length**2 + per_token * length)
-
-
-def _groups(count: int, each: int, budget: int) -> Iterator[tuple[int, int]]:
-    size = max(1, budget // max(each, 1))
-    for start in range(0, count, size):
-        yield start, min(start + size, count)

@@ -82,14 +82,11 @@ RULES: dict[str, Rule] = {
 }
 
 
-def check(rule: str, steps: object) -> Rule:
+def check(rule: str, steps: int) -> Rule:
     """The rule of that name, if it can do with so many steps."""
     if rule not in RULES:
         raise OptionError(unknown_choice("rule", rule, RULES))
-    if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 1:
-        raise OptionError(
-            f"steps must be a whole number of at least 1, not {steps!r}. The default is {DEFAULT_STEPS}."
-        )
+    check_steps(steps)
     found = RULES[rule]
     if found.even and steps % 2:
         raise OptionError(
@@ -97,6 +94,12 @@ def check(rule: str, steps: object) -> Rule:
             f"use {steps + 1}, or the rule 'trapezoid'."
         )
     return found
+
+
+def check_steps(steps: int) -> None:
+    """A whole number of intervals."""
+    if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 1:
+        raise OptionError(f"steps must be a whole number of at least 1, not {steps!r}.")
 
 
 class PathSum:

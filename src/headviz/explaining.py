@@ -1,0 +1,166 @@
+"""What every method of explaining a prediction shares: check, look up, compute, refine, keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .errors import OptionError
+from .heads import HeadMask
+from .inputs import encode, resolve_target
+from .maps import Maps
+from .path import ExampleMaps, Options, Target
+from .store import Store, default_store, make_key
+
+if TYPE_CHECKING:
+    from .models.classifier import Classifier, Encoding
+
+VERSION = 1  # raise it when the same input would give other values
+MAX_STEPS = 512  # where refining stops
+
+# (classifier, encodings, targets, options, mask, budget, cancel) -> one ExampleMaps per encoding
+Sweep = Callable[..., list[ExampleMaps]]
+
+
+@dataclass(frozen=True)
+class Explainer:
+    """A method at work on one classifier under one mask."""
+
+    clf: Classifier
+    method: str
+    run: Sweep
+    mask: HeadMask | None
+    budget: int
+    store: Store | None
+    cancel: Callable[[], bool] | None = None
+
+    def explain(
+        self,
+        text: str | Sequence[str],
+        pair: str | Sequence[str] | None,
+        label: str | int | Sequence[str | int] | None,
+        target: str | int,
+        options: Options,
+        tolerance: float | None = None,
+    ) -> Maps | list[Maps]:
+        """Maps of one text, or of a list; steps are doubled until the error is within the tolerance."""
+        texts = [text] if isinstance(text, str) else list(text)
+        pairs = None if pair is None else [pair] if isinstance(pair, str) else list(pair)
+        labels = [label] if label is None or isinstance(label, str | int) else list(label)
+        if len(labels) == 1:
+            labels = labels * len(texts)
+        if len(labels) != len(texts):
+            raise OptionError(
+                f"There are {len(texts)} texts but {len(labels)} labels. Give one label for each text."
+            )
+        if tolerance is not None and not tolerance > 0:
+            raise OptionError(f"tolerance is a relative error such as 0.02, not {tolerance}.")
+        targets = [resolve_target(self.clf, target, x) for x in labels]
+        encodings = encode(self.clf, texts, pairs)
+        self.clf.gates(self.mask)  # a mask of another model is refused before anything is computed
+
+        done = dict(enumerate(self._maps(encodings, targets, options)))
+        while tolerance is not None:
+            rough = [i for i, maps in done.items() if not maps.error <= tolerance]
+            if not rough:
+                break
+            options = replace(options, steps=2 * options.steps)
+            if options.steps > MAX_STEPS:
+                done |= {i: _not_reached(done[i], tolerance) for i in rough}
+                break
+            finer = self._maps([encodings[i] for i in rough], [targets[i] for i in rough], options)
+            done |= dict(zip(rough, finer, strict=True))
+        return done[0] if isinstance(text, str) else list(done.values())
+
+    def _maps(self, encodings: list[Encoding], targets: list[Target], options: Options) -> list[Maps]:
+        """From the cache where possible; the rest in one sweep, by length."""
+        keys = [self._key(e, t, options) for e, t in zip(encodings, targets, strict=True)]
+        found = [self._stored(k) for k in keys]
+        missing = sorted((i for i, f in enumerate(found) if f is None), key=lambda i: len(encodings[i]))
+        if missing:
+            new = self.run(
+                self.clf,
+                [encodings[i] for i in missing],
+                [targets[i] for i in missing],
+                options,
+                self.mask,
+                self.budget,
+                self.cancel,
+            )
+            for i, maps in zip(missing, new, strict=True):
+                found[i] = maps
+                if self.store is not None:
+                    self.store.put(keys[i], _arrays(maps))
+        return [self._finished(e, f, options) for e, f in zip(encodings, found, strict=True) if f is not None]
+
+    def _key(self, encoding: Encoding, target: Target, options: Options) -> str:
+        clf = self.clf
+        return make_key(
+            "maps",
+            version=VERSION,
+            method=self.method,
+            weights=clf.digest,
+            tokenizer=clf.tokenizer_digest,
+            dtype=str(clf.dtype),
+            ids=encoding.ids,
+            types=encoding.types,
+            special=encoding.special,
+            target=target,
+            mask=None if self.mask is None else (self.mask | clf.present).hex,
+            steps=int(options.steps),
+            rule=options.rule,
+            precision=options.precision,
+        )
+
+    def _stored(self, key: str) -> ExampleMaps | None:
+        entry = None if self.store is None else self.store.get(key)
+        if entry is None:
+            return None
+        a = entry.arrays
+        return ExampleMaps(a["attention"], a["attribution"], a["error"], a["logits"], int(a["target"]))
+
+    def _finished(self, e: Encoding, maps: ExampleMaps, options: Options) -> Maps:
+        clf = self.clf
+        notes = (f"the text was cut to the model's {clf.max_length} tokens",) if e.truncated else ()
+        return Maps(
+            attention=maps.attention,
+            attribution=maps.attribution,
+            tokens=tuple(clf.tokens(e)),
+            types=tuple(e.types),
+            special=tuple(e.special),
+            labels=clf.labels,
+            logits=maps.logits,
+            target=maps.target,
+            mask=clf.present if self.mask is None else self.mask | clf.present,
+            method=self.method,
+            rule=options.rule,
+            steps=options.steps,
+            head_error=maps.error,
+            truncated=e.truncated,
+            notes=notes,
+        )
+
+
+def _arrays(maps: ExampleMaps) -> dict[str, np.ndarray]:
+    return {
+        "attention": maps.attention,
+        "attribution": maps.attribution,
+        "error": maps.error,
+        "logits": maps.logits,
+        "target": np.array(maps.target),
+    }
+
+
+def store_for(cache: Store | bool) -> Store | None:
+    """The store meant: a given one, the shared one, or none."""
+    if isinstance(cache, Store):
+        return cache
+    return default_store() if cache else None
+
+
+def _not_reached(maps: Maps, tolerance: float) -> Maps:
+    note = f"the estimated error is {maps.error:.1%} after {maps.steps} steps, above the {tolerance:.1%} asked for"
+    return replace(maps, notes=(*maps.notes, note))
