@@ -66,6 +66,8 @@ def load_data(args: argparse.Namespace, split: str | None = None) -> Dataset:
         limit=args.limit,
         text_columns=None if columns is None else [c.strip() for c in columns.split(",")],
         label_column=args.label_column,
+        slice_column=args.slice_column,
+        regression=args.regression,
     )
     for note in data.notes:
         warn(note)
