@@ -38,6 +38,12 @@ def add_task(parser: argparse.ArgumentParser, split: str | None = "dev") -> None
     parser.add_argument("--text-columns", metavar="A[,B]", help="text columns of your own file")
     parser.add_argument("--label-column", metavar="Y", help="label column of your own file")
     parser.add_argument(
+        "--slice-column", metavar="S", help="a column whose values split the results, such as genre"
+    )
+    parser.add_argument(
+        "--regression", action="store_true", default=None, help="your own labels are numbers, not classes"
+    )
+    parser.add_argument(
         "--label-order", metavar="A,B,…", help="the task's classes in the order of the model's outputs"
     )
 
