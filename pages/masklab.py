@@ -12,12 +12,15 @@ if frame.controls():
 left, right = st.columns([5, 6], gap="large")
 with left:
     board.grid(shape.present, scoring.known(view), scoring.tips(view))
-    st.caption("Click switches a head, dragging many, a row or column name all of its heads; a double click solos.")
+    st.caption(
+        "Click switches a head, dragging many, a row or column name all of its heads; a double click solos."
+    )
 with right:
     clf, data = loaders.classifier(view), loaders.dataset(view)
     found = measure.measured(clf, data, state.mask(clf.present))
     if found is not None:
         cost.headline(clf, data, found)
+        cost.by_slice(data, found)
 if found is not None:
     cost.details(clf, data, found)
 frame.recipe(*cost.recipe(view, clf, found))

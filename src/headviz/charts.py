@@ -112,7 +112,9 @@ def probabilities(columns: Sequence[tuple[str, Sequence[float]]], labels: Sequen
     return _layout(fig, 70 + len(labels) * (14 + 18 * len(columns)), barmode="group", bargap=0.25)
 
 
-def histogram(groups: Sequence[tuple[str, Sequence[float]]], axis: str, band: tuple[float, float] | None = None) -> go.Figure:
+def histogram(
+    groups: Sequence[tuple[str, Sequence[float]]], axis: str, band: tuple[float, float] | None = None
+) -> go.Figure:
     """Overlaid histograms; ``band`` is marked, for example the lengths that a filter keeps."""
     fig = go.Figure()
     for k, (name, values) in enumerate(groups):
@@ -127,7 +129,9 @@ def histogram(groups: Sequence[tuple[str, Sequence[float]]], axis: str, band: tu
     return _layout(fig, 260, barmode="overlay")
 
 
-def matrix(values: np.ndarray, tokens: Sequence[str], name: str, signed: bool, end: float | None = None) -> go.Figure:
+def matrix(
+    values: np.ndarray, tokens: Sequence[str], name: str, signed: bool, end: float | None = None
+) -> go.Figure:
     """One T×T map, queries down and keys across; equal tokens stay apart."""
     ticks = [f"{t}​" + "​" * i for i, t in enumerate(tokens)]  # zero-width marks keep repeated tokens apart
     values = np.asarray(values, dtype=float)
@@ -146,7 +150,9 @@ def matrix(values: np.ndarray, tokens: Sequence[str], name: str, signed: bool, e
     return _layout(fig, min(620, 190 + 17 * len(tokens)))
 
 
-def scatter(x: Sequence[float], y: Sequence[float], names: Sequence[str], x_title: str, y_title: str) -> go.Figure:
+def scatter(
+    x: Sequence[float], y: Sequence[float], names: Sequence[str], x_title: str, y_title: str
+) -> go.Figure:
     """A cloud of points with its names on hover."""
     fig = go.Figure(
         go.Scattergl(

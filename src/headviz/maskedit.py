@@ -25,18 +25,17 @@ class History:
     present: str = ""
     future: tuple[str, ...] = ()
 
-    def push(self, mask: str, *, replacing: int = 0) -> History:
-        """The next state. ``replacing`` drops that many of the newest states (a double click ends its two clicks).
+    def push(self, mask: str, *, base: str | None = None) -> History:
+        """The next state. Pushing what is there already changes nothing, so redo survives an idle click.
 
-        Pushing what is there already changes nothing, so redo survives an idle click.
+        ``base`` is the state that a double click began with. Its first click may have arrived as a state
+        of its own, or not: either way undo leads back to ``base``.
         """
-        if mask == self.present and not replacing:
+        if base is not None and self.past and self.past[-1] == base and self.present != base:
+            return History(self.past[:-1], base, ()).push(mask)
+        if mask == self.present:
             return self
-        line = (*self.past, self.present)
-        line = line[: max(1, len(line) - replacing)]
-        if line[-1] == mask:
-            return History(line[:-1], mask, ())
-        return History(line[-DEPTH:], mask, ())
+        return History((*self.past, self.present)[-DEPTH:], mask, ())
 
     def undo(self) -> History:
         if not self.past:
@@ -106,7 +105,7 @@ def parse_mask(text: str, num_layers: int, num_heads: int) -> HeadMask:
     digits = -(-num_layers * num_heads // 4)
     if "." in text or "·" in text:
         return HeadMask.full(num_layers, num_heads).without(parse_heads(text.replace("\n", ",")))
-    if len(text) == digits or len(text) > 8:
+    if len(text.lower().removeprefix("0x")) == digits or len(text) > 8:
         return HeadMask.from_hex(text, num_layers, num_heads)
     raise MaskError(
         f"'{text[:40]}' is neither a mask of {digits} hexadecimal digits nor a list of heads such as 3.5,7.0."

@@ -51,7 +51,12 @@ def tex_cell(value: Any) -> str:
 
 def to_latex(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> str:
     """A ``tabular`` for booktabs; the first column to the left, all others to the right."""
-    lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}", r"\toprule"]
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}",
+        r"\toprule",
+    ]
     lines += [" & ".join(tex(h) for h in header) + r" \\", r"\midrule"]
     lines += [" & ".join(tex_cell(v) for v in row) + r" \\" for row in rows]
     lines += [r"\bottomrule", r"\end{tabular}"]

@@ -18,8 +18,12 @@ def toolbar(present: HeadMask, values: Any = None) -> None:
     now = state.session()
     mask = state.mask(present)
     with st.container(horizontal=True, gap="xsmall", key="mask_tools"):
-        st.button("Undo", icon=":material/undo:", disabled=not now.history.past, on_click=state.undo, key="undo")
-        st.button("Redo", icon=":material/redo:", disabled=not now.history.future, on_click=state.redo, key="redo")
+        st.button(
+            "Undo", icon=":material/undo:", disabled=not now.history.past, on_click=state.undo, key="undo"
+        )
+        st.button(
+            "Redo", icon=":material/redo:", disabled=not now.history.future, on_click=state.redo, key="redo"
+        )
         st.button("Invert", on_click=_set, args=(maskedit.inverted(mask, present),), key="invert")
         st.button(
             "All on", disabled=mask.is_full, on_click=_set,
@@ -63,7 +67,11 @@ def _saved(present: HeadMask, mask: HeadMask) -> None:
         other = HeadMask.from_hex(text, present.num_layers, present.num_heads)
         row = st.columns([4, 1])
         row[0].button(
-            f"{show.plain(name)} ({len(other.off)} off)", key=f"load_{i}", on_click=_set, args=(other,), width="stretch"
+            f"{show.plain(name)} ({len(other.off)} off)",
+            key=f"load_{i}",
+            on_click=_set,
+            args=(other,),
+            width="stretch",
         )
         row[1].button("✕", key=f"drop_{i}", on_click=_drop, args=(name,), help=f"Forget {show.plain(name)}")
     if not saved:
@@ -85,7 +93,10 @@ def _drop(name: str) -> None:
 
 def _paste(present: HeadMask) -> None:
     st.text_area(
-        "A mask: hexadecimal digits, heads such as 3.5,7.0, or headviz's JSON", key="pasted", height=110, max_chars=20_000
+        "A mask: hexadecimal digits, heads such as 3.5,7.0, or headviz's JSON",
+        key="pasted",
+        height=110,
+        max_chars=20_000,
     )
     st.button("Use it", key="use_pasted", on_click=_read, args=(present,), width="stretch")
     if wrong := st.session_state.get("paste_error"):
@@ -107,8 +118,10 @@ def _set(mask: HeadMask) -> None:
 def grid(present: HeadMask, values: Any = None, tips: Any = None, width: float = 36) -> None:
     """The toggle board, coloured by the chosen score where there is one."""
 
-    def edited(off: list[int], replaces: int) -> None:
-        state.set_mask(maskedit.from_indices(off, present.num_layers, present.num_heads), replacing=replaces)
+    def edited(off: list[int], base: list[int] | None) -> None:
+        size = present.num_layers, present.num_heads
+        before = None if base is None else maskedit.from_indices(base, *size)
+        state.set_mask(maskedit.from_indices(off, *size), base=before)
 
     view = state.view()
     head_grid(

@@ -9,6 +9,8 @@ import streamlit as st
 
 from .. import charts
 from . import show, state
+from .measure import class_name
+from .recipes import load_call, load_options, mask_call, task_call, task_options
 from .view import View
 
 if TYPE_CHECKING:
@@ -31,12 +33,14 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
     top = st.columns(3)
     top[0].metric(
         best.metric,
-        show.number(best.masked),
+        f"{best.masked:.3f}",
         f"{show.points(best.delta)} points" if best.delta else "unchanged",
-        delta_color="normal" if best.delta else "off",
+        delta_color="off" if best.interval_low <= 0 <= best.interval_high else "normal",
         delta_arrow="off",
     )
-    top[1].metric("full model", show.number(best.full), f"{best.n} examples", delta_color="off", delta_arrow="off")
+    top[1].metric(
+        "full model", f"{best.full:.3f}", f"{best.n} examples", delta_color="off", delta_arrow="off"
+    )
     top[2].metric(
         "heads off",
         f"{off} of {len(clf.present.kept)}",
@@ -58,7 +62,9 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
     header = ["metric", "full", "masked", "change", "95 % low", "95 % high", "p"]
     with st.expander("All metrics, intervals and p"):
         show.table(header, rows, "mask_metrics", caption="Change of every metric on the same examples.")
-        show.note("How the uncertainty is found.", formula=DELTA, source=PAIRED, key="mask_paired", saves=False)
+        show.note(
+            "How the uncertainty is found.", formula=DELTA, source=PAIRED, key="mask_paired", saves=False
+        )
 
 
 def _less(now: int, before: int) -> str:
@@ -70,9 +76,15 @@ def _sentence(found: Measured, off: int) -> str:
     if not off:
         return "All heads are on. Switch some off: the change appears here."
     if not d.delta and d.interval_low == d.interval_high == 0:
-        return f"Without {_heads(off)} no prediction changes its worth: {d.metric} stays {show.number(d.full)}."
-    spread = f"{show.points(d.delta)} points [{show.points(d.interval_low)}, {show.points(d.interval_high)}], "
-    firm = "a clear loss" if d.interval_high < 0 else "a clear gain" if d.interval_low > 0 else "within chance"
+        return (
+            f"Without {_heads(off)} no prediction changes its worth: {d.metric} stays {show.number(d.full)}."
+        )
+    spread = (
+        f"{show.points(d.delta)} points [{show.points(d.interval_low)}, {show.points(d.interval_high)}], "
+    )
+    firm = (
+        "a clear loss" if d.interval_high < 0 else "a clear gain" if d.interval_low > 0 else "within chance"
+    )
     return f"Without {_heads(off)}: {spread}{show.p_text(d.p_value)}, {firm}."
 
 
@@ -80,32 +92,36 @@ def _heads(count: int) -> str:
     return "one head" if count == 1 else f"{count} heads"
 
 
+def by_slice(data: Dataset, found: Measured) -> None:
+    """The primary metric of each slice, before and after."""
+    compared, kind = found.comparison, data.slice_name or "slice"
+    if not compared.slices:
+        return
+    show.figure(
+        charts.slices(compared.slices, compared.primary.metric),
+        "mask_slices",
+        f"Each line is one {kind}: {compared.primary.metric} of the full model (bar) and under the mask "
+        "(dot) with the 95 % interval of the change; coloured where it excludes zero.",
+        formula=DELTA,
+        source=PAIRED,
+    )
+
+
 def details(clf: Classifier, data: Dataset, found: Measured) -> None:
-    """Slices, confusion matrix and the flipped examples."""
+    """The flipped examples and the confusion matrix; nothing of both for a regression."""
     compared = found.comparison
-    left, right = st.columns([6, 5], gap="large")
-    if compared.slices:
-        with left:
-            st.subheader(f"By {data.slice_name or 'slice'}")
-            metric = compared.primary.metric
-            show.figure(
-                charts.slices(compared.slices, metric),
-                "mask_slices",
-                f"Each line is one {data.slice_name or 'slice'}: {metric} of the full model (bar) and under the mask "
-                "(dot) with the 95 % interval of the change; coloured where it excludes zero.",
-                formula=DELTA,
-                source=PAIRED,
-            )
-    if compared.confusion_masked is not None and compared.confusion_full is not None:
-        with right:
-            st.subheader("Confusion")
-            show.figure(
-                charts.confusion(compared.confusion_full, compared.confusion_masked, clf.labels),
-                "mask_confusion",
-                "Answers under the mask by gold label; small, the change against the full model.",
-            )
-    if compared.flips is not None:
+    if compared.flips is None or compared.confusion_masked is None or compared.confusion_full is None:
+        return
+    left, right = st.columns([7, 4], gap="large")
+    with left:
         _flipped(clf, data, found)
+    with right:
+        st.subheader("Confusion")
+        show.figure(
+            charts.confusion(compared.confusion_full, compared.confusion_masked, data.label_names),
+            "mask_confusion",
+            "Answers under the mask by gold label; small, the change against the full model.",
+        )
 
 
 def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
@@ -117,46 +133,51 @@ def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
     if not places:
         st.caption("No answer changed.")
         return
-    rows = flipped_rows(data, found, clf.labels, places)
+    rows = flipped_rows(data, found, places)
     header = ["change", "example", "text", "pair", "gold", "full model", "masked", data.slice_name or "slice"]
     event = show.table(
         header, rows, "mask_flips", caption="Choose a row to open it in Compare.",
         on_select="rerun", selection_mode="single-row", height=min(330, 36 * (len(rows) + 1) + 3),
     )  # fmt: skip
     chosen = event.selection.rows if hasattr(event, "selection") else []
-    if chosen and st.session_state.get("flip_opened") != (tuple(chosen), found.masked.mask.hex):
-        st.session_state["flip_opened"] = (tuple(chosen), found.masked.mask.hex)
+    if chosen and st.session_state.get("flip_opened") != (tuple(chosen), found.mask.hex):
+        st.session_state["flip_opened"] = (tuple(chosen), found.mask.hex)
         state.update(example=places[chosen[0]][1], a="", b="")
         st.switch_page("pages/compare.py")
 
 
-def flipped_rows(
-    data: Dataset, found: Measured, labels: Sequence[str], places: Sequence[tuple[str, int]]
-) -> list[list[Any]]:
+def flipped_rows(data: Dataset, found: Measured, places: Sequence[tuple[str, int]]) -> list[list[Any]]:
     """One row per flipped example."""
-    was, now = found.full.predictions, found.masked.predictions
+    was, now, labels = found.full, found.masked, data.label_names
     rows = []
     for kind, i in places:
         e = data[i]
-        rows.append([kind, i, e.text, e.pair, e.label, labels[int(was[i])], labels[int(now[i])], e.slice])
+        rows.append(
+            [
+                kind,
+                i,
+                e.text,
+                e.pair,
+                e.label,
+                class_name(labels, was[i]),
+                class_name(labels, now[i]),
+                e.slice,
+            ]
+        )
     return rows
 
 
 def recipe(view: View, clf: Classifier, found: Measured | None) -> tuple[str, str]:
     """The evaluation of this mask as a library call and as a command."""
     off = state.mask(clf.present).off
-    from .recipes import load_call, load_options, task_call, task_options
-
     python = "\n".join(
         [
             "import headviz",
             load_call(view),
             task_call(view),
-            f"mask = headviz.HeadMask.full({clf.num_layers}, {clf.num_heads}).without({[tuple(h) for h in off]})",
+            mask_call(state.mask(clf.present)),
             "print(headviz.evaluate(clf, data, mask=mask).metrics)",
         ]
     )
     heads = f" --off {','.join(h.dotted for h in off)}" if off else ""
     return python, f"headviz evaluate {load_options(view)} {task_options(view)}{heads}"
-
-

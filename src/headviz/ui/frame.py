@@ -91,7 +91,9 @@ def _guarded(page: st.Page) -> None:
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         if page.title != "Data & model":
-            st.page_link("pages/data.py", label="Choose another model or other data", icon=":material/database:")
+            st.page_link(
+                "pages/data.py", label="Choose another model or other data", icon=":material/database:"
+            )
     except Cancelled:
         st.info("Stopped.")
     except Exception as fault:

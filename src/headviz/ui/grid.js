@@ -185,10 +185,10 @@ function groupOf(s, node) {
   return out;
 }
 
-function commit(s, replaces) {
+function commit(s, base) {
   s.seq += 1;
   paint(s);
-  s.send("edit", { off: [...s.off].sort((a, b) => a - b), seq: s.seq, replaces: replaces || 0 });
+  s.send("edit", { off: [...s.off].sort((a, b) => a - b), seq: s.seq, base: base ? [...base].sort((a, b) => a - b) : null });
 }
 function toggleGroup(s, group) {
   const allOff = group.length > 0 && group.every((i) => s.off.has(i));
@@ -273,10 +273,11 @@ function wire(s) {
     if (s.data.mode === "select") return choose(s, i);
     if (!usable(i) || performance.now() - (s.dragged || -1e4) < 250) return;
     if (e.detail === 2 && s.clickBase && s.clickBase.i === i) {
-      s.off = new Set(s.clickBase.off);
+      const base = s.clickBase.off;
+      s.off = new Set(base);
       solo(s, i);
       s.clickBase = null;
-      return commit(s, 1);
+      return commit(s, base);
     }
     s.clickBase = { i, off: new Set(s.off) };
     s.off.has(i) ? s.off.delete(i) : s.off.add(i);

@@ -57,14 +57,14 @@ def head_grid(
     sizes: Any = None,
     look: Look | None = None,
     on_select: Callable[[HeadId], None] | None = None,
-    on_edit: Callable[[list[int], int], None] | None = None,
+    on_edit: Callable[[list[int], list[int] | None], None] | None = None,
 ) -> None:
     """Draw the L×H grid of ``present`` (its off heads were really removed).
 
     ``values`` is an L×H table, NaN = not measured, or None for a plain board. ``tips`` gives the
     tooltip one L×H table of texts per line. With ``on_edit`` the grid is a toggle board and calls it
-    with the flat places that are off and with how many earlier edits this one replaces; otherwise
-    a click selects a head. Callbacks run before the page does.
+    with the flat places that are off, and with those before a double click; otherwise a click selects
+    a head. Callbacks run before the page does.
     """
     look = look or Look()
     flat = None if values is None else [_number(v) for row in values for v in row]
@@ -73,9 +73,9 @@ def head_grid(
 
     def edited() -> None:
         sent = st.session_state[key].get("edit")
-        if sent and on_edit:
+        if sent and on_edit and int(sent["seq"]) > st.session_state.get(memory, 0):
             st.session_state[memory] = int(sent["seq"])
-            on_edit(list(sent["off"]), int(sent["replaces"]))
+            on_edit(list(sent["off"]), sent.get("base"))
 
     def chosen() -> None:
         sent = st.session_state[key].get("select")

@@ -20,7 +20,9 @@ import streamlit as st
 from ..errors import Cancelled, UserError
 
 T = TypeVar("T")
-Work = Callable[[Callable[[int, int], None], Callable[[], bool]], T]
+Progress = Callable[[int, int], None]
+Cancel = Callable[[], bool]
+Work = Callable[[Progress, Cancel], T]
 
 PATIENCE = 0.7  # seconds a page waits for a result before it shows progress instead
 KEEP = 96  # finished results kept in the process

@@ -11,8 +11,9 @@ import json
 import os
 import threading
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -22,7 +23,7 @@ from ..home import home
 from .view import View
 
 if TYPE_CHECKING:
-    from ..evaluation import Evaluation
+    from ..evaluator import Evaluator
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
@@ -109,7 +110,9 @@ def _shape_of_folder(folder: str) -> Shape:
         config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
         layers, heads = int(config["num_hidden_layers"]), int(config["num_attention_heads"])
     except (OSError, ValueError, KeyError, TypeError) as broken:
-        raise ModelError(f"config.json of '{folder}' cannot be read. Give a folder that holds a model.") from broken
+        raise ModelError(
+            f"config.json of '{folder}' cannot be read. Give a folder that holds a model."
+        ) from broken
     names = config.get("id2label") or {}
     return Shape(HeadMask.full(layers, heads), tuple(str(names[k]) for k in sorted(names, key=int)))
 
@@ -146,11 +149,16 @@ def _dataset(
     )
 
 
-def evaluation(clf: Classifier, data: Dataset, mask: HeadMask, progress: Any = None, cancel: Any = None) -> Evaluation:
-    """The model on the data under a mask."""
-    import headviz
+def evaluator(clf: Classifier, data: Dataset) -> Evaluator:
+    """The evaluator of a model on some data, shared by all sessions."""
+    return _evaluator((clf.digest, str(clf.dtype), str(clf.device), data.digest), clf, data)
 
-    return headviz.evaluate(clf, data, mask=mask, progress=progress, cancel=cancel)
+
+@st.cache_resource(max_entries=3, show_spinner="Preparing the data …")
+def _evaluator(key: tuple[str, ...], _clf: Classifier, _data: Dataset) -> Evaluator:
+    from ..evaluator import Evaluator
+
+    return Evaluator(_clf, _data)
 
 
 # ---- uploads: stored under a digest, whatever the file was called
@@ -193,7 +201,11 @@ def warm_up() -> None:
 
 
 def _import_all() -> None:
-    import headviz
-
-    _ = headviz.load
-    _ = headviz.evaluate
+    for name in (
+        "torch",
+        "transformers",
+        "headviz.models.loading",
+        "headviz.evaluator",
+        "headviz.conductance",
+    ):
+        import_module(name)

@@ -1,52 +1,49 @@
-"""What the pages ask of the library, as jobs: evaluations and comparisons under masks."""
+"""What the Mask lab asks of the library, as one job: a mask against the full model."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ..heads import HeadMask
 from . import jobs, loaders
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
-    from ..evaluation import Evaluation
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A mask on the data, against the full model."""
+    """A mask on the data, against the full model. Predictions are class numbers of the task."""
 
-    full: Evaluation
-    masked: Evaluation
+    mask: HeadMask
+    full: np.ndarray
+    masked: np.ndarray
     comparison: Comparison
 
 
-def evaluation(clf: Classifier, data: Dataset, mask: HeadMask) -> Evaluation | None:
-    """The evaluation under a mask, or None while progress stands on the page."""
-    mask = mask | clf.present
-    key = ("evaluation", clf.digest, str(clf.dtype), data.digest, mask.hex)
-    return jobs.need(key, "Evaluating", lambda p, c: loaders.evaluation(clf, data, mask, p, c))
+def key_of(clf: Classifier, data: Dataset, *more: object) -> tuple[object, ...]:
+    """What identifies a computation: weights, precision, data, and the rest."""
+    return (clf.digest, str(clf.dtype), str(clf.device), data.digest, *more)
 
 
 def measured(clf: Classifier, data: Dataset, mask: HeadMask) -> Measured | None:
-    """Full and masked evaluation and their comparison, or None while they are on their way."""
-    full = evaluation(clf, data, clf.full_mask)
-    if full is None:
-        return None
-    masked = full if mask.without(clf.present.off) == clf.full_mask else evaluation(clf, data, mask)
-    if masked is None:
-        return None
-    key = ("comparison", clf.digest, str(clf.dtype), data.digest, masked.mask.hex)
-    found = jobs.need(key, "Comparing", lambda p, c: _compare(data, full, masked))
-    return None if found is None else Measured(full, masked, found)
+    """Full against masked, or None while progress stands on the page."""
+    evaluator = loaders.evaluator(clf, data)
+    whole = mask | clf.present
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Measured:
+        found = evaluator.compare(whole, progress=progress, cancel=cancel)
+        return Measured(whole, evaluator.predictions(), evaluator.predictions(whole), found)
+
+    return jobs.need(key_of(clf, data, "mask", whole.hex), "Evaluating", work)
 
 
-def _compare(data: Dataset, full: Evaluation, masked: Evaluation) -> Comparison:
-    from ..comparison import Answers, compare
-
-    classes = 0 if data.is_regression else full.logits.shape[1]
-    answers = Answers(full.gold, full.predictions, classes)
-    return compare(answers, masked.predictions, list(data.task.metrics), data.slices)
+def class_name(labels: Sequence[str], index: float) -> str:
+    """A class of the task by its number; an answer that is none of them has a dash."""
+    return labels[int(index)] if 0 <= index < len(labels) else "–"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from ..heads import HeadMask
 from .view import View
 
 
@@ -49,3 +50,12 @@ def task_options(view: View) -> str:
     options = [("task", view.task), ("data", view.data), ("limit", str(view.limit) if view.limit else "")]
     options += [("text-columns", view.columns), ("label-column", view.label)]
     return " ".join(f"--{name} {shlex.quote(value)}" for name, value in options if value)
+
+
+def mask_call(mask: HeadMask) -> str:
+    without = f".without({[tuple(h) for h in mask.off]})" if mask.off else ""
+    return f"mask = headviz.HeadMask.full({mask.num_layers}, {mask.num_heads}){without}"
+
+
+def off_option(mask: HeadMask) -> str:
+    return f" --off {','.join(h.dotted for h in mask.off)}" if mask.off else ""

@@ -37,7 +37,9 @@ def copy_link() -> None:
     _tools()(key="copy_link", data={"kind": "link"}, width="content")
 
 
-def figure(fig: Figure, key: str, caption: str, *, formula: str = "", source: str = "", alt: str = "") -> None:
+def figure(
+    fig: Figure, key: str, caption: str, *, formula: str = "", source: str = "", alt: str = ""
+) -> None:
     """A plotly figure, one plain sentence below it, its formula and source one click away, PNG and SVG."""
     with st.container(key=key, gap="xsmall"):
         st.plotly_chart(fig, key=f"{key}_plot", config=PLOTLY, alt=alt or caption)
@@ -57,12 +59,19 @@ def note(caption: str, *, formula: str = "", source: str = "", key: str = "", sa
         if saves:
             _tools()(
                 key=f"{key}_save",
-                data={"kind": "figure", "key": key, "name": caption[:60], "file": f"headviz-{key.replace('_', '-')}"},
+                data={
+                    "kind": "figure",
+                    "key": key,
+                    "name": caption[:60],
+                    "file": f"headviz-{key.replace('_', '-')}",
+                },
                 width="content",
             )
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[Any]], key: str, *, caption: str = "", **more: Any) -> Any:
+def table(
+    header: Sequence[str], rows: Sequence[Sequence[Any]], key: str, *, caption: str = "", **more: Any
+) -> Any:
     """A table with its CSV and LaTeX. ``more`` goes to ``st.dataframe``; gives what that gives."""
     import pandas as pd
 
@@ -80,7 +89,13 @@ def downloads(header: Sequence[str], rows: Sequence[Sequence[Any]], key: str, ca
             st.caption(plain(caption))
         name = f"headviz-{key.replace('_', '-')}"
         st.download_button(
-            "↓ CSV", to_csv(header, rows), f"{name}.csv", "text/csv", key=f"{key}_csv", type="tertiary", on_click="ignore"
+            "↓ CSV",
+            to_csv(header, rows),
+            f"{name}.csv",
+            "text/csv",
+            key=f"{key}_csv",
+            type="tertiary",
+            on_click="ignore",
         )
         st.download_button(
             "↓ LaTeX",
@@ -119,7 +134,11 @@ def signed(value: float | None, digits: int = 3) -> str:
 
 def points(value: float | None) -> str:
     """A difference of shares in percentage points."""
-    return "–" if value is None or value != value else f"{100 * value:+.1f}".replace("-", "−").replace("+0.0", "0.0")
+    return (
+        "–"
+        if value is None or value != value
+        else f"{100 * value:+.1f}".replace("-", "−").replace("+0.0", "0.0")
+    )
 
 
 def p_text(p: float | None) -> str:

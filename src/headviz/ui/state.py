@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,20 +12,33 @@ import streamlit as st
 from ..errors import MaskError
 from ..heads import HeadId, HeadMask
 from ..maskedit import History
-from .view import View, from_address, to_address
+from .view import LONGEST_TEXT, View, from_address, to_address
+
+Address = tuple[tuple[str, str], ...]
 
 _KEY = "headviz"
+ECHO = 4.0  # seconds after an address gave way to the next in which it may still come back
 
 
 @dataclass(frozen=True)
 class Session:
-    """One browser tab. ``address`` is what was last written to the address bar."""
+    """One browser tab. ``written`` holds the addresses written lately, the newest last, with their times."""
 
     view: View = field(default_factory=View)
     history: History = field(default_factory=History)
     saved: tuple[tuple[str, str], ...] = ()  # (name, mask hex) in the order they were saved
     notices: tuple[str, ...] = ()
-    address: tuple[tuple[str, str], ...] | None = None
+    written: tuple[tuple[float, Address], ...] = ()
+
+    def echoes(self, address: Address) -> bool:
+        """Whether this address is one of ours on its way back, rather than a link or the back button.
+
+        A click that comes while a page is drawn still carries the address before; taking that for a
+        link would undo the last edit.
+        """
+        until = [t for t, _ in self.written[1:]] + [float("inf")]  # when each gave way to the next
+        now = time.monotonic()
+        return any(a == address and now - t < ECHO for (_, a), t in zip(self.written, until, strict=True))
 
 
 def session() -> Session:
@@ -46,22 +60,29 @@ def open_address() -> None:
     """
     now = session()
     read = tuple(sorted(st.query_params.to_dict().items()))
-    if not read or read == now.address:
+    if not read or now.echoes(read):
         return
     seen, complaints = from_address(dict(read))
-    if now.address is not None:  # texts too long for an address stay with the tab
-        seen = replace(seen, a=seen.a or (now.view.a if len(now.view.a) > 1500 else ""))
-    history = now.history.push(seen.mask) if now.address is not None else History(present=seen.mask)
-    _put(replace(now, view=seen, history=history, notices=tuple(complaints), address=read))
+    if now.written:  # texts too long for an address stay with the tab
+        long = {name: t for name in ("a", "b") if len(t := getattr(now.view, name)) > LONGEST_TEXT}
+        seen = replace(seen, **long)
+    history = now.history.push(seen.mask) if now.written else History(present=seen.mask)
+    _put(
+        replace(
+            now, view=seen, history=history, notices=tuple(complaints), written=((time.monotonic(), read),)
+        )
+    )
 
 
 def publish() -> None:
     """Write the view to the address bar, if it changed."""
     now = session()
     wanted = to_address(now.view)
+    address = tuple(sorted(wanted.items()))
     if st.query_params.to_dict() != wanted:
         st.query_params.from_dict(wanted)
-    _put(replace(now, address=tuple(sorted(wanted.items()))))
+    if not now.written or now.written[-1][1] != address:
+        _put(replace(now, written=(*now.written[-15:], (time.monotonic(), address))))
 
 
 def update(**changes: Any) -> None:
@@ -71,11 +92,15 @@ def update(**changes: Any) -> None:
     _put(replace(now, view=replace(now.view, **changes), history=history))
 
 
-def set_mask(mask: HeadMask, *, replacing: int = 0) -> None:
+def set_mask(mask: HeadMask, *, base: HeadMask | None = None) -> None:
+    """Another mask; ``base`` as in ``History.push``."""
     now = session()
-    text = "" if mask.is_full else mask.hex
-    history = now.history.push(text, replacing=replacing)
-    _put(replace(now, view=replace(now.view, mask=text), history=history))
+    history = now.history.push(_text(mask), base=None if base is None else _text(base))
+    _put(replace(now, view=replace(now.view, mask=history.present), history=history))
+
+
+def _text(mask: HeadMask) -> str:
+    return "" if mask.is_full else mask.hex
 
 
 def undo() -> None:

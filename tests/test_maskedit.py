@@ -1,0 +1,162 @@
+"""What an edit of a mask means."""
+
+import json
+
+import pytest
+
+from headviz import maskedit
+from headviz.errors import MaskError
+from headviz.heads import HeadId, HeadMask
+from headviz.maskedit import History
+
+FULL = HeadMask.full(3, 4)
+
+
+def test_undo_and_redo_walk_the_same_line() -> None:
+    h = History().push("a").push("b").push("c")
+    back = h.undo().undo()
+    assert (back.present, back.redo().present, back.redo().redo()) == ("a", "b", h)
+    assert h.undo().undo().undo().present == ""
+
+
+def test_ends_of_history_stay_put() -> None:
+    assert History().undo() == History()
+    assert History().redo() == History()
+
+
+def test_a_new_edit_forgets_what_was_undone() -> None:
+    assert History().push("a").undo().push("b").redo().present == "b"
+
+
+def test_pushing_the_same_keeps_redo() -> None:
+    h = History().push("a").undo()
+    assert h.push("").redo().present == "a"
+
+
+def test_history_is_bounded() -> None:
+    h = History()
+    for i in range(3 * maskedit.DEPTH):
+        h = h.push(str(i))
+    assert len(h.past) == maskedit.DEPTH
+    assert h.undo().present == str(3 * maskedit.DEPTH - 2)
+
+
+@pytest.mark.parametrize("first_click_arrived", [True, False])
+def test_undo_of_a_double_click_leads_before_its_first_click(first_click_arrived: bool) -> None:
+    h = History().push("base")
+    if first_click_arrived:
+        h = h.push("one off")
+    h = h.push("solo", base="base")
+    assert h.present == "solo"
+    assert h.undo().present == "base"
+    assert h.undo().undo().present == ""
+
+
+def test_a_double_click_back_to_its_base_is_no_edit() -> None:
+    h = History().push("base").push("one off")
+    assert h.push("base", base="base") == History().push("base")
+
+
+def test_places_from_the_browser() -> None:
+    mask = maskedit.from_indices([0, 7, 11], 3, 4)
+    assert mask.off == (HeadId(0, 0), HeadId(1, 3), HeadId(2, 3))
+    assert maskedit.to_indices(mask.off, 4) == [0, 7, 11]
+
+
+@pytest.mark.parametrize("bad", [12, -1, "3", None, 1.0, True, [0]])
+def test_places_outside_the_grid_are_refused(bad: object) -> None:
+    with pytest.raises(MaskError, match="3×4"):
+        maskedit.from_indices([bad], 3, 4)
+
+
+def test_lowest_k_counts_from_the_full_model() -> None:
+    values = [[float(4 * layer + h) for h in range(4)] for layer in range(3)]
+    mask = maskedit.off_to_count(FULL.without([(2, 3)]), values, 3, FULL)
+    assert mask.off == (HeadId(0, 0), HeadId(0, 1), HeadId(0, 2))
+
+
+def test_lowest_k_leaves_removed_heads_alone() -> None:
+    values = [[float(4 * layer + h) for h in range(4)] for layer in range(3)]
+    present = FULL.without([(0, 0), (0, 1)])
+    assert maskedit.off_to_count(FULL, values, 2, present).off == (HeadId(0, 2), HeadId(0, 3))
+    with pytest.raises(MaskError, match="10"):
+        maskedit.off_to_count(FULL, values, 11, present)
+
+
+def test_random_is_exact_seeded_and_among_those_there() -> None:
+    present = FULL.without([(1, 1)])
+    one, same, other = (maskedit.off_at_random(FULL, 5, present, seed) for seed in (1, 1, 2))
+    assert one == same != other
+    assert len(one.off) == 5
+    assert HeadId(1, 1) not in one.off
+
+
+def test_inverting_twice_is_nothing_and_spares_removed_heads() -> None:
+    present = FULL.without([(1, 1)])
+    mask = FULL.without([(0, 0), (2, 2)])
+    once = maskedit.inverted(mask, present)
+    assert len(once.off) == 12 - 1 - 2
+    assert maskedit.inverted(once, present) == mask
+
+
+def test_a_header_switches_its_group_off_then_on() -> None:
+    row = [HeadId(1, h) for h in range(4)]
+    some = FULL.without([(1, 2)])
+    off = maskedit.all_in(some, row)
+    assert off.off_in(1) == (0, 1, 2, 3)
+    assert maskedit.all_in(off, row) == FULL
+    assert maskedit.all_in(FULL, []) == FULL
+
+
+MASK = FULL.without([(0, 1), (2, 3)])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MASK.hex,
+        f"  {MASK.hex.upper()} ",
+        f"0x{MASK.hex}",
+        "0.1,2.3",
+        "L0·H1, L2·H3",
+        "0.1\n2.3",
+        '["0.1", "2.3"]',
+        "[[0, 1], [2, 3]]",
+        maskedit.to_json(MASK, model="demo"),
+    ],
+)
+def test_pasted_masks_are_read(text: str) -> None:
+    assert maskedit.parse_mask(text, 3, 4) == MASK
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hello",
+        "fff0f",
+        "12.0",
+        "{",
+        "[" * 5000,
+        '{"off": 3}',
+        '{"off": [{"a": 1}]}',
+        "[[0, 1, 2]]",
+        "[[0, true]]",
+        json.dumps({"layers": 12, "heads": 12, "off": []}),
+        "<script>alert(1)</script>",
+    ],
+)
+def test_pasted_nonsense_says_what_is_wrong(text: str) -> None:
+    with pytest.raises(MaskError) as caught:
+        maskedit.parse_mask(text, 3, 4)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 250
+
+
+def test_named_masks() -> None:
+    saved = maskedit.save_named({}, "  taylor   50 % ", MASK)
+    assert saved == {"taylor 50 %": MASK.hex}
+    assert maskedit.save_named(saved, "taylor 50 %", FULL) == {"taylor 50 %": FULL.hex}
+    for bad in ("", "   ", "x" * 61):
+        with pytest.raises(MaskError):
+            maskedit.save_named(saved, bad, MASK)
