@@ -1,0 +1,68 @@
+"""Carries one run forward: its state, a checkpoint after every piece, its steps in the registry."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import RunError
+from .files import RunFiles, write_json
+from .kinds import Job, make_job
+from .record import RunRecord
+from .registry import Registry
+from .states import FINISH
+
+
+class Carrier:
+    """What a worker holds of a run. The checkpoint is written first, the registry follows; both name the same steps."""
+
+    def __init__(self, registry: Registry, record: RunRecord) -> None:
+        self.registry = registry
+        self.record = record
+        self.files = RunFiles(record.id, registry.folder)
+        self.job: Job = make_job(record.kind, record.spec)
+        self.files.sweep_temporary()
+        self.files.results.mkdir(parents=True, exist_ok=True)
+        self.number, raw, damaged = self.files.load_checkpoint()
+        for name in damaged:
+            registry.note(record.id, "damaged checkpoint", f"{name}: continued from the one before it")
+        try:
+            self.state: Any = self.job.unpack(raw) if raw else self.job.begin()
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(
+                f"The checkpoint of run {record.id} was written by headviz {record.version} and cannot be read by this "
+                f"version ({error}). Start the run anew."
+            ) from error
+        if damaged:  # numbers of damaged files are not used again
+            self.number = max(self.number, *(n for n, _ in self.files.checkpoints()))
+        self._publish()
+
+    def ready(self) -> Sequence[str]:
+        return self.job.ready(self.state)
+
+    def absorb(self, piece: str, result: bytes) -> None:
+        """Take a piece's result in, and make it last."""
+        self.state = self.job.absorb(self.state, piece, result)
+        self.number += 1
+        self.files.save_checkpoint(self.number, self.job.pack(self.state))
+        self._publish()
+
+    def finish(self) -> RunRecord:
+        """Write the outcome down."""
+        outcome = self.job.finish(self.state, self.files.results)
+        write_json(self.files.outcome, outcome)
+        return self.registry.apply(self.record.id, FINISH, claim=self.record.claim, ended=time.time())
+
+    @property
+    def steps(self) -> int:
+        return len(self.job.steps(self.state))
+
+    @property
+    def expected(self) -> int:
+        return self.job.expected(self.state)
+
+    def _publish(self) -> None:
+        self.registry.put_steps(self.record.id, self.record.claim, self.job.steps(self.state))
+        if self.expected != self.record.expected:
+            self.registry.set_expected(self.record.id, self.expected)

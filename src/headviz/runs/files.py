@@ -1,0 +1,210 @@
+"""The folder of a run: log, progress, checkpoints, outcome.
+
+Every file but the log is written under a temporary name, flushed to disk and renamed, so a reader sees
+the old content or the new one, never half of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..errors import RunError
+from ..home import home
+from .process import monotonic, place
+
+KEEP = 2  # checkpoints: the newest and the one before it
+RESERVE = (
+    256 * 1024
+)  # bytes set aside per run, given back when the disk is full, so that the end can be recorded
+
+_MAGIC = b"headviz-checkpoint-1\n"
+_ID = re.compile(r"[0-9a-f]{8}")
+_SECRET = re.compile(r"\bhf_[A-Za-z0-9]{8,}")
+_NAME = re.compile(r"checkpoint-(\d+)\.bin")
+
+
+class DiskFull(RunError):
+    """Nothing more can be written."""
+
+
+def runs_home() -> Path:
+    return home() / "runs"
+
+
+class RunFiles:
+    """Where one run keeps its files. Made by ``create``; reading never needs the folder to be there."""
+
+    def __init__(self, run_id: str, root: Path | None = None) -> None:
+        if not _ID.fullmatch(run_id):
+            raise RunError(f"'{run_id}' is not a run. `headviz run list` shows them.")
+        self.folder = (root or runs_home()) / run_id
+        self.log = self.folder / "log.txt"
+        self.cancel_flag = self.folder / "cancel"
+        self.progress = self.folder / "progress.json"
+        self.outcome = self.folder / "outcome.json"
+        self.results = self.folder / "results"  # what the job itself leaves: models, tables
+        self._reserve = self.folder / "reserve"
+
+    def create(self) -> None:
+        with disk_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.make_reserve()
+
+    def make_reserve(self) -> None:
+        """Set the reserve aside; without room for it there is none, and the run itself will say so."""
+        with suppress(OSError):
+            if not self._reserve.exists():
+                self._reserve.write_bytes(b"\0" * RESERVE)
+
+    def free_reserve(self) -> None:
+        """Make room for the last words on a full disk."""
+        with suppress(OSError):
+            self._reserve.unlink(missing_ok=True)
+
+    # checkpoints ------------------------------------------------------------------------------
+
+    def checkpoints(self) -> list[tuple[int, Path]]:
+        """(number, file), the newest first."""
+        found = []
+        with suppress(OSError):
+            for path in self.folder.iterdir():
+                match = _NAME.fullmatch(path.name)
+                if match:
+                    found.append((int(match[1]), path))
+        return sorted(found, reverse=True)
+
+    def save_checkpoint(self, number: int, body: bytes) -> None:
+        """Write checkpoint ``number`` and drop all but the last two."""
+        whole = _MAGIC + hashlib.sha256(body).digest() + body
+        with disk_errors(self.folder):
+            write_atomic(self.folder / f"checkpoint-{number}.bin", whole)
+        for _, old in self.checkpoints()[KEEP:]:
+            old.unlink(missing_ok=True)
+
+    def load_checkpoint(self) -> tuple[int, bytes, list[str]]:
+        """The newest whole checkpoint: its number (0 = none), its content, and the names of damaged ones."""
+        damaged = []
+        start = len(_MAGIC) + hashlib.sha256().digest_size
+        for number, path in self.checkpoints():
+            try:
+                raw = path.read_bytes()
+            except OSError:
+                damaged.append(path.name)
+                continue
+            if raw[:start] == _MAGIC + hashlib.sha256(raw[start:]).digest():
+                return number, raw[start:], damaged
+            damaged.append(path.name)
+        return 0, b"", damaged
+
+    def sweep_temporary(self) -> None:
+        """Drop what a killed process was in the middle of writing."""
+        with suppress(OSError):
+            for path in self.folder.glob(".*.tmp"):
+                path.unlink(missing_ok=True)
+
+    # small files ------------------------------------------------------------------------------
+
+    def read_json(self, path: Path) -> dict[str, Any]:
+        """What is there, or nothing: a reader may come before the first writer."""
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def ask_cancel(self, who: str) -> None:
+        """Raise the flag that the worker looks at; it works while the registry is locked, and costs no space."""
+        if not self.cancel_flag.exists():
+            with disk_errors(self.folder):
+                self.cancel_flag.touch()
+            with suppress(OSError):  # who and when are only for the second look; the flag itself is up
+                self.cancel_flag.write_text(json.dumps({"who": who, "at": monotonic(), "place": place()}))
+
+    def cancel_age(self) -> float | None:
+        """Seconds since the flag was raised on this machine; None without one."""
+        if not self.cancel_flag.exists():
+            return None
+        found = self.read_json(self.cancel_flag)
+        return monotonic() - found["at"] if found.get("place") == place() else 0.0
+
+    def log_tail(self, lines: int = 30, limit: int = 16_384) -> list[str]:
+        """The end of the log, with anything that looks like an access token blotted out."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(0, os.SEEK_END)
+                size = file.tell()
+                file.seek(max(0, size - limit))
+                raw = file.read()
+        except OSError:
+            return []
+        text = raw.decode("utf-8", errors="replace")
+        shown = [part.rpartition("\r")[2] for part in text.split("\n")]  # a progress bar's last state only
+        shown = shown[1:] if size > limit else shown
+        return [_SECRET.sub("hf_…", line) for line in shown if line.strip()][-lines:]
+
+    def size(self) -> int:
+        """Bytes on disk."""
+        total = 0
+        for path in self.folder.rglob("*"):
+            with suppress(OSError):
+                if path.is_file() and not path.is_symlink():
+                    total += path.stat().st_size
+        return total
+
+
+def write_atomic(path: Path, body: bytes, durable: bool = True) -> None:
+    """All of it under its name, or nothing. ``durable`` also survives a power cut, and costs a disk flush."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(body)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if durable and os.name != "nt":
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def write_json(path: Path, value: dict[str, Any], durable: bool = True) -> None:
+    body = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    with disk_errors(path):
+        write_atomic(path, body, durable)
+
+
+FULL = {errno.ENOSPC, errno.EDQUOT} if hasattr(errno, "EDQUOT") else {errno.ENOSPC}
+
+
+class disk_errors:
+    """Turns a full or forbidden disk into one clear line."""
+
+    def __init__(self, where: Path) -> None:
+        self.where = where
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            if error.errno in FULL:
+                raise DiskFull(
+                    f"The disk of {self.where} is full. Free some space, then resume the run."
+                ) from error
+            if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+                raise RunError(
+                    f"{self.where} cannot be written ({error.strerror}). Set HEADVIZ_HOME to a folder of yours."
+                ) from error

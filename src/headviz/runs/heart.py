@@ -1,0 +1,176 @@
+"""The second thread of a worker: it beats, reports progress, and sees to it that a cancel takes effect.
+
+Work looks at the cancel flag between chunks. Where a chunk takes longer than a person waits, the heart ends the
+process: every finished step is on disk already, so nothing is lost.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+from ..errors import RunError
+from .files import RunFiles, write_json
+from .process import kill_children, monotonic, place
+from .record import RunRecord
+from .registry import Registry, Superseded
+from .states import STOP, VANISH, IllegalTransition
+
+LOOK = 0.15  # seconds between two looks at the cancel flag
+BEAT = 1.0  # seconds between two heartbeats
+GRACE = 1.2  # seconds that work gets to stop by itself
+FENCE = 5.0  # seconds between two questions whether the run is still ours
+
+
+class Heart(threading.Thread):
+    """Started before the work and stopped after it."""
+
+    def __init__(self, registry: Registry, record: RunRecord, files: RunFiles) -> None:
+        super().__init__(name="heart", daemon=True)
+        self.registry, self.record, self.files = registry, record, files
+        self.steps, self.expected = 0, record.expected
+        self._began_with: int | None = None
+        self._begun = time.monotonic()
+        self._phase: tuple[str, int, int] = ("starting", 0, 0)
+        self._phase_begun = time.monotonic()
+        self._stopped = threading.Event()
+        self._asked: float | None = None
+        self._signal: int | None = None
+        self.before_end: Callable[[], None] = lambda: None
+
+    # told by the work -------------------------------------------------------------------------
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        if phase != self._phase[0] or done < self._phase[1]:
+            self._phase_begun = time.monotonic()
+        self._phase = (phase, done, total)
+
+    def stepped(self, steps: int, expected: int) -> None:
+        """So many steps are on record."""
+        if self._began_with is None:
+            self._began_with = steps
+        self.steps, self.expected = steps, expected
+
+    def cancelled(self) -> bool:
+        """What work asks between chunks."""
+        return self._signal is not None or self.files.cancel_flag.exists()
+
+    @property
+    def ending(self) -> str:
+        """The event that an interruption now means: asked for, or the system's doing."""
+        return STOP if self.files.cancel_flag.exists() else VANISH
+
+    @property
+    def reason(self) -> str:
+        return (
+            ""
+            if self.ending == STOP
+            else "The worker was told to end by the system. Resume continues from its last step."
+        )
+
+    def watch_signals(self) -> None:
+        """A polite request to end keeps what there is; a closed terminal means nothing to us."""
+
+        def note(number: int, frame: FrameType | None) -> None:
+            self._signal = number
+
+        signal.signal(signal.SIGTERM, note)
+        signal.signal(signal.SIGINT, note)
+        if hasattr(signal, "SIGHUP"):
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    # the thread itself ------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self.join(timeout=5)
+
+    def run(self) -> None:
+        next_beat = next_fence = 0.0
+        next_fence = time.monotonic() + FENCE
+        while not self._stopped.wait(LOOK):
+            now = time.monotonic()
+            if self.cancelled():
+                self._asked = self._asked or now
+                if now - self._asked > GRACE:
+                    self._end_now()
+            if now >= next_beat:
+                next_beat = now + BEAT
+                self._beat()
+            if now >= next_fence:
+                next_fence = now + FENCE
+                with suppress(RunError):  # locked or full: asked again later
+                    if not self.registry.holds(self.record.id, self.record.claim):
+                        os._exit(4)
+
+    def _beat(self) -> None:
+        with suppress(
+            RunError, OSError
+        ):  # a full disk stops the beat, not the work; the pid still speaks for us
+            write_json(self.files.progress, self._report(), durable=False)
+
+    def _report(self) -> dict[str, Any]:
+        phase, done, total = self._phase
+        spent = time.monotonic() - self._phase_begun
+        rate = done / spent if done and spent > 0.05 else None
+        made = self.steps - (self._began_with or 0)
+        each = (time.monotonic() - self._begun) / made if made else None
+        cpu, memory = _usage()
+        return {
+            "beat": monotonic(),
+            "place": place(),
+            "time": time.time(),
+            "attempt": self.record.attempt,
+            "phase": phase,
+            "done": done,
+            "total": total,
+            "rate": rate,
+            "phase_remaining": (total - done) / rate if rate and total else None,
+            "steps": self.steps,
+            "expected": self.expected,
+            "step_seconds": each,
+            "remaining": each * max(0, self.expected - self.steps) if each and self.expected else None,
+            "cpu_percent": cpu,
+            "memory": memory,
+        }
+
+    def _end_now(self) -> None:
+        """The work did not look at the flag in time."""
+        brief = Registry(self.registry.folder, wait=0.3)
+        with suppress(RunError, Superseded, IllegalTransition):  # locked: whoever looks next records it
+            brief.apply(
+                self.record.id, self.ending, claim=self.record.claim, error=self.reason, ended=time.time()
+            )
+        kill_children(os.getpid())
+        with suppress(Exception):  # the next run starts at the next look at the registry otherwise
+            self.before_end()
+        os._exit(0)
+
+
+def _usage() -> tuple[float, int]:
+    """Processor per cent since the last call (100 = one core) and bytes of memory, children included."""
+    import psutil
+
+    memory = 0
+    with suppress(psutil.Error):
+        for process in [_own(), *_own().children(recursive=True)]:
+            with suppress(psutil.Error):
+                memory += process.memory_info().rss
+    return _own().cpu_percent(), memory
+
+
+_OWN: list[Any] = []
+
+
+def _own() -> Any:
+    import psutil
+
+    if not _OWN:
+        _OWN.append(psutil.Process())
+    return _OWN[0]

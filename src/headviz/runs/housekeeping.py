@@ -1,0 +1,81 @@
+"""Old runs: put aside, or deleted with everything they kept."""
+
+from __future__ import annotations
+
+import shutil
+
+from ..errors import RunError
+from .files import RunFiles
+from .process import kill, wait_gone
+from .queue import look
+from .record import SWEEP, RunRecord, check_owner
+from .registry import Registry
+from .service import this_user
+from .states import ENDED, RESUMABLE
+
+
+def used(run_id: str, registry: Registry | None = None) -> int:
+    """Bytes that a run keeps on disk, a sweep with all its runs: what deleting it frees."""
+    registry = registry or Registry()
+    return sum(RunFiles(r.id, registry.folder).size() for r in _family(registry, registry.get(run_id)))
+
+
+def archive(
+    run_id: str, user: str | None = None, *, registry: Registry | None = None, back: bool = False
+) -> int:
+    """Take a run out of the lists and drop its checkpoints where it is done; steps, log and results stay.
+
+    Gives the bytes freed. ``back`` puts it into the lists again.
+    """
+    registry = registry or Registry()
+    record = look(registry, run_id)
+    check_owner(record, this_user() if user is None else user, "archive")
+    family = _ended(registry, record, "archived")
+    freed = 0
+    for member in family:
+        if not back and member.state not in RESUMABLE:  # a run that may go on needs its checkpoints
+            files = RunFiles(member.id, registry.folder)
+            before = files.size()
+            for _, path in files.checkpoints()[1:]:
+                path.unlink(missing_ok=True)
+            files.free_reserve()
+            files.sweep_temporary()
+            freed += before - files.size()
+        registry.set_archived(member.id, not back)
+    return freed
+
+
+def delete(run_id: str, user: str | None = None, *, registry: Registry | None = None) -> int:
+    """Delete a run with its folder: steps, log, checkpoints, models. Gives the bytes freed. There is no way back."""
+    registry = registry or Registry()
+    record = look(registry, run_id)
+    check_owner(record, this_user() if user is None else user, "delete")
+    family = _ended(registry, record, "deleted")
+    freed = 0
+    for member in reversed(
+        family
+    ):  # a sweep's own line goes last, so that an interrupted deletion can be repeated
+        files = RunFiles(member.id, registry.folder)
+        if member.worker and not wait_gone(member.worker, 2.0):  # its outcome is recorded, it is just leaving
+            kill(member.worker)
+        size = files.size()
+        if files.folder.is_dir() and not files.folder.is_symlink():
+            shutil.rmtree(files.folder)
+        registry.delete(member.id)
+        freed += size
+    return freed
+
+
+def _family(registry: Registry, record: RunRecord) -> list[RunRecord]:
+    return [record, *(registry.list(parent=record.id) if record.kind == SWEEP else [])]
+
+
+def _ended(registry: Registry, record: RunRecord, what: str) -> list[RunRecord]:
+    family = _family(registry, record)
+    active = [r for r in family if r.state not in ENDED and not (r.kind == SWEEP and r.executor == "carried")]
+    if active:
+        first = active[0]
+        raise RunError(f"Run {first.id} is {first.state} and cannot be {what}. Cancel it first.")
+    if record.parent:
+        raise RunError(f"Run {record.id} belongs to sweep {record.parent}, which is {what} as a whole.")
+    return family

@@ -1,0 +1,1 @@
+"""One file per kind of run; the table is in ``headviz.runs.kinds``."""

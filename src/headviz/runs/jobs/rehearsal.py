@@ -1,0 +1,138 @@
+"""A run that computes nothing of use: chains of seeded random numbers, with phases, delays and faults on demand.
+
+It shows that runs work on a machine or a cluster, and what one costs apart from its work. The result depends
+on every step before it, so a run that was resumed wrongly ends with another number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ...errors import Cancelled, OptionError, UserError, unknown_choice
+from ..kinds import Tools
+
+PHASES = ("scoring", "training", "evaluating")
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """``chains`` independent chains of ``steps`` links; a link takes ``seconds`` of waiting and ``spin`` of computing."""
+
+    steps: int = 5
+    chains: int = 1
+    seconds: float = 0.0
+    spin: float = 0.0  # seconds of processor time
+    payload: int = 0  # bytes that each state carries
+    fail_at: int | None = None  # this step ends in an error
+    exhaust_at: int | None = None  # this step asks for more memory than there is
+    deaf_at: int | None = None  # this step does not look at the cancel flag
+    child_at: int | None = None  # this step starts a process of its own and forgets it
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.steps <= 100_000 and 1 <= self.chains <= 1000):
+            raise OptionError("A rehearsal has 1 to 100000 steps in 1 to 1000 chains.")
+        if self.seconds < 0 or self.spin < 0 or self.payload < 0:
+            raise OptionError("A rehearsal's seconds, spin and payload are numbers from 0 up.")
+
+
+def make(spec: Mapping[str, Any]) -> RehearsalJob:
+    names = [f.name for f in fields(Rehearsal)]
+    for name in spec:
+        if name not in names:
+            raise OptionError(unknown_choice("rehearsal option", name, names))
+    return RehearsalJob(Rehearsal(**spec))
+
+
+State = dict[str, list[dict[str, Any]]]  # chain -> its links
+
+
+@dataclass(frozen=True)
+class RehearsalJob:
+    """Follows the protocol of ``kinds.Job``."""
+
+    plan: Rehearsal
+
+    def begin(self) -> State:
+        return {str(c): [] for c in range(self.plan.chains)}
+
+    def ready(self, state: State) -> list[str]:
+        return [c for c, links in state.items() if len(links) < self.plan.steps]
+
+    def parcel(self, state: State, piece: str) -> bytes:
+        links = state[piece]
+        return json.dumps({"number": len(links), "before": links[-1]["value"] if links else ""}).encode()
+
+    def needs(self, state: State, piece: str) -> list[str]:
+        return []
+
+    def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
+        given = json.loads(parcel)
+        number, start = given["number"], time.perf_counter()
+        if number == self.plan.child_at:
+            _forgotten_child()
+        if number == self.plan.fail_at:
+            raise UserError(f"Step {number} was asked to fail.")
+        if number == self.plan.exhaust_at:
+            bytearray(1 << 62)
+        for i, phase in enumerate(PHASES):
+            tools.progress(phase, i, len(PHASES))
+            self._spend(number, tools)
+        value = hashlib.sha256(f"{piece}|{number}|{given['before']}".encode()).hexdigest()
+        return json.dumps(
+            {"value": value, "seconds": time.perf_counter() - start, "ballast": "x" * self.plan.payload}
+        ).encode()
+
+    def _spend(self, number: int, tools: Tools) -> None:
+        share = 1 / len(PHASES)
+        until = time.monotonic() + self.plan.seconds * share
+        busy = time.process_time() + self.plan.spin * share
+        while time.monotonic() < until or time.process_time() < busy:
+            if tools.cancel() and number != self.plan.deaf_at:
+                raise Cancelled
+            if time.process_time() >= busy:
+                time.sleep(min(0.01, max(0.0, until - time.monotonic())))
+
+    def absorb(self, state: State, piece: str, result: bytes) -> State:
+        return {**state, piece: [*state[piece], json.loads(result)]}
+
+    def steps(self, state: State) -> dict[int, dict[str, Any]]:
+        """Link by link over all chains, so far as every chain has got."""
+        whole = min(len(links) for links in state.values())
+        return {
+            n: {
+                "sparsity": (n + 1) / self.plan.steps,
+                "mask": None,
+                "metrics": {"value": int(_joined(state, n)[:8], 16) / 2**32},
+                "seconds": sum(links[n]["seconds"] for links in state.values()),
+            }
+            for n in range(whole)
+        }
+
+    def expected(self, state: State) -> int:
+        return self.plan.steps
+
+    def pack(self, state: State) -> bytes:
+        return json.dumps(state).encode()
+
+    def unpack(self, raw: bytes) -> State:
+        found: State = json.loads(raw)
+        return found
+
+    def finish(self, state: State, folder: Path) -> dict[str, Any]:
+        return {"value": _joined(state, self.plan.steps - 1), "plan": asdict(self.plan)}
+
+
+def _joined(state: State, number: int) -> str:
+    return hashlib.sha256("".join(state[c][number]["value"] for c in sorted(state)).encode()).hexdigest()
+
+
+def _forgotten_child() -> None:
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])

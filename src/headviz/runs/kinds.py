@@ -1,0 +1,96 @@
+"""What a run can be: one line per kind, and the protocol that each kind's job follows.
+
+A job cuts its work into *pieces*. Its state says which pieces are ready now; ready pieces do not depend on each
+other, so a cluster may do them at once, while one machine does them in turn. ``work`` is the heavy part and a pure
+function of its arguments: it may run in any process, and be done again. Everything else is light and runs
+where the registry is. A result depends only on which pieces are absorbed, never on the order they came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..errors import RunError, unknown_choice
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a piece of work is given besides its data.
+
+    ``progress(phase, done, total)`` is told what happens; ``cancel()`` is asked between chunks, and when it says
+    yes the work raises ``errors.Cancelled``. ``folder`` is where the run's own files lie: those that ``needs`` named
+    are there, and those that the work leaves are kept.
+    """
+
+    progress: Callable[[str, int, int], None]
+    cancel: Callable[[], bool]
+    folder: Path
+
+
+class Job(Protocol):
+    """One kind's work, made from its spec. States are the job's own; ``pack`` and ``unpack`` make them bytes."""
+
+    def begin(self) -> Any:
+        """The state before any work."""
+
+    def ready(self, state: Any) -> Sequence[str]:
+        """Names of the pieces that can be done now, in the order one machine does them; none = finished."""
+
+    def parcel(self, state: Any, piece: str) -> bytes:
+        """Everything that a piece needs from the state."""
+
+    def needs(self, state: Any, piece: str) -> Sequence[str]:
+        """Files or folders, relative to the run's own, that a piece reads (models trained by an earlier piece)."""
+
+    def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
+        """Do a piece. Heavy; without side effects that matter."""
+
+    def absorb(self, state: Any, piece: str, result: bytes) -> Any:
+        """The state with a piece's result in it. Light."""
+
+    def steps(self, state: Any) -> dict[int, dict[str, Any]]:
+        """The steps so far by their fixed numbers, as JSON: {sparsity, mask, metrics, seconds, …}.
+
+        A step with ``"step": 0`` is the full model that others are compared with.
+        """
+
+    def expected(self, state: Any) -> int:
+        """How many steps there will be; 0 = not known yet."""
+
+    def pack(self, state: Any) -> bytes: ...
+
+    def unpack(self, raw: bytes) -> Any: ...
+
+    def finish(self, state: Any, folder: Path) -> dict[str, Any]:
+        """Called once when nothing is left: may write files into ``folder``; the outcome as JSON."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One line of the table. ``place`` is ``module:function`` below headviz.runs.jobs, imported when needed."""
+
+    place: str
+    about: str
+
+
+KINDS: dict[str, Kind] = {
+    "prune": Kind("pruning:make", "one pruning algorithm on one model and task"),
+    "finetune": Kind("finetuning:make", "fine-tune a base model on a task"),
+    "ablation": Kind("ablation:make", "switch every head off in turn and measure what it costs"),
+    "rehearsal": Kind(
+        "rehearsal:make", "computes nothing of use: shows that runs work here, and what they cost"
+    ),
+}
+
+
+def make_job(kind: str, spec: dict[str, Any]) -> Job:
+    """The job of a run; a spec that does not fit is a ``UserError``."""
+    if kind not in KINDS:
+        raise RunError(unknown_choice("kind of run", kind, KINDS))
+    module, _, name = KINDS[kind].place.partition(":")
+    make: Callable[[dict[str, Any]], Job] = getattr(import_module(f".jobs.{module}", __package__), name)
+    return make(spec)

@@ -1,0 +1,161 @@
+"""Worker processes: who they are, whether they live, how they start and end.
+
+A pid alone is not an identity, because the system gives it out again. Here it is the place (machine,
+boot and process namespace), the pid, and the moment the process started.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+NICENESS = 10  # the dashboard stays responsive while a run computes
+
+_started: list[subprocess.Popen[bytes]] = []  # children of this process, so that dead ones are reaped
+
+
+def monotonic() -> float:
+    """Seconds since boot: the same for every process of the machine, and no one can set it back."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)  # Linux; counts while the machine sleeps
+    return time.clock_gettime(clock) if clock is not None else time.monotonic()
+
+
+@cache
+def place() -> str:
+    """This machine, boot and process namespace: pids mean the same thing where this is equal."""
+    return "|".join((socket.gethostname(), _boot(), _namespace()))
+
+
+def _boot() -> str:
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    import psutil
+
+    return f"{psutil.boot_time():.0f}"
+
+
+def _namespace() -> str:
+    with suppress(OSError, AttributeError):
+        return os.readlink("/proc/self/ns/pid")
+    return ""
+
+
+def start_of(pid: int) -> str | None:
+    """When a process started, as an opaque text; None when there is none (or only its zombie).
+
+    On Linux in clock ticks since boot, so that setting the clock changes nothing.
+    """
+    try:
+        raw = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        if sys.platform == "linux":
+            return None
+    else:
+        fields = raw.rpartition(")")[2].split()  # the name before it may hold blanks
+        return None if fields[0] in "ZX" else fields[19]
+    import psutil
+
+    try:
+        found = psutil.Process(pid)
+        return None if found.status() == psutil.STATUS_ZOMBIE else f"{found.create_time():.2f}"
+    except psutil.Error:
+        return None
+
+
+@dataclass(frozen=True)
+class Identity:
+    """One process, for as long as the world stands."""
+
+    place: str
+    pid: int
+    start: str
+
+    @classmethod
+    def own(cls) -> Identity:
+        return cls(place(), os.getpid(), start_of(os.getpid()) or "")
+
+    def alive(self) -> bool | None:
+        """Whether it still runs; None when that cannot be seen from here (another machine)."""
+        if self.place == place():
+            reap()
+            return start_of(self.pid) == self.start
+        theirs, ours = self.place.split("|"), place().split("|")
+        if theirs[0] == ours[0] and theirs[1] != ours[1]:
+            return False  # this machine has restarted since
+        return None
+
+
+def reap() -> None:
+    """Let the system forget those of our workers that have ended."""
+    _started[:] = [p for p in _started if p.poll() is None]
+
+
+def spawn(run_id: str, claim: str, home: Path, log: Path, threads: int) -> int:
+    """Start a worker that outlives us: its own session, no terminal, output to the run's log."""
+    env = {**os.environ, "HEADVIZ_HOME": str(home), "TOKENIZERS_PARALLELISM": "false"}
+    env |= {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+    command = [sys.executable, "-P", "-m", "headviz.runs.worker", run_id, "--claim", claim]
+    options: dict[str, object] = {"start_new_session": True}
+    if os.name == "nt":
+        options = {"creationflags": 0x00000008 | 0x00000200}  # DETACHED_PROCESS, CREATE_NEW_PROCESS_GROUP
+    with log.open("ab") as out:
+        process = subprocess.Popen(  # type: ignore[call-overload]
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env=env, **options
+        )
+    _started.append(process)
+    return int(process.pid)
+
+
+def be_nice() -> None:
+    """Give way to everything else on the machine; a worker started by a worker is no nicer than that."""
+    with suppress(OSError, AttributeError):
+        os.nice(max(0, NICENESS - os.nice(0)))
+
+
+def kill(identity: Identity) -> None:
+    """End a worker at once, and whatever it started. Checks first that it is still the same process."""
+    if identity.alive():
+        kill_children(identity.pid)
+        with suppress(OSError):
+            os.kill(identity.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+        wait_gone(identity, 0.5)  # the system takes a moment
+    kill_leftovers(identity)
+
+
+def wait_gone(identity: Identity, seconds: float) -> bool:
+    """Give a process time to end by itself; whether it has."""
+    until = time.monotonic() + seconds
+    while identity.alive() and time.monotonic() < until:
+        time.sleep(0.01)
+    return not identity.alive()
+
+
+def kill_children(pid: int) -> None:
+    """End everything that a worker has started, but not the next run's worker, which has a session of its own."""
+    import psutil
+
+    with suppress(psutil.Error):
+        for child in psutil.Process(pid).children(recursive=True):
+            with suppress(psutil.Error, OSError):
+                if os.name == "nt" or os.getsid(child.pid) == pid:
+                    child.kill()
+
+
+def kill_leftovers(identity: Identity) -> None:
+    """End processes that a dead worker left in its session; the system keeps a session's number while any live."""
+    if os.name == "nt" or identity.place != place() or start_of(identity.pid) is not None:
+        return
+    import psutil
+
+    for pid in psutil.pids():
+        with suppress(OSError, psutil.Error):
+            if os.getsid(pid) == identity.pid and pid != os.getpid():
+                os.kill(pid, signal.SIGKILL)

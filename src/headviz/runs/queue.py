@@ -1,0 +1,125 @@
+"""The queue without a server: whoever starts, ends or looks at a run also starts what is waiting.
+
+At most so many runs at once as a device has room for (one, or ``$HEADVIZ_RUNS_AT_ONCE``); the rest wait in order.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from contextlib import suppress
+from dataclasses import replace
+
+from ..errors import OptionError, RunError
+from .files import RunFiles
+from .process import kill, kill_leftovers, spawn
+from .record import DASK, RunRecord
+from .registry import Registry, Superseded
+from .states import ACTIVE, CANCELLING, FAIL, QUEUED, VANISH, IllegalTransition, follow
+
+AT_ONCE = "HEADVIZ_RUNS_AT_ONCE"
+DRIVERS_AT_ONCE = 8  # light processes that only hand work to a cluster
+
+STALE = 60.0  # seconds after which a reservation that led to no worker is given away
+CANCEL_LIMIT = 1.8  # seconds a worker has to end after a cancel; then it is killed
+SILENCE = 180.0  # seconds without a beat after which a worker on another machine counts as gone
+
+
+def room(slot: str) -> int:
+    """How many runs of a slot may run at once."""
+    if slot == DASK:
+        return DRIVERS_AT_ONCE
+    text = os.environ.get(AT_ONCE, "1").strip()
+    if not text.isdecimal() or int(text) < 1:
+        raise OptionError(f"{AT_ONCE}='{text}' is not a whole number of at least 1.")
+    return int(text)
+
+
+def dispatch(registry: Registry) -> list[str]:
+    """Start workers for what is waiting, as far as there is room; the ids of the runs started."""
+    reconcile(registry)
+    started = []
+    while True:
+        token = secrets.token_hex(8)
+        record = registry.take(token, STALE, room)
+        if record is None:
+            return started
+        files = RunFiles(record.id, registry.folder)
+        try:
+            files.create()
+            spawn(record.id, token, registry.folder.parent, files.log, record.threads)
+        except (OSError, RunError) as error:
+            registry.apply(
+                record.id,
+                FAIL,
+                claim=token,
+                ended=time.time(),
+                error=f"The worker process could not be started: {error}",
+            )
+            continue
+        started.append(record.id)
+
+
+def reconcile(registry: Registry) -> None:
+    """Bring the registry in line with the world: workers that are gone, cancels that were not heard."""
+    for record in registry.list(states=sorted(ACTIVE)):
+        _reconcile_one(registry, record)
+
+
+def _reconcile_one(registry: Registry, record: RunRecord) -> RunRecord:
+    if record.worker is None or record.state not in ACTIVE:
+        return record
+    files = RunFiles(record.id, registry.folder)
+    age = files.cancel_age()
+    if age is not None and age > CANCEL_LIMIT and record.worker.alive():
+        kill(record.worker)
+    if not is_gone(record, files):
+        return record
+    kill_leftovers(record.worker)
+    asked = record.state == CANCELLING or age is not None
+    error = "" if asked else epitaph(record, files)
+    try:
+        if asked and record.state != CANCELLING:
+            registry.apply(record.id, "cancel", claim=record.claim)
+        return registry.apply(record.id, VANISH, claim=record.claim, error=error, ended=time.time())
+    except (IllegalTransition, Superseded):
+        return registry.get(record.id)  # it ended properly, or was taken again, while we looked
+    except RunError:  # locked or full: say what is true, record it another time
+        return replace(record, state=follow(CANCELLING if asked else record.state, VANISH), error=error)
+
+
+def is_gone(record: RunRecord, files: RunFiles) -> bool:
+    """Whether the worker of an active run no longer lives. One on another machine is judged by its beat."""
+    alive = record.worker.alive() if record.worker else False
+    if alive is not None:
+        return not alive
+    try:
+        return time.time() - files.progress.stat().st_mtime > SILENCE
+    except OSError:
+        return time.time() - (record.started or record.created) > SILENCE
+
+
+def epitaph(record: RunRecord, files: RunFiles) -> str:
+    """What can be said about a worker that left no word."""
+    last = files.read_json(files.progress)
+    words = "The worker process is gone: it was killed, ran out of memory, or the machine restarted."
+    if last.get("memory"):
+        words += (
+            f" It last used {last['memory'] / 2**30:.1f} GB of memory in phase '{last.get('phase', '?')}'."
+        )
+    return f"{words} Resume continues from its last step."
+
+
+def look(registry: Registry, run_id: str) -> RunRecord:
+    """A run as it is now, its worker checked."""
+    record = registry.get(run_id)
+    return _reconcile_one(registry, record)
+
+
+def look_at_all(registry: Registry, **which: object) -> list[RunRecord]:
+    """Every run as it is now; starts what is waiting if there is room."""
+    with suppress(RunError):  # a locked registry can still be read
+        if registry.list(states=[QUEUED, *sorted(ACTIVE)]):
+            dispatch(registry)
+    return [_reconcile_one(registry, r) for r in registry.list(**which)]  # type: ignore[arg-type]

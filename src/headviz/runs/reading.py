@@ -1,0 +1,182 @@
+"""What any reader sees of a run: its state, its steps so far, what it is doing, how fast, the end of its log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .files import RunFiles
+from .process import monotonic, place
+from .queue import look, look_at_all
+from .record import CARRIED, SWEEP, RunRecord
+from .registry import Registry
+from .states import ACTIVE, QUEUED, of_sweep
+
+QUIET = 10.0  # seconds without a beat after which a living worker is called unresponsive
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a worker last said of itself. None = not known (yet)."""
+
+    phase: str | None = None
+    done: int = 0
+    total: int = 0  # of the phase; 0 = not known
+    rate: float | None = None  # of the phase, per second
+    phase_remaining: float | None = None  # seconds
+    step_seconds: float | None = None  # mean over this attempt's steps
+    remaining: float | None = None  # seconds to the end of the run
+    cpu_percent: float | None = None  # 100 = one core
+    memory: int | None = None  # bytes
+    silent: float | None = None  # seconds since the last beat
+    cancelling: bool = False  # asked to stop
+
+    @property
+    def responsive(self) -> bool:
+        return self.silent is None or self.silent < QUIET
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run as it stands now. ``steps`` are those of pruned models, ``baseline`` those of the full one."""
+
+    record: RunRecord
+    state: str
+    steps: tuple[dict[str, Any], ...]
+    baseline: tuple[dict[str, Any], ...]
+    progress: Progress
+    log: tuple[str, ...]
+    outcome: dict[str, Any]
+    children: tuple[RunView, ...] = ()
+    position: int | None = None  # in the queue, 1 = next
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the last attempt has taken so far, or took."""
+        record = self.record
+        if record.started is None:
+            return None
+        return max(0.0, (record.ended or time.time()) - record.started)
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``headviz run show --json`` prints it."""
+        record, spec = self.record, self.record.spec
+        out = {
+            "id": record.id,
+            "kind": record.kind,
+            "title": record.title,
+            "state": self.state,
+            "pid": record.pid,
+            "model": spec.get("model"),
+            "task": spec.get("task"),
+            "algorithm": spec.get("algorithm"),
+            "score": spec.get("score"),
+            "seeds": spec.get("seeds"),
+            "steps": list(self.steps),
+            "baseline": list(self.baseline),
+            "expected": record.expected or None,
+            "error": self.record.error or None,
+            "owner": record.owner,
+            "version": record.version,
+            "executor": record.executor,
+            "device": record.device,
+            "threads": record.threads,
+            "parent": record.parent,
+            "attempt": record.attempt,
+            "created": record.created,
+            "started": record.started,
+            "ended": record.ended,
+            "seconds": self.seconds,
+            "position": self.position,
+            "archived": record.archived,
+            "progress": {**self.progress.__dict__, "responsive": self.progress.responsive},
+            "spec": spec,
+            "outcome": self.outcome or None,
+            "log": list(self.log),
+        }
+        if record.kind == SWEEP:
+            out["children"] = [c.to_json() for c in self.children]
+        return out
+
+
+def show(run_id: str, *, log_lines: int = 30, registry: Registry | None = None) -> RunView:
+    """One run, with its steps and the end of its log."""
+    registry = registry or Registry()
+    record = look(registry, run_id)
+    children = registry.list(parent=record.id) if record.kind == SWEEP else []
+    return _view(
+        registry, record, log_lines, tuple(_view(registry, look(registry, c.id), 0) for c in children)
+    )
+
+
+def overview(*, archived: bool | None = False, registry: Registry | None = None) -> list[RunView]:
+    """Every run, newest first, without logs; the runs of a sweep stand under it only. Starts what is waiting."""
+    registry = registry or Registry()
+    records = look_at_all(registry, archived=archived)
+    children: dict[str, list[RunRecord]] = {}
+    for record in records:
+        if record.parent:
+            children.setdefault(record.parent, []).append(record)
+    return [
+        _view(registry, r, 0, tuple(_view(registry, c, 0) for c in children.get(r.id, [])))
+        for r in reversed(records)
+        if not r.parent
+    ]
+
+
+def _view(
+    registry: Registry, record: RunRecord, log_lines: int, children: tuple[RunView, ...] = ()
+) -> RunView:
+    files = RunFiles(record.id, registry.folder)
+    steps = registry.steps(record.id)
+    state = record.state
+    if record.kind == SWEEP and record.executor == CARRIED:
+        state = of_sweep([c.state for c in children])
+    return RunView(
+        record=record,
+        state=state,
+        steps=tuple(s for s in steps if s.get("step") != 0),
+        baseline=tuple(s for s in steps if s.get("step") == 0),
+        progress=read_progress(record, files) if record.state in ACTIVE else Progress(),
+        log=tuple(files.log_tail(log_lines)) if log_lines else (),
+        outcome=files.read_json(files.outcome) if record.state == "done" else {},
+        children=children,
+        position=_position(registry, record),
+    )
+
+
+def read_progress(record: RunRecord, files: RunFiles) -> Progress:
+    """The worker's last report; one of an earlier attempt says nothing about this one."""
+    found = files.read_json(files.progress)
+    asked = files.cancel_flag.exists()
+    if found.get("attempt") != record.attempt:
+        return Progress(phase="starting", cancelling=asked)
+    if found.get("place") == place():
+        silent = monotonic() - found["beat"]
+    else:
+        silent = max(0.0, time.time() - found["time"])
+    names = (
+        "phase",
+        "done",
+        "total",
+        "rate",
+        "phase_remaining",
+        "step_seconds",
+        "remaining",
+        "cpu_percent",
+        "memory",
+    )
+    return Progress(**{n: found.get(n) for n in names}, silent=silent, cancelling=asked)
+
+
+def _position(registry: Registry, record: RunRecord) -> int | None:
+    if record.state != QUEUED or record.executor == CARRIED:
+        return None
+    waiting: Sequence[RunRecord] = [
+        r
+        for r in registry.list(states=[QUEUED])
+        if r.slot == record.slot and r.executor != CARRIED and not r.claim  # with a claim it is just starting
+    ]
+    return next((i for i, r in enumerate(waiting, 1) if r.id == record.id), None)

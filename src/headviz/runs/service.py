@@ -1,0 +1,170 @@
+"""What people do with runs: start, cancel, resume, wait. The command line and the dashboard call these alike."""
+
+from __future__ import annotations
+
+import getpass
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from .. import __version__
+from ..errors import RunError
+from .files import RunFiles
+from .kinds import make_job
+from .process import monotonic
+from .queue import dispatch, look
+from .record import DASK, EXECUTORS, LOCAL, SWEEP, RunRecord, check_owner, new_id
+from .registry import Registry, RegistryBusy
+from .states import ACTIVE, CANCEL, ENDED, RESUMABLE, RESUME, IllegalTransition
+
+CANCEL_WAIT = 2.0  # seconds within which a cancel takes effect
+
+
+def this_user() -> str:
+    """Who sits at the command line. Behind a login the dashboard passes the name it knows instead."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"
+
+
+def new_record(
+    kind: str,
+    spec: Mapping[str, Any],
+    *,
+    title: str = "",
+    owner: str | None = None,
+    executor: str = LOCAL,
+    device: str = "cpu",
+    threads: int | None = None,
+    parent: str | None = None,
+) -> RunRecord:
+    """A record that is not written yet; a spec that its kind cannot read is refused here."""
+    if executor not in EXECUTORS:
+        raise RunError(f"An executor is one of {', '.join(EXECUTORS)}, not '{executor}'.")
+    make_job(kind, dict(spec))
+    return RunRecord(
+        id=new_id(),
+        kind=kind,
+        spec=dict(spec),
+        title=title or kind,
+        owner=this_user() if owner is None else owner,
+        version=__version__,
+        executor=executor,
+        device=device,
+        threads=threads or default_threads(),
+        parent=parent,
+        created=time.time(),
+    )
+
+
+def default_threads() -> int:
+    """All cores that this process may use; ``$OMP_NUM_THREADS`` overrides, as everywhere."""
+    import os
+
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def start(kind: str, spec: Mapping[str, Any], *, registry: Registry | None = None, **about: Any) -> RunRecord:
+    """Write a run down and start it, or let it wait its turn. ``about``: title, owner, executor, device, threads."""
+    registry = registry or Registry()
+    record = new_record(kind, spec, **about)
+    if record.executor == DASK:
+        from .address import cluster_address
+
+        cluster_address()  # refuse now what could not be reached or trusted later
+    registry.add([record])
+    RunFiles(record.id, registry.folder).create()
+    dispatch(registry)
+    return registry.get(record.id)
+
+
+def cancel(
+    run_id: str, user: str | None = None, *, wait: float = CANCEL_WAIT, registry: Registry | None = None
+) -> RunRecord:
+    """Ask a run to stop, and wait for it a little. Finished steps stay; a sweep stops with all its runs."""
+    registry = registry or Registry()
+    record = look(registry, run_id)
+    check_owner(record, this_user() if user is None else user, "cancel")
+    members = [record]
+    if record.kind == SWEEP:
+        members = [r for r in registry.list(parent=record.id) if r.state not in ENDED] + members
+    elif record.state in ENDED:
+        raise IllegalTransition(f"Run {record.id} is {record.state}: there is nothing to cancel.")
+    for member in members:
+        _ask(registry, member, user or this_user())
+    until = time.monotonic() + wait
+    while (record := look(registry, record.id)).state in ACTIVE and time.monotonic() < until:
+        time.sleep(0.05)
+    for member in members:
+        look(registry, member.id)
+    with suppress(RunError):
+        dispatch(registry)
+    return registry.get(record.id)
+
+
+def _ask(registry: Registry, record: RunRecord, who: str) -> None:
+    if record.state in ACTIVE or record.state == "queued":
+        RunFiles(record.id, registry.folder).ask_cancel(who)  # heard even while the registry is locked
+        brief = Registry(registry.folder, wait=1.0)
+        with suppress(IllegalTransition, RegistryBusy):  # over already, or recorded by the next who looks
+            brief.apply(record.id, CANCEL, words=f"by {who}")
+
+
+def resume(run_id: str, user: str | None = None, *, registry: Registry | None = None) -> RunRecord:
+    """Let a cancelled, failed or lost run go on from its last step; a sweep with those of its runs."""
+    registry = registry or Registry()
+    record = look(registry, run_id)
+    check_owner(record, this_user() if user is None else user, "resume")
+    if record.executor == "carried" and record.parent:
+        raise RunError(f"Run {record.id} belongs to sweep {record.parent}: resume that one.")
+    if record.kind == SWEEP:
+        again = [r for r in registry.list(parent=record.id) if r.state in RESUMABLE]
+        if not again and record.state not in RESUMABLE:
+            raise IllegalTransition(f"Sweep {record.id} has no cancelled, failed or lost run to resume.")
+        for child in again:
+            _again(registry, child)
+        if record.state in RESUMABLE:
+            _again(registry, record)
+    else:
+        _again(registry, record)
+    dispatch(registry)
+    return registry.get(record.id)
+
+
+def _again(registry: Registry, record: RunRecord) -> None:
+    files = RunFiles(record.id, registry.folder)
+    files.create()
+    if record.state in RESUMABLE:
+        files.cancel_flag.unlink(missing_ok=True)
+    registry.apply(record.id, RESUME)
+
+
+def wait_for(
+    run_id: str,
+    *,
+    watch: Callable[[RunRecord], None] | None = None,
+    timeout: float | None = None,
+    registry: Registry | None = None,
+) -> RunRecord:
+    """Wait until a run has ended. The wait may be broken off at any time: the run goes on."""
+    registry = registry or Registry()
+    begun = monotonic()
+    while True:
+        record = look(registry, run_id)
+        if watch is not None:
+            watch(record)
+        if record.state in ENDED:
+            return record
+        if record.state == "queued":
+            with suppress(RegistryBusy):
+                dispatch(registry)
+        if timeout is not None and monotonic() - begun > timeout:
+            raise RunError(f"Run {record.id} is still {record.state} after {timeout:.0f} s; it goes on.")
+        time.sleep(0.1)

@@ -1,0 +1,153 @@
+"""``python -m headviz.runs.worker ID``: the process that carries one run. It needs no server and no dashboard."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import secrets
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+
+from ..errors import Cancelled, RunError, UserError
+from .carrier import Carrier
+from .files import FULL, DiskFull, RunFiles
+from .heart import Heart
+from .kinds import Tools
+from .process import Identity, be_nice, kill_children
+from .queue import dispatch
+from .record import DASK, RunRecord
+from .registry import Registry, Superseded
+from .states import CLAIM, FAIL, IllegalTransition
+
+PATIENCE = 600.0  # seconds to wait for a locked registry: a result is worth waiting for
+
+DONE, REFUSED, SUPERSEDED = 0, 3, 4
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m headviz.runs.worker")
+    parser.add_argument("run_id")
+    parser.add_argument("--claim", default="")
+    args = parser.parse_args(argv)
+    be_nice()
+    registry = Registry(wait=PATIENCE)
+    claim = args.claim
+    try:
+        if not claim:
+            claim = secrets.token_hex(8)
+            registry.take_one(args.run_id, claim)
+        record = registry.apply(
+            args.run_id,
+            CLAIM,
+            claim=claim,
+            worker=Identity.own(),
+            started=time.time(),
+            words=f"pid {Identity.own().pid}",
+        )
+    except (IllegalTransition, Superseded) as refused:
+        log(f"not started: {refused}")
+        return REFUSED
+    except UserError as wrong:
+        log(str(wrong))
+        return REFUSED
+    return carry(registry, record)
+
+
+def carry(registry: Registry, record: RunRecord) -> int:
+    """From claim to outcome; whatever happens is recorded."""
+    files = RunFiles(record.id, registry.folder)
+    files.make_reserve()
+    heart = Heart(registry, record, files)
+    heart.before_end = lambda: dispatch(registry)
+    heart.watch_signals()
+    heart.start()
+    try:
+        _work(registry, record, heart)
+        log(f"run {record.id} is done")
+    except Superseded:
+        log("another worker has taken this run; this one ends")
+        return SUPERSEDED
+    except Cancelled:
+        log("stopped")
+        _end(registry, record, heart.ending, heart.reason)
+    except BaseException as error:
+        with suppress(OSError):
+            traceback.print_exc()
+        files.free_reserve()
+        _end(registry, record, FAIL, explain(error))
+    finally:
+        heart.stop()
+        kill_children(record.pid or 0)
+    with suppress(RunError):  # the next reader of the registry starts what is waiting
+        dispatch(registry)
+    return DONE
+
+
+def _work(registry: Registry, record: RunRecord, heart: Heart) -> None:
+    if record.executor == DASK:
+        from .cluster import drive
+
+        drive(registry, record, heart)
+        return
+    heart.progress("loading", 0, 0)
+    carrier = Carrier(registry, record)
+    heart.stepped(carrier.steps, carrier.expected)
+    tools = Tools(heart.progress, heart.cancelled, carrier.files.results)
+    while pieces := carrier.ready():
+        if tools.cancel():
+            raise Cancelled
+        piece = pieces[0]
+        result = carrier.job.work(piece, carrier.job.parcel(carrier.state, piece), tools)
+        heart.progress("recording", 0, 0)
+        carrier.absorb(piece, result)
+        heart.stepped(carrier.steps, carrier.expected)
+    heart.progress("finishing", 0, 0)
+    carrier.finish()
+
+
+def _end(registry: Registry, record: RunRecord, event: str, error: str) -> None:
+    try:
+        registry.apply(record.id, event, claim=record.claim, error=error, ended=time.time())
+    except (Superseded, IllegalTransition) as late:
+        log(f"the outcome was recorded by somebody else: {late}")
+    except RunError as wrong:  # whoever looks next finds the process gone, and says so
+        log(f"the outcome could not be recorded: {wrong}")
+
+
+def explain(error: BaseException) -> str:
+    """One line for the person who started the run."""
+    if isinstance(error, UserError):
+        return str(error)
+    if is_out_of_memory(error):
+        return (
+            "Out of memory. Resume with fewer examples at once: a smaller batch or shorter texts, fewer runs at a time, "
+            "or a machine with more memory."
+        )
+    if isinstance(error, OSError) and error.errno in FULL:
+        return str(DiskFull("The disk is full. Free some space, then resume the run."))
+    first = (str(error).strip() or "no message").splitlines()[0]
+    return f"headviz failed here ({type(error).__name__}: {first[:300]}). The log has the details."
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Python's, torch's on the processor, and CUDA's way to say so."""
+    if isinstance(error, MemoryError) or type(error).__name__ in ("OutOfMemoryError", "AcceleratorError"):
+        return isinstance(error, MemoryError) or "memory" in str(error)
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    return isinstance(error, RuntimeError) and (
+        "can't allocate memory" in str(error) or "not enough memory" in str(error)
+    )
+
+
+def log(line: str) -> None:
+    """To the run's log, with the time; a full disk must not end a worker here."""
+    with suppress(OSError):
+        print(time.strftime("%Y-%m-%d %H:%M:%S"), line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""Every test of this folder has an empty registry, and leaves no process behind."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headviz.runs import service
+from headviz.runs.process import kill
+from headviz.runs.registry import Registry
+from headviz.runs.states import ACTIVE
+
+sys.path.insert(0, str(Path(__file__).parent))  # runs_help
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.delenv("HEADVIZ_RUNS_AT_ONCE", raising=False)
+    monkeypatch.delenv("HEADVIZ_DASK", raising=False)
+
+
+@pytest.fixture
+def registry(own_home: None) -> Iterator[Registry]:
+    """An empty registry; workers still there at the end of a test are ended."""
+    made = Registry()
+    yield made
+    if made.path.exists():
+        for record in made.list(states=["queued"]):
+            service.cancel(record.id, record.owner, wait=0)
+        for record in made.list(states=sorted(ACTIVE)):
+            if record.worker:
+                kill(record.worker)

@@ -1,0 +1,46 @@
+"""Helpers for tests that start real worker processes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from headviz.runs.queue import look
+from headviz.runs.reading import RunView, show
+from headviz.runs.record import RunRecord
+from headviz.runs.registry import Registry
+from headviz.runs.states import ENDED
+
+
+def until(true: Callable[[], object], seconds: float = 30.0, what: str = "it") -> float:
+    """Wait until something holds; how long that took."""
+    begun = time.monotonic()
+    while not true():
+        assert time.monotonic() - begun < seconds, f"{what} did not come within {seconds} s"
+        time.sleep(0.02)
+    return time.monotonic() - begun
+
+
+def ended(run_id: str, seconds: float = 60.0) -> RunRecord:
+    until(lambda: look(Registry(), run_id).state in ENDED, seconds, "the end of the run")
+    return look(Registry(), run_id)
+
+
+def running_steps(run_id: str, steps: int = 1, seconds: float = 30.0) -> RunView:
+    """Wait until a run has so many steps on record."""
+    until(lambda: len(Registry().steps(run_id)) >= steps, seconds, f"step {steps}")
+    return show(run_id)
+
+
+def essence(run_id: str) -> list[dict]:
+    """A run's steps without what differs from run to run: the times."""
+    return [{k: v for k, v in s.items() if k not in ("seconds", "phases")} for s in Registry().steps(run_id)]
+
+
+def log_of(run_id: str) -> str:
+    return (Registry().folder / run_id / "log.txt").read_text()
+
+
+def folder_of(run_id: str) -> Path:
+    return Registry().folder / run_id
