@@ -14,8 +14,8 @@ SRC = ROOT / "src" / "headviz"
 
 # Lowest first. A module imports from its own level or below; a new module is added here, once.
 LEVELS: list[str] = [
-    "errors heads home palette tables resampling results",
-    "attention tasks store strictdisk significance comparison maskedit reference",
+    "errors heads home palette tables results",
+    "attention tasks store strictdisk significance resampling comparison maskedit reference",
     "models",
     "rules path conductance evaluation statecache evaluator",
     "scores",

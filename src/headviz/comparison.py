@@ -55,7 +55,7 @@ class Comparison(Result):
 class Answers:
     """Gold labels and the full model's predictions: what every mask is compared with.
 
-    ``classes`` is 0 for a regression, whose predictions are numbers.
+    ``classes`` is 0 for a regression, whose predictions are numbers; -1 predicts none of the classes.
     """
 
     gold: NDArray
@@ -76,8 +76,7 @@ class Answers:
 def measure(answers: Answers, predicted: NDArray, metric: str) -> float:
     """A metric of some predictions of the same examples."""
     if answers.classes:
-        table = confusion(answers.gold, predicted, answers.classes)
-        return float(_class_metric(metric)(table))
+        return rs.class_metric(answers.gold, predicted, answers.classes, metric)
     if metric not in rs.REGRESSION_METRICS:
         raise TaskError(unknown_choice("regression metric", metric, rs.REGRESSION_METRICS))
     return rs.REGRESSION_METRICS[metric](answers.gold, predicted)
@@ -129,10 +128,17 @@ def compare(
     return Comparison(
         found,
         flips(answers.gold, answers.full, masked),
-        confusion(answers.gold, answers.full, answers.classes),
-        confusion(answers.gold, masked, answers.classes),
+        *_confusions(answers, masked),
         tuple(parts),
     )
+
+
+def _confusions(answers: Answers, masked: NDArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Before and after, equally wide."""
+    both = [confusion(answers.gold, p, answers.classes) for p in (answers.full, masked)]
+    width = max(t.shape[1] for t in both)
+    full, then = (np.pad(t, ((0, 0), (0, width - t.shape[1]))) for t in both)
+    return full, then
 
 
 def _sampled(
@@ -147,9 +153,3 @@ def _sampled(
         interval = rs.regression_interval(answers.gold, answers.full, masked, metric, seed, level)
         p = rs.regression_swap_p(answers.gold, answers.full, masked, metric, seed)
     return Delta(metric, len(answers.gold), full, value, *interval, p, name)
-
-
-def _class_metric(metric: str) -> Any:
-    if metric not in rs.CLASS_METRICS:
-        raise TaskError(unknown_choice("metric", metric, rs.CLASS_METRICS))
-    return rs.CLASS_METRICS[metric]

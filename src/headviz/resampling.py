@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from .errors import TaskError, unknown_choice
 from .significance import LEVEL, Interval
 
 BOOTSTRAPS = 4000
@@ -35,28 +36,39 @@ def accuracy(table: NDArray) -> Floats:
 
 
 def f1(table: NDArray) -> Floats:
-    """F1 of class 1; 0 where class 1 neither occurs nor is predicted, as GLUE counts it."""
+    """F1 of class 1; NaN where class 1 neither occurs nor is predicted."""
     hit = table[..., 1, 1].astype(float)
     total = table[..., 1, :].sum(axis=-1) + table[..., :, 1].sum(axis=-1)
-    return np.divide(2 * hit, total, out=np.zeros_like(hit), where=total > 0)
+    return np.divide(2 * hit, total, out=np.full_like(hit, np.nan), where=total > 0)
 
 
 def matthews(table: NDArray) -> Floats:
-    """Matthews' correlation, for any number of classes; 0 where one side is constant, as GLUE counts it."""
+    """Matthews' correlation, for any number of classes; NaN where one side is constant."""
     table = table.astype(float)
     gold, predicted, n = table.sum(axis=-1), table.sum(axis=-2), table.sum(axis=(-2, -1))
     top = np.trace(table, axis1=-2, axis2=-1) * n - (gold * predicted).sum(axis=-1)
     below = np.sqrt((n**2 - (gold**2).sum(axis=-1)) * (n**2 - (predicted**2).sum(axis=-1)))
-    return np.divide(top, below, out=np.zeros_like(top), where=below > 0)
+    return np.divide(top, below, out=np.full_like(top, np.nan), where=below > 0)
 
 
 CLASS_METRICS: dict[str, Callable[[NDArray], Floats]] = {"accuracy": accuracy, "f1": f1, "matthews": matthews}
 
 
 def joint_counts(gold: NDArray, full: NDArray, masked: NDArray, classes: int) -> NDArray[np.int64]:
-    """How many examples have each (gold, full answer, masked answer): [C, C, C]."""
-    index = (gold.astype(np.int64) * classes + full) * classes + masked
-    return np.bincount(index, minlength=classes**3).reshape(classes, classes, classes)
+    """How many examples have each (gold, full answer, masked answer): [C+1, C+1, C+1].
+
+    The last class stands for answers that are none of the task's classes (-1); no example is gold for it.
+    """
+    c = classes + 1
+    index = (gold.astype(np.int64) * c + full % c) * c + masked % c  # -1 becomes the last class
+    return np.bincount(index, minlength=c**3).reshape(c, c, c)
+
+
+def class_metric(gold: NDArray, predicted: NDArray, classes: int, metric: str) -> float:
+    """A class metric of some predictions."""
+    if metric not in CLASS_METRICS:
+        raise TaskError(unknown_choice("metric", metric, CLASS_METRICS))
+    return float(CLASS_METRICS[metric](joint_counts(gold, predicted, predicted, classes).sum(axis=2)))
 
 
 def class_interval(joint: NDArray, metric: str, seed: int = 0, level: float = LEVEL) -> Interval:

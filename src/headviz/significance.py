@@ -117,6 +117,8 @@ def benjamini_hochberg(p_values: ArrayLike) -> Floats:
 
 
 def confusion(gold: ArrayLike, predicted: ArrayLike, classes: int) -> Ints:
-    """Counts [gold class, predicted class]."""
-    index = np.asarray(gold, dtype=np.int64) * classes + np.asarray(predicted, dtype=np.int64)
-    return np.bincount(index, minlength=classes * classes).reshape(classes, classes)
+    """Counts [gold class, predicted class]; a last column counts answers that are none of the classes, if any."""
+    gold, predicted = np.asarray(gold, dtype=np.int64), np.asarray(predicted, dtype=np.int64)
+    width = classes + bool((predicted < 0).any())
+    index = gold * width + np.where(predicted < 0, classes, predicted)
+    return np.bincount(index, minlength=classes * width).reshape(classes, width)

@@ -1,0 +1,84 @@
+"""What every analysis says about itself, and the sweep that most of them are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..comparison import Answers, Delta, deltas
+from ..errors import Cancelled, OptionError, unknown_choice
+from ..results import Result
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..evaluation import Cancel, Progress
+    from ..evaluator import Evaluator
+    from ..heads import HeadMask
+
+SIGNIFICANT = 0.05  # of q values, in tables and pictures
+
+
+@dataclass(frozen=True)
+class Subject(Result):
+    """What was measured, on what."""
+
+    model: str
+    digest: str
+    task: str
+    split: str
+    data_digest: str
+    n: int
+    metric: str
+    precision: str  # of the evaluations: float32 or bfloat16
+
+
+def subject(evaluator: Evaluator, metric: str | None = None) -> Subject:
+    """The subject of an analysis; ``metric`` is one of the task's, its primary one by default."""
+    clf, data = evaluator.clf, evaluator.data
+    known = data.task.metrics
+    if metric is not None and metric not in known:
+        raise OptionError(unknown_choice(f"metric of task '{data.task.name}'", metric, known))
+    return Subject(
+        clf.name,
+        clf.digest,
+        data.task.name,
+        data.split,
+        data.digest,
+        len(data),
+        metric or data.task.primary_metric,
+        evaluator.options.precision,
+    )
+
+
+def sweep(
+    evaluator: Evaluator,
+    masks: Sequence[HeadMask],
+    metric: str,
+    *,
+    reference: HeadMask | None = None,
+    keep: bool = False,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> tuple[Answers, list[Delta]]:
+    """Every mask against the reference (the full model), on the same examples. Progress counts masks."""
+    total = len(masks) + 1
+    tell = progress or (lambda done, total: None)
+    tell(0, total)
+    answers = evaluator.answers(reference, cancel=cancel)
+    tell(1, total)
+    predictions: list[NDArray] = []
+    for mask in masks:
+        if cancel is not None and cancel():
+            raise Cancelled
+        predictions.append(evaluator.predictions(mask, keep=keep, cancel=cancel))
+        tell(len(predictions) + 1, total)
+    return answers, deltas(answers, predictions, metric)
+
+
+def empty_grid(mask: HeadMask) -> NDArray[np.float64]:
+    """An L×H table in which nothing is measured."""
+    return np.full((mask.num_layers, mask.num_heads), np.nan)
