@@ -23,7 +23,7 @@ _LAZY = {
     "ready": "driver",
     "run_plan": "driver",
     "start": "driver",
-    "finetune": "finetune",
+    "fine_tune": "finetune",
 }
 
 __all__ = [
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from .driver import ready as ready
     from .driver import run_plan as run_plan
     from .driver import start as start
-    from .finetune import finetune as finetune
+    from .finetune import fine_tune as fine_tune
 
 
 def __getattr__(name: str) -> Any:

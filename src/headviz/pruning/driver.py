@@ -24,7 +24,7 @@ def start(
     cancel: Cancel | None = None,
 ) -> State:
     """The state of a run that has made no step yet: the plan is checked and θ* with all heads is evaluated."""
-    from .loop import first_state
+    from .check import first_state
 
     return first_state(context, plan, progress, cancel)
 
@@ -136,9 +136,12 @@ def run_plan(
 
     Pass the state of an interrupted run to continue it. For runs that outlive the process use ``headviz.runs``.
     """
-    state = start(context, plan) if state is None else state
+    from .check import same_run
+
+    state = start(context, plan, progress, cancel) if state is None else state
     if state.plan_digest != plan.digest:
         raise RunError("This state belongs to another plan. Continue with the plan that it was started with.")
+    same_run(context, state)
     state.save(context.folder)
     while not is_done(state):
         state = advance(context, plan, state, progress, cancel)

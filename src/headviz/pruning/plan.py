@@ -14,6 +14,7 @@ from .options import FinetuneOptions, choice, read_options, share, whole
 from .repair import REPAIRS
 from .table import ALGORITHMS
 
+DEFAULT_SCORE = "conductance-spearman"
 LENGTH_FILTERS = ("quantile", "std", "none")
 KEEP_MODELS = ("last", "all")
 
@@ -30,7 +31,7 @@ class PruningPlan:
     model: str  # θ*: the fine-tuned classifier
     task: str
     algorithm: str
-    score: str = "conductance-spearman"
+    score: str = ""  # empty = the thesis's, or the one that the algorithm is defined by
     base: str | None = None  # θ0: the pre-trained encoder; algorithms that retrain need one
     revision: str | None = None
     base_revision: str | None = None
@@ -53,7 +54,7 @@ class PruningPlan:
     length_filter: str = "quantile"
     score_options: tuple[tuple[str, Any], ...] = ()  # further options of the score, such as (("steps", 8),)
 
-    repair: str = "none"  # what is done to the weights right after heads are removed
+    repair: str = ""  # what is done to the weights right after heads are removed; empty = the algorithm's own
     repair_samples: int = 512
     finetune: FinetuneOptions | None = None  # None = the base model's own recipe, else the thesis's
     retrain_full: bool = True  # also fine-tune the unpruned θ0 with every seed: winning tickets need it
@@ -70,15 +71,19 @@ class PruningPlan:
         options = self.score_options
         pairs = options.items() if isinstance(options, Mapping) else options
         object.__setattr__(self, "score_options", tuple(sorted((str(k), v) for k, v in pairs)))
+        algorithm = ALGORITHMS.get(self.algorithm)
+        if algorithm is not None:
+            object.__setattr__(self, "score", self.score or algorithm.only_score or DEFAULT_SCORE)
+            object.__setattr__(self, "repair", self.repair or algorithm.default_repair)
         if isinstance(self.finetune, Mapping):
             object.__setattr__(self, "finetune", FinetuneOptions.from_dict(self.finetune))
         self._check()
 
     def _check(self) -> None:
+        choice(self.algorithm, "algorithm", ALGORITHMS)
         for name in ("model", "task", "score"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
                 raise OptionError(f"The plan needs a {name}.")
-        choice(self.algorithm, "algorithm", ALGORITHMS)
         choice(self.repair, "repair", REPAIRS)
         choice(self.length_filter, "length_filter", LENGTH_FILTERS)
         choice(self.keep_models, "keep_models", KEEP_MODELS)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NOTHING = "none"
+
 
 @dataclass(frozen=True)
 class Repair:
@@ -17,7 +19,7 @@ class Repair:
 
 # fmt: off
 _TABLE = (
-    Repair("none", "Nothing",
+    Repair(NOTHING, "Nothing",
         "The kept weights stay as they are.", "Nothing."),
     Repair("bias", "Bias compensation",
         "The removed heads' mean output, over the real tokens of a sample, is added to W_O's bias.",

@@ -2,17 +2,19 @@
 
     state = start(context, plan)
     while not is_done(state):
-        state = advance(context, plan, state, progress, cancel)   # one StepRecord more
-        state.save(folder)                                        # atomic; State.load(folder) finds the newest sound one
+        state = advance(context, plan, state, progress, cancel)  # one StepRecord more
+        state.save(folder)  # atomic; State.load(folder) finds the newest sound one
 
-Everything is JSON, but for the logits (safetensors; ``to_bytes`` and ``from_bytes`` put both into one file) and the
-models that steps trained (folders written by ``Classifier.save``, below the context's folder). An advance that is cancelled or killed leaves the state as it was; a training that it had begun is
-taken up from its last checkpoint, which lies in the context's folder. A continued run equals an uninterrupted one bit
-for bit, apart from ``seconds`` (``State.without_times`` leaves those out).
+Everything is JSON, but for the logits (safetensors; ``to_bytes`` and ``from_bytes`` put both into one file) and
+the models that steps trained (folders written by ``Classifier.save``, below the context's folder).
 
-To run pieces elsewhere: ``ready(plan, state)`` lists the pieces of work that can be done now, in any order and at the
-same time; ``perform(context, plan, state, work, …)`` does one and changes nothing; ``absorb(plan, state, done)`` adds it.
-``advance`` does just that, one after the other.
+An advance that is cancelled or killed leaves the state as it was; a training that it had begun is taken up from
+its last checkpoint, which lies in the context's folder. A continued run equals an uninterrupted one bit for bit,
+apart from ``seconds`` (``State.without_times`` leaves those out).
+
+To run pieces elsewhere: ``ready(plan, state)`` lists the pieces of work that can be done now, in any order and at
+the same time; ``perform(context, plan, state, work, …)`` does one and changes nothing; ``absorb(plan, state,
+done)`` adds it. ``advance`` does just that, one after the other.
 """
 
 from __future__ import annotations
@@ -116,9 +118,9 @@ class Done:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class State:
-    """Everything a run has found so far."""
+    """Everything a run has found so far. Equal when all of it is equal, times included."""
 
     plan: dict[str, Any]
     plan_digest: str
@@ -137,6 +139,9 @@ class State:
     notes: tuple[str, ...] = ()
     logits: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)  # by SHA-256
     format: int = FORMAT
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_dict() == other.to_dict() if isinstance(other, State) else NotImplemented
 
     def choice(self, seed: int, step: int) -> Choice | None:
         return next((c for c in self.choices if (c.seed, c.step) == (seed, step)), None)

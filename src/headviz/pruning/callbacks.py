@@ -1,0 +1,38 @@
+"""What is done between the updates of a training: progress, cancelling, the epoch's order, whole checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transformers import TrainerCallback
+
+from ..errors import Cancelled
+
+if TYPE_CHECKING:
+    from ..evaluation import Cancel, Progress
+    from .finetune import Order
+
+WHOLE = "headviz-whole"  # lies in checkpoints that were written to their end
+
+
+class Watch(TrainerCallback):
+    """Looks in after every batch."""
+
+    def __init__(self, order: Order, progress: Progress | None, cancel: Cancel | None) -> None:
+        self.order, self.progress, self.cancel = order, progress, cancel
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.order.epoch = int(state.epoch or 0)  # the fraction is what a resumed epoch has behind it
+
+    def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self.cancel is not None and self.cancel():
+            raise Cancelled
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self.progress is not None:
+            self.progress(int(state.global_step), int(state.max_steps))
+        self.on_substep_end(args, state, control)
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        (Path(args.output_dir) / f"checkpoint-{state.global_step}" / WHOLE).touch()

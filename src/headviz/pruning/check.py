@@ -1,0 +1,173 @@
+"""The first state of a run, or one clear line why the plan cannot be carried out. Nothing is written before it."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+import transformers
+
+from .. import __version__
+from ..errors import ModelError, TaskError
+from ..evaluation import class_order
+from ..heads import HeadMask
+from ..models.pruning import require_prunable
+from . import sizes
+from .finetune import require_trainable
+from .loop import PhaseProgress, evaluated
+from .options import FinetuneOptions
+from .plan import PruningPlan
+from .records import record_of
+from .repair import NOTHING
+from .scoring import require_score
+from .state import State, Work
+from .table import ALGORITHMS
+
+if TYPE_CHECKING:
+    from ..evaluation import Cancel
+    from ..models.classifier import Classifier
+    from .context import Context
+
+# what must be equal for a mask found on θ* to mean the same heads of θ0
+SHAPE = ("num_hidden_layers", "num_attention_heads", "hidden_size", "intermediate_size", "vocab_size")
+
+
+def first_state(
+    context: Context, plan: PruningPlan, progress: PhaseProgress | None = None, cancel: Cancel | None = None
+) -> State:
+    """Check the plan against the models and data it is for, and evaluate θ* with all heads."""
+    clf, algorithm = context.clf, ALGORITHMS[plan.algorithm]
+    _check_model(clf, plan)
+    steps = heads_off(plan, clf.num_layers, clf.num_heads)
+    _check_data(context, plan)
+    require_score(plan, context.score)
+    options = None
+    base_digest = None
+    if algorithm.retrains:
+        options = plan.finetune or context.recipe or FinetuneOptions()
+        base = context.base(plan.seeds[0])
+        check_base(clf, base)
+        require_trainable(base, context.train, context.dev, options)
+        base_digest = base.digest
+    notes = _notes(context, plan)
+    tell = None if progress is None else lambda done, total: progress("evaluate", done, total)
+    result = evaluated(context, plan, clf, None, {}, progress=tell, cancel=cancel)
+    full = HeadMask.full(clf.num_layers, clf.num_heads)
+    order = class_order(clf, context.dev, plan.label_order)
+    work = Work("build", plan.seeds[0], 0)
+    reference = record_of(context.dev, order, result, full, work, 0.0, result.evaluation.logits)
+    return State(
+        plan=plan.to_dict(),
+        plan_digest=plan.digest,
+        model_digest=clf.digest,
+        base_digest=base_digest,
+        data_digest=_data_digest(context),
+        num_layers=clf.num_layers,
+        num_heads=clf.num_heads,
+        labels=clf.labels,
+        sizes=tuple(steps),
+        finetune=None if options is None else options.to_dict(),
+        versions=_versions(clf),
+        reference=reference,
+        notes=notes,
+        logits={reference.logits: result.evaluation.logits},
+    )
+
+
+def heads_off(plan: PruningPlan, layers: int, heads: int) -> list[int]:
+    """How many heads are off after each step; a plan that does not fit the grid is refused."""
+    total = layers * heads
+    if plan.sparsities is not None:
+        return sizes.listed(total, plan.sparsities, plan.keep_per_layer, layers)
+    rule = sizes.remaining if ALGORITHMS[plan.algorithm].of_remaining else sizes.cumulative
+    return rule(total, plan.step, plan.until, plan.keep_per_layer, layers)
+
+
+def same_run(context: Context, state: State) -> None:
+    """Refuse to continue a run on another model or other data than it was started with."""
+    if context.clf.digest != state.model_digest:
+        raise ModelError(
+            f"'{context.clf.name}' does not hold the weights that this run was started with. Start a new run."
+        )
+    if _data_digest(context) != state.data_digest:
+        raise TaskError(
+            "The train or dev data are not those that this run was started with. Start a new run."
+        )
+
+
+def check_base(clf: Classifier, base: Classifier) -> None:
+    """θ0 must have θ*'s shape, or its heads are not the heads that were scored."""
+    differ = []
+    for name in ("model_type", *SHAPE):
+        mine, theirs = getattr(clf.config, name, None), getattr(base.config, name, None)
+        if mine != theirs:
+            differ.append(f"{name.replace('num_', '').replace('_', ' ')} {theirs} instead of {mine}")
+    if differ:
+        raise ModelError(
+            f"The base model '{base.name}' does not have the shape of '{clf.name}': {', '.join(differ)}. "
+            "Give the pre-trained model that the fine-tuned one was made from."
+        )
+    if not base.present.is_full:
+        raise ModelError(
+            f"The base model '{base.name}' has been pruned already. Give one with all its heads."
+        )
+
+
+def _check_model(clf: Classifier, plan: PruningPlan) -> None:
+    if not clf.present.is_full:
+        raise ModelError(
+            f"'{clf.name}' has been pruned already: {len(clf.present.off)} of its heads are gone. "
+            "Start from the model with all its heads."
+        )
+    if ALGORITHMS[plan.algorithm].retrains or plan.repair != NOTHING:
+        require_prunable(clf)
+
+
+def _check_data(context: Context, plan: PruningPlan) -> None:
+    clf, task = context.clf, context.dev.task
+    class_order(clf, context.dev, plan.label_order)
+    class_order(clf, context.train, plan.label_order)
+    if not task.is_regression and plan.label_order is None and clf.num_labels != len(task.label_names):
+        raise TaskError(
+            f"Task '{task.name}' has {len(task.label_names)} labels ({', '.join(task.label_names)}), but "
+            f"'{clf.name}' has {clf.num_labels} ({', '.join(clf.labels)}). Choose a model that was fine-tuned on this "
+            "task, or say with --label-order which output means what."
+        )
+    for data in (context.train, context.dev):
+        if data.labels is None:
+            raise TaskError(
+                f"The {data.split} split of '{task.name}' carries no labels, and pruning needs them."
+            )
+
+
+def _notes(context: Context, plan: PruningPlan) -> tuple[str, ...]:
+    """What the user should know about the scoring samples; an empty class is an error raised by the draw."""
+    notes: list[str] = []
+    for seed in plan.seeds:
+        report = context.sample(plan, seed, plan.samples).report
+        if report is not None and report.short:
+            lacking = ", ".join(f"{k} has {report.per_class[k]} of {report.wanted[k]}" for k in report.short)
+            notes.append(
+                f"The scoring sample of seed {seed} is not balanced: {lacking}. "
+                f"Ask for fewer samples ({min(report.available.values()) * len(report.available)} can be balanced)."
+            )
+    return (*context.train.notes, *context.dev.notes, *notes)
+
+
+def _data_digest(context: Context) -> str:
+    return hashlib.sha256(f"{context.train.digest}{context.dev.digest}".encode()).hexdigest()
+
+
+def _versions(clf: Classifier) -> dict[str, str]:
+    return {
+        "headviz": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "numpy": np.__version__,
+        "threads": str(torch.get_num_threads()),
+        "device": str(clf.device),
+    }

@@ -1,0 +1,183 @@
+"""What a run works on: the loaded models and data, and the folder for what it writes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..errors import OptionError, TaskError
+from ..models.loading import NAMED, load
+from ..tasks import Dataset, load_task, sample
+from .options import FinetuneOptions
+from .plan import PruningPlan
+from .recipe import recipe_of
+from .table import ALGORITHMS
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..evaluation import Cancel, Progress
+    from ..heads import HeadMask
+    from ..models.classifier import Classifier
+    from .state import State, StepRecord
+
+
+class Scores(Protocol):
+    """What a score function gives: L×H tables in which NaN is not measured."""
+
+    @property
+    def values(self) -> np.ndarray: ...
+
+
+class ScoreFunction(Protocol):
+    """Scores the heads of a model under a mask (None = all it has) on exactly these examples."""
+
+    def __call__(
+        self,
+        clf: Classifier,
+        data: Dataset,
+        score: str,
+        *,
+        mask: HeadMask | None,
+        seed: int,
+        options: dict[str, Any],
+        label_order: tuple[str, ...] | None,
+        progress: Progress | None,
+        cancel: Cancel | None,
+    ) -> Scores: ...
+
+
+@dataclass
+class Context:
+    """Made by ``open_context``; tests and libraries may put their own models and score function in.
+
+    ``load_base(seed)`` gives θ0 with the fresh head of that seed. The folder takes trained models and the checkpoints
+    of a training under way; nothing outside it is written.
+    """
+
+    folder: Path
+    clf: Classifier  # θ*
+    train: Dataset
+    dev: Dataset
+    load_base: Callable[[int], Classifier] | None = None
+    score: ScoreFunction | None = None  # None = the table of headviz.scores
+    recipe: FinetuneOptions | None = None  # for plans without options of their own
+    _samples: dict[tuple[int, int, str], Dataset] = field(default_factory=dict)
+    _bases: dict[int, Classifier] = field(default_factory=dict)
+    _trained: dict[tuple[int, int], Classifier] = field(default_factory=dict)
+    memory: dict[Any, Any] = field(default_factory=dict)  # what repairs may keep from mask to mask
+
+    def __post_init__(self) -> None:
+        self.folder = Path(self.folder)
+
+    # data -------------------------------------------------------------------------------------
+
+    def sample(self, plan: PruningPlan, seed: int, count: int) -> Dataset:
+        """A balanced sample of the training split, the same for equal seeds."""
+        key = (seed, count, plan.length_filter)
+        if key not in self._samples:
+            lengths = None if plan.length_filter == "none" else self.clf.tokenizer
+            drawn = sample(self.train, count, seed, plan.length_filter, lengths)
+            report = drawn.report
+            empty = [k for k, n in (report.per_class if report else {}).items() if n == 0]
+            if empty:
+                raise TaskError(
+                    f"The balanced sample has no example of {', '.join(empty)}: {report.text() if report else ''} "
+                    "Widen the length filter (length_filter='none'), or give more training examples."
+                )
+            self._samples[key] = drawn
+        return self._samples[key]
+
+    # models -----------------------------------------------------------------------------------
+
+    def base(self, seed: int) -> Classifier:
+        """θ0 with the fresh head of a seed; only the last one asked for is kept in memory."""
+        if seed not in self._bases:
+            if self.load_base is None:
+                raise OptionError(
+                    "This algorithm retrains and needs a pre-trained base model (--base, base=)."
+                )
+            self._bases.clear()
+            self._bases[seed] = self.load_base(seed)
+        return self._bases[seed]
+
+    def model_folder(self, seed: int, step: int) -> Path:
+        return self.folder / "models" / f"seed{seed}-step{step}"
+
+    def training_folder(self, seed: int, step: int) -> Path:
+        return self.folder / "training" / f"seed{seed}-step{step}"
+
+    def keep_trained(self, seed: int, step: int, clf: Classifier) -> str:
+        """Write a trained model and keep it in memory; its folder relative to the context's."""
+        place = self.model_folder(seed, step)
+        if place.exists():
+            shutil.rmtree(place)  # of a step that was killed after writing and before its record
+        clf.save(place)
+        self._trained = {k: v for k, v in self._trained.items() if k[0] != seed}
+        self._trained[seed, step] = clf
+        return place.relative_to(self.folder).as_posix()
+
+    def trained(self, record: StepRecord) -> Classifier | None:
+        """The model that a step trained; None if its folder is gone or is not what was written."""
+        from ..errors import ModelError
+
+        key = (record.seed, record.step)
+        if key in self._trained:
+            return self._trained[key]
+        if record.model is None:
+            return None
+        try:
+            clf = load(self.folder / record.model, device=self.clf.device)
+        except ModelError:
+            return None
+        if clf.digest != record.model_digest:
+            return None
+        self._trained = {k: v for k, v in self._trained.items() if k[0] != record.seed}
+        self._trained[key] = clf
+        return clf
+
+    def tidy(self, plan: PruningPlan, state: State) -> None:
+        """Remove what no later step needs: finished trainings' checkpoints and, if asked, older models."""
+        done = {(r.seed, r.step) for r in state.records}
+        for seed, step in done:
+            shutil.rmtree(self.training_folder(seed, step), ignore_errors=True)
+        if plan.keep_models == "all":
+            return
+        for seed in plan.seeds:
+            last = max((step for s, step in done if s == seed), default=0)
+            for step in range(1, last):
+                shutil.rmtree(self.model_folder(seed, step), ignore_errors=True)
+
+
+def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | None = None) -> Context:
+    """Load everything a plan names. Refuses an algorithm that retrains without a base model."""
+    base = base_of(plan)
+    clf = load(plan.model, revision=plan.revision, device=plan.device)
+    read = {"data": plan.data, "text_columns": plan.text_columns, "label_column": plan.label_column}
+    train = load_task(plan.task, split=plan.train_split, limit=plan.train_limit, **read)  # type: ignore[arg-type]
+    dev = load_task(plan.task, split=plan.dev_split, limit=plan.dev_limit, **read)  # type: ignore[arg-type]
+    if base is None:
+        return Context(Path(folder), clf, train, dev, score=score)
+
+    def load_base(seed: int) -> Classifier:
+        return load(base, revision=plan.base_revision, device=plan.device, fresh_labels=clf.labels, seed=seed)
+
+    return Context(Path(folder), clf, train, dev, load_base, score, recipe_of(base))
+
+
+def base_of(plan: PruningPlan) -> str | None:
+    """θ0 of a plan: as named; that of a shipped model by itself; None where none is needed."""
+    if not ALGORITHMS[plan.algorithm].retrains:
+        return None
+    own = f"{plan.model}-pretrained"
+    base = plan.base or (own if own in NAMED else None)
+    if base is None:
+        retrain = ", ".join(a.name for a in ALGORITHMS.values() if a.retrains)
+        raise OptionError(
+            f"'{plan.algorithm}' retrains the pruned network from pre-trained weights: name them with --base (base=). "
+            f"The algorithms {retrain} need it; the others do not."
+        )
+    return base

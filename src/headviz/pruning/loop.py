@@ -1,0 +1,293 @@
+"""What the algorithm files are written in: score, remove the lowest, mask, retrain. One object per piece of work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..evaluation import class_order, evaluate
+from ..heads import HeadMask, lowest
+from ..models.pruning import prune
+from .finetune import fine_tune
+from .options import FinetuneOptions
+from .plan import PruningPlan
+from .records import Result, record_of
+from .repair import NOTHING
+from .repairing import Repaired, repaired
+from .scoring import Scored, score_table
+from .state import Choice, Done, State, StepRecord, Work
+from .table import ALGORITHMS
+
+if TYPE_CHECKING:
+    from ..evaluation import Cancel, Evaluation, Progress
+    from ..models.classifier import Classifier
+    from .context import Context
+
+PhaseProgress = Callable[
+    [str, int, int], None
+]  # (phase, done, total); phases: score, repair, train, evaluate
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A mask and what it was chosen by."""
+
+    mask: HeadMask
+    scores: Scored
+
+
+class Loop:
+    """The view that one step of one seed has of a run. Nothing in it changes the state."""
+
+    def __init__(
+        self,
+        context: Context,
+        plan: PruningPlan,
+        state: State,
+        work: Work,
+        progress: PhaseProgress | None = None,
+        cancel: Cancel | None = None,
+    ) -> None:
+        self.context, self.plan, self.state, self.work = context, plan, state, work
+        self.progress, self.cancel = progress, cancel
+        self.algorithm = ALGORITHMS[plan.algorithm]
+
+    # the two kinds of work --------------------------------------------------------------------
+
+    def choose(self) -> Done:
+        """Find the mask of this step."""
+        start = time.perf_counter()
+        chosen = self.algorithm.choose(self)
+        s = chosen.scores
+        choice = Choice(
+            seed=self.work.seed,
+            step=self.work.step,
+            mask=chosen.mask.hex,
+            scores=s.values,
+            interval_low=s.low,
+            interval_high=s.high,
+            samples=s.samples,
+            seconds=time.perf_counter() - start,
+            notes=s.notes,
+        )
+        return Done(self.work, choice=choice, notes=s.notes)
+
+    def build(self) -> Done:
+        """Make and evaluate the model of this step."""
+        choice = self.state.choice(self.work.seed, self.work.step)
+        if choice is None:
+            result = self._full_result()
+            mask = self.full
+        else:
+            mask = self._mask(choice.mask)
+            result = self.algorithm.result(self, mask)
+        record = record_of(
+            self.context.dev,
+            self._order,
+            result,
+            mask,
+            self.work,
+            score_seconds=0.0 if choice is None else choice.seconds,
+            reference=self.state.logits[self.state.reference.logits],
+        )
+        if result.trained is not None:
+            folder = self.context.keep_trained(self.work.seed, self.work.step, result.trained)
+            record = replace(record, model=folder, model_digest=result.trained.digest)
+        return Done(self.work, record=record, logits=result.evaluation.logits)
+
+    # masks ------------------------------------------------------------------------------------
+
+    @property
+    def full(self) -> HeadMask:
+        return HeadMask.full(self.state.num_layers, self.state.num_heads)
+
+    @property
+    def mask(self) -> HeadMask:
+        """The mask of the step before."""
+        before = self.state.choice(self.work.seed, self.work.step - 1)
+        return self.full if before is None else self._mask(before.mask)
+
+    @property
+    def size(self) -> int:
+        """How many heads are off after this step."""
+        return self.state.sizes[self.work.step - 1]
+
+    def without_lowest(self, scores: Scored) -> Chosen:
+        """The mask of the step before, and the lowest heads off as well, up to this step's size."""
+        before = self.mask
+        values = np.array(scores.values, dtype=float)  # None becomes NaN
+        more = lowest(values, self.size - len(before.off), before.kept, self.plan.keep_per_layer)
+        return Chosen(before.without(more), scores)
+
+    def search_by_fisher(self) -> Chosen:
+        from .search import fisher_search
+
+        return fisher_search(self)
+
+    # scores -----------------------------------------------------------------------------------
+
+    def first_scores(self) -> Scored:
+        """S(θ*), computed at the first step and kept."""
+        first = self.state.choice(self.work.seed, 1)
+        return self.score_masked(self.full) if first is None else Scored.of(first)
+
+    def score_masked(self, mask: HeadMask) -> Scored:
+        """S(θ* under a mask), repaired as the plan says."""
+        if mask.is_full or self.plan.repair == NOTHING:
+            return self.score(self.context.clf, mask)
+        return self.score(self.repaired(self.context.clf, mask).classifier, None)
+
+    def score_trained(self) -> Scored:
+        """S(the model that the step before has trained); before the first step that is θ*."""
+        before = self.state.record(self.work.seed, self.work.step - 1)
+        if before is None or before.step == 0:
+            return self.score(self.context.clf, None)
+        model = self.context.trained(before)
+        if model is None:  # its folder was lost; equal seeds train it again
+            again = Loop(
+                self.context,
+                self.plan,
+                self.state,
+                Work("build", before.seed, before.step),
+                self.progress,
+                self.cancel,
+            )
+            model = again.retrained(self._mask(before.mask)).trained
+            assert model is not None
+        return self.score(model, None)
+
+    def score(self, clf: Classifier, mask: HeadMask | None) -> Scored:
+        """Scores of a model on the seed's sample."""
+        data = self.context.sample(self.plan, self.work.seed, self.plan.samples)
+        return score_table(
+            self.context.score,
+            clf,
+            data,
+            self.plan,
+            seed=self.work.seed,
+            mask=mask,
+            progress=self.told("score"),
+            cancel=self.cancel,
+        )
+
+    # results ----------------------------------------------------------------------------------
+
+    def masked(self, mask: HeadMask) -> Result:
+        """θ* under a mask, with the plan's repair; nothing is trained."""
+        clf = self.context.clf
+        if self.plan.repair == NOTHING:
+            return self._evaluated(clf, mask, {})
+        fixed = self.repaired(clf, mask)
+        return self._evaluated(fixed.classifier, None, {"repair": fixed.seconds}, repair_error=fixed.error)
+
+    def retrained(self, mask: HeadMask) -> Result:
+        """θ0 pruned by a mask, with the plan's repair, then fine-tuned."""
+        base = self.context.base(self.work.seed)
+        seconds: dict[str, float] = {}
+        error = None
+        if mask.is_full:
+            small = base
+        elif self.plan.repair == NOTHING:
+            small = prune(base, mask)
+        else:
+            fixed = self.repaired(base, mask)
+            small, error, seconds["repair"] = fixed.classifier, fixed.error, fixed.seconds
+        trained = fine_tune(
+            small,
+            self.context.train,
+            FinetuneOptions.from_dict(self.state.finetune or {}),
+            self.work.seed,
+            dev=self.context.dev,
+            label_order=self.plan.label_order,
+            folder=self.context.training_folder(self.work.seed, self.work.step),
+            progress=self.told("train"),
+            cancel=self.cancel,
+        )
+        seconds["train"] = trained.seconds
+        result = self._evaluated(trained.classifier, None, seconds, repair_error=error)
+        return replace(result, curve=trained.curve, trained=trained.classifier)
+
+    def repaired(self, clf: Classifier, mask: HeadMask) -> Repaired:
+        """A model really pruned by a mask, and its kept weights repaired on the seed's sample."""
+        return repaired(
+            clf,
+            mask,
+            self.context.sample(self.plan, self.work.seed, self.plan.repair_samples),
+            self.plan.repair,
+            memory=self.context.memory,
+            progress=self.told("repair"),
+            cancel=self.cancel,
+        )
+
+    def _full_result(self) -> Result:
+        """Step 0: the model with every head; θ* has been evaluated already."""
+        if self.algorithm.retrains and self.plan.retrain_full:
+            return self.retrained(self.full)
+        reference = self.state.reference
+        return Result(
+            evaluation=self._known(reference),
+            parameters=reference.parameters,
+            flops=reference.flops,
+            seconds=dict(reference.seconds),
+        )
+
+    def _known(self, record: StepRecord) -> Evaluation:
+        from ..evaluation import Evaluation, metrics_for
+
+        logits = self.state.logits[record.logits]
+        return Evaluation(
+            metrics_for(self.context.dev, logits, self._order), logits, None, self.full, 0.0, truncated=0
+        )
+
+    def _evaluated(
+        self,
+        clf: Classifier,
+        mask: HeadMask | None,
+        seconds: dict[str, float],
+        repair_error: dict[str, float] | None = None,
+    ) -> Result:
+        return evaluated(
+            self.context, self.plan, clf, mask, seconds, repair_error, self.told("evaluate"), self.cancel
+        )
+
+    # small things -----------------------------------------------------------------------------
+
+    @property
+    def _order(self) -> np.ndarray:
+        return class_order(self.context.clf, self.context.dev, self.plan.label_order)
+
+    def _mask(self, text: str) -> HeadMask:
+        return HeadMask.from_hex(text, self.state.num_layers, self.state.num_heads)
+
+    def told(self, phase: str) -> Progress | None:
+        """The progress callback of one phase."""
+        tell = self.progress
+        return None if tell is None else lambda done, total: tell(phase, done, total)
+
+
+def evaluated(
+    context: Context,
+    plan: PruningPlan,
+    clf: Classifier,
+    mask: HeadMask | None,
+    seconds: dict[str, float],
+    repair_error: dict[str, float] | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Result:
+    """A model's dev logits and its size under a mask."""
+    evaluation = evaluate(
+        clf, context.dev, mask, label_order=plan.label_order, progress=progress, cancel=cancel
+    )
+    cost = clf.cost(mask, plan.flops_length)
+    return Result(
+        evaluation,
+        cost.parameters,
+        cost.flops,
+        {**seconds, "evaluate": evaluation.seconds},
+        repair_error=repair_error,
+    )

@@ -1,0 +1,88 @@
+"""What is recorded of a model's answers: metrics with intervals, paired deltas, agreement."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import resampling
+from ..comparison import Answers, deltas
+from ..evaluation import Evaluation
+from ..significance import LEVEL, confusion, wilson
+from ..tasks import Dataset, predicted
+
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The parts of a step's record that come from its dev logits."""
+
+    metrics: dict[str, float | None]
+    intervals: dict[str, tuple[float | None, float | None]]
+    deltas: dict[str, dict[str, float | None]]
+    agreement: float | None
+
+
+def measured(data: Dataset, order: np.ndarray, evaluation: Evaluation, reference: np.ndarray) -> Measured:
+    """``reference`` are θ*'s logits; ``order`` gives the model's output of each class of the task."""
+    mine = predicted(evaluation.logits, order, data.is_regression)
+    theirs = predicted(reference, order, data.is_regression)
+    metrics = {k: none(v) for k, v in evaluation.metrics.items()}
+    classes = 0 if data.is_regression else len(data.label_names)
+    found = Measured(metrics, {}, {}, agreement(mine, theirs, data.is_regression))
+    if data.labels is None:
+        return found
+    answers = Answers(data.gold, theirs, classes)
+    usable = data.is_regression or bool((mine >= 0).all() and (theirs >= 0).all())
+    for name in metrics:
+        found.intervals[name] = interval(data.gold, mine, name, classes) if usable else (None, None)
+        if usable:
+            d = deltas(answers, [mine], name)[0]
+            found.deltas[name] = {
+                "delta": none(d.delta),
+                "low": none(d.interval_low),
+                "high": none(d.interval_high),
+                "p": none(d.p_value),
+            }
+    return found
+
+
+def agreement(mine: np.ndarray, theirs: np.ndarray, is_regression: bool) -> float | None:
+    """Share of equal predictions; for a regression Pearson's r of the two (None if one is constant)."""
+    if is_regression:
+        return none(resampling.pearson(theirs, mine))
+    return float(np.mean(mine == theirs))
+
+
+def interval(
+    gold: np.ndarray, mine: np.ndarray, metric: str, classes: int, seed: int = 0
+) -> tuple[float | None, float | None]:
+    """95 % interval of one metric: Wilson's for accuracy, the bootstrap's percentiles for the others.
+
+    Not for differences between two models on the same examples: those are paired, and in ``deltas``.
+    """
+    if metric == "accuracy":
+        low, high = wilson(int(np.count_nonzero(gold == mine)), len(gold))
+        return none(low), none(high)
+    rng, n = np.random.default_rng(seed), len(gold)
+    if classes:
+        counts = confusion(gold, mine, classes)
+        drawn = rng.multinomial(n, counts.ravel() / n, size=RESAMPLES).reshape(-1, classes, classes)
+        values = resampling.CLASS_METRICS[metric](drawn)
+    else:
+        rows = rng.integers(0, n, size=(RESAMPLES, n))
+        values = np.array([resampling.REGRESSION_METRICS[metric](gold[i], mine[i]) for i in rows])
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return None, None
+    tail = (1 - LEVEL) / 2
+    low, high = np.quantile(values, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def none(value: float | None) -> float | None:
+    """NaN and infinity are not JSON: missing is None."""
+    return None if value is None or not math.isfinite(value) else float(value)

@@ -1,0 +1,58 @@
+"""Prune, then repair: one call for all entries of the table of repairs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import OptionError, unknown_choice
+from ..models.pruning import prune
+from .compensation import compensate
+from .refit import refit
+from .repair import NOTHING, REPAIRS
+from .tuning import tune
+
+if TYPE_CHECKING:
+    from ..evaluation import Cancel, Progress
+    from ..heads import HeadMask
+    from ..models.classifier import Classifier
+    from ..tasks import Dataset
+
+
+@dataclass(frozen=True, eq=False)
+class Repaired:
+    """A pruned classifier with repaired weights, and the error on the sample: shares before and after."""
+
+    classifier: Classifier
+    error: dict[str, float] | None
+    seconds: float
+
+
+def repaired(
+    clf: Classifier,
+    mask: HeadMask,
+    data: Dataset,
+    repair: str,
+    memory: dict[Any, Any] | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Repaired:
+    """``prune(clf, mask)`` with a repair by its name, fitted on ``data`` (labels are not used).
+
+    ``memory`` may be kept between calls for the same model: what serves every mask is then computed once.
+    """
+    start = time.perf_counter()
+    if repair not in REPAIRS:
+        raise OptionError(unknown_choice("repair", repair, REPAIRS))
+    small = prune(clf, mask)
+    error = None
+    if repair == "bias":
+        error = compensate(clf, small, data, {} if memory is None else memory, progress, cancel)
+    elif repair == "tune":
+        error = tune(clf, small, data, progress, cancel)
+    elif repair == "refit":
+        error = refit(clf, small, data, progress, cancel)
+    elif repair != NOTHING:
+        raise OptionError(f"Repair '{repair}' is in the table and nowhere else.")
+    return Repaired(small, error, time.perf_counter() - start)

@@ -1,0 +1,128 @@
+"""Scores for the algorithms: the table of ``headviz.scores``, or a function of the caller's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ModelError, OptionError, unknown_choice
+from .measure import none
+from .state import Choice, Table
+from .table import ALGORITHMS
+
+if TYPE_CHECKING:
+    from ..evaluation import Cancel, Progress
+    from ..heads import HeadMask
+    from ..models.classifier import Classifier
+    from ..tasks import Dataset
+    from .context import ScoreFunction
+    from .plan import PruningPlan
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A score table as a state keeps it; None = not measured."""
+
+    values: Table
+    low: Table | None = None
+    high: Table | None = None
+    samples: int = 0
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, choice: Choice) -> Scored:
+        """The scores of an earlier step."""
+        assert choice.scores is not None
+        return cls(choice.scores, choice.interval_low, choice.interval_high, choice.samples)
+
+
+def score_table(
+    function: ScoreFunction | None,
+    clf: Classifier,
+    data: Dataset,
+    plan: PruningPlan,
+    *,
+    seed: int,
+    mask: HeadMask | None,
+    progress: Progress | None,
+    cancel: Cancel | None,
+) -> Scored:
+    """One scoring, checked: a table of another shape or without any number is a fault, not a result."""
+    measure = function or _from_table
+    found = measure(
+        clf,
+        data,
+        plan.score,
+        mask=mask,
+        seed=seed,
+        options=dict(plan.score_options),
+        label_order=plan.label_order,
+        progress=progress,
+        cancel=cancel,
+    )
+    values = np.asarray(found.values, dtype=float)
+    if values.shape != (clf.num_layers, clf.num_heads):
+        raise ModelError(f"Score '{plan.score}' gave a table of {values.shape}, not of the model's heads.")
+    kept = (clf.present if mask is None else clf.present | mask).array()
+    if not np.isfinite(values[kept]).any() and kept.any():
+        raise ModelError(f"Score '{plan.score}' could not be measured for any head of '{clf.name}'.")
+    return Scored(
+        plain_table(values),
+        _optional(found, "interval_low"),
+        _optional(found, "interval_high"),
+        len(data),
+    )
+
+
+def require_score(plan: PruningPlan, function: ScoreFunction | None) -> None:
+    """An unknown score, or one that an algorithm does not take, before anything is computed."""
+    only = ALGORITHMS[plan.algorithm].only_score
+    if only is not None and plan.score != only:
+        raise OptionError(
+            f"'{plan.algorithm}' is defined by the score '{only}' and takes no other, such as '{plan.score}'."
+        )
+    if function is not None:
+        return
+    from ..scores import SCORES
+
+    if plan.score not in SCORES:
+        raise OptionError(unknown_choice("score", plan.score, SCORES))
+
+
+def _from_table(
+    clf: Classifier,
+    data: Dataset,
+    score: str,
+    *,
+    mask: HeadMask | None,
+    seed: int,
+    options: dict[str, Any],
+    label_order: tuple[str, ...] | None,
+    progress: Progress | None,
+    cancel: Cancel | None,
+) -> Any:
+    from ..scores import score_heads
+
+    return score_heads(
+        clf,
+        data,
+        score,
+        mask=mask,
+        seed=seed,
+        label_order=label_order,
+        progress=progress,
+        cancel=cancel,
+        **options,
+    )
+
+
+def plain_table(values: np.ndarray) -> Table:
+    """Rows of numbers, None for NaN."""
+    return tuple(tuple(none(float(v)) for v in row) for row in values)
+
+
+def _optional(found: Any, name: str) -> Table | None:
+    values = getattr(found, name, None)
+    return None if values is None else plain_table(np.asarray(values, dtype=float))

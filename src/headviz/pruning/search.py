@@ -1,0 +1,91 @@
+"""Fisher-based mask search with rearrangement within layers (Kwon et al. 2022, sections 3.1 and 3.2).
+
+Removing heads changes the loss, to second order, by ½·(1−m)ᵀ·F·(1−m), where F is the empirical Fisher information of
+the head gates. The search takes F's diagonal: the lowest heads go. The rearrangement takes each layer's block of F,
+with the number of heads that the search has left there: heads that stand in for each other do not both go.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..heads import HeadId, HeadMask, lowest
+
+if TYPE_CHECKING:
+    from .loop import Chosen, Loop
+
+EXHAUSTIVE = 20_000  # choices of a layer that are all tried; above that, swaps
+
+
+def fisher_search(loop: Loop) -> Chosen:
+    """Search and rearrange for this step's size, from θ*'s gradients (computed once per seed)."""
+    from .gradients import gate_gradients
+    from .loop import Chosen
+    from .scoring import Scored, plain_table
+
+    data = loop.context.sample(loop.plan, loop.work.seed, loop.plan.samples)
+    key = ("gradients", loop.work.seed)
+    memory = loop.context.memory
+    if key not in memory:
+        memory[key] = gate_gradients(
+            loop.context.clf, data, loop.plan.label_order, loop.told("score"), loop.cancel
+        )
+    gradients = memory[key]  # [n, L, H]
+    mask = search(gradients, loop.size, loop.plan.keep_per_layer)
+    mask = rearranged(mask, gradients)
+    return Chosen(mask, Scored(plain_table((gradients**2).sum(axis=0)), samples=len(data)))
+
+
+def search(gradients: np.ndarray, count: int, keep_per_layer: int = 0) -> HeadMask:
+    """The ``count`` heads with the lowest diagonal Fisher information off. Every head costs the same."""
+    _, layers, heads = gradients.shape
+    full = HeadMask.full(layers, heads)
+    fisher = (gradients.astype(np.float64) ** 2).sum(axis=0)
+    return full.without(lowest(fisher, count, full.kept, keep_per_layer))
+
+
+def rearranged(mask: HeadMask, gradients: np.ndarray) -> HeadMask:
+    """The same number of heads off in each layer, chosen for the least (1−m)ᵀ·F·(1−m) of the layer's block."""
+    off: list[HeadId] = []
+    for layer in range(mask.num_layers):
+        g = gradients[:, layer].astype(np.float64)
+        off += [HeadId(layer, h) for h in best_subset(g.T @ g, mask.off_in(layer))]
+    return HeadMask.full(mask.num_layers, mask.num_heads).without(off)
+
+
+def best_subset(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...]:
+    """As many heads as in ``start`` with the lowest joint Fisher information: all tried, or swapped while it helps."""
+    heads, count = len(fisher), len(start)
+    if count in (0, heads):
+        return start
+    if comb(heads, count) <= EXHAUSTIVE:
+        subsets = np.array(list(combinations(range(heads), count)))  # [choices, count], in order
+        chosen = np.zeros((len(subsets), heads))
+        np.put_along_axis(chosen, subsets, 1.0, axis=1)
+        joint = np.einsum("ch,hg,cg->c", chosen, fisher, chosen, optimize=True)
+        return tuple(int(h) for h in subsets[int(np.argmin(joint))])
+    return _swapped(fisher, start)
+
+
+def _swapped(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...]:
+    """Exchange the pair that lowers the sum most, until none does."""
+    off = np.zeros(len(fisher))
+    off[list(start)] = 1.0
+    while True:
+        pull = fisher @ off  # [h]
+        gone, kept = np.flatnonzero(off == 1), np.flatnonzero(off == 0)
+        diagonal = np.diag(fisher)
+        # removing j from the set and adding i: change of xᵀFx
+        change = (
+            (2 * pull[kept] + diagonal[kept])[:, None]
+            - (2 * pull[gone] - diagonal[gone])[None, :]
+            - 2 * fisher[np.ix_(kept, gone)]
+        )
+        i, j = np.unravel_index(int(np.argmin(change)), change.shape)
+        if change[i, j] >= -1e-12 * abs(float(off @ pull)):
+            return tuple(int(h) for h in np.flatnonzero(off))
+        off[kept[i]], off[gone[j]] = 1.0, 0.0

@@ -1,0 +1,85 @@
+"""Plans and options: what is refused, in which words, and that JSON gives the same plan back."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from made import plan
+
+from headviz.errors import OptionError
+from headviz.pruning import ALGORITHMS, REPAIRS, FinetuneOptions, PruningPlan
+
+
+def test_json_gives_an_equal_plan():
+    p = plan("isp", seeds=(0, 3), score_options={"steps": 8}, text_columns=["a", "b"], repair="bias")
+    assert PruningPlan.from_dict(json.loads(json.dumps(p.to_dict()))) == p
+    assert PruningPlan.from_dict(json.loads(json.dumps(p.to_dict()))).digest == p.digest
+    assert plan("isp", seeds=(0, 4)).digest != p.digest
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"step": 0}, "never removes a head"),
+        ({"step": -0.1}, "step is a share from 0 to 1"),
+        ({"step": float("nan")}, "step is a share from 0 to 1"),
+        ({"until": 0.0}, "removes nothing"),
+        ({"until": 1.5}, "until is a share"),
+        ({"algorithm": "igsp"}, "Did you mean 'igspp'|Did you mean 'isp'|Did you mean 'igspf'"),
+        ({"repair": "biass"}, "Did you mean 'bias'"),
+        ({"seeds": ()}, "at least one seed"),
+        ({"seeds": (1, 1)}, "repeats one"),
+        ({"seeds": (-1,)}, "whole number"),
+        ({"samples": 0}, "samples is a whole number of at least 1"),
+        ({"keep_per_layer": -1}, "keep_per_layer"),
+        ({"sparsities": (0.5, 0.3)}, "must rise"),
+        ({"algorithm": "isp", "sparsities": (0.5,)}, "share of the remaining heads"),
+        ({"finetune": {"epoch": 3}}, "Did you mean 'epochs'"),
+        ({"model": " "}, "needs a model"),
+    ],
+)
+def test_refused(options, says):
+    with pytest.raises(OptionError, match=says):
+        plan(**{"algorithm": "one-importance", **options})
+
+
+def test_a_misspelt_option_is_answered_with_the_nearest():
+    with pytest.raises(OptionError, match="Did you mean 'keep_per_layer'"):
+        PruningPlan.from_dict({**plan().to_dict(), "keep_per_layers": 1})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"epochs": 0}, {"batch": 0}, {"batch": 1.5}, {"learning_rate": 0}, {"learning_rate": float("inf")},
+        {"warmup": 2}, {"accumulation": 0}, {"precision": "fp16"}, {"schedule": "step"}, {"weight_decay": -1},
+        {"early_stopping": 0}, {"checkpoint_steps": 0}, {"epsilon": -1e-8}, {"max_grad_norm": 0},
+    ],
+)  # fmt: skip
+def test_fine_tuning_options_are_checked(options):
+    with pytest.raises(OptionError, match=next(iter(options))):
+        FinetuneOptions(**options)
+
+
+def test_defaults_are_the_thesis_ones():
+    o = FinetuneOptions()
+    assert (o.epochs, o.batch, o.learning_rate, o.epsilon) == (3, 32, 2e-5, 1e-8)
+    p = PruningPlan(model="m", task="demo", algorithm="iterative")
+    assert (p.score, p.repair, p.samples, p.keep_per_layer) == ("conductance-spearman", "none", 2000, 0)
+    fisher = PruningPlan(model="m", task="demo", algorithm="mask-search")
+    assert (fisher.score, fisher.repair) == ("fisher", "tune")
+
+
+def test_every_entry_of_the_tables_says_what_it_does_and_costs():
+    for entry in (*ALGORITHMS.values(), *REPAIRS.values()):
+        assert entry.what.endswith(".")
+        assert entry.cost.endswith(".")
+        assert entry.title
+    assert {"one-importance", "iterative", "igspf", "igspp", "isp", "one-shot-isp"} < set(ALGORITHMS)
+
+
+def test_plans_load_no_torch():
+    code = "import sys, headviz.pruning as p; p.PruningPlan(model='m', task='t', algorithm='isp'); print('torch' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"

@@ -1,0 +1,75 @@
+"""The arithmetic of steps, against literal transcriptions of METHODS' sentences."""
+
+import numpy as np
+import pytest
+
+from headviz.errors import OptionError
+from headviz.pruning import sizes
+
+
+def test_cumulative_sizes_of_bert_base():
+    assert sizes.cumulative(144, 0.1, 0.9) == [14, 29, 43, 58, 72, 86, 101, 115, 130]
+
+
+@pytest.mark.parametrize("total", [8, 12, 72, 144, 384])
+@pytest.mark.parametrize("step", [0.125, 0.1, 0.2, 0.25, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize("until", [0.1, 0.3, 0.5, 0.9, 1.0])
+def test_cumulative_sizes_are_rounded_multiples_up_to_the_first_that_reaches_the_target(total, step, until):
+    if step * total < 1:
+        pytest.skip("refused")
+    found = sizes.cumulative(total, step, until)
+    k = np.arange(1, len(found) + 1)
+    exact = np.minimum(k * step * total, total)
+    assert np.abs(np.array(found) - exact).max() <= 0.5 + 1e-9
+    assert found[-1] / total >= until
+    assert all(s / total < until for s in found[:-1])
+    assert all(a < b for a, b in zip(found, found[1:], strict=False))
+
+
+def test_halves_round_as_python_rounds():
+    assert sizes.cumulative(12, 0.125, 0.5) == [round(1.5), round(3.0), round(4.5), round(6.0)]
+
+
+def test_decimal_steps_are_exact():
+    # 3 * 0.1 is above 0.3 in binary, and 0.15 * 10 is not 1.5
+    assert sizes.cumulative(10, 0.1, 0.3) == [1, 2, 3]
+    assert sizes.cumulative(10, 0.15, 0.3) == [2, 3]
+
+
+@pytest.mark.parametrize("total", [8, 72, 144])
+@pytest.mark.parametrize("step", [0.001, 0.1, 0.2, 0.5, 1.0])
+@pytest.mark.parametrize("until", [0.3, 0.9, 1.0])
+def test_isp_takes_its_share_of_what_is_left(total, step, until):
+    expected, left = [], total
+    while (total - left) / total < until:
+        left -= max(1, round(step * left))
+        expected.append(total - left)
+    assert sizes.remaining(total, step, until) == expected
+
+
+def test_isp_by_hand():
+    # 144 · 0.8ⁿ with whole heads: 29 of 144, 23 of 115, 18 of 92, …
+    assert sizes.remaining(144, 0.2, 0.5) == [29, 52, 70, 85]
+
+
+def test_keep_per_layer_caps_or_refuses():
+    assert sizes.cumulative(12, 0.3, 0.75, keep_per_layer=1, layers=3) == [4, 7, 9]
+    with pytest.raises(OptionError, match=r"removes 11 of 12 heads, but keeping 1 per layer allows 9.*at most 0\.75"):
+        sizes.cumulative(12, 0.3, 0.9, keep_per_layer=1, layers=3)
+    with pytest.raises(OptionError, match="at most"):
+        sizes.remaining(12, 0.3, 0.9, keep_per_layer=1, layers=3)
+    with pytest.raises(OptionError, match="at most"):
+        sizes.listed(12, (0.3, 0.9), keep_per_layer=1, layers=3)
+    with pytest.raises(OptionError, match="only 4 heads"):
+        sizes.cumulative(12, 0.3, 0.5, keep_per_layer=5, layers=3)
+
+
+def test_a_step_of_less_than_a_head_is_refused():
+    with pytest.raises(OptionError, match="less than one of 144 heads"):
+        sizes.cumulative(144, 0.001, 0.5)
+
+
+def test_listed_sparsities():
+    assert sizes.listed(144, (0.3, 0.5, 0.7, 0.9)) == [43, 72, 101, 130]
+    with pytest.raises(OptionError, match="at least one head more"):
+        sizes.listed(8, (0.5, 0.51))
