@@ -23,7 +23,9 @@ from .errors import Cancelled, UserError, unknown_choice
 COMMANDS: dict[str, tuple[str, str]] = {
     "info": ("info", "what a model is: layers, heads, labels, size, digest"),
     "evaluate": ("evaluate", "metrics on a task, with heads switched off"),
+    "finetune": ("finetune", "train a pre-trained encoder on a task, whole or with heads removed"),
     "prune": ("prune", "really remove heads and save the smaller model"),
+    "run": ("run", "pruning runs in the background: start, list, show, cancel, resume, report"),
     "serve": ("serve", "open the dashboard in a browser"),
 }
 

@@ -1,0 +1,180 @@
+"""``headviz finetune``: train a pre-trained encoder on a task, whole or with heads really removed."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import MaskError, ModelError, OptionError
+from ..heads import HeadMask, parse_heads
+from .common import add_mask, add_model, add_task, load_data, number, positive_int, progress_bar, table, warn
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
+    from ..pruning.options import FinetuneOptions
+    from ..tasks import Dataset
+
+REPORT = "training-report.json"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_task(parser, split=None)
+    add_mask(parser)
+    parser.add_argument("--out", required=True, metavar="DIR", help="a new folder for the trained model")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="S", help="of the new head, the order and dropout (0)"
+    )
+    parser.add_argument(
+        "--keep-head", action="store_true", help="go on training the model's own classification head"
+    )
+    add_training(parser)
+
+
+def add_training(parser: argparse.ArgumentParser) -> None:
+    """How to train; what is not given comes from the model's own recipe, else from the thesis."""
+    group = parser.add_argument_group(
+        "training",
+        "Without these the model's own recipe applies; models without one train as in the 2024 thesis.",
+    )
+    group.add_argument("--epochs", type=float, metavar="E", help="thesis: 3")
+    group.add_argument("--batch", type=positive_int, metavar="B", help="thesis: 32")
+    group.add_argument("--learning-rate", type=float, metavar="R", help="thesis: 2e-5")
+    group.add_argument("--weight-decay", type=float, metavar="D", help="0")
+    group.add_argument("--warmup", type=float, metavar="W", help="share of all updates (0)")
+    group.add_argument("--schedule", metavar="NAME", help="linear (default), cosine, constant")
+    group.add_argument("--accumulation", type=positive_int, metavar="K", help="batches per update (1)")
+    group.add_argument("--precision", metavar="P", help="float32 (default), bfloat16, float16 (CUDA)")
+    group.add_argument(
+        "--early-stopping", type=positive_int, metavar="N", help="epochs without a better dev metric"
+    )
+    group.add_argument(
+        "--checkpoint-steps", type=positive_int, metavar="N", help="updates between checkpoints (an epoch)"
+    )
+
+
+def training_options(args: argparse.Namespace, recipe: FinetuneOptions | None) -> FinetuneOptions:
+    """The recipe with what the user has changed."""
+    import dataclasses
+
+    from ..pruning.options import FinetuneOptions
+
+    names = {f.name for f in dataclasses.fields(FinetuneOptions)}
+    given = {k: v for k, v in vars(args).items() if k in names and v is not None}
+    return dataclasses.replace(recipe or FinetuneOptions(), **given)
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    from ..evaluation import evaluate
+    from ..pruning.finetune import fine_tune, require_trainable
+    from ..pruning.recipe import recipe_of
+    from ..results import plain
+
+    out = Path(args.out).expanduser()
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ModelError(
+            f"'{out}' exists and is not an empty folder. Choose another name or remove it first."
+        )
+    if args.seed < 0:
+        raise OptionError(f"A seed is a whole number of at least 0, not {args.seed}.")
+    options = training_options(args, recipe_of(args.model))
+    train = load_data(args, "train")
+    dev = load_data(argparse.Namespace(**{**vars(args), "limit": None}), "dev")
+    clf = _model(args, train)
+    options = _with_curve(options)
+    require_trainable(clf, train, dev, options)
+    checkpoints = out.parent / f".{out.name}-training"
+    with progress_bar("training") as progress:
+        trained = fine_tune(
+            clf,
+            train,
+            options,
+            args.seed,
+            dev=dev,
+            label_order=args.label_order,
+            folder=checkpoints,
+            progress=progress,
+        )
+    with progress_bar("evaluating") as progress:
+        result = evaluate(trained.classifier, dev, label_order=args.label_order, progress=progress)
+    cost = trained.classifier.cost()
+    report = {
+        "out": str(out),
+        "base": clf.name,
+        "task": train.task.name,
+        "labels": list(clf.labels),
+        "mask": clf.present.hex,
+        "heads_per_layer": clf.heads_per_layer,
+        "seed": args.seed,
+        "options": options.to_dict(),
+        **result.to_json(),
+        "examples": {"train": len(train), "dev": len(dev)},
+        "updates": trained.updates,
+        "epochs": trained.epochs,
+        "best_epoch": trained.best_epoch,
+        "seconds": round(trained.seconds, 2),
+        "parameters": cost.parameters,
+        "flops": cost.flops,
+        "curve": plain(trained.curve),
+        "digest": trained.classifier.digest,
+    }
+    trained.classifier.save(out)
+    _write_report(out, report)
+    shutil.rmtree(checkpoints, ignore_errors=True)
+    return report
+
+
+def show(result: dict[str, Any]) -> str:
+    dev = [p for p in result["curve"] if p["metrics"]]
+    rows = [
+        ("saved", result["out"]),
+        ("task", f"{result['task']}, {result['examples']['train']:,} examples, seed {result['seed']}"),
+        ("heads per layer", " ".join(map(str, result["heads_per_layer"]))),
+        ("trained", f"{result['epochs']:g} epochs, {result['updates']:,} updates, {result['seconds']:.1f} s"),
+        *((f"dev {name}", number(value)) for name, value in result["metrics"].items()),
+    ]
+    if len(dev) > 1:
+        name = next(iter(dev[0]["metrics"]))
+        rows.append((f"dev {name} by epoch", " ".join(number(p["metrics"][name], 3) for p in dev)))
+    if result["best_epoch"] is not None:
+        rows.append(("kept", f"the weights after epoch {result['best_epoch']:g}"))
+    return table(rows)
+
+
+def _model(args: argparse.Namespace, train: Dataset) -> Classifier:
+    """The model to train: a fresh head for the task's classes, unless its own is kept."""
+    from ..models.loading import load
+    from ..models.pruning import prune
+
+    settings = {"revision": args.revision, "device": args.device, "dtype": args.dtype}
+    if args.keep_head:
+        clf = load(args.model, **settings)
+    else:
+        labels = ("value",) if train.is_regression else tuple(train.label_names)
+        clf = load(args.model, fresh_labels=labels, seed=args.seed, **settings)
+    mask = HeadMask.full(clf.num_layers, clf.num_heads)
+    if args.mask is not None:
+        mask = HeadMask.from_hex(args.mask, clf.num_layers, clf.num_heads)
+    elif args.off is not None:
+        heads = parse_heads(args.off)
+        if not heads:
+            raise MaskError("--off names no head. Write heads as layer.head, such as 3.5,7.0.")
+        mask = mask.without(heads)
+    return clf if mask.is_full else prune(clf, mask)
+
+
+def _with_curve(options: FinetuneOptions) -> FinetuneOptions:
+    import dataclasses
+
+    return dataclasses.replace(options, evaluate_epochs=True)
+
+
+def _write_report(out: Path, report: dict[str, Any]) -> None:
+    import json
+
+    try:
+        (out / REPORT).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        warn(f"the model is saved, but not its report: {error}")
