@@ -2,7 +2,36 @@
 
 import streamlit as st
 
-from headviz.ui import frame
+from headviz.errors import UserError
+from headviz.ui import frame, loaders, show, source
 
 view = frame.begin()
 st.title("Data & model")
+left, right = st.columns(2, gap="large")
+clf = data = None
+with left:
+    st.subheader("Model")
+    if frame.controls():
+        source.model_form(view)
+    try:
+        clf = loaders.classifier(view)
+        source.card(clf)
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+with right:
+    st.subheader("Data")
+    if frame.controls():
+        tabs = st.tabs(["Task", "Upload"])
+        with tabs[0]:
+            source.data_form(view)
+        with tabs[1]:
+            source.upload_form(view)
+    try:
+        data = loaders.dataset(view)
+        source.data_card(data)
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+if clf is not None and data is not None:
+    st.subheader("Lengths")
+    source.lengths(clf, view, data)
+frame.recipe(*source.recipe(view))

@@ -15,6 +15,7 @@ from .palette import BETTER, CLASSES, NEUTRAL, WORSE, plotly_scale, scale_for
 
 if TYPE_CHECKING:
     from .comparison import Delta
+    from .connections import Arc
 
 FONT = 12
 ROW = 26  # pixels per line of a horizontal chart
@@ -105,7 +106,8 @@ def probabilities(columns: Sequence[tuple[str, Sequence[float]]], labels: Sequen
     for k, (name, values) in enumerate(columns):
         fig.add_bar(
             y=list(labels), x=list(values), name=name, orientation="h", marker={"color": CLASSES[k % len(CLASSES)]},
-            text=[f"{v:.2f}" for v in values], textposition="auto", hovertemplate="%{y} %{x:.3f}<extra>" + name[:40] + "</extra>",
+            text=[f"{v:.2f}" for v in values], textposition="auto",
+            hovertemplate="%{y} %{x:.3f}<extra>" + name[:40] + "</extra>",
         )  # fmt: skip
     fig.update_xaxes(range=[0, 1], title="probability")
     fig.update_yaxes(autorange="reversed")
@@ -119,35 +121,111 @@ def histogram(
     fig = go.Figure()
     for k, (name, values) in enumerate(groups):
         fig.add_histogram(
-            x=list(values), name=name, opacity=0.62, marker={"color": CLASSES[k % len(CLASSES)]},
-            hovertemplate="%{x}: %{y}<extra>" + name[:40] + "</extra>",
+            x=list(values), name=name, opacity=0.62, histnorm="percent", marker={"color": CLASSES[k % len(CLASSES)]},
+            hovertemplate="%{x}: %{y:.1f} %<extra>" + name[:40] + "</extra>",
         )  # fmt: skip
     if band is not None:
         fig.add_vrect(x0=band[0], x1=band[1], fillcolor=NEUTRAL, opacity=0.18, line_width=0, layer="below")
     fig.update_xaxes(title=axis)
-    fig.update_yaxes(title="examples")
+    fig.update_yaxes(title="% of examples")
     return _layout(fig, 260, barmode="overlay")
 
 
 def matrix(
-    values: np.ndarray, tokens: Sequence[str], name: str, signed: bool, end: float | None = None
+    values: np.ndarray,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    name: str,
+    signed: bool,
+    end: float | None = None,
 ) -> go.Figure:
-    """One T×T map, queries down and keys across; equal tokens stay apart."""
-    ticks = [f"{t}​" + "​" * i for i, t in enumerate(tokens)]  # zero-width marks keep repeated tokens apart
-    values = np.asarray(values, dtype=float)
+    """One map, queries down and keys across. ``end`` fixes the colour scale, to compare maps."""
+    values = np.asarray(values, dtype=np.float32)
     scale = scale_for([float(v) for v in values.ravel()], signed=signed)
     high = end or scale.hi
-    colours = plotly_scale(scale.light)
     fig = go.Figure(
         go.Heatmap(
-            z=values, x=ticks, y=ticks, zmin=-high if signed else 0, zmax=high, colorscale=colours,
-            colorbar={"thickness": 9, "len": 0.85, "title": None, "tickformat": ".2g", "x": 1.01},
-            hovertemplate="%{y} → %{x}<br>" + name + " %{z:.4f}<extra></extra>",
+            z=values, zmin=-high if signed else 0, zmax=high, colorscale=plotly_scale(scale.light),
+            colorbar={"thickness": 9, "len": 0.9, "tickformat": ".2g", "x": 1.01},
+            text=[[f"{q} → {k}" for k in keys] for q in queries],
+            hovertemplate="%{text}<br>" + name + " %{z:.4f}<extra></extra>",
         )
     )  # fmt: skip
-    fig.update_yaxes(autorange="reversed", title="query", tickfont={"size": 10}, dtick=1)
-    fig.update_xaxes(title="key", side="top", tickangle=-60, tickfont={"size": 10}, dtick=1)
-    return _layout(fig, min(620, 190 + 17 * len(tokens)))
+    _token_axes(fig, queries, keys)
+    return _layout(fig, min(640, 150 + max(15, 320 // max(1, len(queries))) * len(queries)))
+
+
+def _token_axes(fig: go.Figure, queries: Sequence[str], keys: Sequence[str]) -> None:
+    size = 11 if max(len(queries), len(keys)) <= 28 else 8
+    common: dict[str, Any] = {
+        "tickmode": "array",
+        "tickfont": {"size": size},
+        "showgrid": False,
+        "zeroline": False,
+    }
+    fig.update_yaxes(
+        tickvals=list(range(len(queries))),
+        ticktext=list(queries),
+        autorange="reversed",
+        title="query",
+        **common,
+    )
+    fig.update_xaxes(
+        tickvals=list(range(len(keys))), ticktext=list(keys), side="top", tickangle=-55, title="", **common
+    )
+
+
+def layer(
+    maps: np.ndarray, names: Sequence[str], signed: bool, chosen: int | None, columns: int = 6
+) -> go.Figure:
+    """All heads of a layer as small maps [H, Q, K] on one scale; the chosen one is named in bold."""
+    from plotly.subplots import make_subplots
+
+    rows = -(-len(names) // columns)
+    titles = [f"<b>{n}</b>" if i == chosen else n for i, n in enumerate(names)]
+    fig = make_subplots(
+        rows, columns, subplot_titles=titles, horizontal_spacing=0.015, vertical_spacing=0.16 / rows + 0.02
+    )
+    scale = scale_for([float(v) for v in maps.ravel()], signed=signed)
+    for i in range(len(names)):
+        fig.add_heatmap(
+            z=maps[i].astype(np.float32), zmin=-scale.hi if signed else 0, zmax=scale.hi, showscale=False,
+            colorscale=plotly_scale(scale.light), hovertemplate="query %{y}, key %{x}<br>%{z:.4f}<extra></extra>",
+            row=i // columns + 1, col=i % columns + 1,
+        )  # fmt: skip
+    fig = _layout(fig, 40 + 150 * rows)
+    fig.update_annotations(font_size=11)
+    fig.update_xaxes(showticklabels=False, showgrid=False, zeroline=False)
+    fig.update_yaxes(showticklabels=False, showgrid=False, zeroline=False, autorange="reversed")
+    fig.update_layout(margin={"t": 24})
+    return fig
+
+
+def arcs(found: Sequence[Arc], queries: Sequence[str], keys: Sequence[str], signed: bool) -> go.Figure:
+    """The strongest connections as lines from queries (left) to keys (right); width and strength say how strong."""
+    fig = go.Figure()
+    top = max((abs(a.value) for a in found), default=1.0)
+    for a in reversed(found):
+        strength = abs(a.value) / top
+        colour = BETTER if not signed or a.value > 0 else WORSE
+        bend = 0.12 * (a.key - a.query)
+        fig.add_scatter(
+            x=[0.0, 0.35, 0.65, 1.0], y=[a.query, a.query + bend, a.key - bend, a.key],
+            mode="lines", line={"shape": "spline", "width": 0.6 + 4.4 * strength, "color": colour},
+            opacity=0.2 + 0.75 * strength, showlegend=False,
+            hovertemplate=f"{queries[a.query]} → {keys[a.key]}<br>{a.value:.4f}<extra></extra>".replace("%", "%%"),
+        )  # fmt: skip
+    size = 12 if max(len(queries), len(keys)) <= 28 else 9
+    for x, tokens, side in ((-0.03, queries, "middle left"), (1.03, keys, "middle right")):
+        fig.add_scatter(
+            x=[x] * len(tokens), y=list(range(len(tokens))), mode="text", text=list(tokens), textposition=side,
+            textfont={"size": size}, hoverinfo="skip", showlegend=False,
+        )  # fmt: skip
+    rows = max(len(queries), len(keys))
+    fig = _layout(fig, 60 + max(12, min(20, 640 // max(1, rows))) * rows)
+    fig.update_xaxes(visible=False, range=[-0.42, 1.42])
+    fig.update_yaxes(visible=False, range=[rows - 0.3, -0.7])
+    return fig
 
 
 def scatter(
@@ -155,8 +233,8 @@ def scatter(
 ) -> go.Figure:
     """A cloud of points with its names on hover."""
     fig = go.Figure(
-        go.Scattergl(
-            x=list(x), y=list(y), mode="markers", text=list(names),
+        go.Scatter(
+            x=np.asarray(x, dtype=np.float32), y=np.asarray(y, dtype=np.float32), mode="markers", text=list(names),
             marker={"size": 6, "opacity": 0.6, "color": BETTER},
             hovertemplate="%{text}<br>" + x_title + " %{x:.3g}<br>" + y_title + " %{y:.3g}<extra></extra>",
         )

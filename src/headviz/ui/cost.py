@@ -137,7 +137,7 @@ def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
     header = ["change", "example", "text", "pair", "gold", "full model", "masked", data.slice_name or "slice"]
     event = show.table(
         header, rows, "mask_flips", caption="Choose a row to open it in Compare.",
-        on_select="rerun", selection_mode="single-row", height=min(330, 36 * (len(rows) + 1) + 3),
+        on_select="rerun", selection_mode="single-row",
     )  # fmt: skip
     chosen = event.selection.rows if hasattr(event, "selection") else []
     if chosen and st.session_state.get("flip_opened") != (tuple(chosen), found.mask.hex):

@@ -14,7 +14,9 @@ from .view import View
 
 # file in pages/ (also its address) and title, in the order of the story; the first is the start page
 PAGES = (
+    ("head", "One head"),
     ("masklab", "Mask lab"),
+    ("compare", "Compare"),
     ("data", "Data & model"),
 )
 

@@ -20,12 +20,16 @@ import streamlit as st
 from ..errors import ModelError, TaskError, UserError
 from ..heads import HeadMask
 from ..home import home
+from .memo import Memo
 from .view import View
 
 if TYPE_CHECKING:
     from ..evaluator import Evaluator
     from ..models.classifier import Classifier
     from ..tasks import Dataset
+
+_datasets: Memo[Dataset] = Memo(8)
+_evaluators: Memo[Evaluator] = Memo(3)
 
 ROOTS = "HEADVIZ_ROOTS"  # folders that the dashboard may read, separated like PATH
 NAMED = ("demo", "demo-pretrained")
@@ -128,10 +132,16 @@ def dataset(view: View, split: str = "dev") -> Dataset:
         place = str(confined(place))
     elif place:
         place = str(uploads()[place])
-    return _dataset(view.task, split, place, view.limit, view.seed, view.columns, view.label, view.groups)
+    limit = view.limit if split == "dev" else 0
+    given = (view.task, split, place, limit, view.seed, view.columns, view.label, view.groups)
+    return _datasets.get(given, lambda: _dataset(*given))
 
 
-@st.cache_resource(max_entries=8, show_spinner="Reading the data …")
+def train(view: View) -> Dataset:
+    """All of the training split: what scores are computed on. Fails where the task has none."""
+    return dataset(view, "train")
+
+
 def _dataset(
     task: str, split: str, place: str, limit: int, seed: int, columns: str, label: str, groups: str
 ) -> Dataset:
@@ -151,14 +161,10 @@ def _dataset(
 
 def evaluator(clf: Classifier, data: Dataset) -> Evaluator:
     """The evaluator of a model on some data, shared by all sessions."""
-    return _evaluator((clf.digest, str(clf.dtype), str(clf.device), data.digest), clf, data)
-
-
-@st.cache_resource(max_entries=3, show_spinner="Preparing the data …")
-def _evaluator(key: tuple[str, ...], _clf: Classifier, _data: Dataset) -> Evaluator:
     from ..evaluator import Evaluator
 
-    return Evaluator(_clf, _data)
+    key = (clf.digest, str(clf.dtype), str(clf.device), data.digest)
+    return _evaluators.get(key, lambda: Evaluator(clf, data))
 
 
 # ---- uploads: stored under a digest, whatever the file was called

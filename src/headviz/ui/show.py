@@ -76,7 +76,7 @@ def table(
     import pandas as pd
 
     frame = pd.DataFrame([list(r) for r in rows], columns=list(header))
-    more.setdefault("height", min(36 * (len(rows) + 1) + 3, 400))
+    more.setdefault("height", "content" if len(rows) <= 11 else 400)
     event = st.dataframe(frame, hide_index=True, key=key, **more)
     downloads(header, rows, key, caption)
     return event

@@ -36,9 +36,9 @@ class Session:
         A click that comes while a page is drawn still carries the address before; taking that for a
         link would undo the last edit.
         """
-        until = [t for t, _ in self.written[1:]] + [float("inf")]  # when each gave way to the next
+        until = [*(t for t, _ in self.written[1:]), float("inf")]  # when each gave way to the next
         now = time.monotonic()
-        return any(a == address and now - t < ECHO for (_, a), t in zip(self.written, until, strict=True))
+        return any(a == address and now - t < ECHO for (_, a), t in zip(self.written, until, strict=False))
 
 
 def session() -> Session:

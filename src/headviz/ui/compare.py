@@ -1,0 +1,230 @@
+"""The Compare page's parts: one text through several masks, and which heads make the difference."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from .. import charts
+from ..heads import HeadMask
+from . import jobs, show, state
+from .recipes import load_call, load_options, mask_call, off_option
+from .texts import Text
+from .view import View
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
+    from ..restore import Restored
+    from ..tasks import Dataset
+
+MOST_LINES = 200
+
+
+@dataclass(frozen=True)
+class Column:
+    """One model that answers: a name and its mask."""
+
+    name: str
+    mask: HeadMask
+
+
+def columns(clf: Classifier) -> list[Column]:
+    """The full model, the current mask and the saved ones."""
+    mask = state.mask(clf.present)
+    out = [Column("full model", HeadMask.full(clf.num_layers, clf.num_heads))]
+    if mask.off:
+        out.append(Column(f"current mask ({len(mask.off)} off)", mask))
+    for name, text in state.session().saved:
+        saved = HeadMask.from_hex(text, clf.num_layers, clf.num_heads)
+        if saved != mask:
+            out.append(Column(name, saved))
+    return out
+
+
+def answer(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None, mask: HeadMask) -> np.ndarray:
+    """Class probabilities [n, C], or the numbers of a regression [n, 1]."""
+    from ..inputs import encode
+
+    found = encode(clf, list(texts), None if pairs is None else list(pairs))
+    logits = np.concatenate(
+        [clf.logits(clf.collate(found[i : i + 32]), mask).cpu().numpy() for i in range(0, len(found), 32)]
+    )
+    if clf.is_regression:
+        return logits
+    exp = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return exp / exp.sum(axis=1, keepdims=True)
+
+
+def answers(clf: Classifier, shown: Text, given: Sequence[Column]) -> list[np.ndarray]:
+    pairs = None if shown.pair is None else [shown.pair]
+    return [answer(clf, [shown.text], pairs, c.mask)[0] for c in given]
+
+
+def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarray]) -> None:
+    """The decision of each column, the change marked, and the probabilities as bars."""
+    first = found[0]
+    for box, column, values in zip(st.columns(len(given)), given, found, strict=True):
+        with box, st.container(border=True):
+            st.caption(show.plain(column.name))
+            if clf.is_regression:
+                st.markdown(f"### {show.number(float(values[0]))}")
+                st.caption(f"{show.signed(float(values[0] - first[0]))} against the full model")
+                continue
+            best, was = int(values.argmax()), int(first.argmax())
+            st.markdown(f"### {show.plain(clf.labels[best])} {values[best]:.2f}")
+            if column is given[0]:
+                st.caption("as trained")
+            elif best != was:
+                st.markdown(f":orange[**← changed** from {show.plain(clf.labels[was])}]")
+            else:
+                st.caption(f"same answer, {show.points(float(values[best] - first[best]))} points")
+    if not clf.is_regression:
+        show.figure(
+            charts.probabilities(
+                [(c.name, [float(v) for v in values]) for c, values in zip(given, found, strict=True)],
+                clf.labels,
+            ),
+            "compare_bars",
+            "The probability of each class by each model, for this text.",
+            formula=r"p_c = e^{z_c} / \sum_k e^{z_k}",
+        )
+
+
+def culprit(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> None:
+    """'Which head did it?' for the current mask."""
+    mask = state.mask(clf.present)
+    if clf.is_regression or not mask.off:
+        return
+    if int(found[0].argmax()) == int(found[1].argmax()):
+        st.caption(
+            "The mask changes no decision here. Change a word, take another example, or switch more heads off."
+        )
+        return
+    key = (clf.digest, "which", shown.text, shown.pair, mask.hex)
+    asked = st.button("Which head did it?", type="primary", key="which", icon=":material/search:")
+    if asked:
+        st.session_state["which_asked"] = key
+    if st.session_state.get("which_asked") != key:
+        return
+    result = jobs.need(key, "Searching", lambda p, c: _which(clf, shown, mask, p, c))
+    if result is not None:
+        st.success(show.plain(sentence(result, clf.labels)), icon=":material/lightbulb:")
+        with st.container(horizontal=True):
+            for h in result.heads[:8]:
+                st.button(f"Look at {h}", key=f"open_{h.dotted}", on_click=_select, args=(h.dotted,))
+            st.button("Switch them on again", key="restore", on_click=_restore, args=(mask, result))
+
+
+def _which(
+    clf: Classifier, shown: Text, mask: HeadMask, progress: jobs.Progress, cancel: jobs.Cancel
+) -> Restored | None:
+    from ..restore import which_heads
+
+    return which_heads(clf, shown.text, shown.pair, mask, progress=progress, cancel=cancel)
+
+
+def sentence(result: Restored, labels: Sequence[str]) -> str:
+    """The finding in one sentence, with how sure it is."""
+    names = " and ".join(str(h) for h in result.heads)
+    sure = (
+        "no smaller set of heads does it"
+        if result.smallest
+        else f"none of them can be left out, though a smaller set may exist ({result.trials} sets tried)"
+    )
+    return f"{names} back on → {labels[result.full]} again; {sure}."
+
+
+def _select(dotted: str) -> None:
+    state.update(head=dotted)
+    st.session_state["go_head"] = True
+
+
+def _restore(mask: HeadMask, result: Restored) -> None:
+    state.set_mask(mask.with_(result.heads))
+
+
+def several(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
+    """Many pasted or uploaded lines through all columns."""
+    with st.expander("Several texts at once"):
+        paired = data.pairs is not None
+        hint = "one pair per line, a tab or | between the two texts" if paired else "one text per line"
+        pasted = st.text_area(f"Paste texts: {hint}", key="many", height=120, max_chars=100_000)
+        upload = st.file_uploader(
+            "or upload a plain text file of such lines", type=["txt", "tsv"], key="many_file"
+        )
+        raw = upload.getvalue().decode("utf-8", "replace") if upload is not None else pasted
+        lines, wrong = read_lines(raw, paired)
+        for text in wrong[:3]:
+            st.warning(show.plain(text))
+        if not lines:
+            return
+        found = [
+            answer(clf, [a for a, _ in lines], [b for _, b in lines] if paired else None, c.mask)
+            for c in given
+        ]
+        header, rows = many_rows(lines, paired, given, found, clf.labels)
+        changed = sum("→" in str(row[-1]) for row in rows)
+        show.table(header, rows, "compare_many", caption=f"{changed} of {len(rows)} answers change.")
+
+
+def read_lines(raw: str, paired: bool) -> tuple[list[tuple[str, str]], list[str]]:
+    """Texts, or pairs split at a tab or a bar, and one complaint per line that cannot be read."""
+    out, wrong = [], []
+    for i, line in enumerate(raw.splitlines(), 1):
+        if not line.strip():
+            continue
+        if len(out) == MOST_LINES:
+            wrong.append(f"Only the first {MOST_LINES} lines are used.")
+            break
+        parts = [p.strip() for p in line.replace("\t", "|").split("|")]
+        if not paired:
+            out.append((line.strip(), ""))
+        elif len(parts) == 2 and all(parts):
+            out.append((parts[0], parts[1]))
+        else:
+            wrong.append(f"Line {i} is not a pair: write the two texts with a tab or | between them.")
+    return out, wrong
+
+
+def many_rows(
+    lines: Sequence[tuple[str, str]],
+    paired: bool,
+    given: Sequence[Column],
+    found: Sequence[np.ndarray],
+    labels: Sequence[str],
+) -> tuple[list[str], list[list[object]]]:
+    """One row per text: every column's answer, and what changed against the first."""
+    header = ["text", *(["pair"] if paired else []), *(c.name for c in given), "change"]
+    rows: list[list[object]] = []
+    for i, (a, b) in enumerate(lines):
+        if found[0].shape[1] == 1:
+            numbers = [float(f[i, 0]) for f in found]
+            rows.append([a, *([b] if paired else []), *numbers, numbers[-1] - numbers[0]])
+            continue
+        best = [labels[int(f[i].argmax())] for f in found]
+        other = [x for x in best[1:] if x != best[0]]
+        rows.append([a, *([b] if paired else []), *best, f"{best[0]} → {other[0]}" if other else "same"])
+    return header, rows
+
+
+def recipe(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
+    """The same answer from the library; the command explains the same text."""
+    mask = state.mask(clf.present)
+    texts = f"[{shown.text!r}]" + (f", [{shown.pair!r}]" if shown.pair is not None else "")
+    python = "\n".join(
+        [
+            "import headviz",
+            load_call(view),
+            mask_call(mask),
+            f"batch = clf.collate(clf.encode({texts}))",
+            "print(clf.labels, clf.logits(batch, mask).softmax(-1))",
+        ]
+    )
+    pair = f" --text-pair {shlex.quote(shown.pair)}" if shown.pair is not None else ""
+    options = f"{load_options(view)} --text {shlex.quote(shown.text)}{pair}{off_option(mask)}"
+    return python, f"headviz conductance {options} --out maps.npz"

@@ -1,0 +1,252 @@
+"""The Data & model page's parts: the card, the lengths, and the forms that switch model and data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from .. import charts
+from ..errors import TaskError, UserError
+from . import jobs, loaders, show, state
+from .recipes import load_call, load_options, task_call, task_options
+from .view import View
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
+    from ..tasks import Dataset
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+PRECISIONS = ("float32", "bfloat16")
+KINDS = ("csv", "tsv", "jsonl", "parquet")
+
+
+def card(clf: Classifier) -> None:
+    """What the model is."""
+    cost = clf.cost()
+    left, middle, right = st.columns(3)
+    left.metric("layers × heads", f"{clf.num_layers} × {clf.num_heads}")
+    middle.metric("parameters", _million(cost.parameters))
+    right.metric(f"FLOPs at {cost.length} tokens", _million(cost.flops))
+    gone = len(clf.present.off)
+    rows = [
+        ("model", clf.name),
+        ("family", clf.family.title),
+        ("classes", ", ".join(clf.labels) if not clf.is_regression else "a number (regression)"),
+        (
+            "heads there",
+            f"{len(clf.present.kept)} of {clf.present.size}" + (f", {gone} really removed" if gone else ""),
+        ),
+        ("size of a head", f"{clf.head_size} of {clf.config.hidden_size} dimensions"),
+        ("longest text", f"{clf.max_length} tokens"),
+        ("device, precision", f"{clf.device}, {str(clf.dtype).removeprefix('torch.')}"),
+        ("weights digest", clf.digest[:16]),
+    ]
+    show.table(
+        ["", "model"],
+        rows,
+        "model_card",
+        caption="The digest identifies the weights, whatever the model is called.",
+    )
+
+
+def _million(value: float) -> str:
+    for size, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g} {name}"
+    return str(int(value))
+
+
+def model_form(view: View) -> None:
+    """Another model: applied only when it loads, so nothing is lost by a wrong name."""
+    with st.form("model_form", border=False):
+        name = st.text_input(
+            "Model",
+            view.model,
+            placeholder="demo, a hub id such as textattack/bert-base-uncased-MNLI, or a folder",
+        )
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            revision = st.text_input("Revision (hub only)", view.revision, placeholder="main", width=160)
+            device = st.selectbox(
+                "Device", DEVICES, DEVICES.index(view.device) if view.device in DEVICES else 0, width=110
+            )
+            dtype = st.selectbox("Precision", PRECISIONS, int(view.dtype == "bfloat16"), width=130)
+            sent = st.form_submit_button("Load", type="primary")
+    if sent:
+        wanted = replace(
+            view,
+            model=name.strip(),
+            revision=revision.strip(),
+            device=device,
+            dtype="" if dtype == "float32" else dtype,
+        )
+        _try_model(view, wanted)
+
+
+def _try_model(view: View, wanted: View) -> None:
+    try:
+        with st.spinner("Loading the model …"):
+            clf = loaders.classifier(wanted)
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+        return
+    same = clf.present.num_layers, clf.present.num_heads
+    old = loaders.shape(view).present
+    state.update(model=wanted.model, revision=wanted.revision, device=wanted.device, dtype=wanted.dtype)
+    if wanted.model != view.model or same != (old.num_layers, old.num_heads):
+        state.forget_mask()
+    st.rerun()
+
+
+def data_form(view: View) -> None:
+    """Another task, local files, or an upload, with its columns mapped."""
+    from ..tasks import TASKS
+
+    titles = {name: task.title for name, task in TASKS.items()}
+    uploads = loaders.uploads()
+    with st.form("data_form", border=False):
+        task = st.selectbox(
+            "Task", list(titles), list(titles).index(view.task) if view.task in titles else 0,
+            format_func=lambda name: f"{titles[name]} ({name})",
+        )  # fmt: skip
+        data = st.text_input(
+            "Folder with its files (empty: the shipped data, or the hub)", view.data,
+            placeholder=", ".join(list(uploads)[-2:]) or "/path/to/GLUE/MNLI",
+        )  # fmt: skip
+        with st.container(horizontal=True):
+            columns = st.text_input("Text columns", view.columns, placeholder="a or a,b", width=170)
+            label = st.text_input("Label column", view.label, width=130)
+            groups = st.text_input("Slice column", view.groups, width=130)
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            limit = st.number_input("Dev examples (0 = all)", 0, 1_000_000, view.limit, step=100, width=190)
+            seed = st.number_input("Seed", 0, 2**31 - 1, view.seed, width=120)
+            sent = st.form_submit_button("Use it", type="primary")
+    if sent:
+        wanted = replace(
+            view, task=task, data=data.strip(), columns=columns.replace(" ", ""), label=label.strip(),
+            groups=groups.strip(), limit=int(limit), seed=int(seed),
+        )  # fmt: skip
+        try_data(wanted)
+
+
+def try_data(wanted: View) -> bool:
+    """Take the data of this view if they can be read; say what is wrong otherwise."""
+    try:
+        found = loaders.dataset(wanted)
+        if not len(found):
+            raise TaskError("There is no example in these data.")
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+        return False
+    names = ("task", "data", "columns", "label", "groups", "limit", "seed")
+    state.update(**{n: getattr(wanted, n) for n in names}, example=0, a="", b="", slice="")
+    st.rerun()
+    return True
+
+
+def upload_form(view: View) -> None:
+    """A table of one's own: read, columns mapped, kept under its digest."""
+    sent = st.file_uploader("A table with texts and labels", type=list(KINDS), key="upload")
+    if sent is None:
+        st.caption(
+            "csv, tsv, jsonl or parquet, with one or two text columns and a label column. It stays on this machine."
+        )
+        return
+    kind = sent.name.rsplit(".", 1)[-1].lower()
+    try:
+        place = loaders.keep_upload(sent.getvalue(), kind)
+        names, first = peek(place, kind)
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+        return
+    st.dataframe(first, hide_index=True, height=150)
+    texts = st.multiselect(
+        "Text columns (one, or two for pairs)", names, names[:1], max_selections=2, key="up_texts"
+    )
+    label = st.selectbox("Label column", names, len(names) - 1, key="up_label")
+    groups = st.selectbox("Slice column", ["(none)", *names], key="up_groups")
+    if st.button("Use these data", type="primary", disabled=not texts, key="up_use"):
+        try_data(
+            replace(
+                view, task="custom", data=place, columns=",".join(texts), label=label,
+                groups="" if groups == "(none)" else groups,
+            )
+        )  # fmt: skip
+
+
+def peek(place: str, kind: str) -> tuple[list[str], Any]:
+    """Column names and the first rows of an upload."""
+    import pandas as pd
+
+    from ..tasks.readers import read_table
+
+    table = read_table(loaders.uploads()[place] / f"dev.{kind}")
+    names = list(table.columns)
+    if len(names) < 2:
+        raise TaskError(f"The table has {len(names)} columns; at least a text and a label column are needed.")
+    return names, pd.DataFrame({n: list(table.columns[n])[:5] for n in names})
+
+
+def data_card(data: Dataset) -> None:
+    """What the data are: size, classes, slices, notes of the reader."""
+    st.markdown(f"**{show.plain(data.task.title)}**, {show.plain(data.split)}: {len(data):,} examples")
+    for note in (data.origin, *data.notes):
+        st.caption(show.plain(note))
+    if data.labels is not None and not data.is_regression:
+        rows = [[k, v, v / max(1, len(data))] for k, v in data.class_counts().items()]
+        show.table(
+            ["class", "examples", "share"], rows, "classes", caption="How many examples each class has."
+        )
+    if data.slices is not None:
+        counts = data.slice_counts()
+        with st.expander(f"Slices: {data.slice_name or ''} ({len(counts)})"):
+            show.table(
+                [data.slice_name or "slice", "examples"],
+                list(counts.items()),
+                "slices",
+                caption="Examples by slice.",
+            )
+
+
+def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
+    """Token lengths of train and dev, with the band that the scoring sample keeps, and what was dropped."""
+    key = (clf.digest, dev.digest, "lengths", view.samples, view.seed, view.data, view.task)
+    found = jobs.need(key, "Counting tokens", lambda p, c: _lengths(clf, view, dev))
+    if found is None:
+        return
+    groups, report = found
+    band = None if report is None else report.band
+    show.figure(
+        charts.histogram(groups, "tokens", band),
+        "lengths",
+        "Text lengths in tokens; the grey band is what the sample for scoring keeps."
+        if band
+        else "Text lengths in tokens.",
+        source="The sample for scoring is balanced over the classes and leaves out unusually short and long texts, "
+        "by default outside the 25–75 % quantiles (*Integrated Gradients for Structured Pruning on BERT*, §6.6.1).",
+    )
+    if report is not None:
+        st.caption(show.plain(f"Sample for scoring: {report.text()}"))
+
+
+def _lengths(clf: Classifier, view: View, dev: Dataset) -> tuple[list[tuple[str, list[float]]], Any]:
+    from ..evaluation import encode_data
+    from ..tasks import sample
+
+    groups = [(f"dev ({len(dev):,})", [float(len(e)) for e in encode_data(clf, dev)])]
+    try:
+        train = loaders.train(view)
+    except UserError:
+        return groups, None  # a task may come without training data; its dev lengths still tell something
+    counted = [len(e) for e in encode_data(clf, train)]
+    groups.insert(0, (f"train ({len(train):,})", [float(n) for n in counted]))
+    return groups, sample(train, view.samples, seed=view.seed, lengths=counted).report
+
+
+def recipe(view: View) -> tuple[str, str]:
+    """How to load the same model and data."""
+    python = "\n".join(
+        ["import headviz", load_call(view), task_call(view), "headviz.evaluate(clf, data).metrics"]
+    )
+    return python, f"headviz evaluate {load_options(view)} {task_options(view)}"

@@ -1,0 +1,61 @@
+"""A model and data on disk for the pages, and AppTest with the whole app around a page."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+pytest.importorskip("streamlit")
+
+
+@pytest.fixture(scope="session")
+def studio_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with ``model`` (12×12) and ``data``."""
+    import studio
+
+    folder = tmp_path_factory.mktemp("studio")
+    studio.make_model(folder / "model")
+    studio.make_data(folder / "data")
+    return folder
+
+
+@pytest.fixture
+def address(studio_folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The query parameters that lead to the studio's model and data."""
+    monkeypatch.setenv("HEADVIZ_ROOTS", str(studio_folder))
+    monkeypatch.setenv("HEADVIZ_WARM", "0")
+    return {
+        "model": str(studio_folder / "model"),
+        "task": "custom",
+        "data": str(studio_folder / "data"),
+        "columns": "premise,hypothesis",
+        "label": "label",
+        "groups": "phenomenon",
+    }
+
+
+@pytest.fixture
+def open_page(address: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Open a page by its file name, cold, at an address; computations are waited for."""
+    from streamlit.testing.v1 import AppTest
+
+    from headviz.ui import jobs
+
+    monkeypatch.setattr(jobs, "PATIENCE", 60)
+
+    def run(page: str, **more: str) -> Any:
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
+        for name, value in {**address, **more}.items():
+            app.query_params[name] = value
+        app.switch_page(f"pages/{page}.py")
+        return app.run()
+
+    return run

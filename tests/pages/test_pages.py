@@ -1,0 +1,91 @@
+"""Every page, cold and by deep link, in every state that can be reached without a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headviz.ui.frame import PAGES
+
+FILES = [file for file, _ in PAGES]
+TITLES = dict(PAGES)
+OFF = "fff" * 3 + "f0f" + "fff" * 8  # four heads of layer 3 off
+
+STATES: list[dict[str, str]] = [
+    {},
+    {"mask": OFF, "head": "3.5", "example": "7", "present": "1"},
+    {"a": "the dog sleeps .", "b": "a cat runs", "mask": OFF},
+    {"a": "", "b": "only a pair"},
+    {"a": "<script>alert(1)</script> **bold** $x$", "b": "=cmd()"},
+    {"head": "99.99", "mask": "zz", "example": "100000", "score": "nonsense", "limit": "-4", "steps": "x"},
+    {"a": "dog " * 2500, "b": "cat"},
+    {"a": "qqq", "b": "zzz"},
+]
+
+
+def texts(app: Any) -> str:
+    kinds = ("title", "markdown", "caption", "error", "warning", "info", "success", "subheader")
+    return "\n".join(str(e.value) for kind in kinds for e in app.get(kind))
+
+
+def shown_errors(app: Any) -> list[str]:
+    return [str(e.value) for e in app.error]
+
+
+@pytest.mark.parametrize("page", FILES)
+@pytest.mark.parametrize("more", STATES, ids=lambda s: "-".join(s) or "plain")
+def test_no_page_fails_in_any_state(open_page: Callable[..., Any], page: str, more: dict[str, str]) -> None:
+    app = open_page(page, **more)
+    assert not app.exception
+    assert not [e for e in shown_errors(app) if "failed here" in e], shown_errors(app)
+    assert TITLES[page] in [t.value for t in app.title]
+
+
+@pytest.mark.parametrize("page", FILES)
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"model": "/nowhere/at/all"}, "outside the allowed folders"),
+        ({"model": "no such model!"}, "not a hub id"),
+        ({"task": "nonsense"}, "Unknown task"),
+        ({"data": "/etc"}, "outside the allowed folders"),
+        ({"columns": "premise,nonsense"}, "nonsense"),
+    ],
+    ids=["folder", "hub id", "task", "data", "columns"],
+)
+def test_a_wrong_source_is_said_in_one_line(
+    open_page: Callable[..., Any], page: str, more: dict[str, str], said: str
+) -> None:
+    app = open_page(page, **more)
+    assert not app.exception
+    found = [e.replace("\\", "") for e in shown_errors(app)]
+    assert not [e for e in found if "failed here" in e], found
+    if page == "data" or "model" in more or page in ("masklab", "compare", "head"):
+        assert any(said in e for e in found), found
+    assert all("Traceback" not in e for e in found)
+
+
+@pytest.mark.parametrize("page", FILES)
+def test_the_address_holds_the_whole_view(
+    open_page: Callable[..., Any], page: str, address: dict[str, str]
+) -> None:
+    more = {
+        "mask": OFF,
+        "head": "3.5",
+        "example": "7",
+        "a": "the dog sleeps",
+        "b": "a cat runs",
+        "count": "20",
+    }
+    app = open_page(page, **more)
+    assert dict(app.query_params.items()) == {**address, **more}
+
+
+def test_a_text_is_never_markup(open_page: Callable[..., Any]) -> None:
+    for page in FILES:
+        app = open_page(page, a="<img src=x onerror=alert(1)> the dog", b="**the** cat", mask=OFF)
+        for kind in ("markdown", "caption", "info", "warning", "error", "success"):
+            for element in app.get(kind):
+                assert "<img" not in str(element.value).replace("\\<", ""), (page, element.value)
