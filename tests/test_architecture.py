@@ -19,7 +19,7 @@ LEVELS: list[str] = [
     "models",
     "rules path conductance evaluation statecache evaluator",
     "scores",
-    "analyses pruning demo",
+    "analyses pruning demo distillation",
     "runs",
     "charts report",
     "commands cli __main__",

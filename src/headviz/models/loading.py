@@ -242,6 +242,7 @@ def _load_pruned(folder: Path, record: dict[str, Any], name: object) -> tuple[An
     from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
     from .pruning import empty_like_pruned
+    from .trimming import hollow_like
 
     if record.get("format") != FORMAT:
         raise ModelError(
@@ -260,6 +261,7 @@ def _load_pruned(folder: Path, record: dict[str, Any], name: object) -> tuple[An
         model = auto.from_config(config, attn_implementation=NAME, **SAFE)
     shaped = Classifier(model, None, HeadMask.full(present.num_layers, present.num_heads), kind=kind)
     empty_like_pruned(model, present, shaped.head_size, shaped)
+    hollow_like(model)
     try:
         state = load_file(folder / WEIGHTS)
     except (SafetensorError, OSError) as error:

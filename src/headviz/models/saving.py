@@ -16,6 +16,7 @@ from ..errors import ModelError
 from ..heads import HeadMask
 from .classifier import Classifier
 from .quiet import quiet
+from .trimming import hollowed
 
 RECORD = "headviz.json"
 WEIGHTS = "pruned.safetensors"  # not transformers' file name: it could not load these shapes
@@ -30,7 +31,7 @@ def save(clf: Classifier, folder: Path) -> Path:
 
     def write(into: Path) -> None:
         clf.tokenizer.save_pretrained(into)
-        if clf.present.is_full:
+        if clf.present.is_full and not hollowed(clf.config):
             _save_plain(clf.model, into)
             return
         from safetensors.torch import save_file
@@ -63,6 +64,11 @@ def export_masked(clf: Classifier, folder: Path, mask: HeadMask | None = None) -
     if clf.family.shared_layers:
         raise ModelError(
             f"A masked export is not possible: {clf.family.why_not_prunable}. Masks given with each call work."
+        )
+    if hollowed(clf.config):
+        raise ModelError(
+            "A masked export is not possible: the model has lost a feed-forward block, and plain transformers "
+            "knows no layer without one. Save it instead; headviz.load reads it."
         )
     off = clf.present if mask is None else clf.present | mask
     whole = with_all_shapes(clf)

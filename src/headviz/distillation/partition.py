@@ -1,0 +1,153 @@
+"""The teacher's weights, split by what a removal makes of them.
+
+    v   kept: the student has them
+    v1  useless: nothing reads them any more
+    v2  zeroed: set to zero they take the removed part out, so that the teacher *is* the student
+
+The statement holds exactly for heads and feed-forward blocks of every family (the outer bias stays), for layers with
+norms in front (x + f(norm(x))), and for the attention of a recurrent translator. A layer with norms behind the sum
+leaves norm(norm(x)) instead of x; the partition says so, and ``difference`` measures what it amounts to.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import MaskError, ModelError
+from ..heads import HeadMask
+from ..models.trimming import Piece, trim
+from .removal import Removal
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
+
+KEPT, USELESS, ZEROED = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Which of the teacher's weights are kept, useless and zeroed."""
+
+    shapes: Mapping[str, torch.Size]  # of the teacher's tensors
+    kept: Mapping[str, Piece]  # the student's name -> entries of the teacher
+    zeroed: tuple[Piece, ...]
+    exact: bool = True
+    remark: str = ""
+
+    def __post_init__(self) -> None:
+        doubled = [name for name in self.shapes if bool((self._counts(name) > 1).any())]
+        if doubled:
+            raise ModelError(
+                f"A weight would be kept and zeroed at once ({doubled[0]}). Please report this model."
+            )
+
+    def _counts(self, name: str) -> Tensor:
+        counts = torch.zeros(self.shapes[name], dtype=torch.int8)
+        for piece in (*self.kept.values(), *self.zeroed):
+            if piece.name == name:
+                mine = torch.zeros_like(counts)
+                piece.fill(mine, 1)
+                counts += mine
+        return counts
+
+    def roles(self, name: str) -> Tensor:
+        """KEPT, USELESS or ZEROED for every entry of one of the teacher's tensors."""
+        roles = torch.full(self.shapes[name], USELESS, dtype=torch.int8)
+        for role, pieces in ((KEPT, self.kept.values()), (ZEROED, self.zeroed)):
+            for piece in pieces:
+                if piece.name == name:
+                    piece.fill(roles, role)
+        return roles
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many weights are kept, useless and zeroed; together they are all of the teacher's."""
+        total = sum(shape.numel() for shape in self.shapes.values())
+        kept = sum(self._size(p) for p in self.kept.values())
+        zeroed = sum(self._size(p) for p in self.zeroed)
+        return {"kept": kept, "useless": total - kept - zeroed, "zeroed": zeroed}
+
+    def _size(self, piece: Piece) -> int:
+        shape = self.shapes[piece.name]
+        return (
+            shape.numel()
+            if piece.index is None
+            else shape.numel() // max(1, shape[piece.dim]) * len(piece.index)
+        )
+
+    def copied(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The student's weights as the teacher has them."""
+        return {name: piece.take(weights[piece.name]).clone() for name, piece in self.kept.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Removed:
+    """The student with the teacher's own weights, and where they came from."""
+
+    student: Classifier
+    partition: Partition
+
+
+def remove(clf: Classifier, removal: Removal) -> Removed:
+    """Take a part out of a model. The result is the student that copying makes."""
+    if removal.attention:
+        raise ModelError(
+            f"{clf.family.title} has heads, not one attention that could give way to a mean. "
+            "Name heads or layers instead, such as heads:3.5 or layers:1."
+        )
+    mask = _mask(clf, removal) if removal.heads else None
+    trimmed = trim(clf, mask, removal.ffn, removal.layers)
+    shapes = {name: p.shape for name, p in clf.model.named_parameters()}
+    partition = Partition(shapes, trimmed.kept, trimmed.zeroed, trimmed.exact, trimmed.remark)
+    _check(trimmed.classifier.model, partition)
+    return Removed(trimmed.classifier, partition)
+
+
+def _mask(clf: Classifier, removal: Removal) -> HeadMask:
+    from ..models.trimming import rows_of
+
+    mask = HeadMask.full(clf.num_layers, clf.num_heads, clf.present.stack).without(removal.heads)
+    gone = [h for h in removal.heads if h in set(clf.present.off)]
+    if gone:
+        raise MaskError(f"Head {gone[0].dotted} is not there any more: the model has lost it already.")
+    if not (mask | clf.present).kept:
+        raise MaskError("This removes every head and leaves no attention at all. Keep at least one head.")
+    for stack, layer in removal.layers:
+        inside = [h for h in removal.heads if h.layer in set(rows_of(clf, stack, layer))]
+        if inside:
+            raise MaskError(
+                f"Head {inside[0].dotted} goes with {stack} layer {layer} already. Name one of the two."
+            )
+    return mask
+
+
+def _check(student: nn.Module, partition: Partition) -> None:
+    """Every tensor of the student has its entries in the teacher, in its own shape."""
+    for name, weight in student.named_parameters():
+        piece = partition.kept.get(name)
+        if piece is None or _shape(piece, partition.shapes[piece.name]) != weight.shape:
+            raise ModelError(
+                f"The student's {name} has no counterpart in the teacher. Please report this model."
+            )
+
+
+def _shape(piece: Piece, shape: torch.Size) -> torch.Size:
+    if piece.index is None:
+        return shape
+    return torch.Size([*shape[: piece.dim], len(piece.index), *shape[piece.dim + 1 :]])
+
+
+def zeroed_model(model: nn.Module, partition: Partition) -> Any:
+    """A copy of the teacher with v2 at zero: what the student is compared with."""
+    own = copy.deepcopy(model)
+    weights = dict(own.named_parameters())
+    with torch.no_grad():
+        for piece in partition.zeroed:
+            piece.fill(weights[piece.name], 0.0)
+    return own

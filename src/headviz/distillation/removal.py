@@ -1,0 +1,103 @@
+"""What is to be removed, as users write it: ``heads:3.5,7.0``, ``layers:4``, ``ffn:2``, ``attention``.
+
+Several parts are joined by ``+``. Layers of translation models carry their stack: ``layers:decoder.1``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..errors import OptionError, unknown_choice
+from ..heads import ENCODER, HeadId, parse_heads
+
+PARTS = ("heads", "layers", "ffn", "attention")
+Place = tuple[str, int]  # stack and layer
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Heads, whole layers, feed-forward blocks, or the attention of a recurrent translator."""
+
+    heads: tuple[HeadId, ...] = ()
+    layers: tuple[Place, ...] = ()
+    ffn: tuple[Place, ...] = ()
+    attention: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "heads", tuple(sorted({HeadId(*h) for h in self.heads})))
+        for name in ("layers", "ffn"):
+            object.__setattr__(self, name, tuple(sorted(set(getattr(self, name)))))
+        if not (self.heads or self.layers or self.ffn or self.attention):
+            raise OptionError(
+                "Nothing is to be removed. Name heads, layers or feed-forward blocks, such as heads:3.5."
+            )
+        if self.attention and (self.heads or self.layers or self.ffn):
+            raise OptionError(
+                "'attention' is the removal of a recurrent model, which has no heads or layers to name."
+            )
+        both = [p for p in self.ffn if p in self.layers]
+        if both:
+            raise OptionError(
+                f"The feed-forward block of {_written(both)} goes with its layer already. Name one of the two."
+            )
+
+    @classmethod
+    def parse(cls, text: str | Iterable[str]) -> Removal:
+        """Read one text, or several that are taken together."""
+        parts = [
+            p.strip() for t in ([text] if isinstance(text, str) else text) for p in t.split("+") if p.strip()
+        ]
+        heads: list[HeadId] = []
+        places: dict[str, list[Place]] = {"layers": [], "ffn": []}
+        attention = False
+        for part in parts:
+            kind, _, rest = part.partition(":")
+            if kind not in PARTS:
+                raise OptionError(
+                    unknown_choice("part", kind, PARTS)
+                    + " Write for example heads:3.5,7.0 or layers:4 or ffn:2."
+                )
+            if kind == "attention":
+                if rest:
+                    raise OptionError(
+                        "'attention' stands alone: the whole attention of a recurrent model goes."
+                    )
+                attention = True
+            elif not rest.strip():
+                raise OptionError(
+                    f"'{part}' names nothing. Write for example heads:3.5,7.0 or layers:4 or ffn:2."
+                )
+            elif kind == "heads":
+                heads += parse_heads(rest)
+            else:
+                places[kind] += [_place(p, kind) for p in rest.split(",") if p.strip()]
+        return cls(tuple(heads), tuple(places["layers"]), tuple(places["ffn"]), attention)
+
+    @property
+    def text(self) -> str:
+        """The canonical form; ``parse`` reads it back to an equal removal."""
+        parts = []
+        if self.heads:
+            parts.append("heads:" + ",".join(h.dotted for h in self.heads))
+        for name in ("layers", "ffn"):
+            if getattr(self, name):
+                parts.append(f"{name}:" + _written(getattr(self, name)))
+        return "+".join([*parts, *(["attention"] if self.attention else [])])
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _place(text: str, kind: str) -> Place:
+    match = re.fullmatch(r"\s*(?:([a-z]+)\.)?(\d+)\s*", text)
+    if match is None:
+        raise OptionError(
+            f"'{text.strip()}' is not a layer. Write {kind}:4, or {kind}:decoder.4 for a translator."
+        )
+    return match[1] or ENCODER, int(match[2])
+
+
+def _written(places: Sequence[Place]) -> str:
+    return ",".join(str(i) if stack == ENCODER else f"{stack}.{i}" for stack, i in places)

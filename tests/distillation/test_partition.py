@@ -1,0 +1,234 @@
+"""The teacher with v2 at zero is the student with the teacher's weights: as functions, on every family."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+import headviz
+from headviz.distillation.partition import KEPT, USELESS, ZEROED, Partition, remove, zeroed_model
+from headviz.distillation.removal import Removal
+from headviz.errors import MaskError, ModelError, OptionError
+from headviz.models.trimming import Piece
+from tiny import PAIRS, PRUNABLE, TEXTS, tiny_classifier
+
+TRUNKED = (*PRUNABLE, "modernbert")
+
+
+def logits(clf):
+    return clf.logits(clf.collate(clf.encode(TEXTS, PAIRS)))
+
+
+def zeroed(clf, partition):
+    return dataclasses.replace(clf, model=zeroed_model(clf.model, partition))
+
+
+@pytest.mark.parametrize("family", PRUNABLE)
+@pytest.mark.parametrize("text", ["heads:0.1,0.3,2.0", "ffn:1", "heads:1.0,1.1,1.2,1.3+ffn:1"])
+def test_heads_and_feed_forward_blocks_are_exact(family, text):
+    clf = tiny_classifier(family)
+    found = remove(clf, Removal.parse(text))
+    assert found.partition.exact
+    assert not torch.allclose(logits(found.student), logits(clf), atol=1e-3), "the removal must be visible"
+    torch.testing.assert_close(logits(found.student), logits(zeroed(clf, found.partition)), atol=1e-5, rtol=0)
+
+
+def test_layers_with_norms_in_front_are_exact():
+    clf = tiny_classifier("modernbert")
+    found = remove(clf, Removal.parse("layers:1+ffn:2"))
+    assert found.partition.exact
+    assert found.student.num_layers == clf.num_layers - 1
+    assert not torch.allclose(logits(found.student), logits(clf), atol=1e-3)
+    torch.testing.assert_close(logits(found.student), logits(zeroed(clf, found.partition)), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("family", PRUNABLE)
+def test_layers_with_norms_behind_are_not_and_say_so(family):
+    """What is left of a zeroed post-norm layer is norm(norm(x)): checked by computing just that."""
+    clf = tiny_classifier(family, layers=3)
+    # trained norms are never exactly one and zero
+    for name, p in clf.model.named_parameters():
+        if "norm" in name.lower() and name.endswith("weight"):
+            p.data += torch.linspace(-0.5, 0.5, p.numel())
+    found = remove(clf, Removal.parse("layers:1"))
+    assert not found.partition.exact
+    assert "norm(norm(x))" in found.partition.remark
+    ours, theirs = logits(found.student), logits(zeroed(clf, found.partition))
+    assert not torch.allclose(ours, theirs, atol=1e-4)
+    # putting the two norms behind the layer in front makes up exactly the difference
+    zero = zeroed(clf, found.partition)
+    lists = [m for m in zero.model.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == 3]
+    norms = [m for m in lists[0][1].modules() if isinstance(m, torch.nn.LayerNorm)]
+    own = next(m for m in found.student.model.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == 2)
+
+    class Followed(torch.nn.Module):
+        def __init__(self, layer):
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, *args, **kwargs):
+            out = self.layer(*args, **kwargs)
+            first = out[0] if isinstance(out, tuple) else out
+            for norm in norms:
+                first = norm(first)
+            return (first, *out[1:]) if isinstance(out, tuple) else first
+
+    own[0] = Followed(own[0])
+    torch.testing.assert_close(logits(found.student), theirs, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("family", TRUNKED)
+@pytest.mark.parametrize("text", ["heads:0.1,2.0,2.3", "ffn:1", "layers:1", "layers:1+ffn:2+heads:0.0"])
+def test_every_weight_has_one_role_and_the_student_holds_the_kept_ones(family, text):
+    if family == "modernbert" and "heads" in text:
+        pytest.skip("ModernBERT's heads cannot be cut out")
+    clf = tiny_classifier(family)
+    found = remove(clf, Removal.parse(text))
+    partition = found.partition
+    teacher = dict(clf.model.named_parameters())
+    roles = {name: partition.roles(name) for name in teacher}
+    counts = {
+        role: sum(int((r == number).sum()) for r in roles.values())
+        for role, number in (("kept", KEPT), ("useless", USELESS), ("zeroed", ZEROED))
+    }
+    assert counts == partition.sizes
+    assert sum(counts.values()) == sum(p.numel() for p in teacher.values())
+    assert counts["kept"] == sum(p.numel() for p in found.student.model.parameters())
+    assert min(counts["useless"], counts["zeroed"]) > 0
+    copied = partition.copied(teacher)
+    for name, p in found.student.model.named_parameters():
+        assert torch.equal(p, copied[name]), name
+
+
+@pytest.mark.parametrize("family", PRUNABLE)
+def test_useless_weights_are_useless(family):
+    """With v2 at zero, whatever v1 is changes nothing; with v2 as it was, it does."""
+    clf = tiny_classifier(family)
+    partition = remove(clf, Removal.parse("heads:0.1+ffn:1+layers:2")).partition
+    plain, zero = clf, zeroed(clf, partition)
+    before = logits(plain), logits(zero)
+    for one in (plain, zero):
+        # norms of a zeroed post-norm layer still act (that is why it is not exact), so they stay as they are
+        for name, p in one.model.named_parameters():
+            if "norm" not in name.lower():
+                p.data[partition.roles(name) == USELESS] += 0.7
+    assert torch.equal(logits(zero), before[1])
+    assert not torch.allclose(logits(plain), before[0], atol=1e-3)
+
+
+@pytest.mark.parametrize("family", TRUNKED)
+def test_the_teacher_is_left_alone(family):
+    clf = tiny_classifier(family)
+    before = {k: v.clone() for k, v in clf.model.state_dict().items()}
+    config = clf.config.to_dict()
+    found = remove(clf, Removal.parse("layers:1+ffn:2"))
+    for p in found.student.model.parameters():
+        p.data.fill_(3.0)
+    assert all(torch.equal(v, before[k]) for k, v in clf.model.state_dict().items())
+    assert clf.config.to_dict() == config
+
+
+@pytest.mark.parametrize("family", TRUNKED)
+@pytest.mark.parametrize("text", ["layers:1", "ffn:0", "layers:1+ffn:2"])
+def test_students_load_again_with_equal_logits(family, text, tmp_path):
+    clf = tiny_classifier(family)
+    student = remove(clf, Removal.parse(text)).student
+    student.save(tmp_path / "student")
+    again = headviz.load(tmp_path / "student")
+    assert torch.equal(logits(again), logits(student))
+    assert again.digest == student.digest
+    assert again.num_layers == student.num_layers
+
+
+def test_a_layer_removed_alone_is_a_plain_transformers_model(tmp_path):
+    from transformers import AutoModelForSequenceClassification
+
+    clf = tiny_classifier("bert")
+    student = remove(clf, Removal.parse("layers:1")).student
+    student.save(tmp_path / "student")
+    plain = AutoModelForSequenceClassification.from_pretrained(tmp_path / "student")
+    batch = student.collate(student.encode(TEXTS, PAIRS))
+    torch.testing.assert_close(plain(**batch).logits, logits(student), atol=1e-6, rtol=0)
+
+
+def test_students_can_be_masked_evaluated_and_cut_again():
+    clf = tiny_classifier("bert", layers=4)
+    first = remove(clf, Removal.parse("heads:3.1+ffn:2")).student
+    second = remove(first, Removal.parse("layers:1")).student
+    assert second.num_layers == 3
+    assert second.heads_per_layer == [4, 4, 3]
+    assert second.config.removed_feed_forward == {"encoder": [1]}
+    once = remove(clf, Removal.parse("heads:3.1+ffn:2+layers:1")).student
+    assert torch.equal(logits(once), logits(second))
+    batch = second.collate(second.encode(TEXTS, PAIRS))
+    mask = headviz.HeadMask.full(3, 4).without([(0, 2)])
+    assert not torch.allclose(second.logits(batch, mask), logits(second), atol=1e-4)
+    assert second.cost().parameters == sum(p.numel() for p in second.model.parameters())
+
+
+def test_the_fast_evaluation_agrees_on_an_empty_feed_forward_block():
+    from headviz.models.packing import pack
+    from headviz.models.stages import stages_for
+
+    clf = remove(tiny_classifier("bert"), Removal.parse("ffn:1")).student
+    encodings = clf.encode(TEXTS, PAIRS)
+    stages = stages_for(clf)
+    out = np.zeros((len(encodings), 3), dtype=np.float32)
+    for chunk in pack([len(e) for e in encodings], 4096):
+        with torch.inference_mode():
+            hidden = stages.embed(chunk, encodings)
+            gates = clf.gates(None)
+            for layer in range(clf.num_layers):
+                hidden = stages.layer(layer, hidden, chunk, gates)
+            out[list(chunk.index)] = stages.read_out(hidden, chunk).numpy()
+    np.testing.assert_allclose(out, logits(clf).numpy(), atol=1e-5)
+
+
+def test_no_masked_export_without_a_feed_forward_block(tmp_path):
+    clf = remove(tiny_classifier("bert"), Removal.parse("ffn:1")).student
+    with pytest.raises(ModelError, match="feed-forward"):
+        clf.export_masked(tmp_path / "export")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("layers:0,1,2", ModelError, "leaves nothing"),
+        ("layers:7", ModelError, "0 to 2"),
+        ("ffn:decoder.1", ModelError, "no decoder layers"),
+        ("heads:9.0", MaskError, "does not exist"),
+        ("heads:" + ",".join(f"{i}.{j}" for i in range(3) for j in range(4)), MaskError, "every head"),
+        ("heads:1.0+layers:1", MaskError, "goes with"),
+        ("ffn:1+layers:1", OptionError, "Name one"),
+        ("attention", ModelError, "heads, not one attention"),
+        ("", OptionError, "Nothing is to be removed"),
+        ("head:3.5", OptionError, "Did you mean 'heads'"),
+        ("layers:x", OptionError, "not a layer"),
+        ("heads:", OptionError, "names nothing"),
+        ("attention+ffn:1", OptionError, "recurrent"),
+    ],
+)
+def test_bad_removals_get_one_clear_line(text, kind, words):
+    with pytest.raises(kind, match=words) as error:
+        remove(tiny_classifier("bert"), Removal.parse(text))
+    assert "\n" not in str(error.value)
+
+
+def test_families_without_separate_layers_say_so():
+    with pytest.raises(ModelError, match="share weights"):
+        remove(tiny_classifier("albert"), Removal.parse("layers:1"))
+    with pytest.raises(ModelError, match="built otherwise"):
+        remove(tiny_classifier("modernbert"), Removal.parse("layers:0"))
+
+
+def test_a_removal_is_written_as_it_is_read():
+    removal = Removal.parse("ffn:2 + heads:7.0,3.5+layers:decoder.1,0")
+    assert removal.text == "heads:3.5,7.0+layers:decoder.1,0+ffn:2"
+    assert Removal.parse(removal.text) == removal
+    assert Removal.parse(["heads:1.1", "heads:0.0"]).text == "heads:0.0,1.1"
+
+
+def test_a_weight_cannot_be_kept_and_zeroed():
+    with pytest.raises(ModelError, match="at once"):
+        Partition({"w": torch.Size([3])}, {"w": Piece("w")}, (Piece("w"),))
