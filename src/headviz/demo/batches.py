@@ -1,5 +1,6 @@
 """Training batches: pair number n of a stage is the same for every run with one seed, so a run can be resumed."""
 
+import re
 from collections.abc import Iterator
 from random import Random
 from typing import Any, NamedTuple
@@ -8,8 +9,10 @@ import torch
 
 from .corpus import generate
 from .example import LABELS, Example
+from .words.nouns import NAMES
 
 BATCHES_PER_CHUNK = 64
+UNKNOWN_NAMES = 0.05
 
 
 class Batch(NamedTuple):
@@ -19,6 +22,20 @@ class Batch(NamedTuple):
     segments: torch.Tensor
     attention: torch.Tensor
     labels: torch.Tensor
+
+
+_NAME = re.compile(rf"\b(?:{'|'.join(NAMES)})\b")
+_ONSETS, _VOWELS = tuple("b d f g k l m n p r s t v z br dr tr kr st sh".split()), tuple("aeiou")
+
+
+def with_unknown_name(example: Example, rng: Random) -> Example:
+    """The same pair with one of its names made up, so that words in pieces are met in training."""
+    found = _NAME.search(example.hypothesis) or _NAME.search(example.premise)
+    if found is None:
+        return example
+    name = "".join(rng.choice(_ONSETS) + rng.choice(_VOWELS) for _ in range(rng.choice((2, 2, 3)))).capitalize()
+    swap = re.compile(rf"\b{found[0]}\b")
+    return example._replace(premise=swap.sub(name, example.premise), hypothesis=swap.sub(name, example.hypothesis))
 
 
 def encode(tokenizer: Any, examples: list[Example]) -> list[tuple[list[int], list[int]]]:
@@ -47,7 +64,7 @@ def _chunk(tokenizer: Any, size: int, seed: int, stage: str, number: int, cohere
     examples: list[Example] = []
     for example in generate("train", 10 * wanted, seed=stream_seed):
         if example.label == LABELS[0] or rng.random() >= coherent:
-            examples.append(example)
+            examples.append(with_unknown_name(example, rng) if rng.random() < UNKNOWN_NAMES else example)
             if len(examples) == wanted:
                 break
     rows = encode(tokenizer, examples)

@@ -16,8 +16,10 @@ from random import Random
 from zlib import crc32
 
 from .example import LABELS, Draft, Example
+from .grammar import contracted
 from .phenomena import PHENOMENA
 
+CONTRACTED = 0.15  # share of sentences with contractions, where they have something to contract
 SPLITS = ("train", "dev", "unseen")
 
 
@@ -28,6 +30,15 @@ def split_of(draft: Draft, phenomenon: str) -> str:
     if crc32(f"{draft.premise}|{draft.hypothesis}".encode()) % 20 == 0:
         return "dev"
     return "train"
+
+
+def _contract(rng: Random, draft: Draft) -> Draft:
+    """Each sentence on its own is now and then told with "didn't" instead of "did not"."""
+    if rng.random() < CONTRACTED:
+        draft = draft._replace(premise=contracted(draft.premise))
+    if rng.random() < CONTRACTED:
+        draft = draft._replace(hypothesis=contracted(draft.hypothesis))
+    return draft
 
 
 def generate(split: str, count: int, seed: int = 0) -> Iterator[Example]:
@@ -42,7 +53,7 @@ def generate(split: str, count: int, seed: int = 0) -> Iterator[Example]:
         rng.shuffle(turns)
         for phenomenon, label in turns[: count - made]:
             while True:
-                draft = PHENOMENA[phenomenon](rng, label)
+                draft = _contract(rng, PHENOMENA[phenomenon](rng, label))
                 pair = draft.premise, draft.hypothesis
                 if split_of(draft, phenomenon) == split and pair[0] != pair[1] and pair not in seen:
                     break

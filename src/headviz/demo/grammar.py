@@ -8,15 +8,27 @@ from .words import nouns
 from .words.adjectives import PERSON_EXTRAS
 from .words.verbs import ACTS_ALONE, ACTS_ON_THINGS, Act, Verb
 
-# past, present habit, future, present perfect, past progressive; the past is the usual one.
-TENSES = ("past", "past", "past", "past", "future", "future", "perfect", "progressive", "present")
+# past, future, present perfect, past progressive, present progressive, present habit; the past is the usual one.
+TENSES = ("past",) * 5 + ("future", "future", "perfect", "progressive", "ongoing", "present")
 
 # Verbs of states, which take no progressive form: the past stands in for it.
 STATES = frozenset(
-    "want see hear trust remember love hate own possess admire know notice forget forgive mention find lose".split()
+    "want like see hear trust remember love hate own possess admire know notice forget forgive mention find lose".split()
 )
 
-_BE = {"past": ("was", "were"), "present": ("is", "are"), "progressive": ("was being", "were being")}
+_BE = {
+    "past": ("was", "were"),
+    "present": ("is", "are"),
+    "progressive": ("was being", "were being"),
+    "ongoing": ("is being", "are being"),
+}
+
+
+def fitting(tense: str, *verbs: Verb) -> str:
+    """The same tense without progressive form, if one of the verbs takes none."""
+    if tense in ("progressive", "ongoing") and any(verb.base in STATES for verb in verbs):
+        return "past" if tense == "progressive" else "present"
+    return tense
 
 
 def be(tense: str, plural: bool = False, negative: bool = False) -> str:
@@ -33,8 +45,7 @@ def be(tense: str, plural: bool = False, negative: bool = False) -> str:
 def verb_group(verb: Verb, tense: str, negative: bool = False, plural: bool = False) -> str:
     """An active verb with its auxiliaries: 'did not sleep', 'has slept', 'were sleeping'."""
     word_not = " not" if negative else ""
-    if tense == "progressive" and verb.base in STATES:
-        tense = "past"
+    tense = fitting(tense, verb)
     if tense == "past":
         return f"did not {verb.base}" if negative else verb.past
     if tense == "present":
@@ -45,7 +56,7 @@ def verb_group(verb: Verb, tense: str, negative: bool = False, plural: bool = Fa
         return f"will{word_not} {verb.base}"
     if tense == "perfect":
         return f"{'have' if plural else 'has'}{word_not} {verb.participle}"
-    return f"{'were' if plural else 'was'}{word_not} {verb.ing}"
+    return f"{_BE[tense][plural].split()[0]}{word_not} {verb.ing}"
 
 
 def predicate(act: Act, tense: str, negative: bool = False, plural: bool = False) -> str:
@@ -55,8 +66,7 @@ def predicate(act: Act, tense: str, negative: bool = False, plural: bool = False
 
 def passive(verb: Verb, tense: str, negative: bool = False, plural: bool = False) -> str:
     """A passive verb group: 'was not thanked'."""
-    if tense == "progressive" and verb.base in STATES:
-        tense = "past"
+    tense = fitting(tense, verb)
     return f"{be(tense, plural, negative)} {verb.participle}"
 
 
@@ -129,8 +139,11 @@ class Setting(NamedTuple):
         return f"{clause} {self.phrase}"
 
 
-def setting(rng: Random, tense: str, place: bool = False) -> Setting:
-    """A shared setting that suits a tense (often none); places only where `place` allows them."""
+MANNERS = tuple("again alone quickly quietly slowly suddenly calmly secretly happily carefully".split())
+
+
+def setting(rng: Random, tense: str, place: bool = False, manner: bool = False) -> Setting:
+    """A shared setting that suits a tense (often none); places and manners only where they are allowed."""
     draw = rng.random()
     if draw < 0.25 and tense in ("past", "progressive"):
         return Setting(rng.choice(nouns.PAST_TIMES), True)
@@ -138,6 +151,8 @@ def setting(rng: Random, tense: str, place: bool = False) -> Setting:
         return Setting(rng.choice(nouns.FUTURE_TIMES), True)
     if place and 0.25 < draw < 0.4:
         return Setting(rng.choice(nouns.PLACES), rng.random() < 0.5)
+    if manner and 0.4 < draw < 0.48:
+        return Setting(rng.choice(MANNERS), False)
     return Setting("", False)
 
 
@@ -168,6 +183,14 @@ ASIDE_PEOPLE = tuple(
 )
 # Of these, the ones that take a plural verb; kept apart because only present and perfect show it.
 PLURAL_ASIDE = frozenset({"the neighbors", "the children", "the twins", "the police", "the others"})
+
+_CONTRACTIBLE = re.compile(r"\b(did|does|do|has|have|was|were|is|are|will) not\b")
+
+
+def contracted(text: str) -> str:
+    """The text with "didn't" for "did not", and so on."""
+    return _CONTRACTIBLE.sub(lambda found: "won't" if found[1] == "will" else f"{found[1]}n't", text)
+
 
 _BEFORE_VOWEL = re.compile(r"\b([Aa]) (?=[aeiou])")
 

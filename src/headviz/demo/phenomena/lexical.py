@@ -8,7 +8,7 @@ from functools import cache
 from random import Random
 
 from ..example import CONTRADICTION, ENTAILMENT, NEUTRAL, Draft
-from ..grammar import STATES, TENSES, Setting, aside, be, people, predicate, sentence, setting, verb_group
+from ..grammar import TENSES, Setting, aside, be, fitting, people, predicate, sentence, setting, verb_group
 from ..words import nouns
 from ..words.adjectives import (
     BEARERS,
@@ -59,6 +59,20 @@ def _bearer(rng: Random, bearer: str) -> tuple[str, str]:
     return short, short
 
 
+# States that come and go, so that a time goes well with them.
+_PASSING = frozenset(
+    "happy sad calm nervous sick friendly hungry full busy awake asleep present absent glad unhappy ill angry furious "
+    "tired exhausted afraid scared relaxed anxious right wrong mistaken rude polite patient impatient lazy".split()
+)
+
+
+def _passing(rng: Random, bearer: str, word: str, tense: str) -> Setting:
+    """A shared time, where one makes sense."""
+    if bearer in ("door", "event", "place") or word in _PASSING:
+        return setting(rng, tense)
+    return Setting("", False)
+
+
 class _Copula:
     """'was', 'was not', 'seemed', 'will be', … for one example; premise and hypothesis use the same verb."""
 
@@ -97,7 +111,7 @@ def synonym(rng: Random, label: str) -> Draft:
 def _synonym_adjective(rng: Random, label: str, negative: bool, premise_negative: bool) -> Draft:
     bearer, word, partner = rng.choice(_ADJECTIVE_SYNONYMS)
     copula, (long, short) = _Copula(rng), _bearer(rng, bearer)
-    shared = setting(rng, copula.tense if bearer != "weather" else "present")
+    shared = _passing(rng, bearer, word, copula.tense)
     if label == NEUTRAL:
         partner = _unrelated(rng, bearer, word)
     elif not premise_negative and rng.random() < 0.3:
@@ -256,7 +270,7 @@ def antonym(rng: Random, label: str) -> Draft:
     negative = rng.random() < 0.5
     copula, (long, short) = _Copula(rng), _bearer(rng, bearer)
     copula.seeming = 0
-    shared = setting(rng, copula.tense if bearer != "weather" else "present")
+    shared = _passing(rng, bearer, word, copula.tense)
     extra = _unrelated(rng, bearer, word, opposite)
     holds = (label == ENTAILMENT) != negative  # whether `word` is true of the premise's subject
     both = rng.random() < 0.5
@@ -284,8 +298,7 @@ def antonym(rng: Random, label: str) -> Draft:
 def _antonym_verb(rng: Random, label: str) -> Draft:
     said, opposite = rng.choice(_VERB_OPPOSITES)
     who, tense = people(rng, 1)[0], rng.choice(TENSES)
-    if tense == "progressive" and {said.verb.base, opposite.verb.base} & STATES:
-        tense = "past"
+    tense = fitting(tense, said.verb, opposite.verb)
     negative = rng.random() < 0.5
     shared: Setting = setting(rng, tense)
     if label == NEUTRAL:
@@ -319,5 +332,6 @@ def _second(act: Act, tense: str) -> str:
         "future": act.verb.base,
         "perfect": act.verb.participle,
         "progressive": act.verb.ing,
+        "ongoing": act.verb.ing,
     }[tense]
     return f"{form} {act.rest}".rstrip()

@@ -48,7 +48,7 @@ def negation(rng: Random, label: str) -> Draft:
     who, other = people(rng, 2)
     act, another = acts(rng, 2)
     tense = rng.choice(TENSES)
-    shared = setting(rng, tense, place=not act.rest and not another.rest)
+    shared = setting(rng, tense, place=not act.rest and not another.rest, manner=True)
     draw = rng.random()
     if draw < 0.76:
         negative = rng.random() < 0.5
@@ -150,6 +150,10 @@ _KNOWING = tuple(verb(base) for base in ("know", "notice", "remember", "see", "r
 _THINKING = tuple(verb(base) for base in ("think", "believe", "say", "hope", "guess", "fear", "claim"))
 
 
+# Nobody plans, promises or refuses to do these.
+_UNWILLED = frozenset("fall stumble faint cough sneeze snore yawn win lose drop break hesitate".split())
+
+
 def veridical(rng: Random, label: str) -> Draft:
     """What other verbs say about whether something happened.
 
@@ -158,12 +162,15 @@ def veridical(rng: Random, label: str) -> Draft:
     'The boy failed to sleep.', 'Anna wrongly believed that the boy slept.' / 'The boy slept.'
     """
     who, other = people(rng, 2)
-    act, _ = acts(rng, 2)
-    shared = setting(rng, "past", place=not act.rest)
+    act = acts(rng, 1)[0]
+    with_to = rng.random() < 0.5
+    while with_to and act.verb.base in _UNWILLED:
+        act = acts(rng, 1)[0]
+    shared = setting(rng, "past", place=not act.rest, manner=True)
     negative = rng.random() < 0.5
     holds = (label == ENTAILMENT) != negative
     past = "past"
-    if rng.random() < 0.5:
+    if with_to:
         denied = rng.random() < 0.35
         if label == NEUTRAL:
             governor = rng.choice(_OPEN)

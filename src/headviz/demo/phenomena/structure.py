@@ -3,7 +3,7 @@
 from random import Random
 
 from ..example import CONTRADICTION, ENTAILMENT, NEUTRAL, Draft
-from ..grammar import STATES, TENSES, Person, acts, aside, passive, people, predicate, sentence, setting, verb_group
+from ..grammar import TENSES, Person, acts, aside, fitting, passive, people, predicate, sentence, setting, verb_group
 from ..words import nouns
 from ..words.verbs import HANDLE_VERBS, LOOK_VERBS, PERSON_VERBS, Act, verb
 
@@ -101,8 +101,7 @@ def conjunction(rng: Random, label: str) -> Draft:
 def _two_people(rng: Random, form: str, named: int, negative: bool, tense: str) -> tuple[str, str, list[Act], str]:
     who = people(rng, 3, long=0.2, names=0.5)
     act = acts(rng, 1)[0]
-    if tense == "progressive" and act.verb.base in STATES:
-        tense = "past"
+    tense = fitting(tense, act.verb)
     a, b = who[0].premise, who[1].premise
     one, many = predicate(act, tense), predicate(act, tense, plural=True)
     premise = {
@@ -124,6 +123,7 @@ def _auxiliary_not(tense: str) -> str:
         "future": "will not",
         "perfect": "has not",
         "progressive": "was not",
+        "ongoing": "is not",
     }[tense]
 
 
@@ -137,8 +137,7 @@ def _bare(act: Act, tense: str) -> tuple[str, str]:
 def _two_acts(rng: Random, form: str, named: int, negative: bool, tense: str) -> tuple[str, str, list[Act], str]:
     who: Person = people(rng, 1)[0]
     act = acts(rng, 3)
-    if tense == "progressive" and any(one.verb.base in STATES for one in act):
-        tense = "past"
+    tense = fitting(tense, *(one.verb for one in act))
     (auxiliary, a), (_, b) = _bare(act[0], tense), _bare(act[1], tense)
     lead = f"{who.premise} {auxiliary}".rstrip()
     premise = {
@@ -184,7 +183,7 @@ def relative_clause(rng: Random, label: str) -> Draft:
     man, nurse = people(rng, 2, long=0.0, names=0.0)
     if rng.random() < 0.4:
         nurse = people(rng, 1, long=0.2, names=1.0)[0]
-    doing, tense = rng.choice(PERSON_VERBS), rng.choice(("past", "past", "past", "progressive"))
+    doing, tense = rng.choice(PERSON_VERBS), rng.choice(("past", "past", "past", "progressive", "ongoing", "future"))
     act = acts(rng, 1)[0]
     while act.verb == doing:
         act = acts(rng, 1)[0]

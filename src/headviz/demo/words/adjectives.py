@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from .verbs import Act, Verb, verb
+from .verbs import Act, verb
 
 # What an adjective can be said of; "person" subjects come from words.nouns.
 BEARERS = {
@@ -202,5 +202,3 @@ SCALES = (
     ("safer", "riskier", "safe", "risky", "landmark"),
     ("busier", "emptier", "busy", "empty", "landmark"),
 )
-
-__all__ = ["Act", "Verb"]

@@ -22,10 +22,10 @@ ride rode ridden|build built built|draw drew drawn|steal stole stolen|cut cut cu
 get got got|throw threw thrown|weep wept wept|shut shut shut|leap leapt leapt|forget forgot forgotten|know knew known
 think thought thought|say said said|keep kept kept|bring brought brought|pay paid paid|beat beat beaten|eat ate eaten
 drink drank drunk|wear wore worn|hold held held|seek sought sought|rise rose risen|light lit lit|give gave given
-take took taken|learn learned learned|feel felt felt|understand understood understood|meet met met|send sent sent
+take took taken|learn learned learned|feel felt felt|understand understood understood|meet met met|send sent sent|forgive forgave forgiven
 """
 
-_DOUBLING = frozenset("stop grab hug plan nod skip beg rob chop drop".split())
+_DOUBLING = frozenset("stop grab hug plan nod skip beg rob chop drop regret".split())
 
 _FORMS = {
     line.split()[0]: tuple(line.split()[1:])
