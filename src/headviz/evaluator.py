@@ -109,8 +109,8 @@ class Evaluator:
             raise TaskError("There is nothing to evaluate: the data set has no examples.")
         self.clf, self.data, self.options = clf, data, options or EvaluatorOptions()
         self._label_order = label_order
-        self._order = class_order(clf, data, label_order)
-        self.gold = gold_for(data, self._order)
+        self.order = class_order(clf, data, label_order)
+        self.gold = gold_for(data, self.order)
         self._encodings = encode_data(clf, data)
         self._truncated = sum(e.truncated for e in self._encodings)
         lengths = [len(e) for e in self._encodings]
@@ -157,7 +157,7 @@ class Evaluator:
         elif progress is not None:
             progress(len(self.data), len(self.data))
         return Evaluation(
-            metrics=metrics_for(self.data, logits, self._order),
+            metrics=metrics_for(self.data, logits, self.order),
             logits=logits,
             gold=self.gold,
             mask=whole,
@@ -167,7 +167,7 @@ class Evaluator:
 
     def predictions(self, mask: HeadMask | None = None, **options: Any) -> np.ndarray:
         """Class numbers of the task, -1 for an output that is none of its classes; a regression's values."""
-        return predicted(self.evaluate(mask, **options).logits, self._order, self.clf.is_regression)
+        return predicted(self.evaluate(mask, **options).logits, self.order, self.clf.is_regression)
 
     def answers(self, reference: HeadMask | None = None, **options: Any) -> Answers:
         """Gold labels and the reference's predictions, for comparisons. The reference is the full model."""

@@ -1,0 +1,156 @@
+"""Redundant pairs: heads that are harmless one by one, but not together, because each stands in for the other.
+
+All pairs are too many to evaluate. The effect of a pair is first predicted from the single ablations, by adding up
+the two changes of every example's logits; pairs are then evaluated in the order of that prediction, until the time
+is up. Pairs that stand in for each other in a way that single ablations do not show at all are therefore found last.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..comparison import Answers, Delta, deltas, measure
+from ..errors import Cancelled, OptionError
+from ..heads import HeadId, HeadMask
+from ..results import Result
+from ..significance import benjamini_hochberg
+from ..tasks import predicted
+from .ablation import Ablation, ablate
+from .common import SIGNIFICANT, Subject
+
+if TYPE_CHECKING:
+    from ..evaluation import Cancel, Progress
+    from ..evaluator import Evaluator
+
+
+@dataclass(frozen=True)
+class RedundantPair(Result):
+    """Costs are full - masked. ``excess`` is what the pair costs beyond the sum of its two heads."""
+
+    first: HeadId
+    second: HeadId
+    cost_first: float
+    cost_second: float
+    cost: float
+    interval_low: float  # of the pair's cost
+    interval_high: float
+    excess: float
+    p_value: float
+    q_value: float  # over the pairs evaluated
+
+
+@dataclass(frozen=True)
+class Redundant(Result):
+    """``pairs`` are significant, costliest first. ``evaluated`` of ``candidates`` fitted into the time."""
+
+    subject: Subject
+    baseline: float
+    harmless: int  # heads that are not significantly costly alone
+    candidates: int
+    evaluated: int
+    budget_seconds: float
+    seconds: float
+    pairs: tuple[RedundantPair, ...]
+
+
+def redundant(
+    evaluator: Evaluator,
+    *,
+    ablation: Ablation | None = None,
+    seconds: float = 60.0,
+    level: float = SIGNIFICANT,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Redundant:
+    """Search within ``seconds`` (the single ablations, if they are still to be made, come on top).
+
+    A head is harmless if its cost is not significant by itself, before any correction: the stricter reading.
+    """
+    if seconds <= 0:
+        raise OptionError(f"The time budget must be above 0 seconds, not {seconds}.")
+    single = ablation if ablation is not None else ablate(evaluator, progress=progress, cancel=cancel)
+    harmless = [
+        h for h in single.base.kept if not (single.p_value[h] < level and single.values[h] > 0)
+    ]  # a NaN p value is no evidence of a cost
+    answers = evaluator.answers(single.base, cancel=cancel)
+    order = _by_promise(evaluator, single, harmless, answers)
+    start = time.perf_counter()
+    found: list[tuple[HeadId, HeadId]] = []
+    predictions: list[NDArray] = []
+    for pair in order:
+        spent = time.perf_counter() - start
+        if spent > seconds:
+            break
+        if cancel is not None and cancel():
+            raise Cancelled
+        predictions.append(evaluator.predictions(single.base.without(pair), keep=False, cancel=cancel))
+        found.append(pair)
+        if progress is not None:
+            share = max(len(found) / len(order), min(1.0, (time.perf_counter() - start) / seconds))
+            progress(round(1000 * share), 1000)
+    rows = _rows(single, found, deltas(answers, predictions, single.subject.metric), level)
+    return Redundant(
+        single.subject,
+        measure(answers, answers.full, single.subject.metric),
+        len(harmless),
+        len(order),
+        len(found),
+        seconds,
+        time.perf_counter() - start,
+        rows,
+    )
+
+
+def _rows(
+    single: Ablation, pairs: Sequence[tuple[HeadId, HeadId]], found: Sequence[Delta], level: float
+) -> tuple[RedundantPair, ...]:
+    q = benjamini_hochberg([d.p_value for d in found])
+    rows = []
+    for (a, b), d, corrected in zip(pairs, found, q, strict=True):
+        cost = d.full - d.masked
+        if corrected < level and cost > 0:
+            one, two = float(single.values[a]), float(single.values[b])
+            rows.append(
+                RedundantPair(
+                    a,
+                    b,
+                    one,
+                    two,
+                    cost,
+                    -d.interval_high,
+                    -d.interval_low,
+                    cost - one - two,
+                    d.p_value,
+                    corrected,
+                )
+            )
+    return tuple(sorted(rows, key=lambda r: (-r.cost, r.first, r.second)))
+
+
+def _by_promise(
+    evaluator: Evaluator, single: Ablation, heads: Sequence[HeadId], answers: Answers
+) -> list[tuple[HeadId, HeadId]]:
+    """All pairs of ``heads``, the one with the largest predicted cost first; closer layers break ties."""
+    full = evaluator.evaluate(single.base).logits.astype(np.float64)
+    change = {h: _logits(evaluator, single.base, h) - full for h in heads}
+
+    def expected(pair: tuple[HeadId, HeadId]) -> tuple[float, float, int]:
+        logits = full + change[pair[0]] + change[pair[1]]
+        said = predicted(logits.astype(np.float32), evaluator.order, evaluator.clf.is_regression)
+        metric = measure(answers, said, single.subject.metric)
+        # among equals, the pair that moves the logits further is the likelier one
+        moved = float(np.abs(change[pair[0]] + change[pair[1]]).mean())
+        return (np.inf if metric != metric else metric), -moved, abs(pair[0].layer - pair[1].layer)
+
+    return sorted(combinations(heads, 2), key=expected)
+
+
+def _logits(evaluator: Evaluator, base: HeadMask, head: HeadId) -> NDArray[np.float64]:
+    return evaluator.evaluate(base.without([head]), keep=False).logits.astype(np.float64)

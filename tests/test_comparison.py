@@ -1,0 +1,147 @@
+"""Whole comparisons: every metric's delta against plain resampling, slices, undefined metrics, JSON."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import f1_score, matthews_corrcoef
+
+from headviz import resampling
+from headviz.comparison import Answers, compare, deltas, measure
+from headviz.errors import TaskError
+from headviz.tasks.metrics import metric as task_metric
+
+
+def _classes(n: int = 200, classes: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    gold = rng.integers(0, classes, n)
+    full = np.where(rng.random(n) < 0.85, gold, rng.integers(0, classes, n))
+    masked = np.where(rng.random(n) < 0.75, full, rng.integers(0, classes, n))
+    return gold, full, masked
+
+
+def _numbers(n: int = 120, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    gold = rng.normal(size=n)
+    full = gold + rng.normal(size=n) * 0.5
+    return gold, full, full + rng.normal(size=n) * 0.4
+
+
+def _of(name: str, gold: np.ndarray, said: np.ndarray) -> float:
+    if name == "matthews":
+        return matthews_corrcoef(gold, said)
+    if name == "f1":
+        return f1_score(gold, said)
+    if name == "accuracy":
+        return float(np.mean(gold == said))
+    return (stats.pearsonr if name == "pearson" else stats.spearmanr)(gold, said).statistic
+
+
+@pytest.mark.parametrize("name", ["accuracy", "f1", "matthews", "pearson", "spearman"])
+def test_metric_equals_the_tasks_own(name: str) -> None:
+    regression = name in resampling.REGRESSION_METRICS
+    gold, full, masked = _numbers() if regression else _classes()
+    answers = Answers(gold, full, 0 if regression else 2)
+    assert measure(answers, masked, name) == pytest.approx(task_metric(name, masked, gold), abs=1e-12)
+
+
+def test_matthews_of_three_classes_equals_sklearn() -> None:
+    gold, full, masked = _classes(classes=3)
+    assert measure(Answers(gold, full, 3), masked, "matthews") == pytest.approx(
+        matthews_corrcoef(gold, masked)
+    )
+
+
+@pytest.mark.parametrize("name", ["accuracy", "f1", "matthews", "pearson", "spearman"])
+def test_interval_equals_resampling_the_examples(name: str) -> None:
+    regression = name in resampling.REGRESSION_METRICS
+    gold, full, masked = _numbers() if regression else _classes()
+    found = deltas(Answers(gold, full, 0 if regression else 2), [masked], name)[0]
+    rng = np.random.default_rng(7)
+    drawn = []
+    for _ in range(4000):
+        i = rng.integers(0, len(gold), len(gold))
+        drawn.append(_of(name, gold[i], masked[i]) - _of(name, gold[i], full[i]))
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    width = high - low
+    assert found.delta == pytest.approx(_of(name, gold, masked) - _of(name, gold, full))
+    assert found.interval_low == pytest.approx(low, abs=0.06 * width + 1 / len(gold))
+    assert found.interval_high == pytest.approx(high, abs=0.06 * width + 1 / len(gold))
+
+
+@pytest.mark.parametrize("name", ["f1", "matthews", "pearson", "spearman"])
+def test_swap_test_equals_swapping_the_examples(name: str) -> None:
+    regression = name in resampling.REGRESSION_METRICS
+    gold, full, masked = _numbers(60, 3) if regression else _classes(60, seed=3)
+    found = deltas(Answers(gold, full, 0 if regression else 2), [masked], name)[0]
+    rng = np.random.default_rng(5)
+    seen = abs(_of(name, gold, masked) - _of(name, gold, full))
+    hits = 0
+    for _ in range(3000):
+        swap = rng.random(len(gold)) < 0.5
+        a, b = np.where(swap, full, masked), np.where(swap, masked, full)
+        hits += abs(_of(name, gold, a) - _of(name, gold, b)) >= seen - 1e-12
+    assert found.p_value == pytest.approx((1 + hits) / 3001, abs=0.035)
+
+
+def test_swap_test_of_accuracy_is_mcnemar() -> None:
+    gold, full, masked = _classes(120)
+    exact = deltas(Answers(gold, full, 2), [masked], "accuracy")[0].p_value
+    sampled = resampling.class_swap_p(resampling.joint_counts(gold, full, masked, 2), "accuracy")
+    assert sampled == pytest.approx(exact, abs=0.02)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "f1", "matthews", "pearson", "spearman"])
+def test_nothing_changed_is_p_one_and_no_interval(name: str) -> None:
+    regression = name in resampling.REGRESSION_METRICS
+    gold, full, _ = _numbers() if regression else _classes()
+    found = deltas(Answers(gold, full, 0 if regression else 2), [full.copy()], name)[0]
+    assert (found.delta, found.interval_low, found.interval_high, found.p_value) == (0.0, 0.0, 0.0, 1.0)
+
+
+def test_undefined_metric_is_missing_not_zero() -> None:
+    gold, full, _ = _classes()
+    found = deltas(Answers(gold, full, 2), [np.zeros_like(gold)], "matthews")[0]
+    assert np.isnan([found.masked, found.delta, found.p_value]).all()
+    assert json.loads(found.to_json())["masked"] is None
+
+
+def test_an_answer_that_is_no_class_is_never_right() -> None:
+    gold, full, masked = _classes()
+    masked[:5] = -1
+    found = compare(Answers(gold, full, 2), masked, ["accuracy", "matthews"])
+    assert found.primary.masked == np.mean(masked == gold)
+    assert found.deltas[1].masked == pytest.approx(matthews_corrcoef(gold, masked))
+    assert found.confusion_full is not None
+    assert found.confusion_masked is not None
+    assert found.confusion_full.shape == found.confusion_masked.shape == (2, 3)
+
+
+def test_slices_are_compared_one_by_one() -> None:
+    gold, full, masked = _classes(90, 3)
+    names = ["negation", "number", "order"] * 30
+    found = compare(Answers(gold, full, 3), masked, ["accuracy"], names)
+    assert [d.name for d in found.slices] == ["negation", "number", "order"]
+    for part in found.slices:
+        at = np.flatnonzero(np.array(names) == part.name)
+        alone = deltas(Answers(gold[at], full[at], 3), [masked[at]], "accuracy")[0]
+        assert (part.n, part.delta, part.interval_low, part.p_value) == (
+            30, alone.delta, alone.interval_low, alone.p_value,
+        )  # fmt: skip
+
+
+def test_comparison_serialises() -> None:
+    gold, full, masked = _classes(30, 3)
+    content = json.loads(compare(Answers(gold, full, 3), masked, ["accuracy"]).to_json())
+    assert content["deltas"][0]["delta"] == pytest.approx(np.mean(masked == gold) - np.mean(full == gold))
+    assert np.array(content["confusion_masked"]).sum() == 30
+    assert set(content["flips"]) == {"worse", "better", "other"}
+
+
+def test_misspelt_metric_and_no_examples_are_answered() -> None:
+    gold, full, masked = _classes()
+    with pytest.raises(TaskError, match="matthews"):
+        measure(Answers(gold, full, 2), masked, "mathews")
+    with pytest.raises(TaskError, match="no example"):
+        Answers(gold[:0], full[:0], 2)

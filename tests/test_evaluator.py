@@ -1,0 +1,304 @@
+"""The evaluator gives plain evaluation's logits, for every family, whatever it reuses."""
+
+import random
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+import headviz
+from headviz import HeadMask
+from headviz.errors import Cancelled, OptionError, TaskError
+from headviz.evaluation import evaluate
+from headviz.evaluator import Evaluator, EvaluatorOptions, bfloat16_here, plan
+from headviz.models.packing import pack
+from headviz.models.stages import stages_for
+from headviz.tasks import Dataset
+from headviz.tasks.table import get_task
+from tiny import FAMILY_NAMES, PRUNABLE, WORDS, tiny_classifier
+
+CLOSE = {"rtol": 0, "atol": 1e-5}
+
+
+def some_data(n: int = 40, seed: int = 0) -> Dataset:
+    rng = random.Random(seed)
+
+    def text() -> str:
+        return " ".join(rng.choice(WORDS) for _ in range(rng.randint(1, 14)))
+
+    return Dataset(
+        get_task("mnli"),
+        "dev",
+        tuple(text() for _ in range(n)),
+        tuple(text() for _ in range(n)),
+        np.array([rng.randrange(3) for _ in range(n)]),
+        slices=tuple(rng.choice(("fiction", "letters")) for _ in range(n)),
+        slice_name="genre",
+    )
+
+
+def random_mask(rng: random.Random, layers: int, heads: int) -> HeadMask:
+    return HeadMask.full(layers, heads).without_random(rng.randint(0, layers * heads), seed=rng.random())
+
+
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+@pytest.mark.parametrize("budget", [0, 60_000, 2**30])
+def test_toggles_equal_plain_evaluation(family: str, budget: int) -> None:
+    clf, data, rng = tiny_classifier(family, layers=4, spread=0.15), some_data(), random.Random(1)
+    evaluator = Evaluator(clf, data, EvaluatorOptions(budget=budget, chunk_tokens=150))
+    mask = HeadMask.full(4, 4)
+    for step in range(16):
+        np.testing.assert_allclose(evaluator.evaluate(mask).logits, evaluate(clf, data, mask).logits, **CLOSE)
+        assert evaluator.memory <= budget
+        mask = mask.toggled([(rng.randrange(4), rng.randrange(4))]) if step % 5 else random_mask(rng, 4, 4)
+
+
+def test_two_hundred_random_masks() -> None:
+    clf, data, rng = tiny_classifier(layers=4, spread=0.15), some_data(24), random.Random(2)
+    evaluator = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=200))
+    for _ in range(200):
+        mask = random_mask(rng, 4, 4)
+        np.testing.assert_allclose(evaluator.evaluate(mask).logits, evaluate(clf, data, mask).logits, **CLOSE)
+
+
+def test_evaluation_says_the_same_as_the_plain_one() -> None:
+    clf, data = tiny_classifier(), some_data()
+    mask = HeadMask.full(3, 4).without([(1, 2), (2, 0)])
+    mine, plain = Evaluator(clf, data).evaluate(mask), evaluate(clf, data, mask)
+    assert mine.metrics == plain.metrics
+    assert (mine.mask, mine.n, mine.truncated) == (plain.mask, plain.n, plain.truncated)
+    np.testing.assert_array_equal(mine.gold, plain.gold)
+
+
+@pytest.mark.parametrize("family", PRUNABLE)
+def test_really_pruned_models_and_empty_layers(family: str) -> None:
+    clf, data = tiny_classifier(family, spread=0.15), some_data()
+    gone = HeadMask.full(3, 4).without([(0, 1), *((1, h) for h in range(4)), (2, 3)])
+    small = headviz.prune(clf, gone)
+    evaluator = Evaluator(small, data)
+    for extra in ([], [(0, 0)], [(2, 0)], [(1, 1)], [(2, h) for h in range(4)]):
+        mask = gone.without(extra)
+        np.testing.assert_allclose(evaluator.evaluate(mask).logits, evaluate(clf, data, mask).logits, **CLOSE)
+
+
+def test_masking_a_removed_head_is_the_same_mask() -> None:
+    clf, data = tiny_classifier(), some_data()
+    small = headviz.prune(clf, HeadMask.full(3, 4).without([(1, 1)]))
+    evaluator = Evaluator(small, data)
+    first = evaluator.evaluate()
+    again = evaluator.evaluate(HeadMask.full(3, 4).without([(1, 1)]))
+    assert again.logits is first.logits
+
+
+@pytest.mark.parametrize("activation", ["gelu_new", "relu"])
+def test_other_activations(activation: str) -> None:
+    clf, data = tiny_classifier(hidden_act=activation, spread=0.15), some_data()
+    mask = HeadMask.full(3, 4).without([(1, 2)])
+    np.testing.assert_allclose(
+        Evaluator(clf, data).evaluate(mask).logits, evaluate(clf, data, mask).logits, **CLOSE
+    )
+
+
+def test_long_texts_take_the_other_attention_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    clf, data = tiny_classifier(spread=0.15), some_data()
+    expected = evaluate(clf, data).logits
+    monkeypatch.setattr("headviz.models.kernels.SHORT", 4)
+    np.testing.assert_allclose(Evaluator(clf, data).evaluate().logits, expected, **CLOSE)
+
+
+def test_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
+    clf, data = tiny_classifier(spread=0.15), some_data()
+    expected = evaluate(clf, data).logits
+    monkeypatch.setattr("headviz.models.kernels._onednn", lambda: None)
+    np.testing.assert_allclose(Evaluator(clf, data).evaluate().logits, expected, **CLOSE)
+
+
+def test_only_layers_that_a_mask_can_change_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    clf, data = tiny_classifier(layers=4), some_data()
+    evaluator = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=10**6))
+    seen: list[tuple[str, int]] = []
+    stages = evaluator._stages
+    for name in ("context", "finish"):
+        original: Callable = getattr(stages, name)
+
+        def spy(layer: int, *args: object, name: str = name, original: Callable = original) -> torch.Tensor:
+            seen.append((name, layer))
+            return original(layer, *args)
+
+        monkeypatch.setattr(stages, name, spy)
+    full = HeadMask.full(4, 4)
+
+    def work(mask: HeadMask) -> list[tuple[str, int]]:
+        seen.clear()
+        evaluator.evaluate(mask)
+        return list(seen)
+
+    assert len(work(full)) == 8
+    assert work(full.without([(2, 1)])) == [("finish", 2), ("context", 3), ("finish", 3)]
+    assert work(full.without([(3, 1)])) == [("finish", 3)]
+    assert work(full.without([(2, 1)])) == []
+    # a mask built on the one before starts where they differ, not at the full model
+    assert work(full.without([(2, 1), (3, 0)])) == [("finish", 3)]
+
+
+def test_a_sweep_leaves_only_the_full_models_states() -> None:
+    clf, data = tiny_classifier(layers=4), some_data()
+    evaluator = Evaluator(clf, data)
+    evaluator.evaluate()
+    held = evaluator._cache.held
+    for head in range(4):
+        evaluator.evaluate(HeadMask.full(4, 4).without([(1, head)]), keep=False)
+    assert evaluator._cache.held == held
+
+
+def test_tight_budgets_keep_evenly_spaced_layers() -> None:
+    keep = plan(budget=0, layers=12, state=100, context=100, first_only=True)
+    assert keep.states == frozenset()
+    assert plan(6 * 100, 12, 100, 100, True).states == frozenset({3, 6, 8})
+    roomy = plan(22 * 100, 12, 100, 100, True)
+    assert roomy.states == frozenset(range(11))
+    assert roomy.contexts == frozenset()
+    assert plan(10**9, 12, 100, 100, True).all_contexts
+
+
+def test_memory_stays_under_its_budget_and_is_really_used() -> None:
+    clf, data, rng = tiny_classifier(layers=4), some_data(60), random.Random(3)
+    for budget in (10_000, 100_000, 400_000, 4_000_000):
+        evaluator = Evaluator(clf, data, EvaluatorOptions(budget=budget))
+        for _ in range(12):
+            evaluator.evaluate(random_mask(rng, 4, 4))
+            held = sum(
+                tensor.element_size() * tensor.nelement()
+                for entry in evaluator._cache._entries.values()
+                for pair in entry.value
+                for tensor in pair
+                if tensor is not None
+            )
+            assert held <= evaluator._cache.held <= evaluator.memory <= budget
+    assert evaluator.memory > 400_000
+
+
+def test_four_threads_with_different_masks() -> None:
+    clf, data = tiny_classifier(layers=4, spread=0.15), some_data()
+    evaluator = Evaluator(clf, data, EvaluatorOptions(budget=300_000, chunk_tokens=150))
+    rng = random.Random(4)
+    lists = [[random_mask(rng, 4, 4) for _ in range(8)] for _ in range(4)]
+    expected = [[evaluate(clf, data, m).logits for m in masks] for masks in lists]
+    found: list[list[np.ndarray]] = [[] for _ in lists]
+    start = threading.Barrier(4)
+
+    def work(number: int) -> None:
+        start.wait()
+        for mask in lists[number]:
+            found[number].append(evaluator.evaluate(mask).logits)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for mine, theirs in zip(found, expected, strict=True):
+        for a, b in zip(mine, theirs, strict=True):
+            np.testing.assert_allclose(a, b, **CLOSE)
+    assert evaluator.memory <= 300_000
+    assert all(entry.users == 0 for entry in evaluator._cache._entries.values())
+
+
+def test_cancelling_leaves_nothing_behind() -> None:
+    clf, data = tiny_classifier(), some_data()
+    evaluator = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=100))
+    calls = iter(range(100))
+    with pytest.raises(Cancelled):
+        evaluator.evaluate(cancel=lambda: next(calls) >= 2)
+    assert evaluator.memory == 0
+    np.testing.assert_allclose(evaluator.evaluate().logits, evaluate(clf, data).logits, **CLOSE)
+
+
+def test_progress_counts_examples() -> None:
+    evaluator = Evaluator(tiny_classifier(), some_data(), EvaluatorOptions(chunk_tokens=100))
+    seen: list[tuple[int, int]] = []
+    evaluator.evaluate(progress=lambda done, total: seen.append((done, total)))
+    assert seen[0] == (0, 40)
+    assert seen[-1] == (40, 40)
+    assert [d for d, _ in seen] == sorted({d for d, _ in seen})
+    assert len(seen) > 3
+    seen.clear()
+    evaluator.evaluate(progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(40, 40)]
+
+
+def test_results_are_handed_out_read_only() -> None:
+    evaluator = Evaluator(tiny_classifier(), some_data())
+    with pytest.raises(ValueError, match="read-only"):
+        evaluator.evaluate().logits[0, 0] = 1.0
+
+
+def test_the_caller_keeps_his_weights() -> None:
+    clf = tiny_classifier()
+    before = clf.digest
+    Evaluator(clf, some_data()).evaluate(HeadMask.full(3, 4).without([(0, 0)]))
+    assert headviz.wrap(clf.model, clf.tokenizer).digest == before
+
+
+def test_comparison_of_a_mask() -> None:
+    clf, data = tiny_classifier(), some_data()
+    evaluator = Evaluator(clf, data)
+    mask = HeadMask.full(3, 4).without([(0, 0), (1, 3)])
+    found = evaluator.compare(mask)
+    full, masked = evaluate(clf, data), evaluate(clf, data, mask)
+    assert found.primary.full == full.metrics["accuracy"]
+    assert found.primary.masked == masked.metrics["accuracy"]
+    assert {d.name for d in found.slices} == {"fiction", "letters"}
+    assert found.flips is not None
+    np.testing.assert_array_equal(
+        found.flips.worse,
+        np.flatnonzero((full.predictions == full.gold) & (masked.predictions != full.gold)),
+    )
+    same = evaluator.compare(HeadMask.full(3, 4))
+    assert (same.primary.p_value, same.primary.interval_low, same.primary.interval_high) == (1.0, 0.0, 0.0)
+
+
+@pytest.mark.skipif(not bfloat16_here(torch.device("cpu")), reason="this processor has no bfloat16")
+def test_bfloat16_says_how_far_it_agrees() -> None:
+    clf, data = tiny_classifier(spread=0.1), some_data()
+    evaluator = Evaluator(clf, data, EvaluatorOptions(precision="bfloat16"))
+    found = evaluator.agreement(HeadMask.full(3, 4).without([(1, 1)]))
+    exact = evaluate(clf, data, HeadMask.full(3, 4).without([(1, 1)]))
+    rough = evaluator.evaluate(HeadMask.full(3, 4).without([(1, 1)]))
+    assert found.same == int((exact.predictions == rough.predictions).sum())
+    assert found.largest == pytest.approx(float(np.abs(exact.logits - rough.logits).max()), abs=1e-5)
+    assert 0 < found.largest < 0.3
+    assert found.share > 0.8
+
+
+def test_bad_options_are_answered() -> None:
+    with pytest.raises(OptionError, match="bfloat16"):
+        EvaluatorOptions(precision="bf16")
+    with pytest.raises(OptionError, match="budget"):
+        EvaluatorOptions(budget=-1)
+    with pytest.raises(TaskError, match="no examples"):
+        Evaluator(tiny_classifier(), some_data().subset([]))
+
+
+def test_packing_covers_every_text_once_without_padding() -> None:
+    rng = random.Random(0)
+    lengths = [rng.randint(1, 40) for _ in range(200)]
+    chunks = pack(lengths, 300)
+    assert sorted(i for c in chunks for i in c.index) == list(range(200))
+    assert sum(c.tokens for c in chunks) == sum(lengths)
+    assert max(c.tokens for c in chunks) < 2 * 300
+    for chunk in chunks:
+        for g in chunk.groups:
+            assert {lengths[i] for i in chunk.index[g.first : g.first + g.count]} == {g.length}
+            assert g.stop - g.start == g.count * g.length
+    assert [c.index for c in pack([5, 3], 1)] == [(1,), (0,)]
+
+
+def test_modernbert_refuses_bfloat16() -> None:
+    clf = tiny_classifier("modernbert")
+    with pytest.raises(headviz.UserError, match="float32 only"):
+        Evaluator(clf, some_data(), EvaluatorOptions(precision="bfloat16"))
+    with pytest.raises(ValueError, match="own precision"):
+        stages_for(clf, torch.bfloat16)
