@@ -197,6 +197,7 @@ def _keep(model: Any, trunk: Trunk, modules: nn.ModuleList, left: list[int]) -> 
         del modules[0]
     modules.extend(stay)
     for number, layer in enumerate(stay):
+        m: Any
         for m in layer.modules():
             if getattr(m, "layer_idx", None) is not None:
                 m.layer_idx = number  # the cache of a decoder goes by it

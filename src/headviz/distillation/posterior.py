@@ -1,0 +1,155 @@
+"""The teacher's posterior N(mu, Sigma): its final weights, and how the iterates vary around their own mean.
+
+With deviations Dev [K, P] (each row divided by sqrt(K - 1)) the sample covariance is S = Dev^T Dev. It has rank K - 1
+at most, so it is mixed with its own diagonal:
+
+    Sigma = diag(S) - (1 - a) diag(S_r) + (1 - a) S_r            a = ``shrinkage``, S_r = the best rank r of S
+
+which keeps every variance for any rank. a = 1/2 is the mixture known from stochastic weight averaging; a = 1 is the
+diagonal. Nothing of size P x P is formed: what is kept is a K x K matrix, and a tensor's part is made when asked for.
+
+Weights may have any scale of variance. Iterates of a training are not draws from its posterior; their spread grows
+with the learning rate. ``scale`` multiplies Sigma: it changes nothing in the conditional mean, and all in how strongly
+variational inference holds a student to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..errors import OptionError, unknown_choice
+from .iterates import Iterates
+
+COVARIANCES = ("low-rank", "diagonal")
+CHUNK = 1 << 20  # columns multiplied at once in float64
+
+
+@dataclass(frozen=True)
+class PosteriorOptions:
+    """The shape of the covariance. ``rank=None`` takes all directions that the iterates span."""
+
+    covariance: str = "low-rank"
+    rank: int | None = None
+    shrinkage: float = 0.5
+    floor: float = 1e-6  # least variance, as a share of the mean variance
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.covariance not in COVARIANCES:
+            raise OptionError(unknown_choice("covariance", self.covariance, COVARIANCES))
+        if self.rank is not None and (
+            isinstance(self.rank, bool) or not isinstance(self.rank, int) or self.rank < 1
+        ):
+            raise OptionError(f"The rank is a whole number of at least 1, not {self.rank!r}.")
+        if self.rank is not None and self.covariance == "diagonal":
+            raise OptionError("A diagonal covariance has no rank. Leave the rank out, or ask for low-rank.")
+        if not 0 <= self.shrinkage <= 1:
+            raise OptionError(f"The shrinkage is a share from 0 to 1, not {self.shrinkage!r}.")
+        if not 0 < self.floor < 1:
+            raise OptionError(f"The floor is a share between 0 and 1, not {self.floor!r}.")
+        if not 0 < self.scale < float("inf"):
+            raise OptionError(f"The scale of the covariance is a number above 0, not {self.scale!r}.")
+
+
+class Block(NamedTuple):
+    """One tensor's part of a Gaussian: covariance = diag(``diagonal``) + factor^T factor, over all tensors' entries."""
+
+    mean: Tensor
+    diagonal: Tensor  # its shape
+    factor: Tensor  # [r, *shape]
+
+
+class Posterior:
+    """A Gaussian over the teacher's weights, read tensor by tensor."""
+
+    def __init__(
+        self,
+        mean: Mapping[str, Tensor],
+        iterates: Iterates,
+        options: PosteriorOptions | None = None,
+    ) -> None:
+        self.options = PosteriorOptions() if options is None else options
+        self.mean = mean
+        self.iterates = iterates
+        self.count = iterates.count
+        _enough(self.count, self.options)
+        self.gram = self._gram()
+        size = sum(t.numel() for t in mean.values())
+        trace = float(self.gram.trace())
+        if not trace > 0 or not torch.isfinite(self.gram).all():
+            raise OptionError(
+                "The iterates are all the same, or not finite: there is no covariance in them. "
+                "Collect them at a learning rate above 0."
+            )
+        self.mean_variance = trace / size
+        self.mix = self._mix()  # [r, K]: the factor of a tensor is mix @ its deviations
+
+    @property
+    def rank(self) -> int:
+        return len(self.mix)
+
+    @property
+    def least_variance(self) -> float:
+        return self.options.floor * self.mean_variance
+
+    def _gram(self) -> Tensor:
+        gram = torch.zeros(self.count, self.count, dtype=torch.float64)
+        for name in self.mean:
+            deviations = self._deviations(name).flatten(1)
+            for part in deviations.split(CHUNK, dim=1):
+                wide = part.double()
+                gram += wide @ wide.T
+        return gram
+
+    def _mix(self) -> Tensor:
+        if self.options.covariance == "diagonal":
+            return torch.zeros(0, self.count)
+        values, vectors = torch.linalg.eigh(self.gram)
+        order = values.argsort(descending=True)
+        values, vectors = values[order], vectors[:, order]
+        # the last direction is the iterates' mean, which centring took out
+        independent = int((values[: self.count - 1] > 1e-10 * values[0]).sum())
+        rank = independent if self.options.rank is None else self.options.rank
+        if rank > independent:
+            raise OptionError(
+                f"A covariance of rank {rank} was asked for, but the {self.count} iterates span only {independent} "
+                "directions: some are the same. Collect others, or ask for a lower rank."
+            )
+        return vectors[:, :rank].T.float()
+
+    def _deviations(self, name: str) -> Tensor:
+        stack = self.iterates.stack(name)
+        if stack.shape[1:] != self.mean[name].shape:
+            raise OptionError(
+                f"The iterates have {name} as {tuple(stack.shape[1:])}, the teacher as {tuple(self.mean[name].shape)}: "
+                "they belong to another model."
+            )
+        stack -= stack.mean(0, dtype=torch.float64).float()
+        return stack.div_((self.count - 1) ** 0.5)
+
+    def block(self, name: str) -> Block:
+        """One tensor's mean, diagonal and factor. The diagonal may hold zeros; a prior raises them."""
+        deviations = self._deviations(name)
+        diagonal = deviations.square().sum(0)
+        factor = (self.mix @ deviations.flatten(1)).view(self.rank, *deviations.shape[1:])
+        share = 1 - self.options.shrinkage
+        diagonal = (diagonal - share * factor.square().sum(0)).clamp_(min=0) if self.rank else diagonal
+        scale = self.options.scale
+        return Block(
+            self.mean[name].detach().float().cpu(), diagonal.mul_(scale), factor.mul_((share * scale) ** 0.5)
+        )
+
+
+def _enough(count: int, options: PosteriorOptions) -> None:
+    if count < 2:
+        raise OptionError(f"A covariance needs at least 2 iterates, and there are {count}. Collect more.")
+    if options.rank is not None and options.rank > count - 1:
+        raise OptionError(
+            f"A covariance of rank {options.rank} needs at least {options.rank + 1} iterates, and there are {count}. "
+            f"Collect more, or ask for rank {count - 1} or less."
+        )
