@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tiny import WORDS, tiny_classifier, tiny_folder
 
 import headviz
 from headviz.pruning import FinetuneOptions, PruningPlan
 from headviz.pruning.context import Context
 from headviz.tasks import Dataset, get_task
+from tiny import WORDS, tiny_classifier, tiny_folder
 
 QUICK = FinetuneOptions(epochs=1, batch=8, learning_rate=1e-3)
 
@@ -56,8 +56,8 @@ def context(folder: Path, layers: int = 3, heads: int = 4, score: Any = by_hash,
     clf = tiny_classifier(layers=layers, heads=heads)
     settings: dict[str, Any] = {
         "clf": clf,
-        "train": make_data(90),
-        "dev": make_data(60, "dev", seed=1),
+        "train": make_data(48),
+        "dev": make_data(40, "dev", seed=1),
         "load_base": load_base,
         "score": score,
     }
@@ -72,8 +72,8 @@ def plan(algorithm: str = "one-importance", **options: Any) -> PruningPlan:
         "score": "fisher" if algorithm == "mask-search" else "random",
         "step": 0.25,
         "until": 0.75,
-        "samples": 30,
-        "repair_samples": 30,
+        "samples": 24,
+        "repair_samples": 24,
         "length_filter": "none",
         "finetune": QUICK,
         "device": "cpu",

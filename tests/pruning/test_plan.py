@@ -80,6 +80,8 @@ def test_every_entry_of_the_tables_says_what_it_does_and_costs():
 
 
 def test_plans_load_no_torch():
-    code = "import sys, headviz.pruning as p; p.PruningPlan(model='m', task='t', algorithm='isp'); print('torch' in sys.modules)"
+    code = """import sys, headviz.pruning as p
+p.PruningPlan(model='m', task='t', algorithm='isp')
+print('torch' in sys.modules)"""
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"

@@ -1,5 +1,7 @@
 """The arithmetic of steps, against literal transcriptions of METHODS' sentences."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -23,7 +25,7 @@ def test_cumulative_sizes_are_rounded_multiples_up_to_the_first_that_reaches_the
     assert np.abs(np.array(found) - exact).max() <= 0.5 + 1e-9
     assert found[-1] / total >= until
     assert all(s / total < until for s in found[:-1])
-    assert all(a < b for a, b in zip(found, found[1:], strict=False))
+    assert all(a < b for a, b in pairwise(found))
 
 
 def test_halves_round_as_python_rounds():
@@ -54,7 +56,9 @@ def test_isp_by_hand():
 
 def test_keep_per_layer_caps_or_refuses():
     assert sizes.cumulative(12, 0.3, 0.75, keep_per_layer=1, layers=3) == [4, 7, 9]
-    with pytest.raises(OptionError, match=r"removes 11 of 12 heads, but keeping 1 per layer allows 9.*at most 0\.75"):
+    with pytest.raises(
+        OptionError, match=r"removes 11 of 12 heads, but keeping 1 per layer allows 9.*at most 0\.75"
+    ):
         sizes.cumulative(12, 0.3, 0.9, keep_per_layer=1, layers=3)
     with pytest.raises(OptionError, match="at most"):
         sizes.remaining(12, 0.3, 0.9, keep_per_layer=1, layers=3)

@@ -1,0 +1,195 @@
+"""Every algorithm against a slow, literal transcription of its definition, on tiny models."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from made import QUICK, by_hash, context, plan
+
+import headviz
+from headviz.evaluation import evaluate
+from headviz.heads import HeadMask
+from headviz.pruning import ALGORITHMS, run_plan
+from headviz.pruning.finetune import fine_tune
+
+SIX = ("one-importance", "iterative", "igspf", "igspp", "isp", "one-shot-isp")
+
+
+def literal(name, c, p, seed, total=12):
+    """METHODS' table, sentence by sentence: [(mask, dev logits)] of one seed."""
+    star, sample = c.clf, c.sample(p, seed, p.samples)
+
+    def S(model, mask=None):
+        return by_hash(model, sample, p.score, mask=mask, seed=seed).values
+
+    def FT(mask):
+        small = headviz.prune(c.load_base(seed), mask)
+        return fine_tune(small, c.train, QUICK, seed).classifier
+
+    def lowest(scores, mask, count):
+        left = [(scores[h], h) for h in mask.kept]
+        return mask.without([h for _, h in sorted(left)[:count]])
+
+    first = S(star)
+    mask, model, steps, k = HeadMask.full(3, 4), star, [], 0
+    while mask.sparsity < p.until:
+        k += 1
+        if name == "isp":
+            more = max(1, round(p.step * len(mask.kept)))
+        else:
+            more = round(k * p.step * total) - len(mask.off)
+        if name in ("one-importance", "one-shot-isp"):
+            mask = lowest(first, mask, more)
+        elif name in ("iterative", "igspf"):
+            mask = lowest(S(star, mask), mask, more)
+        else:
+            mask = lowest(S(model), mask, more)
+        if name in ("one-importance", "iterative"):
+            logits = evaluate(star, c.dev, mask).logits
+        else:
+            model = FT(mask)
+            logits = evaluate(model, c.dev).logits
+        steps.append((mask, logits))
+    return steps
+
+
+@pytest.mark.parametrize("name", SIX)
+def test_against_the_literal_loop(name, tmp_path):
+    seeds = (0, 5) if name in ("one-importance", "iterative") else (5,)
+    c, p = context(tmp_path), plan(name, seeds=seeds, step=0.3, retrain_full=False)
+    *_, state = run_plan(p, c)
+    for seed in p.seeds:
+        expected = literal(name, c, p, seed)
+        found = [r for r in state.steps if r.seed == seed]
+        assert [r.mask for r in found] == [mask.hex for mask, _ in expected]
+        for record, (mask, logits) in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(state.logits[record.logits], logits)
+            right = np.mean(logits.argmax(1) == c.dev.gold)
+            assert record.metrics["accuracy"] == pytest.approx(right, abs=1e-12)
+            assert record.sparsity == len(mask.off) / 12 == record.heads_off / 12
+
+
+@pytest.mark.parametrize("name", SIX)
+@pytest.mark.parametrize("keep", [0, 1])
+def test_masks_are_nested_and_sizes_exact(name, keep, tmp_path):
+    p = plan(name, step=0.3, until=0.7, keep_per_layer=keep, retrain_full=False)
+    *_, state = run_plan(p, context(tmp_path))
+    masks = [HeadMask.from_hex(r.mask, 3, 4) for r in state.steps]
+    sizes = [4, 7, 9 if keep else 11] if name != "isp" else [4, 6, 8, 9]
+    assert [len(m.off) for m in masks] == sizes
+    for before, after in pairwise(masks):
+        assert set(before.off) < set(after.off)
+    if keep:
+        assert all(4 - len(m.off_in(layer)) >= keep for m in masks for layer in range(3))
+
+
+def test_every_head_can_go(tmp_path):
+    *_, state = run_plan(plan("one-shot-isp", step=0.5, until=1.0), context(tmp_path))
+    assert [r.sparsity for r in state.steps] == [0.5, 1.0]
+    assert state.steps[-1].mask == "000"
+
+
+def test_ties_break_by_layer_then_head(tmp_path):
+    def flat(clf, data, score, *, mask, **_):
+        class T:
+            values = np.zeros((3, 4))
+
+        return T()
+
+    *_, state = run_plan(plan("one-importance"), context(tmp_path, score=flat))
+    assert [r.mask for r in state.steps] == ["1ff", "03f", "007"]
+
+
+def test_unmeasured_heads_go_last(tmp_path):
+    def holes(clf, data, score, *, mask, **_):
+        class T:
+            values = np.array([[np.nan, 9, 9, 9], [np.nan, 9, 9, 9], [np.nan, 1, 2, 3.0]])
+
+        return T()
+
+    *_, state = run_plan(plan("one-importance"), context(tmp_path, score=holes))
+    assert state.choices[0].scores[0][0] is None
+    assert HeadMask.from_hex(state.steps[-1].mask, 3, 4).kept == ((0, 0), (1, 0), (2, 0))
+
+
+@pytest.mark.parametrize("name", ["iterative", "igspp"])
+def test_equal_seeds_give_equal_runs_and_other_seeds_others(name, tmp_path):
+    runs = []
+    for i, seeds in enumerate([(0,), (0,), (1,)]):
+        *_, state = run_plan(plan(name, seeds=seeds), context(tmp_path / str(i)))
+        runs.append(state.without_times())
+    assert runs[0] == runs[1]
+    assert runs[0]["records"][-1]["logits"] != runs[2]["records"][-1]["logits"]
+
+
+def test_the_record_of_a_step(tmp_path):
+    c, p = context(tmp_path), plan("one-importance")
+    *_, state = run_plan(p, c)
+    full = evaluate(c.clf, c.dev)
+    for r in state.steps:
+        mask = HeadMask.from_hex(r.mask, 3, 4)
+        masked = evaluate(c.clf, c.dev, mask)
+        assert r.agreement == np.mean(masked.predictions == full.predictions)
+        low, high = r.intervals["accuracy"]
+        assert low < r.metrics["accuracy"] < high
+        delta = r.deltas["accuracy"]
+        assert delta["delta"] == pytest.approx(r.metrics["accuracy"] - full.metrics["accuracy"])
+        assert delta["low"] <= delta["delta"] <= delta["high"]
+        small = headviz.prune(c.clf, mask)
+        assert (r.parameters, r.flops) == (small.cost().parameters, small.cost().flops)
+        assert set(r.seconds) == {"score", "evaluate"}
+        assert all(math.isfinite(s) and s >= 0 for s in r.seconds.values())
+    assert state.reference.metrics == full.metrics
+    assert state.choices[0].samples == 24
+
+
+def test_a_retrained_step_has_its_curve_and_its_model(tmp_path):
+    c = context(tmp_path)
+    p = plan("igspp", keep_models="all")
+    *_, state = run_plan(p, c)
+    for r in state.steps:
+        assert [x.step for x in r.curve] == list(range(1, 7))  # 48 examples, batches of 8, one epoch
+        again = headviz.load(c.folder / r.model, device="cpu")
+        assert again.digest == r.model_digest
+        np.testing.assert_array_equal(evaluate(again, c.dev).logits, state.logits[r.logits])
+        assert r.seconds["train"] > 0
+
+
+def test_only_the_last_models_are_kept_by_default(tmp_path):
+    c = context(tmp_path)
+    *_, state = run_plan(plan("igspp", seeds=(0, 1)), c)
+    there = sorted(p.name for p in (c.folder / "models").iterdir())
+    last = max(r.step for r in state.steps)
+    assert [n for n in there if not n.endswith("step0")] == [f"seed{s}-step{last}" for s in (0, 1)]
+    assert not any((c.folder / "training").iterdir())
+
+
+def test_step_zero_is_retrained_only_where_the_algorithm_retrains(tmp_path):
+    for name, options, same in (
+        ("one-importance", {}, True),
+        ("igspp", {"retrain_full": False}, True),
+        ("igspp", {}, False),
+    ):
+        *_, state = run_plan(plan(name, until=0.25, **options), context(tmp_path / f"{name}{same}"))
+        assert (state.record(0, 0).logits == state.reference.logits) is same
+
+
+def test_the_callers_models_stay_as_they_were(tmp_path):
+    c = context(tmp_path)
+    before = c.clf.digest, c.load_base(0).digest
+    for name in ALGORITHMS:
+        for _ in run_plan(plan(name, until=0.25), context(tmp_path, clf=c.clf)):
+            pass
+    from headviz.models.digest import weights_digest
+
+    assert weights_digest(c.clf.model, c.clf.config.to_dict(), c.clf.present.hex) == before[0]
+    assert c.load_base(0).digest == before[1]
+
+
+def test_masked_and_really_pruned_agree_even_when_a_layer_is_gone(tmp_path):
+    c = context(tmp_path)
+    mask = HeadMask.full(3, 4).without([(1, h) for h in range(4)])
+    np.testing.assert_allclose(
+        evaluate(c.clf, c.dev, mask).logits, evaluate(headviz.prune(c.clf, mask), c.dev).logits, atol=1e-5
+    )
