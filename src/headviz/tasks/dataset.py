@@ -88,6 +88,17 @@ class Dataset:
         return self.task.is_regression
 
     @property
+    def is_translation(self) -> bool:
+        return self.task.is_translation
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The reference translations of a translation task."""
+        if not self.is_translation or self.pairs is None:
+            raise TaskError(f"Task '{self.task.name}' has no reference translations: it is no translation.")
+        return self.pairs
+
+    @property
     def gold(self) -> np.ndarray:
         """The labels, for work that cannot do without them."""
         if self.labels is None:

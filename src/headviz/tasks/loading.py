@@ -16,6 +16,7 @@ from .hub import read_hub
 from .readers import FORMATS, Table, read_table
 from .strata import limited
 from .table import Task, check_split, get_task
+from .translation import local_pairs, shipped_pairs
 
 _OTHER_STEMS = {"dev": ("validation",)}
 _MAP_LOCAL = "Name the right ones: --text-columns, --label-column (text_columns=, label_column=)."
@@ -49,9 +50,9 @@ def load_task(
         found = _load_local(
             task, split, Path(data).expanduser(), texts, label_column, slice_column, regression
         )
-    elif task.name == "custom":
+    elif task.name.startswith("custom"):
         raise TaskError(
-            "Task 'custom' needs your files: give a folder with train and dev files, --data FOLDER (data=)."
+            f"Task '{task.name}' needs your files: give a folder with train and dev files, --data FOLDER (data=)."
         )
     elif mapped:
         raise TaskError(
@@ -86,6 +87,8 @@ def _column_names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def _load_shipped(task: Task, split: str) -> Dataset:
+    if task.is_translation:
+        return shipped_pairs(task, split)
     module = import_module(str(task.source.module))
     rows = module.read_split(split)
     index = {label: i for i, label in enumerate(task.label_names)}
@@ -122,6 +125,10 @@ def _load_local(
     regression: bool | None,
 ) -> Dataset:
     path = find_file(task, split, folder)
+    if task.is_translation:
+        if label is not None:
+            raise TaskError(f"Task '{task.name}' is a translation and has no label column.")
+        return local_pairs(task, split, path, texts, slice_column)
     # GLUE's own files: known to hold a few broken rows, which everyone leaves out
     published = (
         texts is None and label is None and bool(task.source.local_folder) and path.suffix.lower() == ".tsv"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import TaskError, unknown_choice
+from .bleu import bleu, chrf
 from .table import Task
 
 
@@ -46,6 +47,14 @@ def _spearman(predictions: np.ndarray, gold: np.ndarray) -> float:
     return spearmanr(predictions, gold).statistic
 
 
+def _bleu(predictions: np.ndarray, gold: np.ndarray) -> float:
+    return bleu(predictions.tolist(), gold.tolist()).value
+
+
+def _chrf(predictions: np.ndarray, gold: np.ndarray) -> float:
+    return chrf(predictions.tolist(), gold.tolist()).value
+
+
 METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "accuracy": _accuracy,
     "f1": _f1,
@@ -53,12 +62,15 @@ METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "pearson": _pearson,
     "spearman": _spearman,
 }
+# of translations; arrays of texts
+TEXT_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {"bleu": _bleu, "chrf": _chrf}
 
 
 def metric(name: str, predictions: Any, gold: Any) -> float:
     """One measure; NaN where it is undefined. Higher is better for each of them."""
-    if name not in METRICS:
-        raise TaskError(unknown_choice("metric", name, METRICS))
+    known = METRICS | TEXT_METRICS
+    if name not in known:
+        raise TaskError(unknown_choice("metric", name, known))
     predictions, gold = np.asarray(predictions), np.asarray(gold)
     if predictions.shape != gold.shape or gold.ndim != 1:
         raise ValueError(
@@ -66,13 +78,14 @@ def metric(name: str, predictions: Any, gold: Any) -> float:
         )
     if why_undefined(name, predictions, gold) is not None:
         return float("nan")
-    return float(METRICS[name](predictions, gold))
+    return float(known[name](predictions, gold))
 
 
 def metrics(task: Task, predictions: Any, gold: Any) -> dict[str, float]:
     """Every measure of the task, its primary one first.
 
-    ``predictions`` are the task's class indices (see ``labels.predicted``), or numbers for a regression.
+    ``predictions`` are the task's class indices (see ``labels.predicted``), numbers for a regression,
+    or translations, with the references as ``gold``.
     """
     return {name: metric(name, predictions, gold) for name in task.metrics}
 

@@ -169,6 +169,8 @@ def text_lengths(
 
 
 def _groups(data: Dataset) -> tuple[np.ndarray, list[str]]:
+    if data.is_translation:
+        return np.zeros(len(data), dtype=np.int64), ["sentences"]
     if not data.is_regression:
         return data.gold, list(data.label_names)
     fifths = strata.classes(data) if len(data) else np.zeros(0, dtype=np.int64)

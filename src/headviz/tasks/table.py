@@ -41,7 +41,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Task:
-    """One line of the table. ``label_names`` is empty for a regression, and for ``custom`` until it is read."""
+    """One line of the table. ``label_names`` is empty without classes, and for ``custom`` until it is read."""
 
     name: str
     title: str
@@ -50,6 +50,7 @@ class Task:
     source: Source
     slice_name: str | None = None
     is_regression: bool = False
+    is_translation: bool = False  # texts are sources, pairs are references, and there are no labels
 
     @property
     def primary_metric(self) -> str:
@@ -87,6 +88,7 @@ _NLI = ("entailment", "neutral", "contradiction")
 _ENTAILS = ("entailment", "not_entailment")
 _SENTIMENT = ("negative", "positive")
 _ACCURACY = ("accuracy",)
+_BLEU = ("bleu", "chrf")
 
 
 def _glue(
@@ -112,6 +114,9 @@ _ROTTEN = Source("cornell-movie-review-data/rotten_tomatoes", "", ("text",), "",
 _LARGE_REVIEWS = Source("stanfordnlp/imdb", "plain_text", ("text",), "", ("text",), "label", _IMDB)
 _SHIPPED = Source(local_columns=_PREMISE, splits=_DEMO, module="headviz.demo")
 _YOURS = Source(splits=_CUSTOM)
+_SENTENCES = ("source", "target")
+_VESHAN = Source(local_columns=_SENTENCES, splits=_DEMO, module="headviz.demo.translation")
+_YOUR_PAIRS = Source(local_columns=_SENTENCES, splits=_CUSTOM)
 
 # fmt: off
 _TABLE = (
@@ -129,6 +134,8 @@ _TABLE = (
     Task("rotten-tomatoes", "Rotten Tomatoes", _SENTIMENT, _ACCURACY, _ROTTEN),
     Task("imdb", "IMDB", _SENTIMENT, _ACCURACY, _LARGE_REVIEWS),
     Task("custom", "Your own task", (), ("accuracy", "matthews"), _YOURS),
+    Task("demo-translation", "Demo translation", (), _BLEU, _VESHAN, "construction", is_translation=True),
+    Task("custom-translation", "Your own translation", (), _BLEU, _YOUR_PAIRS, is_translation=True),
 )
 # fmt: on
 

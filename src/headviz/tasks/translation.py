@@ -1,0 +1,98 @@
+"""Reading translation data: sources and references, from the shipped corpus or from two-column files.
+
+A data set of a translation task holds the sources as ``texts`` and the references as ``pairs``; it has no labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ..errors import TaskError
+from .dataset import NO_SLICE, Dataset
+from .readers import Table, read_table
+from .table import Task
+
+NESTED = "translation"  # published parquet files hold one column of {language: sentence}
+
+
+def shipped_pairs(task: Task, split: str) -> Dataset:
+    """The split that comes with headviz."""
+    rows = import_module(str(task.source.module)).read_split(split)
+    return Dataset(
+        task,
+        split,
+        texts=tuple(row.source for row in rows),
+        pairs=tuple(row.target for row in rows),
+        slices=tuple(row.construction for row in rows),
+        slice_name=task.slice_name,
+        origin="shipped with headviz",
+    )
+
+
+def local_pairs(
+    task: Task, split: str, path: Path, columns: Sequence[str] | None, slice_column: str | None
+) -> Dataset:
+    """Sentences of a tsv, csv, jsonl or parquet file. A file of two columns may come without a header row."""
+    headerless = task.source.local_columns if columns is None else None
+    table = _flat(read_table(path, headerless))
+    if columns is None:
+        columns = task.source.local_columns
+    elif len(columns) != 2:
+        raise TaskError(f"A translation needs two columns, source and reference, not {', '.join(columns)}.")
+    if slice_column is None and task.slice_name in table.columns:
+        slice_column = task.slice_name
+    missing = [c for c in (*columns, *([slice_column] if slice_column else [])) if c not in table.columns]
+    if missing:
+        raise TaskError(
+            f"{table.name} has no column {' and no column '.join(repr(c) for c in missing)}. "
+            f"Its columns are: {', '.join(table.columns)}. Name the source and the reference: "
+            "--text-columns SOURCE,TARGET (text_columns=)."
+        )
+    sources, references = (_sentences(table, c) for c in columns)
+    slices = None
+    if slice_column is not None:
+        slices = tuple(str(c or "").strip() or NO_SLICE for c in table.columns[slice_column])
+    notes: tuple[str, ...] = ()
+    if path.suffix.lower() in (".tsv", ".csv") and table.lines[0] == 1:
+        notes = (
+            f"{table.name} was read without a header row; its first pair: {sources[0]!r}, {references[0]!r}",
+        )
+    return Dataset(
+        task,
+        split,
+        texts=sources,
+        pairs=references,
+        slices=slices,
+        slice_name=slice_column,
+        origin=f"file: {path.name}",
+        notes=notes,
+    )
+
+
+def _flat(table: Table) -> Table:
+    """A column of {language: sentence} spread out into a column for each language."""
+    cells = table.columns.get(NESTED)
+    if not cells or not isinstance(cells[0], dict):
+        return table
+    spread: dict[str, list[Any]] = {str(language): [] for language in cells[0]}
+    for i, cell in enumerate(cells):
+        if not isinstance(cell, dict) or set(cell) != set(cells[0]):
+            raise TaskError(f"{table.at(i)}: column '{NESTED}' does not hold {' and '.join(spread)}.")
+        for language, sentence in cell.items():
+            spread[str(language)].append(sentence)
+    rest = {name: values for name, values in table.columns.items() if name != NESTED}
+    return Table(table.name, spread | rest, table.lines, table.broken, table.place)
+
+
+def _sentences(table: Table, column: str) -> tuple[str, ...]:
+    cells = table.columns[column]
+    for i, cell in enumerate(cells):
+        if not isinstance(cell, str):
+            what = "nothing" if cell is None else f"{type(cell).__name__} {cell!r}, not text,"
+            raise TaskError(f"{table.at(i)}: {what} in column '{column}'. Fill it in or remove the row.")
+        if not cell.strip():
+            raise TaskError(f"{table.at(i)}: nothing in column '{column}'. Fill it in or remove the row.")
+    return tuple(cells)
