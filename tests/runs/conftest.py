@@ -29,8 +29,8 @@ def registry(own_home: None) -> Iterator[Registry]:
     made = Registry()
     yield made
     if made.path.exists():
-        for record in made.list(states=["queued"]):
+        for record in made.records(states=["queued"]):
             service.cancel(record.id, record.owner, wait=0)
-        for record in made.list(states=sorted(ACTIVE)):
+        for record in made.records(states=sorted(ACTIVE)):
             if record.worker:
                 kill(record.worker)

@@ -49,7 +49,7 @@ def test_adding_is_all_or_none(base):
     first = record()
     with pytest.raises(RunError):
         base.add([record(), first, first])
-    assert base.list() == []
+    assert base.records() == []
 
 
 def test_steps_are_kept_under_their_numbers_and_the_history_tells_of_repeats(base):
@@ -135,7 +135,7 @@ def test_a_new_registry_may_be_made_by_many_at_once(tmp_path):
     for t in threads:
         t.join()
     assert errors == []
-    assert len(Registry(tmp_path / "runs").list()) == 12
+    assert len(Registry(tmp_path / "runs").records()) == 12
 
 
 def test_an_older_registry_is_brought_up_to_date_and_a_newer_one_left_alone(tmp_path):
@@ -148,15 +148,15 @@ def test_an_older_registry_is_brought_up_to_date_and_a_newer_one_left_alone(tmp_
         assert db.execute("PRAGMA user_version").fetchone()[0] == len(more)
         assert db.execute("SELECT id, colour FROM runs").fetchone()["id"] == run.id
     with pytest.raises(RunError, match="newer headviz"):
-        Registry(folder).list()
+        Registry(folder).records()
 
 
 def test_a_migration_that_fails_leaves_everything_as_it_was(tmp_path):
     folder = tmp_path / "runs"
     Registry(folder).add([record()])
     with pytest.raises(RunError):
-        Registry(folder, migrations=(*MIGRATIONS, "CREATE TABLE extra (x); CREATE TABLE extra (x)")).list()
-    assert len(Registry(folder).list()) == 1
+        Registry(folder, migrations=(*MIGRATIONS, "CREATE TABLE extra (x); CREATE TABLE extra (x)")).records()
+    assert len(Registry(folder).records()) == 1
 
 
 def test_a_locked_registry_can_be_read_and_says_clearly_that_it_cannot_be_written(base):
@@ -179,7 +179,7 @@ def test_a_damaged_registry_is_named_and_not_deleted(base):
         path.unlink()
     base.path.write_bytes(b"not a database, but longer than one hundred bytes " * 10)
     with pytest.raises(RunError, match="damaged"):
-        base.list()
+        base.records()
     assert base.path.exists()
 
 

@@ -83,8 +83,9 @@ def test_a_full_disk_is_named_when_it_really_is_full(tmp_path):
         "except DiskFull as e: print(e)\n"
         "print(f.load_checkpoint()[0], sorted(p.name for p in f.folder.iterdir()))\n"
     )
+    mount = f'mount -t tmpfs -o size=1m tmpfs {small} && exec {sys.executable} -c "$0"'
     done = subprocess.run(
-        ["unshare", "-rm", "sh", "-c", f"mount -t tmpfs -o size=1m tmpfs {small} && exec {sys.executable} -c \"$0\"", script],
+        ["unshare", "-rm", "sh", "-c", mount, script],
         capture_output=True,
         text=True,
         check=False,

@@ -66,7 +66,7 @@ def security(address: str) -> Any:
     given = {
         name: os.environ[variable] for name, variable in CERTIFICATES.items() if os.environ.get(variable)
     }
-    found = Security(require_encryption=True, **given)
+    found: Any = Security(require_encryption=True, **given)
     if not found.tls_ca_file or not found.tls_client_cert:
         raise RunError(
             f"{address} needs certificates: set {', '.join(CERTIFICATES.values())}, or distributed.comm.tls in Dask's "

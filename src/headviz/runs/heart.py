@@ -42,7 +42,7 @@ class Heart(threading.Thread):
         self._stopped = threading.Event()
         self._asked: float | None = None
         self._signal: int | None = None
-        self.before_end: Callable[[], None] = lambda: None
+        self.before_end: Callable[[], object] = lambda: None
 
     # told by the work -------------------------------------------------------------------------
 
@@ -68,11 +68,9 @@ class Heart(threading.Thread):
 
     @property
     def reason(self) -> str:
-        return (
-            ""
-            if self.ending == STOP
-            else "The worker was told to end by the system. Resume continues from its last step."
-        )
+        if self.ending == STOP:
+            return ""
+        return "The worker was told to end by the system. Resume continues from its last step."
 
     def watch_signals(self) -> None:
         """A polite request to end keeps what there is; a closed terminal means nothing to us."""

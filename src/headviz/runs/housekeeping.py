@@ -8,16 +8,16 @@ from ..errors import RunError
 from .files import RunFiles
 from .process import kill, wait_gone
 from .queue import look
-from .record import SWEEP, RunRecord, check_owner
+from .record import CARRIED, SWEEP, RunRecord, check_owner
 from .registry import Registry
-from .service import this_user
+from .service import family, this_user
 from .states import ENDED, RESUMABLE
 
 
 def used(run_id: str, registry: Registry | None = None) -> int:
     """Bytes that a run keeps on disk, a sweep with all its runs: what deleting it frees."""
     registry = registry or Registry()
-    return sum(RunFiles(r.id, registry.folder).size() for r in _family(registry, registry.get(run_id)))
+    return sum(RunFiles(r.id, registry.folder).size() for r in family(registry, registry.get(run_id)))
 
 
 def archive(
@@ -30,9 +30,9 @@ def archive(
     registry = registry or Registry()
     record = look(registry, run_id)
     check_owner(record, this_user() if user is None else user, "archive")
-    family = _ended(registry, record, "archived")
+    members = _ended(registry, record, "archived")
     freed = 0
-    for member in family:
+    for member in members:
         if not back and member.state not in RESUMABLE:  # a run that may go on needs its checkpoints
             files = RunFiles(member.id, registry.folder)
             before = files.size()
@@ -50,11 +50,9 @@ def delete(run_id: str, user: str | None = None, *, registry: Registry | None = 
     registry = registry or Registry()
     record = look(registry, run_id)
     check_owner(record, this_user() if user is None else user, "delete")
-    family = _ended(registry, record, "deleted")
+    members = _ended(registry, record, "deleted")
     freed = 0
-    for member in reversed(
-        family
-    ):  # a sweep's own line goes last, so that an interrupted deletion can be repeated
+    for member in members:  # a sweep's own line goes last, so that an interrupted deletion can be repeated
         files = RunFiles(member.id, registry.folder)
         if member.worker and not wait_gone(member.worker, 2.0):  # its outcome is recorded, it is just leaving
             kill(member.worker)
@@ -66,16 +64,12 @@ def delete(run_id: str, user: str | None = None, *, registry: Registry | None = 
     return freed
 
 
-def _family(registry: Registry, record: RunRecord) -> list[RunRecord]:
-    return [record, *(registry.list(parent=record.id) if record.kind == SWEEP else [])]
-
-
 def _ended(registry: Registry, record: RunRecord, what: str) -> list[RunRecord]:
-    family = _family(registry, record)
-    active = [r for r in family if r.state not in ENDED and not (r.kind == SWEEP and r.executor == "carried")]
+    members = family(registry, record)
+    active = [r for r in members if r.state not in ENDED and not (r.kind == SWEEP and r.executor == CARRIED)]
     if active:
         first = active[0]
         raise RunError(f"Run {first.id} is {first.state} and cannot be {what}. Cancel it first.")
     if record.parent:
         raise RunError(f"Run {record.id} belongs to sweep {record.parent}, which is {what} as a whole.")
-    return family
+    return members

@@ -39,7 +39,7 @@ def room(slot: str) -> int:
 def dispatch(registry: Registry) -> list[str]:
     """Start workers for what is waiting, as far as there is room; the ids of the runs started."""
     reconcile(registry)
-    started = []
+    started: list[str] = []
     while True:
         token = secrets.token_hex(8)
         record = registry.take(token, STALE, room)
@@ -63,7 +63,7 @@ def dispatch(registry: Registry) -> list[str]:
 
 def reconcile(registry: Registry) -> None:
     """Bring the registry in line with the world: workers that are gone, cancels that were not heard."""
-    for record in registry.list(states=sorted(ACTIVE)):
+    for record in registry.records(states=sorted(ACTIVE)):
         _reconcile_one(registry, record)
 
 
@@ -120,6 +120,6 @@ def look(registry: Registry, run_id: str) -> RunRecord:
 def look_at_all(registry: Registry, **which: object) -> list[RunRecord]:
     """Every run as it is now; starts what is waiting if there is room."""
     with suppress(RunError):  # a locked registry can still be read
-        if registry.list(states=[QUEUED, *sorted(ACTIVE)]):
+        if registry.records(states=[QUEUED, *sorted(ACTIVE)]):
             dispatch(registry)
-    return [_reconcile_one(registry, r) for r in registry.list(**which)]  # type: ignore[arg-type]
+    return [_reconcile_one(registry, r) for r in registry.records(**which)]  # type: ignore[arg-type]

@@ -105,7 +105,7 @@ def show(run_id: str, *, log_lines: int = 30, registry: Registry | None = None) 
     """One run, with its steps and the end of its log."""
     registry = registry or Registry()
     record = look(registry, run_id)
-    children = registry.list(parent=record.id) if record.kind == SWEEP else []
+    children = registry.records(parent=record.id) if record.kind == SWEEP else []
     return _view(
         registry, record, log_lines, tuple(_view(registry, look(registry, c.id), 0) for c in children)
     )
@@ -168,7 +168,8 @@ def read_progress(record: RunRecord, files: RunFiles) -> Progress:
         "cpu_percent",
         "memory",
     )
-    return Progress(**{n: found.get(n) for n in names}, silent=silent, cancelling=asked)
+    known: dict[str, Any] = {n: found[n] for n in names if found.get(n) is not None}
+    return Progress(**known, silent=silent, cancelling=asked)
 
 
 def _position(registry: Registry, record: RunRecord) -> int | None:
@@ -176,7 +177,7 @@ def _position(registry: Registry, record: RunRecord) -> int | None:
         return None
     waiting: Sequence[RunRecord] = [
         r
-        for r in registry.list(states=[QUEUED])
+        for r in registry.records(states=[QUEUED])
         if r.slot == record.slot and r.executor != CARRIED and not r.claim  # with a claim it is just starting
     ]
     return next((i for i, r in enumerate(waiting, 1) if r.id == record.id), None)

@@ -127,7 +127,7 @@ class Registry:
             )
         return from_row(dict(rows[0]))
 
-    def list(
+    def records(
         self,
         states: Sequence[str] | None = None,
         parent: str | None = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -14,9 +15,9 @@ from .files import RunFiles
 from .kinds import make_job
 from .process import monotonic
 from .queue import dispatch, look
-from .record import DASK, EXECUTORS, LOCAL, SWEEP, RunRecord, check_owner, new_id
+from .record import CARRIED, DASK, EXECUTORS, LOCAL, SWEEP, RunRecord, check_owner, new_id
 from .registry import Registry, RegistryBusy
-from .states import ACTIVE, CANCEL, ENDED, RESUMABLE, RESUME, IllegalTransition
+from .states import ACTIVE, CANCEL, ENDED, QUEUED, RESUMABLE, RESUME, IllegalTransition, of_sweep
 
 CANCEL_WAIT = 2.0  # seconds within which a cancel takes effect
 
@@ -43,7 +44,8 @@ def new_record(
     """A record that is not written yet; a spec that its kind cannot read is refused here."""
     if executor not in EXECUTORS:
         raise RunError(f"An executor is one of {', '.join(EXECUTORS)}, not '{executor}'.")
-    make_job(kind, dict(spec))
+    if kind != SWEEP:
+        make_job(kind, dict(spec))
     return RunRecord(
         id=new_id(),
         kind=kind,
@@ -59,10 +61,20 @@ def new_record(
     )
 
 
+def family(registry: Registry, record: RunRecord) -> list[RunRecord]:
+    """A run; a sweep with all its runs, itself last."""
+    return [*(registry.records(parent=record.id) if record.kind == SWEEP else []), record]
+
+
+def shown_state(registry: Registry, record: RunRecord) -> str:
+    """A run's state; that of a sweep which no process carries follows from its runs."""
+    if record.kind == SWEEP and record.executor == CARRIED:
+        return of_sweep([look(registry, r.id).state for r in registry.records(parent=record.id)])
+    return record.state
+
+
 def default_threads() -> int:
     """All cores that this process may use; ``$OMP_NUM_THREADS`` overrides, as everywhere."""
-    import os
-
     given = os.environ.get("OMP_NUM_THREADS", "")
     if given.isdecimal() and int(given) > 0:
         return int(given)
@@ -92,25 +104,24 @@ def cancel(
     registry = registry or Registry()
     record = look(registry, run_id)
     check_owner(record, this_user() if user is None else user, "cancel")
-    members = [record]
-    if record.kind == SWEEP:
-        members = [r for r in registry.list(parent=record.id) if r.state not in ENDED] + members
-    elif record.state in ENDED:
-        raise IllegalTransition(f"Run {record.id} is {record.state}: there is nothing to cancel.")
-    for member in members:
+    members = [m for m in family(registry, record) if m.state not in ENDED]
+    if not members or shown_state(registry, record) in ENDED:
+        raise IllegalTransition(
+            f"Run {record.id} is {shown_state(registry, record)}: there is nothing to cancel."
+        )
+    # those that wait first: one that runs would make room for them
+    for member in sorted(members, key=lambda m: m.state in ACTIVE):
         _ask(registry, member, user or this_user())
     until = time.monotonic() + wait
-    while (record := look(registry, record.id)).state in ACTIVE and time.monotonic() < until:
+    while any(look(registry, m.id).state in ACTIVE for m in members) and time.monotonic() < until:
         time.sleep(0.05)
-    for member in members:
-        look(registry, member.id)
     with suppress(RunError):
         dispatch(registry)
     return registry.get(record.id)
 
 
 def _ask(registry: Registry, record: RunRecord, who: str) -> None:
-    if record.state in ACTIVE or record.state == "queued":
+    if record.state in ACTIVE or record.state == QUEUED:
         RunFiles(record.id, registry.folder).ask_cancel(who)  # heard even while the registry is locked
         brief = Registry(registry.folder, wait=1.0)
         with suppress(IllegalTransition, RegistryBusy):  # over already, or recorded by the next who looks
@@ -122,18 +133,15 @@ def resume(run_id: str, user: str | None = None, *, registry: Registry | None = 
     registry = registry or Registry()
     record = look(registry, run_id)
     check_owner(record, this_user() if user is None else user, "resume")
-    if record.executor == "carried" and record.parent:
+    if record.executor == CARRIED and record.parent:
         raise RunError(f"Run {record.id} belongs to sweep {record.parent}: resume that one.")
-    if record.kind == SWEEP:
-        again = [r for r in registry.list(parent=record.id) if r.state in RESUMABLE]
-        if not again and record.state not in RESUMABLE:
-            raise IllegalTransition(f"Sweep {record.id} has no cancelled, failed or lost run to resume.")
-        for child in again:
-            _again(registry, child)
-        if record.state in RESUMABLE:
-            _again(registry, record)
-    else:
-        _again(registry, record)
+    again = [m for m in family(registry, record) if m.state in RESUMABLE]
+    if record.kind != SWEEP:
+        again = [record]  # refused by the table where it cannot be
+    elif not again:
+        raise IllegalTransition(f"Sweep {record.id} has no cancelled, failed or lost run to resume.")
+    for member in again:
+        _again(registry, member)
     dispatch(registry)
     return registry.get(record.id)
 
@@ -160,11 +168,12 @@ def wait_for(
         record = look(registry, run_id)
         if watch is not None:
             watch(record)
-        if record.state in ENDED:
+        state = shown_state(registry, record)
+        if state in ENDED:
             return record
-        if record.state == "queued":
+        if state == QUEUED or record.kind == SWEEP:
             with suppress(RegistryBusy):
                 dispatch(registry)
         if timeout is not None and monotonic() - begun > timeout:
-            raise RunError(f"Run {record.id} is still {record.state} after {timeout:.0f} s; it goes on.")
+            raise RunError(f"Run {record.id} is still {state} after {timeout:.0f} s; it goes on.")
         time.sleep(0.1)

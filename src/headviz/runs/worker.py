@@ -39,13 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not claim:
             claim = secrets.token_hex(8)
             registry.take_one(args.run_id, claim)
+        own = Identity.own()
         record = registry.apply(
-            args.run_id,
-            CLAIM,
-            claim=claim,
-            worker=Identity.own(),
-            started=time.time(),
-            words=f"pid {Identity.own().pid}",
+            args.run_id, CLAIM, claim=claim, worker=own, started=time.time(), words=f"pid {own.pid}"
         )
     except (IllegalTransition, Superseded) as refused:
         log(f"not started: {refused}")
@@ -74,8 +70,11 @@ def carry(registry: Registry, record: RunRecord) -> int:
         log("stopped")
         _end(registry, record, heart.ending, heart.reason)
     except BaseException as error:
-        with suppress(OSError):
-            traceback.print_exc()
+        if isinstance(error, UserError):
+            log(str(error))
+        else:
+            with suppress(OSError):
+                traceback.print_exc()
         files.free_reserve()
         _end(registry, record, FAIL, explain(error))
     finally:
@@ -123,8 +122,8 @@ def explain(error: BaseException) -> str:
         return str(error)
     if is_out_of_memory(error):
         return (
-            "Out of memory. Resume with fewer examples at once: a smaller batch or shorter texts, fewer runs at a time, "
-            "or a machine with more memory."
+            "Out of memory. Let fewer runs work at a time or use a machine with more memory and resume, "
+            "or start anew with a smaller batch or shorter texts."
         )
     if isinstance(error, OSError) and error.errno in FULL:
         return str(DiskFull("The disk is full. Free some space, then resume the run."))

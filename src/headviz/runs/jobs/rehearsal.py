@@ -24,7 +24,7 @@ PHASES = ("scoring", "training", "evaluating")
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """``chains`` independent chains of ``steps`` links; a link takes ``seconds`` of waiting and ``spin`` of computing."""
+    """``chains`` independent chains of ``steps`` links; a link takes ``seconds`` and computes for ``spin`` seconds."""
 
     steps: int = 5
     chains: int = 1

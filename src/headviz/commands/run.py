@@ -1,0 +1,237 @@
+"""``headviz run``: pruning runs in the background, and other long work."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import OptionError, RunError
+from ..runs import housekeeping, reading, service
+from ..runs.record import DASK, LOCAL, RunRecord
+from ..runs.states import DONE
+from . import run_text
+from .common import positive_int, warn
+
+if TYPE_CHECKING:
+    from ..runs.prepare import Prepared
+
+# what -> (its arguments, what it does, help)
+ACTIONS: dict[str, tuple[Callable[[Any], None], Callable[[Any], dict[str, Any] | None], str]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="WHAT")
+    for name, (arguments, _, text) in ACTIONS.items():
+        sub = actions.add_parser(
+            name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
+        )
+        arguments(sub)
+        sub.add_argument(
+            "--json", action="store_true", default=argparse.SUPPRESS, help="print the result as JSON"
+        )
+
+
+def run(args: argparse.Namespace) -> dict[str, Any] | None:
+    return ACTIONS[args.action][1](args)
+
+
+# start ----------------------------------------------------------------------------------------
+
+
+def _start_arguments(parser: argparse.ArgumentParser) -> None:
+    from .planning import add_plan
+
+    add_plan(parser)
+    parser.add_argument(
+        "--kind", default="prune", metavar="K", help="prune (default) or another kind, with --spec"
+    )
+    parser.add_argument("--spec", metavar="JSON", help="the whole plan as JSON, or a file with it")
+    parser.add_argument("--title", default="", metavar="TEXT", help="what lists of runs call it")
+    parser.add_argument("--threads", type=positive_int, metavar="N", help="processor threads (all)")
+    parser.add_argument(
+        "--executor",
+        default=LOCAL,
+        choices=(LOCAL, DASK),
+        help="this machine, or the cluster at $HEADVIZ_DASK",
+    )
+    parser.add_argument(
+        "--plan", action="store_true", help="only show what would be done, and how long it may take"
+    )
+    parser.add_argument("--wait", action="store_true", help="stay until it has ended")
+
+
+def _start(args: argparse.Namespace) -> dict[str, Any] | None:
+    about = {"executor": args.executor, "threads": args.threads}
+    if args.kind != "prune":
+        record = service.start(args.kind, _spec(args.spec or "{}"), title=args.title, **about)
+        return _after_start(args, record)
+    from ..runs.prepare import prepare
+    from .planning import read_plan
+
+    prepared = prepare(read_plan(args, None if args.spec is None else _spec(args.spec)))
+    for note in prepared.notes:
+        warn(note)
+    if args.plan:
+        return {"plan": _plan(prepared, args.threads)}
+    record = service.start(
+        "prune", prepared.spec, title=args.title or prepared.title, device=prepared.device, **about
+    )
+    return _after_start(args, record)
+
+
+def _spec(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text if text.lstrip().startswith("{") else Path(text).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise OptionError(f"--spec: the file '{text}' cannot be read ({error.strerror}).") from error
+    except ValueError as error:
+        raise OptionError(f"--spec is not JSON: {error}.") from error
+    if not isinstance(found, dict):
+        raise OptionError("--spec is a JSON object with the options of the plan.")
+    return found
+
+
+def _plan(prepared: Prepared, threads: int | None) -> dict[str, Any]:
+    from ..runs.calibration import estimate
+
+    guess = estimate(prepared, threads or service.default_threads())
+    return {**prepared.amount.__dict__, "heads_off": list(prepared.sizes), **guess.to_dict()}
+
+
+def _after_start(args: argparse.Namespace, record: RunRecord) -> dict[str, Any] | None:
+    if args.wait:
+        return _wait(args, record.id)
+    return reading.show(record.id).to_json()
+
+
+def _wait(args: argparse.Namespace, run_id: str) -> dict[str, Any] | None:
+    """Until it has ended; a break ends the waiting, not the run."""
+    bar = _Bar()
+    try:
+        service.wait_for(run_id, watch=bar.show)
+    except KeyboardInterrupt:
+        bar.close()
+        warn(f"run {run_id} goes on. See it: headviz run show {run_id}. Stop it: headviz run cancel {run_id}")
+        raise
+    bar.close()
+    result = reading.show(run_id).to_json()
+    if result["state"] == DONE:
+        return result
+    # the steps so far belong on stdout even though this is not a success
+    from ..cli import to_json
+
+    sys.stdout.write((to_json(result) if args.json else run_text.show(result)).rstrip() + "\n")
+    sys.stdout.flush()
+    reason = result["error"] or f"Run {run_id} was {result['state']}."
+    if reason.startswith("headviz failed here"):
+        sys.stderr.write(f"headviz: {reason}\n")
+        raise SystemExit(1)
+    raise RunError(reason)
+
+
+class _Bar:
+    """One line on stderr about a run that is being waited for; silent where nobody watches."""
+
+    def __init__(self) -> None:
+        self.live = sys.stderr.isatty()
+        self.next = 0.0
+
+    def show(self, record: RunRecord) -> None:
+        if self.live and time.monotonic() >= self.next:
+            self.next = time.monotonic() + 0.5
+            view = reading.show(record.id, log_lines=0)
+            sys.stderr.write(f"\r\x1b[K{view.state}: {run_text.doing(view.to_json())}")
+            sys.stderr.flush()
+
+    def close(self) -> None:
+        if self.live:
+            sys.stderr.write("\r\x1b[K")
+
+
+# look, cancel, resume, report -----------------------------------------------------------------
+
+
+def _id_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="the run, or the beginning of its id")
+
+
+def _user_argument(parser: argparse.ArgumentParser) -> None:
+    _id_argument(parser)
+    parser.add_argument(
+        "--user", metavar="NAME", help="in whose name (yours); for runs started in a dashboard behind a login"
+    )
+
+
+def _list_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--archived", action="store_true", help="those that were put aside")
+
+
+def _list(args: argparse.Namespace) -> dict[str, Any]:
+    return {"runs": [v.to_json() for v in reading.overview(archived=args.archived)]}
+
+
+def _show(args: argparse.Namespace) -> dict[str, Any]:
+    return reading.show(args.id).to_json()
+
+
+def _cancel(args: argparse.Namespace) -> dict[str, Any]:
+    return reading.show(service.cancel(args.id, args.user).id).to_json()
+
+
+def _resume_arguments(parser: argparse.ArgumentParser) -> None:
+    _user_argument(parser)
+    parser.add_argument("--wait", action="store_true", help="stay until it has ended")
+
+
+def _resume(args: argparse.Namespace) -> dict[str, Any] | None:
+    return _after_start(args, service.resume(args.id, args.user))
+
+
+def _report_arguments(parser: argparse.ArgumentParser) -> None:
+    _id_argument(parser)
+    parser.add_argument(
+        "--out",
+        required=True,
+        metavar="FILE",
+        help="a new file; its ending chooses: .html, .json, .csv or .tex",
+    )
+
+
+def _report(args: argparse.Namespace) -> dict[str, Any]:
+    from ..report import write_run
+
+    return {"report": str(write_run(reading.show(args.id, log_lines=200), Path(args.out)))}
+
+
+def _archive_arguments(parser: argparse.ArgumentParser) -> None:
+    _user_argument(parser)
+    parser.add_argument("--back", action="store_true", help="into the lists again")
+
+
+def _archive(args: argparse.Namespace) -> dict[str, Any]:
+    return {"id": args.id, "freed": housekeeping.archive(args.id, args.user, back=args.back)}
+
+
+def _delete(args: argparse.Namespace) -> dict[str, Any]:
+    return {"id": args.id, "freed": housekeeping.delete(args.id, args.user)}
+
+
+ACTIONS = {
+    "start": (_start_arguments, _start, "start a run, or let it wait its turn"),
+    "list": (_list_arguments, _list, "all runs, newest first"),
+    "show": (_id_argument, _show, "one run: its steps, what it is doing, the end of its log"),
+    "cancel": (_user_argument, _cancel, "stop a run; its finished steps stay"),
+    "resume": (_resume_arguments, _resume, "let a cancelled, failed or lost run go on from its last step"),
+    "report": (_report_arguments, _report, "write a run down as HTML, JSON, CSV or LaTeX"),
+    "archive": (_archive_arguments, _archive, "take an ended run out of the list; steps and results stay"),
+    "delete": (_user_argument, _delete, "delete an ended run with everything it kept"),
+}
+
+
+def show(result: dict[str, Any]) -> str:
+    return run_text.show(result)

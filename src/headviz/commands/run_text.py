@@ -1,0 +1,114 @@
+"""Runs as text for people at a terminal."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from .common import number, table
+
+
+def show(result: dict[str, Any]) -> str:
+    if "runs" in result:
+        return _show_list(result["runs"])
+    if "report" in result:
+        return f"written: {result['report']}"
+    if "freed" in result:
+        return f"{result['id']}: {_bytes(result['freed'])} freed"
+    if "plan" in result:
+        return table([(k.replace("_", " "), _short(v)) for k, v in result["plan"].items()])
+    return _show_run(result)
+
+
+def _show_list(runs: list[dict[str, Any]]) -> str:
+    if not runs:
+        start = "headviz run start --model demo --task demo --algorithm one-importance --score taylor"
+        return f"No runs yet. Start one: {start}"
+    rows = [("id", "state", "steps", "started", "what")]
+    for r in runs:
+        steps = f"{len(r['steps']) + len(r['baseline'])}/{r['expected'] or '?'}"
+        rows.append((r["id"], r["state"], steps, _when(r["started"]), r["title"]))
+        rows += [
+            (f"  {c['id']}", c["state"], f"{len(c['steps']) + len(c['baseline'])}/{c['expected'] or '?'}",
+             _when(c["started"]), c["title"])
+            for c in r.get("children", [])
+        ]  # fmt: skip
+    return table(rows)
+
+
+def _show_run(r: dict[str, Any]) -> str:
+    rows = [("run", r["id"]), ("what", r["title"]), ("state", r["state"])]
+    if r["error"]:
+        rows.append(("error", r["error"]))
+    if r["state"] in ("running", "cancelling"):
+        rows.append(("now", doing(r)))
+    if r["position"]:
+        rows.append(("queue", f"place {r['position']}"))
+    parts = [_columns(rows)]
+    points = [*r["baseline"][:1], *r["steps"]]
+    if points:
+        names = list(points[0]["metrics"])
+        seeds = len({s.get("seed") for s in r["steps"]}) > 1
+        head = [*(("seed",) if seeds else ()), "sparsity", *names, "seconds", "mask"]
+        body = [
+            [
+                *((s.get("seed"),) if seeds else ()),
+                f"{s['sparsity']:.1%}",
+                *(number(s["metrics"].get(n)) for n in names),
+                f"{s['seconds']:.1f}",
+                s["mask"] or "",
+            ]
+            for s in points
+        ]  # fmt: skip
+        parts.append(table([head, *body]))
+    if r["state"] in ("failed", "lost") and r["log"]:
+        parts.append("\n".join(["end of the log:", *(f"  {line}" for line in r["log"][-12:])]))
+    return "\n\n".join(parts)
+
+
+def _columns(rows: list[tuple[str, str]]) -> str:
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+
+
+def doing(r: dict[str, Any]) -> str:
+    now = r["progress"]
+    if r["state"] == "queued":
+        return f"place {r['position']} in the queue" if r["position"] else "starting"
+    made, wanted = len(r["steps"]) + len(r["baseline"]), r["expected"]
+    words = [f"step {min(made + 1, wanted)} of {wanted}" if wanted else "starting"]
+    if now["phase"]:
+        words.append(now["phase"] + (f" {now['done']} of {now['total']}" if now["total"] else ""))
+    if now["remaining"] is not None:
+        words.append(f"about {_span(now['remaining'])} left")
+    if now["memory"]:
+        words.append(f"{now['cpu_percent']:.0f} % processor, {_bytes(now['memory'])} memory")
+    if not now["responsive"]:
+        words.append(f"no sign of life for {_span(now['silent'])}")
+    return ", ".join(words)
+
+
+def _span(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _bytes(size: int) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size /= 1000  # type: ignore[assignment]
+    return f"{size:.1f} GB"
+
+
+def _when(seconds: float | None) -> str:
+    return "–" if seconds is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, list):
+        return ", ".join(map(str, value[:12])) + (" …" if len(value) > 12 else "")
+    return str(value)

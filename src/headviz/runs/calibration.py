@@ -1,0 +1,152 @@
+"""How long a plan may take: a few examples are scored, trained on and evaluated, and the times scaled up.
+
+An estimate, not a promise: it leaves aside that pruned models are faster, and that other work may share the machine.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import Cancelled
+
+if TYPE_CHECKING:
+    from ..pruning.plan import PruningPlan
+    from ..tasks import Dataset
+    from .prepare import Amount, Prepared
+
+EXAMPLES = 128  # evaluated for the calibration
+SCORED = 24  # scored for it
+UPDATES = 6  # trained for it, after two that warm up
+TRAIN_LIMIT = 8.0  # seconds of training at most
+LOADING = 6.0  # seconds to start a process and load a model, once per run
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds; None where the plan has none of it."""
+
+    scoring: float | None  # one scoring
+    finetuning: float | None  # one fine-tuning
+    evaluation: float  # one evaluation
+    total: float
+    calibration: float  # what the measuring took
+
+    def to_dict(self) -> dict[str, Any]:
+        return {f"{k}_seconds": v for k, v in asdict(self).items()}
+
+
+def estimate(prepared: Prepared, threads: int) -> Estimate:
+    """Measure the three kinds of work of a checked plan on this machine, with as many threads as the run will have."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    begun = time.perf_counter()
+    try:
+        plan = _plan_of(prepared)
+        evaluation = _evaluation(prepared)
+        scoring = _scoring(prepared, plan)
+        finetuning = _finetuning(prepared, plan) if prepared.amount.finetunings else None
+    finally:
+        torch.set_num_threads(before)
+    return Estimate(
+        scoring,
+        finetuning,
+        evaluation,
+        total(prepared.amount, scoring, finetuning, evaluation),
+        time.perf_counter() - begun,
+    )
+
+
+def total(amount: Amount, scoring: float | None, finetuning: float | None, evaluation: float) -> float:
+    """One after the other, on one machine."""
+    work = amount.scorings * (scoring or 0.0) + amount.finetunings * (finetuning or 0.0)
+    return LOADING + work + amount.evaluations * evaluation
+
+
+def _plan_of(prepared: Prepared) -> PruningPlan:
+    from .jobs.pruning import make
+
+    return make(prepared.spec).plan
+
+
+def _some(data: Dataset, count: int) -> Dataset:
+    """Examples drawn at random: the first ones of a file may all be short."""
+    if len(data) <= count:
+        return data
+    drawn = np.random.default_rng(0).choice(len(data), count, replace=False)
+    return data.subset(sorted(int(i) for i in drawn))
+
+
+def _evaluation(prepared: Prepared) -> float:
+    from ..evaluation import evaluate
+
+    context = prepared.context
+    part = _some(context.dev, EXAMPLES)
+    evaluate(context.clf, _some(part, 8), label_order=_order(prepared))  # warms up
+    begun = time.perf_counter()
+    evaluate(context.clf, part, label_order=_order(prepared))
+    return (time.perf_counter() - begun) * len(context.dev) / len(part)
+
+
+def _scoring(prepared: Prepared, plan: PruningPlan) -> float:
+    from ..pruning.scoring import score_table
+
+    context = prepared.context
+    whole = context.sample(plan, plan.seeds[0], plan.samples)
+
+    def seconds(part: Dataset) -> float:
+        begun = time.perf_counter()
+        score_table(
+            context.score, context.clf, part, plan, seed=plan.seeds[0], mask=None, progress=None, cancel=None
+        )
+        return time.perf_counter() - begun
+
+    seconds(_some(whole, 4))  # warms up
+    part = _some(whole, SCORED)
+    return seconds(part) * len(whole) / len(part)
+
+
+def _finetuning(prepared: Prepared, plan: PruningPlan) -> float:
+    from ..pruning.finetune import fine_tune, updates_of
+    from ..pruning.options import FinetuneOptions
+
+    context = prepared.context
+    options = plan.finetune or context.recipe or FinetuneOptions()
+    wanted = updates_of(options, len(context.train))
+    part = _some(context.train, options.batch * options.accumulation * (UPDATES + 2))
+    begun = time.perf_counter()
+    times: list[tuple[int, float]] = []
+
+    def note(done: int, _: int) -> None:
+        if not times or done > times[-1][0]:
+            times.append((done, time.perf_counter()))
+
+    def enough() -> bool:
+        last = times[-1][0] if times else 0
+        return last >= UPDATES + 2 or (last >= 2 and time.perf_counter() - begun > TRAIN_LIMIT)
+
+    with suppress(Cancelled):
+        fine_tune(
+            context.base(plan.seeds[0]),
+            part,
+            options,
+            plan.seeds[0],
+            label_order=_order(prepared),
+            progress=note,
+            cancel=enough,
+        )
+    measured = [t for t in times if t[0] >= 2] or times
+    if len(measured) < 2:  # a training of one update: its whole time is all there is to go by
+        return (time.perf_counter() - begun) * wanted
+    (first, start), (last, end) = measured[0], measured[-1]
+    return (end - start) / (last - first) * wanted
+
+
+def _order(prepared: Prepared) -> tuple[str, ...] | None:
+    return _plan_of(prepared).label_order

@@ -1,0 +1,321 @@
+"""The cluster executor: a light process on this machine hands pieces to Dask and alone writes the registry.
+
+Any Dask deployment will do; only its address is known here. A worker that dies loses the piece it was at, which the
+scheduler gives to another. Cancelling sets a flag on the workers, because Dask does not stop a running task.
+"""
+
+from __future__ import annotations
+
+import queue
+import secrets
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..errors import Cancelled, RunError, UserError
+from . import remote
+from .address import cluster_address, security
+from .carrier import Carrier
+from .files import write_json
+from .heart import Heart
+from .process import monotonic, place
+from .record import SWEEP, RunRecord
+from .registry import Registry
+from .states import CLAIM, FAIL, FINISH, QUEUED, STOP, IllegalTransition
+
+CONNECT = 20.0  # seconds
+KNOCK = 5.0  # seconds
+AHEAD = 2  # pieces per worker thread handed over in advance
+GONE = 60.0  # seconds without any worker after which a run gives up
+
+
+def drive(registry: Registry, record: RunRecord, heart: Heart) -> None:
+    """Carry a run, or all the runs of a sweep, to the end."""
+    heart.progress("connecting", 0, 0)
+    with connected() as client:
+        Driver(client, registry, record, heart).run()
+
+
+@contextmanager
+def connected() -> Iterator[Any]:
+    """A client of the cluster at ``$HEADVIZ_DASK``."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise RunError("The cluster executor needs Dask: pip install 'headviz[cluster]'") from None
+
+    address = cluster_address()
+    _knock(address)
+    try:
+        client = Client(address, security=security(address), timeout=CONNECT, set_as_default=False)
+    except (OSError, TimeoutError) as error:
+        raise RunError(
+            f"The cluster at {address} does not answer ({type(error).__name__}). Is it running?"
+        ) from error
+    try:
+        yield client
+    finally:
+        with suppress(Exception):  # the work is recorded; a cluster that is gone need not say goodbye
+            client.close(timeout=2)
+
+
+def _knock(address: str) -> None:
+    """Dask's client tries for long where nothing listens; a person wants to know at once."""
+    parts = urlsplit(address)
+    try:
+        socket.create_connection((str(parts.hostname), int(parts.port or 0)), timeout=KNOCK).close()
+    except OSError as error:
+        raise RunError(f"The cluster at {address} does not answer ({error}). Is it running?") from error
+
+
+class Driver:
+    """One loop over all pieces of all the runs it carries."""
+
+    def __init__(self, client: Any, registry: Registry, record: RunRecord, heart: Heart) -> None:
+        self.client, self.registry, self.record, self.heart = client, registry, record, heart
+        self.token = secrets.token_hex(8)
+        self.finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.in_flight: dict[Any, tuple[Carrier, str, bool]] = {}
+        self.carriers: list[Carrier] = []
+        self.failed = 0
+        self.home: dict[tuple[str, str], str] = {}  # (run, folder) -> a worker that has it
+        self._told: dict[str, float] = {}
+
+    def run(self) -> None:
+        self._check_workers()
+        self.client.subscribe_topic(remote.TOPIC, self._hear)
+        self.carriers = list(self._take())
+        self._count()
+        try:
+            while self.carriers or self.in_flight:
+                if self.heart.cancelled():
+                    raise Cancelled
+                self._drop_cancelled()
+                self._hand_out()
+                self._take_in()
+        except BaseException:
+            self._call_off()
+            raise
+        if self.record.kind == SWEEP:
+            self._finish_sweep()
+
+    # the runs ---------------------------------------------------------------------------------
+
+    def _take(self) -> Iterator[Carrier]:
+        if self.record.kind != SWEEP:
+            yield Carrier(self.registry, self.record)
+            return
+        for child in self.registry.records(parent=self.record.id, states=[QUEUED]):
+            token = secrets.token_hex(8)
+            with suppress(IllegalTransition):  # cancelled in the meantime
+                self.registry.take_one(child.id, token)
+                claimed = self.registry.apply(
+                    child.id, CLAIM, claim=token, worker=self.record.worker, started=time.time()
+                )
+                try:
+                    yield Carrier(self.registry, claimed)
+                except UserError as wrong:
+                    self._end(claimed, FAIL, str(wrong))
+
+    def _drop_cancelled(self) -> None:
+        """Runs of a sweep that were cancelled one by one."""
+        for carrier in [c for c in self.carriers if c.record is not self.record]:
+            if carrier.files.cancel_flag.exists():
+                self.carriers.remove(carrier)
+                self._end(carrier.record, STOP)
+
+    def _end(self, record: RunRecord, event: str, error: str = "") -> None:
+        if event == FAIL:
+            self.failed += 1
+        with suppress(IllegalTransition):
+            self.registry.apply(record.id, event, claim=record.claim, error=error, ended=time.time())
+
+    def _finish_sweep(self) -> None:
+        from .states import DONE, of_sweep
+
+        children = self.registry.records(parent=self.record.id)
+        state = of_sweep([c.state for c in children])
+        if state == DONE:
+            self.registry.apply(self.record.id, FINISH, claim=self.record.claim, ended=time.time())
+            return
+        left = [c.id for c in children if c.state != DONE]
+        raise RunError(
+            f"{len(left)} of {len(children)} runs did not finish: {', '.join(left[:8])}. Each says why."
+        )
+
+    # pieces -----------------------------------------------------------------------------------
+
+    def _hand_out(self) -> None:
+        """In the order of the runs, so that the first ones finish first."""
+        room = AHEAD * max(1, sum(self.client.nthreads().values())) if self._may_ask() else self._room
+        self._room = room
+        busy = {(c.record.id, p) for c, p, _ in self.in_flight.values()}
+        for carrier in list(self.carriers):
+            for piece in carrier.ready():
+                if len(self.in_flight) >= room:
+                    return
+                if (carrier.record.id, piece) not in busy:
+                    self._submit(carrier, piece, with_files=False)
+
+    _room = 1
+    _asked = 0.0
+
+    def _may_ask(self) -> bool:
+        """The number of workers changes slowly; asking is a round trip."""
+        if monotonic() - self._asked < 2:
+            return False
+        self._asked = monotonic()
+        return True
+
+    def _submit(self, carrier: Carrier, piece: str, with_files: bool) -> None:
+        record, job = carrier.record, carrier.job
+        needs = list(job.needs(carrier.state, piece))
+        home = self.home.get((record.id, needs[0])) if needs else None
+        future = self.client.submit(
+            remote.perform,
+            self.token,
+            record.id,
+            record.kind,
+            record.spec,
+            record.threads,
+            piece,
+            job.parcel(carrier.state, piece),
+            needs,
+            remote.pack(carrier.files.results, needs) if with_files else None,
+            key=f"headviz-{record.id}-{piece}-{secrets.token_hex(4)}",
+            pure=False,
+            resources={"GPU": 1} if record.device.startswith("cuda") else None,
+            workers=[home] if home and not with_files else None,
+            allow_other_workers=bool(home) and not with_files,
+        )
+        self.in_flight[future] = (carrier, piece, with_files)
+        future.add_done_callback(self.finished.put)
+
+    def _take_in(self) -> None:
+        try:
+            future = self.finished.get(timeout=0.1)
+        except queue.Empty:
+            self._check_alive()
+            return
+        carrier, piece, with_files = self.in_flight.pop(future)
+        if carrier not in self.carriers:
+            return  # its run has ended
+        try:
+            result, made, where = self._result(future)
+        except remote.Missing:
+            if with_files:
+                raise
+            self._submit(carrier, piece, with_files=True)
+            return
+        except (UserError, MemoryError, RuntimeError, ValueError, TypeError, KeyError, OSError) as error:
+            self._piece_failed(carrier, error)
+            return
+        if made:
+            remote.keep(carrier.files.results, made)
+            self.home |= {(carrier.record.id, folder): where for folder in remote.folders(made)}
+        carrier.absorb(piece, result)
+        self._count()
+        if not carrier.ready():
+            self.carriers.remove(carrier)
+            carrier.finish()
+
+    def _result(self, future: Any) -> Any:
+        from distributed import KilledWorker
+        from distributed.client import FutureCancelledError
+
+        try:
+            result = future.result(timeout=CONNECT)
+        except KilledWorker as error:
+            raise RunError(
+                "Several workers of the cluster died at the same piece of work, probably out of memory. "
+                "Give them more, or use smaller batches, then resume."
+            ) from error
+        except (FutureCancelledError, TimeoutError) as error:
+            raise RunError("The cluster's scheduler is gone. Resume once it is back.") from error
+        finally:
+            future.release()
+        return result
+
+    def _piece_failed(self, carrier: Carrier, error: BaseException) -> None:
+        if carrier.record is self.record:
+            raise error
+        from .worker import explain
+
+        self.carriers.remove(carrier)
+        self._end(carrier.record, FAIL, explain(error))
+
+    def _call_off(self) -> None:
+        """Tell the workers, give back what waits, and record the runs of a sweep; the sweep itself is the worker's."""
+        with suppress(Exception):  # a cluster that is gone has stopped already
+            self.client.run(remote.cancel, self.token, wait=False)
+            self.client.cancel(list(self.in_flight), force=True, asynchronous=False)
+        if self.record.kind == SWEEP:
+            for carrier in self.carriers:
+                self._end(carrier.record, self.heart.ending, self.heart.reason)
+
+    # the cluster ------------------------------------------------------------------------------
+
+    def _check_workers(self) -> None:
+        """All machines must run the same headviz; more than one thread per worker is of no use."""
+        try:
+            self.client.wait_for_workers(1, timeout=GONE)
+        except TimeoutError:
+            raise RunError(
+                f"The cluster has had no worker for {GONE:.0f} s. Resume once it has some."
+            ) from None
+        found = self.client.run(remote.facts)
+        mine = remote.facts()
+        other = {w: f["version"] for w, f in found.items() if f["version"] != mine["version"]}
+        if other:
+            where, version = next(iter(other.items()))
+            raise RunError(
+                f"Worker {where} has headviz {version}, this machine {mine['version']}. Install one version everywhere."
+            )
+        wide = [w for w, n in self.client.nthreads().items() if n > 1]
+        words = f"{len(found)} workers"
+        if wide:
+            words += f"; {len(wide)} have several threads and use one: start them with --nthreads 1"
+        self.registry.note(self.record.id, "cluster", words)
+        self._alive = monotonic()
+
+    def _check_alive(self) -> None:
+        if monotonic() - self._alive < 5:
+            return
+        if self.client.status != "running":
+            raise RunError("The cluster's scheduler is gone. Resume once it is back.")
+        if self.client.nthreads():
+            self._alive = monotonic()
+        elif monotonic() - self._alive > GONE:
+            raise RunError(f"The cluster has had no worker for {GONE:.0f} s. Resume once it has some.")
+
+    # what readers see -------------------------------------------------------------------------
+
+    def _count(self) -> None:
+        steps = sum(c.steps for c in self.carriers)
+        self.heart.stepped(steps, sum(c.expected for c in self.carriers))
+
+    def _hear(self, event: Any) -> None:
+        """A worker says what it does; called by Dask's own thread."""
+        _, said = event
+        if not isinstance(said, dict):
+            return
+        run = str(said.get("run"))
+        if run == self.record.id:
+            self.heart.progress(str(said["phase"]), int(said["done"]), int(said["total"]))
+            return
+        carrier = next((c for c in self.carriers if c.record.id == run), None)
+        if carrier is None or monotonic() - self._told.get(run, 0.0) < 1:
+            return
+        self._told[run] = monotonic()
+        report = {k: said[k] for k in ("phase", "done", "total")}
+        report |= {
+            "beat": monotonic(),
+            "place": place(),
+            "time": time.time(),
+            "attempt": carrier.record.attempt,
+        }
+        with suppress(RunError, OSError):
+            write_json(carrier.files.progress, report, durable=False)

@@ -1,0 +1,136 @@
+"""From a pruning plan to the spec of a run: everything that can be refused is refused before a record is written."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Cancelled
+from ..pruning.plan import PruningPlan
+from ..pruning.table import ALGORITHMS
+
+if TYPE_CHECKING:
+    from ..pruning.context import Context
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How much work a plan is, counted without doing any."""
+
+    seeds: int
+    steps: int  # per seed
+    finetunings: int
+    scorings: int
+    evaluations: int
+
+    def __add__(self, other: Amount) -> Amount:
+        mine, theirs = dataclasses.astuple(self), dataclasses.astuple(other)
+        return Amount(*(a + b for a, b in zip(mine, theirs, strict=True)))
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A checked plan: what ``service.start`` needs, and what a person wants to know before saying yes."""
+
+    spec: dict[str, Any]
+    title: str
+    device: str
+    amount: Amount
+    sizes: tuple[int, ...]  # heads off after each step
+    heads: int
+    notes: tuple[str, ...]
+    context: Context
+
+
+def prepare(plan: PruningPlan) -> Prepared:
+    """Load what a plan names and check it; a ``UserError`` says what cannot work. Takes the time of loading.
+
+    The spec carries the digests of weights and data: a worker that finds others there refuses to go on.
+    """
+    return prepare_all([plan])[0]
+
+
+def prepare_all(plans: Sequence[PruningPlan]) -> list[Prepared]:
+    """The same for several plans; models and data that they share are loaded once."""
+    contexts: dict[tuple[Any, ...], Context] = {}
+    return [_prepared(dataclasses.replace(p, **_absolute(p)), contexts) for p in plans]
+
+
+def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context]) -> Prepared:
+    from ..pruning.check import first_state, heads_off
+    from ..pruning.context import open_context
+
+    key = (ALGORITHMS[plan.algorithm].retrains, *(getattr(plan, name) for name in _LOADED))
+    if key not in contexts:
+        contexts[key] = open_context(plan, Path(tempfile.gettempdir()) / "headviz-nothing-is-written-here")
+    context = contexts[key]
+    with suppress(Cancelled):  # checks everything, then is told not to evaluate
+        first_state(context, plan, cancel=lambda: True)
+    clf = context.clf
+    sizes = tuple(heads_off(plan, clf.num_layers, clf.num_heads))
+    digests = {
+        "model": clf.digest,
+        "base": context.base(plan.seeds[0]).digest if ALGORITHMS[plan.algorithm].retrains else None,
+        "data": hashlib.sha256(f"{context.train.digest}{context.dev.digest}".encode()).hexdigest(),
+    }
+    return Prepared(
+        spec={**plan.to_dict(), "digests": digests},
+        title=title_of(plan),
+        device=device_name(clf.device),
+        amount=amount(plan, len(sizes)),
+        sizes=sizes,
+        heads=clf.num_layers * clf.num_heads,
+        notes=tuple(dict.fromkeys((*context.train.notes, *context.dev.notes))),
+        context=context,
+    )
+
+
+# the options of a plan that say what is loaded
+_LOADED = (
+    "model", "revision", "base", "base_revision", "task", "data", "text_columns", "label_column", "train_split",
+    "dev_split", "train_limit", "dev_limit", "device",
+)  # fmt: skip
+
+
+def amount(plan: PruningPlan, steps: int) -> Amount:
+    """Scorings, fine-tunings and evaluations of a plan with so many steps per seed."""
+    algorithm, seeds = ALGORITHMS[plan.algorithm], len(plan.seeds)
+    full = seeds if algorithm.retrains and plan.retrain_full else 0
+    trained = seeds * steps + full if algorithm.retrains else 0
+    return Amount(
+        seeds=seeds,
+        steps=steps,
+        finetunings=trained,
+        scorings=seeds * (steps if algorithm.rescores else 1),
+        evaluations=1 + full + seeds * steps,
+    )
+
+
+def title_of(plan: PruningPlan) -> str:
+    """What a list of runs calls it."""
+    name = Path(plan.model).name or plan.model
+    return f"{plan.algorithm} · {plan.score} · {plan.task} · {name}"[:200]
+
+
+def device_name(device: object) -> str:
+    """``cuda`` and ``cuda:0`` are one device, and so one place in the queue."""
+    text = str(device)
+    return "cuda:0" if text == "cuda" else text
+
+
+def _absolute(plan: PruningPlan) -> dict[str, Any]:
+    """A worker may not start in the folder that a relative path was meant from."""
+    out = {}
+    for name in ("model", "base", "data"):
+        given = getattr(plan, name)
+        if given is not None:
+            path = Path(given).expanduser()
+            if path.exists() and (name == "data" or path.is_dir()):
+                out[name] = str(path.absolute())
+    return out

@@ -1,0 +1,173 @@
+"""What a cluster's worker does: one piece of one run, in a folder of its own, on models that it loads once.
+
+Called by Dask with plain values only. One piece at a time per process: training uses the process's random numbers.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from .. import __version__
+from ..errors import Cancelled, RunError, UserError
+from .files import write_atomic
+from .kinds import Tools, make_job
+
+TELL = 0.5  # seconds between two reports of progress
+TOPIC = "headviz"
+
+Files = dict[str, bytes]  # relative path -> content
+
+_one = threading.Lock()
+_cancelled: set[str] = set()
+
+
+class Missing(Exception):
+    """This worker lacks files that the piece reads; the driver sends them along with the next try."""
+
+
+def facts() -> dict[str, Any]:
+    """What must agree between the machines of a run."""
+    return {"version": __version__, "python": platform.python_version()}
+
+
+async def cancel(token: str) -> None:
+    """Run on the worker's own loop, beside its task: the task sees it at its next look."""
+    _cancelled.add(token)
+
+
+def perform(
+    token: str,
+    run_id: str,
+    kind: str,
+    spec: Mapping[str, Any],
+    threads: int,
+    piece: str,
+    parcel: bytes,
+    needs: Sequence[str],
+    sent: Files | None,
+) -> tuple[bytes, Files, str]:
+    """Do a piece: its result, the files it left, and where they lie as well."""
+    from distributed import get_worker
+
+    unwanted = _unwanted(token)
+    while not _one.acquire(timeout=0.1):
+        if unwanted():
+            raise Cancelled
+    try:
+        folder = _folder() / run_id
+        folder.mkdir(parents=True, exist_ok=True)
+        _unpack(folder, sent or {})
+        if missing := [n for n in needs if not (folder / n).exists()]:
+            raise Missing(", ".join(missing))
+        before = _listing(folder)
+        _set_threads(threads)
+        tools = Tools(_teller(run_id, piece), unwanted, folder)
+        try:
+            result = make_job(kind, dict(spec)).work(piece, parcel, tools)
+        except UserError as wrong:  # subclasses with fields of their own do not travel
+            raise UserError(str(wrong)) from None
+        after = _listing(folder)
+        made = {n: (folder / n).read_bytes() for n, stamp in after.items() if before.get(n) != stamp}
+        return result, made, str(get_worker().address)
+    finally:
+        _one.release()
+
+
+def _unwanted(token: str) -> Callable[[], bool]:
+    """Whether the driver has called the work off, or is gone, so that the scheduler has dropped the task."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    key = worker.get_current_task()
+
+    def look() -> bool:
+        task = worker.state.tasks.get(key)
+        return token in _cancelled or task is None or task.state == "cancelled"
+
+    return look
+
+
+def pack(folder: Path, names: Sequence[str]) -> Files:
+    """The content of files and folders, for a worker that lacks them."""
+    out: Files = {}
+    for name in names:
+        place = folder / name
+        for path in [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.is_file()):
+            out[path.relative_to(folder).as_posix()] = path.read_bytes()
+    return out
+
+
+def keep(folder: Path, made: Files) -> None:
+    """Write what a worker left, on the driver's side; nothing may land outside the run's folder."""
+    _unpack(folder, made)
+
+
+def folders(made: Files) -> set[str]:
+    """Every folder that holds one of these files."""
+    return {str(parent) for name in made for parent in PurePosixPath(name).parents}
+
+
+def _unpack(folder: Path, files: Files) -> None:
+    root = folder.resolve()
+    for name, content in files.items():
+        path = (root / name).resolve()
+        if not path.is_relative_to(root):
+            raise RunError(f"A file of a run lies outside its folder: '{name}'.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, content, durable=False)
+
+
+def _listing(folder: Path) -> dict[str, tuple[int, int]]:
+    """Files by name, with what changes when they are written anew. A training's own checkpoints stay here."""
+    return {
+        p.relative_to(folder).as_posix(): (p.stat().st_mtime_ns, p.stat().st_size)
+        for p in folder.rglob("*")
+        if p.is_file() and "training" not in p.relative_to(folder).parts
+    }
+
+
+@cache
+def _folder() -> Path:
+    """One per process; gone with it."""
+    made = tempfile.TemporaryDirectory(prefix="headviz-worker-")
+    _kept.append(made)
+    return Path(made.name)
+
+
+_kept: list[Any] = []  # removed when the process ends properly
+
+
+def _set_threads(threads: int) -> None:
+    """Results are equal bit for bit only at equal thread counts."""
+    import sys
+
+    if "torch" in sys.modules or os.environ.get("OMP_NUM_THREADS") != str(threads):
+        import torch
+
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
+
+
+def _teller(run_id: str, piece: str) -> Callable[[str, int, int], None]:
+    """Progress goes to whoever listens at the scheduler, not too often."""
+    from distributed import get_worker
+
+    last: list[Any] = [0.0, ""]
+
+    def tell(phase: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if phase != last[1] or now - last[0] > TELL:
+            last[:] = now, phase
+            get_worker().log_event(
+                TOPIC, {"run": run_id, "piece": piece, "phase": phase, "done": done, "total": total}
+            )
+
+    return tell

@@ -1,0 +1,219 @@
+"""Sweeps: tasks × algorithms × scores × seeds as one parent with a run for each, and one table of results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from statistics import mean, stdev
+from typing import TYPE_CHECKING, Any
+
+from ..errors import OptionError
+from ..pruning.plan import PruningPlan
+from .files import RunFiles
+from .queue import dispatch, room
+from .record import CARRIED, DASK, LOCAL, SWEEP, RunRecord
+from .registry import Registry
+from .service import new_record
+
+if TYPE_CHECKING:
+    from .prepare import Amount, Prepared
+    from .reading import RunView
+
+LIMIT = 1000  # runs in a sweep
+
+
+@dataclass(frozen=True)
+class Member:
+    """One run of a sweep, before it is written down."""
+
+    kind: str
+    spec: Mapping[str, Any]
+    title: str
+    device: str = "cpu"
+
+
+def expand(
+    base: Mapping[str, Any],
+    tasks: Sequence[str],
+    algorithms: Sequence[str],
+    scores: Sequence[str],
+    seeds: Sequence[int],
+) -> list[PruningPlan]:
+    """One plan for each combination. ``{task}`` in ``model``, ``base`` or ``data`` stands for the task's name."""
+    for name, given in (("task", tasks), ("algorithm", algorithms), ("score", scores), ("seed", seeds)):
+        if not given:
+            raise OptionError(f"A sweep needs at least one {name}.")
+        if len(set(given)) < len(given):
+            raise OptionError(f"A sweep takes each {name} once; {', '.join(map(str, given))} repeats one.")
+    count = len(tasks) * len(algorithms) * len(scores) * len(seeds)
+    if count > LIMIT:
+        raise OptionError(f"This sweep has {count:,} runs; at most {LIMIT:,} are allowed. Split it.")
+    plans = []
+    for task, algorithm, score, seed in product(tasks, algorithms, scores, seeds):
+        options = {**base, "task": task, "algorithm": algorithm, "score": score, "seeds": (seed,)}
+        for name in ("model", "base", "data"):
+            if isinstance(options.get(name), str):
+                options[name] = options[name].replace("{task}", task)
+        plans.append(PruningPlan.from_dict(options))
+    return plans
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """What a sweep would do, shown before it starts. Seconds are estimates, None without a calibration."""
+
+    runs: int
+    amount: Amount
+    serial_seconds: float | None  # one run after the other
+    seconds: float | None  # with as many at once as this machine or cluster takes
+    at_once: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "runs": self.runs,
+            "finetunings": self.amount.finetunings,
+            "scorings": self.amount.scorings,
+            "evaluations": self.amount.evaluations,
+            "serial_seconds": self.serial_seconds,
+            "seconds": self.seconds,
+            "at_once": self.at_once,
+        }
+
+
+def plan_of(
+    prepared: Sequence[Prepared], threads: int, workers: int | None = None, calibrate: bool = True
+) -> SweepPlan:
+    """Count the work and, from a short calibration per model and score, estimate its time.
+
+    ``workers``: as many runs at once; by default what this machine allows.
+    """
+    from .calibration import estimate, total
+
+    whole = prepared[0].amount
+    for p in prepared[1:]:
+        whole += p.amount
+    at_once = min(len(prepared), workers or room(prepared[0].device))
+    if not calibrate:
+        return SweepPlan(len(prepared), whole, None, None, at_once)
+    measured: dict[tuple[Any, ...], Any] = {}
+    seconds = []
+    for p in prepared:
+        key = (id(p.context), p.spec["score"], bool(p.amount.finetunings), str(p.spec["finetune"]))
+        if key not in measured:
+            measured[key] = estimate(p, threads)
+        found = measured[key]
+        seconds.append(total(p.amount, found.scoring, found.finetuning, found.evaluation))
+    return SweepPlan(len(prepared), whole, sum(seconds), _spread(seconds, at_once), at_once)
+
+
+def _spread(seconds: Sequence[float], at_once: int) -> float:
+    """In the order of the queue, each on whatever is free first."""
+    free = [0.0] * at_once
+    for s in seconds:
+        first = min(range(at_once), key=free.__getitem__)
+        free[first] += s
+    return max(free)
+
+
+def start_sweep(
+    members: Sequence[Member],
+    *,
+    title: str,
+    spec: Mapping[str, Any] | None = None,
+    owner: str | None = None,
+    executor: str = LOCAL,
+    threads: int | None = None,
+    registry: Registry | None = None,
+) -> RunRecord:
+    """Write a parent and its runs down, all or none, and start what there is room for.
+
+    On this machine each run is a process of its own; on a cluster one light process carries all of them.
+    """
+    registry = registry or Registry()
+    about: dict[str, Any] = {"owner": owner, "threads": threads}
+    if executor == DASK:
+        from .address import cluster_address
+
+        cluster_address()
+    if not members:
+        raise OptionError("A sweep needs at least one run.")
+    parent = new_record(
+        SWEEP, dict(spec or {}), title=title, executor=DASK if executor == DASK else CARRIED, **about
+    )
+    children = [
+        new_record(
+            m.kind,
+            m.spec,
+            title=m.title,
+            device=m.device,
+            executor=CARRIED if executor == DASK else LOCAL,
+            parent=parent.id,
+            **about,
+        )
+        for m in members
+    ]
+    registry.add([replace(parent, expected=len(children)), *children])
+    for record in (parent, *children):
+        RunFiles(record.id, registry.folder).create()
+    dispatch(registry)
+    return registry.get(parent.id)
+
+
+# results --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a sweep's table: a sparsity of one task, algorithm and score, over its seeds."""
+
+    task: str
+    algorithm: str
+    score: str
+    sparsity: float
+    metric: str
+    mean: float | None
+    sd: float | None  # None with fewer than two seeds
+    seeds: int
+    missing: int  # seeds without this step (yet)
+
+
+def results(view: RunView) -> list[Row]:
+    """The table of a sweep so far; a metric that is undefined for a seed counts as missing."""
+    groups: dict[tuple[str, str, str], list[RunView]] = {}
+    for child in view.children:
+        spec = child.record.spec
+        key = tuple(str(spec.get(n) or child.record.kind) for n in ("task", "algorithm", "score"))
+        groups.setdefault(key, []).append(child)  # type: ignore[arg-type]
+    rows = []
+    for (task, algorithm, score), runs in groups.items():
+        found: dict[tuple[float, str], list[float]] = {}
+        seeds = sum(len(r.record.spec.get("seeds") or [0]) for r in runs)
+        for run in runs:
+            for step in (*full_models(run), *run.steps):
+                for name, value in step["metrics"].items():
+                    values = found.setdefault((round(step["sparsity"], 9), name), [])
+                    if value is not None and math.isfinite(value):
+                        values.append(value)
+        for (sparsity, name), values in sorted(found.items()):
+            rows.append(
+                Row(
+                    task,
+                    algorithm,
+                    score,
+                    sparsity,
+                    name,
+                    mean(values) if values else None,
+                    stdev(values) if len(values) > 1 else None,
+                    len(values),
+                    max(0, seeds - len(values)),
+                )
+            )
+    return rows
+
+
+def full_models(run: RunView) -> list[dict[str, Any]]:
+    """The unpruned models that a run's steps compare with: those it trained itself, else the one it was given."""
+    own = [s for s in run.baseline if not s.get("reference")]
+    return own or list(run.baseline)

@@ -1,0 +1,254 @@
+"""Runs on a real Dask cluster: a scheduler and two workers on loopback, each a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from runs_help import ended, essence, running_steps, until
+
+from headviz.errors import RunError
+from headviz.runs import reading, service
+from headviz.runs.address import cluster_address, is_loopback
+
+pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
+
+
+class Cluster:
+    """Processes of one test; ended by their pids."""
+
+    def __init__(self, folder: Path, tls: list[str] | None = None) -> None:
+        self.folder, self.tls = folder, tls or []
+        self.processes: list[subprocess.Popen] = []
+        self.workers: list[subprocess.Popen] = []
+        self.address = ""
+
+    def start(self, workers: int = 2) -> None:
+        where = self.folder / "scheduler.json"
+        self._spawn(
+            "scheduler", "--host", "tls://127.0.0.1" if self.tls else "127.0.0.1", "--port", "0",
+            "--no-dashboard", "--no-show", "--scheduler-file", str(where), *self.tls,
+        )  # fmt: skip
+        until(where.exists, 30, "the scheduler")
+        until(lambda: where.read_text().rstrip().endswith("}"), 5, "the scheduler's address")
+        self.address = json.loads(where.read_text())["address"]
+        for _ in range(workers):
+            self.add_worker()
+
+    def add_worker(self) -> subprocess.Popen:
+        made = self._spawn(
+            "worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "30",
+            "--local-directory", str(self.folder), *self.tls,
+        )  # fmt: skip
+        self.workers.append(made)
+        return made
+
+    def _spawn(self, what: str, *arguments: str) -> subprocess.Popen:
+        log = (self.folder / f"{what}-{len(self.processes)}.log").open("wb")
+        made = subprocess.Popen(
+            [sys.executable, "-m", "dask", what, *arguments], stdout=log, stderr=log, start_new_session=True
+        )
+        self.processes.append(made)
+        return made
+
+    def stop(self) -> None:
+        for process in reversed(self.processes):
+            process.kill()
+            process.wait(10)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registry: object) -> Iterator[Cluster]:
+    made = Cluster(tmp_path)
+    try:
+        made.start()
+        monkeypatch.setenv("HEADVIZ_DASK", made.address)
+        yield made
+    finally:
+        made.stop()
+
+
+def on_cluster(**spec):
+    return service.start("rehearsal", spec, executor="dask")
+
+
+# addresses ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "address", ["tls://gpu.example.org:8786", "tcp://127.0.0.1:8786", "tcp://localhost:1/", "tcp://[::1]:8786"]
+)
+def test_safe_addresses(address):
+    assert cluster_address(address) == address.rstrip("/")
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("", "No cluster is set"),
+        ("tcp://10.0.0.5:8786", "neither encrypted nor on this machine"),
+        ("tcp://0.0.0.0:8786", "neither encrypted nor on this machine"),
+        ("tcp://127.0.0.1.example.org:8786", "neither encrypted nor on this machine"),
+        ("tcp://localhost.example.org:8786", "neither encrypted nor on this machine"),
+        ("ws://127.0.0.1:8786", "not supported"),
+        ("inproc://127.0.0.1:8786", "not supported"),
+        ("127.0.0.1:8786", "not the address"),
+        ("tls://host", "not the address"),
+        ("tls://user@host:1", "not the address"),
+        ("tcp://127.0.0.1:99999", "not the address"),
+        ("tcp://127.0.0.1:8786/x", "not the address"),
+    ],
+)
+def test_unsafe_addresses_are_refused(address, reason):
+    with pytest.raises(RunError, match=reason):
+        cluster_address(address)
+
+
+def test_an_open_network_can_be_allowed_on_purpose(monkeypatch):
+    monkeypatch.setenv("HEADVIZ_DASK_INSECURE", "1")
+    assert cluster_address("tcp://10.0.0.5:8786")
+
+
+def test_numbers_of_this_machine():
+    assert is_loopback("127.9.9.9")
+    assert is_loopback("::1")
+    assert not is_loopback("192.168.0.1")
+    assert not is_loopback("example.org")
+
+
+def test_nothing_is_written_when_the_address_is_refused(registry, monkeypatch):
+    monkeypatch.setenv("HEADVIZ_DASK", "tcp://10.0.0.5:8786")
+    with pytest.raises(RunError, match="neither encrypted"):
+        on_cluster(steps=1)
+    assert not registry.folder.exists()
+
+
+# runs -----------------------------------------------------------------------------------------
+
+
+def test_a_run_split_over_two_workers_equals_the_local_one_and_survives_the_loss_of_one(cluster, registry):
+    spec = {"steps": 8, "chains": 4, "seconds": 0.09}
+    local = service.start("rehearsal", spec)
+    ended(local.id)
+    run = on_cluster(**spec)
+    running_steps(run.id, 2)
+    os.kill(cluster.workers[0].pid, signal.SIGKILL)
+    after = ended(run.id)
+    assert (after.state, after.error) == ("done", "")
+    assert essence(run.id) == essence(local.id)
+    assert reading.show(run.id).outcome["value"] == reading.show(local.id).outcome["value"]
+    assert any(e["what"] == "cluster" and e["words"].startswith("2 workers") for e in registry.events(run.id))
+
+
+def test_the_driver_is_light_and_the_work_is_done_by_both(cluster, registry):
+    run = on_cluster(steps=3, chains=4, spin=0.2)
+    view = running_steps(run.id)
+    assert not any("torch" in m.path for m in psutil.Process(view.record.pid).memory_maps())
+    used = [psutil.Process(w.pid).cpu_times() for w in cluster.workers]
+    ended(run.id)
+    now = [psutil.Process(w.pid).cpu_times() for w in cluster.workers]
+    assert all(b.user - a.user > 0.2 for a, b in zip(used, now, strict=True))
+
+
+def test_a_cancel_reaches_the_workers(cluster, registry):
+    run = on_cluster(steps=3, chains=2, seconds=300.0)
+    until(lambda: reading.show(run.id).progress.phase == "scoring", 20, "work on the cluster")
+    begun = time.monotonic()
+    assert service.cancel(run.id).state == "cancelled"
+    assert time.monotonic() - begun < 2.0
+    # the workers are free again, so the next run ends soon
+    again = on_cluster(steps=2, chains=2)
+    assert ended(again.id, 15).state == "done"
+
+
+def test_a_killed_driver_is_lost_and_resumes_to_the_same_result(cluster, registry):
+    spec = {"steps": 8, "chains": 2, "seconds": 0.1}
+    local = service.start("rehearsal", spec)
+    ended(local.id)
+    run = on_cluster(**spec)
+    os.kill(running_steps(run.id, 2).record.pid, signal.SIGKILL)
+    assert ended(run.id).state == "lost"
+    service.resume(run.id)
+    assert ended(run.id).state == "done"
+    assert essence(run.id) == essence(local.id)
+
+
+def test_workers_drop_the_work_of_a_driver_that_is_gone(cluster, registry):
+    run = on_cluster(steps=3, chains=2, seconds=300.0)
+    until(lambda: reading.show(run.id).progress.phase == "scoring", 20, "work on the cluster")
+    os.kill(reading.show(run.id).record.pid, signal.SIGKILL)
+    assert ended(run.id).state == "lost"
+    again = on_cluster(steps=2, chains=2)
+    assert ended(again.id, 30).state == "done"
+
+
+def test_an_error_on_a_worker_is_named(cluster, registry):
+    run = on_cluster(steps=5, fail_at=2)
+    after = ended(run.id)
+    assert (after.state, after.error) == ("failed", "Step 2 was asked to fail.")
+    exhausted = on_cluster(steps=5, exhaust_at=1)
+    assert ended(exhausted.id).error.startswith("Out of memory.")
+
+
+def test_a_cluster_that_is_not_there_is_named(registry, monkeypatch):
+    monkeypatch.setenv("HEADVIZ_DASK", "tcp://127.0.0.1:9")
+    run = on_cluster(steps=1)
+    after = ended(run.id, 60)
+    assert after.state == "failed"
+    assert "does not answer" in after.error
+
+
+# TLS ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Path:
+    """A certificate authority and one certificate, made with openssl."""
+    if shutil.which("openssl") is None:
+        pytest.skip("the program openssl is not installed")
+    made = tmp_path / "tls"
+    made.mkdir()
+
+    def openssl(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=made, check=True, capture_output=True)
+
+    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca-key.pem", "-out", "ca.pem",
+            "-days", "2", "-subj", "/CN=test authority")  # fmt: skip
+    openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "request.pem",
+            "-subj", "/CN=localhost")  # fmt: skip
+    (made / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
+    openssl("x509", "-req", "-in", "request.pem", "-CA", "ca.pem", "-CAkey", "ca-key.pem", "-CAcreateserial",
+            "-out", "cert.pem", "-days", "2", "-extfile", "names")  # fmt: skip
+    return made
+
+
+def test_a_run_over_tls(tmp_path, certificates, registry, monkeypatch):
+    made = {n: str(certificates / f) for n, f in (("ca", "ca.pem"), ("cert", "cert.pem"), ("key", "key.pem"))}
+    flags = ["--tls-ca-file", made["ca"], "--tls-cert", made["cert"], "--tls-key", made["key"]]
+    spec = {"steps": 4, "chains": 2}
+    local = service.start("rehearsal", spec)
+    ended(local.id)
+    cluster = Cluster(tmp_path, flags)
+    try:
+        cluster.start()
+        assert cluster.address.startswith("tls://")
+        monkeypatch.setenv("HEADVIZ_DASK", cluster.address)
+        without = on_cluster(**spec)
+        assert "needs certificates" in ended(without.id).error
+        for name, path in made.items():
+            monkeypatch.setenv(f"HEADVIZ_DASK_{name.upper()}", path)
+        run = on_cluster(**spec)
+        after = ended(run.id)
+        assert (after.state, after.error) == ("done", "")
+        assert essence(run.id) == essence(local.id)
+    finally:
+        cluster.stop()
