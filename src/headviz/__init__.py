@@ -11,7 +11,8 @@ from .heads import HeadId, HeadMask
 
 __version__ = "0.1.0"
 
-# public name -> module that holds it; loaded at first use
+# public name -> module that holds it; loaded at first use. A module must not have the name of a function here:
+# importing it anywhere would put the module in the function's place.
 _LAZY = {
     "load": "models.loading",
     "wrap": "models.loading",
@@ -21,19 +22,35 @@ _LAZY = {
     "sample": "tasks",
     "Dataset": "tasks",
     "evaluate": "evaluation",
+    "Evaluator": "evaluator",
+    "EvaluatorOptions": "evaluator",
+    "ablate": "analyses.ablation",
+    "conductance": "conductance_maps",
+    "attattr": "attattr_maps",
+    "token_attributions": "tokens",
+    "score_heads": "scores",
+    "score_progressive": "scores",
 }
 
 __all__ = ["HeadId", "HeadMask", "UserError", "__version__", *_LAZY]
 
 if TYPE_CHECKING:
+    from .analyses.ablation import ablate as ablate
+    from .attattr_maps import attattr as attattr
+    from .conductance_maps import conductance as conductance
     from .evaluation import evaluate as evaluate
+    from .evaluator import Evaluator as Evaluator
+    from .evaluator import EvaluatorOptions as EvaluatorOptions
     from .models.classifier import Classifier as Classifier
     from .models.loading import load as load
     from .models.loading import wrap as wrap
     from .models.pruning import prune as prune
+    from .scores import score_heads as score_heads
+    from .scores import score_progressive as score_progressive
     from .tasks import Dataset as Dataset
     from .tasks import load_task as load_task
     from .tasks import sample as sample
+    from .tokens import token_attributions as token_attributions
 
 
 def __getattr__(name: str) -> Any:

@@ -249,3 +249,50 @@ def lowest(values: Any, count: int, among: Iterable[HeadId], keep_per_layer: int
             left[h.layer] -= 1
             chosen.append(h)
     return chosen
+
+
+@dataclass(frozen=True, eq=False)
+class HeadScores:
+    """A head score over a sample: tables [L, H], high = keep, NaN = not measured.
+
+    ``interval_low`` and ``interval_high`` are a 95 % interval over examples. ``undefined`` counts the examples in
+    which some head had no value (a correlation of a constant map), ``undefined_by_head`` says it per head.
+    ``stability`` is the share of the bottom 20 % of heads that another sample of this size would agree on.
+    """
+
+    score: str
+    values: np.ndarray
+    stderr: np.ndarray
+    interval_low: np.ndarray
+    interval_high: np.ndarray
+    samples: int
+    undefined: int
+    undefined_by_head: np.ndarray
+    mask: HeadMask  # what was off: masked or removed
+    stability: float  # NaN = not known
+    settings: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+    def ranked(self) -> list[HeadId]:
+        """Measured heads, highest score first; ties by layer and head."""
+        measured = [h for h in self.mask.kept if self.values[h] == self.values[h]]
+        return sorted(measured, key=lambda h: (-float(self.values[h]), h))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; not measured is None."""
+        from .results import plain
+
+        return {
+            "score": self.score,
+            "values": plain(self.values),
+            "stderr": plain(self.stderr),
+            "interval_low": plain(self.interval_low),
+            "interval_high": plain(self.interval_high),
+            "samples": self.samples,
+            "undefined": self.undefined,
+            "undefined_by_head": plain(self.undefined_by_head),
+            "stability": plain(self.stability),
+            "mask": self.mask.hex,
+            "settings": plain(self.settings),
+            "notes": list(self.notes),
+        }

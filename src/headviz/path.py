@@ -84,9 +84,8 @@ class Walk:
         self.batch = clf.collate(encodings)
         ids = self.batch.pop("input_ids")
         self.size, self.length = ids.shape
-        words = (
-            clf.model.get_input_embeddings()
-        )  # before position and type are added: those stay the input's own
+        # word embeddings, before position and type are added: those stay the input's own
+        words: Any = clf.model.get_input_embeddings()  # type: ignore[operator]
         self.end: Tensor = words(ids)  # [B, T, E]
         self.start: Tensor = words(baseline_ids(clf, encodings, ids))
         self.classes: Tensor | None = None  # [B], known once the logits at the input are

@@ -23,12 +23,12 @@ def pearson(a: Floats, b: Floats) -> Floats:
 
 def spearman(a: Floats, b: Floats) -> Floats:
     """Pearson correlation of average ranks."""
-    return correlations(a, b)["spearman"]
+    return _pearson(_centred(_ranks(a).average), _centred(_ranks(b).average))
 
 
 def kendall(a: Floats, b: Floats) -> Floats:
     """Tau-b, in O(M log² M)."""
-    return correlations(a, b)["kendall"]
+    return _tau_b(_ranks(a), _ranks(b))
 
 
 def correlations(a: Floats, b: Floats) -> dict[str, Floats]:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .conductance import Label
+from .conductance_maps import Label
 from .errors import Cancelled, OptionError, unknown_choice
 from .explaining import Explainer, store_for
 from .fastlinear import FastLinear

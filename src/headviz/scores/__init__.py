@@ -1,0 +1,9 @@
+"""Head scores: how important each head is, by ten definitions.
+
+``score_heads`` gives one table, ``score_progressive`` a growing one; ``SCORES`` and ``PRESETS`` list what there is.
+"""
+
+from .scoring import score_heads, score_progressive
+from .table import DEFAULT, PRESETS, SCORES, Preset, Score
+
+__all__ = ["DEFAULT", "PRESETS", "SCORES", "Preset", "Score", "score_heads", "score_progressive"]

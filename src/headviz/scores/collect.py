@@ -1,0 +1,165 @@
+"""Per-example values of a sweep: read from the cache, computed where missing, kept as they come.
+
+Examples are taken in the order of their content's digest. That order is as good as random, so the first few
+are a fair sample; and it is the same whatever the order of the data, so nothing depends on that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import Cancelled
+from ..heads import HeadMask
+from ..store import Entry, Store, make_key
+from .sweeps import SWEEPS, Chunk, Tables
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier, Encoding
+    from ..tasks import Dataset
+
+FIRST = 4  # examples after which a first, rough table can be shown
+WINDOW = 64  # examples among which those of similar length are put together
+_AHEAD = 2  # chunks whose statistics may wait while the next ones are computed
+
+
+class Collector:
+    """The values of one sweep over one data set. ``rows[name][i]`` belongs to example i once ``done[i]`` is true."""
+
+    def __init__(
+        self,
+        clf: Classifier,
+        data: Dataset,
+        sweep: str,
+        options: object,
+        mask: HeadMask,
+        encodings: list[Encoding],
+        targets: list[int | None],
+        gold: np.ndarray | None,
+        store: Store | None,
+        budget: int,
+    ) -> None:
+        self.sweep = SWEEPS[sweep]
+        self.chunk = Chunk(clf, mask, encodings, targets, gold, data, options, budget)
+        self.store = store
+        self.rows: Tables = {}
+        self.done = np.zeros(len(data), dtype=bool)
+        self.computed = 0  # examples that the cache did not have
+        settings = self.sweep.settings(options)
+        keys = [self._key(sweep, i, settings) for i in range(len(data))]
+        self._twins: dict[str, list[int]] = {}  # equal examples are computed once
+        for i, key in enumerate(keys):
+            self._twins.setdefault(key, []).append(i)
+        self.order = sorted(self._twins)
+
+    def _key(self, sweep: str, i: int, settings: dict) -> str:
+        c = self.chunk
+        e = c.encodings[i]
+        gold = None if c.gold is None else c.gold[i].item()
+        return make_key(
+            "values",
+            sweep=sweep,
+            version=self.sweep.version,
+            weights=c.clf.digest,
+            tokenizer=c.clf.tokenizer_digest,
+            dtype=str(c.clf.dtype),
+            mask=c.mask.hex,
+            ids=e.ids,
+            types=e.types,
+            special=e.special,
+            target=c.targets[i] if self.sweep.uses_target else None,
+            gold=gold if self.sweep.uses_gold else None,
+            **settings,
+        )
+
+    def run(
+        self,
+        progress: Callable[[int, int], None] | None = None,
+        cancel: Callable[[], bool] | None = None,
+    ) -> Iterator[int]:
+        """Gives the number of finished examples after each window: 4, 8, 16, 32, 64, then 64 more each time."""
+        if progress is not None:
+            progress(0, len(self.done))
+        start, size = 0, FIRST
+        while start < len(self.order):
+            window = self.order[start : start + size]
+            missing = [key for key in window if not self._stored(key)]
+            if progress is not None:
+                progress(int(self.done.sum()), len(self.done))
+            self._compute(missing, progress, cancel)
+            start += size
+            size = min(start, WINDOW)
+            yield int(self.done.sum())
+
+    def _stored(self, key: str) -> bool:
+        entry = None if self.store is None else self.store.get(key)
+        if entry is None:
+            return False
+        self._place(key, entry.arrays)
+        return True
+
+    def _place(self, key: str, tables: Tables) -> None:
+        index = self._twins[key]
+        for name, table in tables.items():
+            if name not in self.rows:
+                self.rows[name] = np.full((len(self.done), *table.shape), np.nan, table.dtype)
+            self.rows[name][index] = table
+        self.done[index] = True
+
+    def _compute(
+        self,
+        keys: list[str],
+        progress: Callable[[int, int], None] | None,
+        cancel: Callable[[], bool] | None,
+    ) -> None:
+        """Chunks of similar length; statistics in a second thread, so that both cores have work."""
+        if not keys:
+            return
+        keys = sorted(keys, key=lambda key: (len(self.chunk.encodings[self._twins[key][0]]), key))
+        chunk = self._chunk([self._twins[key][0] for key in keys])
+        waiting: list[tuple[list[str], Future[list[Tables]]]] = []
+        with ThreadPoolExecutor(1, "headviz-statistics") as pool:
+            try:
+                for part in self.sweep.split(chunk):
+                    if cancel is not None and cancel():
+                        raise Cancelled
+                    rest = self.sweep.run(chunk.part(part))
+                    waiting.append((keys[part], pool.submit(_finish, rest)))
+                    while len(waiting) > _AHEAD:
+                        self._keep(*waiting.pop(0), progress)
+            finally:  # what was computed is kept, also when it is cancelled
+                for part_keys, future in waiting:
+                    self._keep(part_keys, future, progress)
+
+    def _chunk(self, index: list[int]) -> Chunk:
+        c = self.chunk
+        return Chunk(
+            c.clf,
+            c.mask,
+            [c.encodings[i] for i in index],
+            [c.targets[i] for i in index],
+            None if c.gold is None else c.gold[index],
+            c.data.subset(index),
+            c.options,
+            c.budget,
+        )
+
+    def _keep(
+        self, keys: list[str], future: Future[list[Tables]], progress: Callable[[int, int], None] | None
+    ) -> None:
+        """One transaction per chunk: after a crash, whole chunks are there or missing."""
+        tables = future.result()
+        if self.store is not None:
+            self.store.put_many((k, Entry(t)) for k, t in zip(keys, tables, strict=True))
+        for key, table in zip(keys, tables, strict=True):
+            self._place(key, table)
+        self.computed += sum(len(self._twins[key]) for key in keys)
+        if progress is not None:
+            progress(int(self.done.sum()), len(self.done))
+
+
+def _finish(rest: Sequence[Callable[[], Tables]]) -> list[Tables]:
+    return [finish() for finish in rest]

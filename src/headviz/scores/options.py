@@ -1,0 +1,108 @@
+"""Options of the head scores, declared where controls can be drawn from them.
+
+Every field carries ``help`` in its metadata, and ``choices`` where only some values are valid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any
+
+from ..attattr_maps import RULES as ATTATTR_RULES
+from ..attattr_maps import AttAttrOptions
+from ..errors import OptionError, unknown_choice
+from ..path import PRECISIONS, PathOptions
+from ..rules import DEFAULT_RULE, DEFAULT_STEPS, RULES
+
+ROWS = ("all", "influential")
+ABS_LEVELS = ("example", "token", "batch", "signed")
+
+
+def option(default: Any, text: str, choices: tuple[Any, ...] | None = None) -> Any:
+    return field(default=default, metadata={"help": text, "choices": choices})
+
+
+def _check_choices(options: Any) -> None:
+    for f in fields(options):
+        choices = f.metadata.get("choices")
+        value = getattr(options, f.name)
+        if choices is not None and value not in choices:
+            raise OptionError(unknown_choice(f.name.replace("_", " "), value, map(str, choices)))
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """For scores that leave nothing to choose."""
+
+
+@dataclass(frozen=True)
+class ConductanceOptions(PathOptions):
+    """How the attribution is integrated, of which class, and which rows are compared."""
+
+    steps: int = option(DEFAULT_STEPS, "intervals of the integration path")
+    rule: str = option(DEFAULT_RULE, "integration rule", tuple(RULES))
+    precision: str = option("float32", "bfloat16 is a faster preview", PRECISIONS)
+    target: str | int = option("predicted", "class to explain: predicted, gold, or a class")
+    rows: str = option("all", "'influential' leaves out query rows that cannot reach the prediction", ROWS)
+
+    def __post_init__(self) -> None:
+        _check_choices(self)
+        super().__post_init__()
+
+
+@dataclass(frozen=True)
+class AttAttrScoreOptions(AttAttrOptions):
+    """How AttAttr is integrated, and of which class."""
+
+    steps: int = option(AttAttrOptions.steps, "intervals of the attention's scale")
+    rule: str = option(AttAttrOptions.rule, "integration rule", tuple(ATTATTR_RULES))
+    precision: str = option("float32", "bfloat16 is a faster preview", PRECISIONS)
+    target: str | int = option("gold", "class to explain: gold (as published), predicted, or a class")
+
+    def __post_init__(self) -> None:
+        _check_choices(self)
+        super().__post_init__()
+
+
+@dataclass(frozen=True)
+class TaylorOptions:
+    """Where the absolute value is taken, and whether layers are put on one scale."""
+
+    abs_level: str = option("example", "the absolute value is taken per …; 'signed' takes none", ABS_LEVELS)
+    layer_norm: bool = option(True, "divide each layer by its l2 norm")
+    batch_size: int = option(32, "examples per batch, in the data's order, for the level 'batch' only")
+
+    def __post_init__(self) -> None:
+        _check_choices(self)
+        if self.batch_size < 1:
+            raise OptionError(f"batch_size must be at least 1, not {self.batch_size}.")
+
+
+@dataclass(frozen=True)
+class AblationOptions:
+    """Which measure of the task is lost."""
+
+    metric: str | None = option(None, "a metric of the task; none = its first")
+
+
+@dataclass(frozen=True)
+class RandomOptions:
+    """Which table is drawn."""
+
+    seed: int = option(0, "seed")
+
+
+def build(kind: type, score: str, given: dict[str, Any]) -> Any:
+    """Options of a score from keywords; a misspelt one is answered with the valid ones."""
+    names = [f.name for f in fields(kind)]
+    for name in given:
+        if name not in names:
+            if not names:
+                raise OptionError(f"The score '{score}' has no options, so '{name}' cannot be set.")
+            raise OptionError(unknown_choice(f"option of '{score}'", name, names))
+    return kind(**given)
+
+
+def default_of(f: Any) -> Any:
+    """The default of a declared option."""
+    return None if f.default is MISSING else f.default

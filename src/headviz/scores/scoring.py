@@ -1,0 +1,196 @@
+"""``headviz.score_heads``: a score's table over a sample, all at once or growing with every few examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import OptionError, TaskError
+from ..evaluation import class_order, encode_data, gold_for
+from ..explaining import store_for
+from ..heads import HeadMask, HeadScores
+from ..inputs import GOLD, check_pairing, resolve_target
+from ..path import BUDGET
+from ..store import Store
+from .collect import Collector
+from .options import build
+from .statistics import BOTTOM, stability
+from .table import DEFAULT, Given, Score, preset_named, score_named
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
+    from ..tasks import Dataset
+
+Progress = Callable[[int, int], None]
+Cancel = Callable[[], bool]
+
+
+def score_heads(clf: Classifier, data: Dataset, score: str | None = None, **options: Any) -> HeadScores:
+    """A head score over exactly these examples: [L, H], high = keep, NaN = not measured.
+
+    ``score`` is a name of ``headviz.scores.SCORES`` (default conductance-spearman), or give ``preset=`` for a
+    published choice. Heads that ``mask=`` switches off, or that the model no longer has, are NaN. Further
+    keywords: ``progress``, ``cancel``, ``cache`` (False = neither read nor write), ``budget`` in bytes,
+    ``label_order``, and the score's own options (rule, rows, abs_level, …).
+
+    Values per example are kept in the cache: a larger sample, another correlation or an interrupted call
+    continues from there. The result depends neither on batches nor on the order of the data.
+    """
+    job = _Job(clf, data, score, **options)
+    for _ in job.grow():
+        pass
+    return job.result()
+
+
+def score_progressive(
+    clf: Classifier, data: Dataset, score: str | None = None, **options: Any
+) -> Iterator[HeadScores]:
+    """The same, as it grows: a first table after 4 examples, then after 8, 16, 32, 64 and every 64.
+
+    Each comes with narrower intervals and its ``stability``. Stop whenever it is good enough; what was
+    computed is kept. The last one equals ``score_heads``.
+    """
+    job = _Job(clf, data, score, **options)
+    for _ in job.grow():
+        yield job.result()
+
+
+class _Job:
+    def __init__(
+        self,
+        clf: Classifier,
+        data: Dataset,
+        score: str | None = None,
+        *,
+        preset: str | None = None,
+        mask: HeadMask | None = None,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+        cache: Store | bool = True,
+        budget: int = BUDGET,
+        label_order: Sequence[str] | str | None = None,
+        **options: Any,
+    ) -> None:
+        if preset is not None:
+            chosen = preset_named(preset)
+            if score is not None and score != chosen.score:
+                raise OptionError(
+                    f"The preset '{preset}' is of the score '{chosen.score}', not of '{score}'."
+                )
+            score = chosen.score
+            options = {**chosen.options, **options}
+        self.score: Score = score_named(DEFAULT if score is None else score)
+        self.options = build(self.score.options, self.score.name, options)
+        clf.gates(mask)  # refuses a mask of another model
+        self.mask = clf.present if mask is None else mask | clf.present
+        self.clf, self.data, self.preset = clf, data, preset
+        self.progress, self.cancel = progress, cancel
+        self.truncated = 0
+        self.order: np.ndarray | None = None
+        self.collector = (
+            self._collector(store_for(cache), budget, label_order) if self.score.needs_data else None
+        )
+
+    def _collector(
+        self, store: Store | None, budget: int, label_order: Sequence[str] | str | None
+    ) -> Collector:
+        clf, data = self.clf, self.data
+        if len(data) == 0:
+            raise TaskError("There is nothing to score heads on: the data set has no examples.")
+        check_pairing(clf, data.pairs is not None)
+        target = getattr(self.options, "target", None)
+        gold = None
+        if target == GOLD or self.score.sweep in ("gates", "ablation"):
+            _ = data.gold  # complains about data without labels
+            self.order = class_order(clf, data, label_order)
+            gold = gold_for(data, self.order)
+        encodings = encode_data(clf, data)
+        self.truncated = sum(e.truncated for e in encodings)
+        targets: list[int | None] = [None] * len(data)
+        if target == GOLD and gold is not None and not clf.is_regression:
+            targets = [int(g) for g in gold]
+        elif target is not None:
+            targets = [resolve_target(clf, 0 if target == GOLD else target)] * len(data)
+        assert self.score.sweep is not None
+        return Collector(
+            clf, data, self.score.sweep, self.options, self.mask, encodings, targets, gold, store, budget
+        )
+
+    def grow(self) -> Iterator[int]:
+        """Measure more examples; gives how many there are each time a table can be made."""
+        if self.collector is None:
+            yield 0
+        else:
+            yield from self.collector.run(self.progress, self.cancel)
+
+    def result(self) -> HeadScores:
+        """The table of the examples measured so far."""
+        found = self.collector
+        rows: dict[str, np.ndarray] = {}
+        data = self.data
+        samples = 0
+        if found is not None:
+            index = np.flatnonzero(found.done)
+            samples = len(index)
+            rows = {name: table[index] for name, table in found.rows.items()}
+            data = self.data if samples == len(self.data) else self.data.subset(index)
+        summary = self.score.function(Given(self.clf, self.mask, rows, data, self.order), self.options)
+        on = self.mask.array()
+        undefined = np.where(on, summary.undefined, 0)
+        settings: dict[str, Any] = {"score": self.score.name, **asdict(self.options)}
+        if self.preset is not None:
+            settings["preset"] = self.preset
+        if samples:
+            settings |= {"data": data.digest, "task": data.task.name, "split": data.split}
+        if "error" in rows:
+            settings["integration_error"] = _mean(rows["error"])
+        return HeadScores(
+            score=self.score.name,
+            values=np.where(on, summary.values, np.nan),
+            stderr=np.where(on, summary.stderr, np.nan),
+            interval_low=np.where(on, summary.low, np.nan),
+            interval_high=np.where(on, summary.high, np.nan),
+            samples=samples,
+            undefined=self._examples_undefined(rows),
+            undefined_by_head=undefined,
+            mask=self.mask,
+            stability=stability(summary, on),
+            settings=settings,
+            notes=self._notes(undefined, samples),
+        )
+
+    def _examples_undefined(self, rows: dict[str, np.ndarray]) -> int:
+        """Examples in which some head that is on has no correlation."""
+        name = self.score.name.removeprefix("conductance-")
+        if self.score.sweep != "conductance" or name == "max":
+            return 0
+        name += "_influential" if self.options.rows == "influential" else ""
+        return int(np.isnan(rows[name][:, self.mask.array()]).any(axis=1).sum())
+
+    def _notes(self, undefined: np.ndarray, samples: int) -> tuple[str, ...]:
+        notes = []
+        masked = len(self.mask.off) - len(self.clf.present.off)
+        if masked:
+            notes.append(f"{masked} heads are masked and have no score")
+        if self.clf.present.off:
+            notes.append(f"{len(self.clf.present.off)} heads were removed from the model and have no score")
+        if undefined.any():
+            heads = int((undefined > 0).sum())
+            notes.append(
+                f"a correlation is undefined where a map is constant: at most {undefined.max()} of {samples} examples, "
+                f"in {heads} heads"
+            )
+        if self.truncated:
+            notes.append(f"{self.truncated} texts were cut to the model's {self.clf.max_length} tokens")
+        return tuple(notes)
+
+
+def _mean(values: np.ndarray) -> float | None:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if known.size else None
+
+
+__all__ = ["BOTTOM", "score_heads", "score_progressive"]

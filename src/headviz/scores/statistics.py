@@ -1,0 +1,127 @@
+"""From per-example values of every head to a score with its uncertainty, and how stable its ranking is.
+
+Shapes: n examples, L layers, H heads, R resamples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+LEVEL = 0.95
+RESAMPLES = 200
+BOTTOM = 0.2  # share of heads whose membership tells how stable a ranking is
+
+Table = NDArray[np.float64]
+Counts = NDArray[np.float64]  # [R, n] how often each example occurs in each resample
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A score's table with its uncertainty; NaN = not known."""
+
+    values: Table  # [L, H]
+    stderr: Table
+    low: Table
+    high: Table
+    undefined: NDArray[np.int64]  # [L, H] examples without a value
+    rows: int = 0  # examples, or batches, that can be drawn again
+    resample: Callable[[Counts], NDArray] | None = None  # the values [R, L, H] of such draws
+
+
+def mean(per: NDArray) -> Summary:
+    """Mean over the examples that have a value; [n, L, H] with NaN for those that have none."""
+    known = ~np.isnan(per)
+    count = known.sum(axis=0)
+    filled = np.where(known, per, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values = np.where(count > 0, filled.sum(axis=0) / count, np.nan)
+        squares = np.where(known, per - values, 0.0) ** 2
+        stderr = np.where(count > 1, np.sqrt(squares.sum(axis=0) / (count - 1) / count), np.nan)
+        half = stderr * student.ppf((1 + LEVEL) / 2, count - 1)
+
+    def resample(counts: Counts) -> NDArray:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.tensordot(counts, filled, 1) / np.tensordot(counts, known.astype(float), 1)
+
+    return Summary(values, stderr, values - half, values + half, len(per) - count, len(per), resample)
+
+
+def total(per: NDArray) -> Summary:
+    """Sum over the examples."""
+    return scaled(mean(per), float(len(per)))
+
+
+def scaled(s: Summary, factor: float) -> Summary:
+    """The same in another unit."""
+    again = s.resample
+    return Summary(
+        s.values * factor,
+        s.stderr * factor,
+        s.low * factor,
+        s.high * factor,
+        s.undefined,
+        s.rows,
+        None if again is None else lambda counts: again(counts) * factor,
+    )
+
+
+def layer_normed(s: Summary, on: NDArray[np.bool_]) -> Summary:
+    """Each layer divided by its l2 norm over the heads that are on; a layer of zeros stays as it is.
+
+    The norm counts as exact in the standard errors: they are those of a head against its layer.
+    """
+    again = s.resample
+
+    def norm(values: NDArray) -> NDArray:
+        length = np.sqrt((np.where(on, np.nan_to_num(values), 0.0) ** 2).sum(axis=-1, keepdims=True))
+        return np.where(length > 0, length, 1.0)
+
+    by = norm(s.values)
+    return Summary(
+        s.values / by,
+        s.stderr / by,
+        s.low / by,
+        s.high / by,
+        s.undefined,
+        s.rows,
+        None if again is None else lambda counts: (x := again(counts)) / norm(x),
+    )
+
+
+def exact(values: NDArray) -> Summary:
+    """A table that no example stands behind."""
+    unknown = np.full(values.shape, np.nan)
+    return Summary(values.astype(np.float64), unknown, unknown, unknown, np.zeros(values.shape, np.int64))
+
+
+def draw(n: int, seed: int = 0, resamples: int = RESAMPLES) -> Counts:
+    """Bootstrap samples of n examples, as counts [R, n]."""
+    return np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples).astype(float)
+
+
+def stability(s: Summary, on: NDArray[np.bool_]) -> float:
+    """Expected share of the bottom 20 % of heads that another sample of this size would agree on.
+
+    Estimated by resampling the examples. 1 = the ranking is settled; BOTTOM = no better than chance.
+    NaN where no example stands behind the values, or only one.
+    """
+    measured = on & ~np.isnan(s.values)
+    k = round(BOTTOM * int(measured.sum()))
+    if s.resample is None or s.rows < 2 or k == 0:
+        return float("nan")
+    now = _bottom(s.values[measured][None], k)
+    others = _bottom(s.resample(draw(s.rows))[:, measured], k)
+    return float((now & others).sum() / (k * len(others)))
+
+
+def _bottom(values: NDArray, k: int) -> NDArray[np.bool_]:
+    """[R, heads] -> which are among the k lowest; heads without a value come last, ties by position."""
+    order = np.argsort(np.where(np.isnan(values), np.inf, values), axis=1, kind="stable")
+    out = np.zeros(values.shape, dtype=bool)
+    np.put_along_axis(out, order[:, :k], True, axis=1)
+    return out

@@ -1,0 +1,212 @@
+"""What is measured on each example, one sweep for every score that can be read from it.
+
+A sweep turns a few examples into small tables [L, H] (removed heads NaN), which are kept per example: a score
+asked for later, or a larger sample, then only reads them. Maps themselves are far too big to keep.
+
+Shapes: B examples of a chunk, h heads present in a layer, T tokens, d head size, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from .. import attattr_maps, path
+from ..attattr_maps import AttAttrOptions
+from ..evaluator import Evaluator, EvaluatorOptions
+from ..fastlinear import FastLinear
+from ..heads import HeadMask
+from ..path import ExampleMaps, PathOptions, Walk
+from .correlation import correlations
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier, Encoding
+    from ..tasks import Dataset
+
+Tables = dict[str, np.ndarray]
+GATE_TOKENS = 4096  # tokens in one pass that needs gradients but no path
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Examples to measure, of similar length, with all that a sweep may want to know."""
+
+    clf: Classifier
+    mask: HeadMask  # what is off: masked or removed
+    encodings: Sequence[Encoding]
+    targets: Sequence[int | None]  # class to explain; None = predicted
+    gold: np.ndarray | None  # class numbers of the model, or values
+    data: Dataset
+    options: Any
+    budget: int
+
+    def part(self, which: slice) -> Chunk:
+        index = range(len(self.encodings))[which]
+        gold = None if self.gold is None else self.gold[which]
+        return Chunk(
+            self.clf,
+            self.mask,
+            self.encodings[which],
+            self.targets[which],
+            gold,
+            self.data.subset(index),
+            self.options,
+            self.budget,
+        )
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One line of the table below."""
+
+    version: int  # raise it when the same example would give other tables
+    run: Callable[
+        [Chunk], Sequence[Callable[[], Tables]]
+    ]  # per example: the rest of the work, for another thread
+    split: Callable[[Chunk], Iterator[slice]]  # examples that share their passes
+    settings: Callable[[Any], dict[str, Any]]  # the options that change the tables
+    uses_target: bool = False
+    uses_gold: bool = False
+
+
+def _integration(options: Any) -> dict[str, Any]:
+    return {"steps": int(options.steps), "rule": options.rule, "precision": options.precision}
+
+
+# conductance --------------------------------------------------------------------------------------
+
+
+def _conductance(chunk: Chunk) -> list[Callable[[], Tables]]:
+    options = PathOptions(**_integration(chunk.options))
+    found = path.sweep(chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget)
+    kept = chunk.mask.array()
+    return [lambda maps=maps: correlate(maps, kept) for maps in found]  # type: ignore[misc]
+
+
+def correlate(maps: ExampleMaps, kept: np.ndarray) -> Tables:
+    """Every statistic of attention against attribution, and the largest attribution, of each kept head.
+
+    ``…_influential`` compares only the query rows that can reach the prediction: elsewhere no head of the
+    layer has an attribution other than exactly 0.
+    """
+    attention, attribution = maps.attention, maps.attribution
+    shape = attention.shape[:2]
+    flat = correlations(attention[kept].reshape(kept.sum(), -1), attribution[kept].reshape(kept.sum(), -1))
+    out = {name: _placed(values, kept) for name, values in flat.items()}
+    out["max"] = (
+        _placed(attribution[kept].reshape(kept.sum(), -1).max(axis=1), kept) if kept.any() else _empty(shape)
+    )
+    rows = {name: table.copy() for name, table in out.items()}
+    for layer in range(shape[0]):
+        heads = kept[layer]
+        active = (attribution[layer, heads] != 0).any(axis=(0, 2))  # [T]
+        if active.all():
+            continue
+        here = attribution[layer, heads][:, active].reshape(heads.sum(), -1)
+        if active.any():
+            some = correlations(attention[layer, heads][:, active].reshape(heads.sum(), -1), here)
+            some["max"] = here.max(axis=1)
+        else:
+            some = {name: np.full(heads.sum(), np.nan) for name in rows}
+        for name, values in some.items():
+            rows[name][layer, heads] = values
+    out |= {f"{name}_influential": table for name, table in rows.items()}
+    size = np.linalg.norm(attribution[kept].astype(np.float64))
+    wrong = np.linalg.norm(np.nan_to_num(maps.error[kept]))
+    known = not np.isnan(maps.error[kept]).all() if kept.any() else False
+    out["error"] = np.array(wrong / size if size > 0 and known else np.nan)
+    return out
+
+
+def _placed(values: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    out = _empty(kept.shape)
+    out[kept] = values
+    return out
+
+
+def _empty(shape: tuple[int, ...]) -> np.ndarray:
+    return np.full(shape, np.nan)
+
+
+# AttAttr ------------------------------------------------------------------------------------------
+
+
+def _attattr(chunk: Chunk) -> list[Callable[[], Tables]]:
+    options = AttAttrOptions(**_integration(chunk.options))
+    found = attattr_maps.sweep(chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget)
+    kept = chunk.mask.array()
+    return [
+        lambda maps=maps: {"max": np.where(kept, maps.attribution.max(axis=(2, 3)), np.nan)}  # type: ignore[misc]
+        for maps in found
+    ]
+
+
+def _by_nodes(chunk: Chunk) -> Iterator[slice]:
+    return path.groups(chunk.clf, chunk.encodings, int(chunk.options.steps), chunk.budget)
+
+
+# derivatives by the gates -------------------------------------------------------------------------
+
+
+def _gates(chunk: Chunk) -> list[Callable[[], Tables]]:
+    """∂Loss/∂ξ of each example and head: whole, and as the sum of its tokens' absolute parts."""
+    clf, size = chunk.clf, len(chunk.encodings)
+    assert chunk.gold is not None
+    walk = Walk(clf, chunk.encodings, [None] * size, chunk.mask)
+    call = clf.call(chunk.mask, keep_outputs=True)
+    with torch.enable_grad(), FastLinear():
+        logits = walk.choose(clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), call))
+        if clf.is_regression:
+            wanted = torch.tensor(chunk.gold, dtype=logits.dtype, device=logits.device)
+            loss = torch.nn.functional.mse_loss(logits[:, 0], wanted, reduction="sum")
+        else:
+            classes = torch.tensor(chunk.gold, device=logits.device)
+            loss = torch.nn.functional.cross_entropy(logits, classes, reduction="sum")
+        grads = torch.autograd.grad(loss, call.outputs, materialize_grads=True)
+    tables = {name: np.full((size, clf.num_layers, clf.num_heads), np.nan) for name in ("signed", "token")}
+    for layer, (output, grad) in enumerate(zip(call.outputs, grads, strict=True)):
+        heads = [h for h in range(clf.num_heads) if h not in clf.present.off_in(layer)]
+        # ξ multiplies the output, so its derivative is their product; padded queries have no gradient
+        parts = (output.detach() * grad).sum(dim=-1, dtype=torch.float64)  # [B, h, T]
+        tables["signed"][:, layer, heads] = parts.sum(dim=-1).cpu().numpy()
+        tables["token"][:, layer, heads] = parts.abs().sum(dim=-1).cpu().numpy()
+    off = ~chunk.mask.array()
+    for table in tables.values():
+        table[:, off] = np.nan
+    return [lambda i=i: {name: table[i] for name, table in tables.items()} for i in range(size)]  # type: ignore[misc]
+
+
+def _by_tokens(chunk: Chunk) -> Iterator[slice]:
+    size = max(1, GATE_TOKENS // max(len(e) for e in chunk.encodings))
+    for start in range(0, len(chunk.encodings), size):
+        yield slice(start, start + size)
+
+
+# ablation -----------------------------------------------------------------------------------------
+
+
+def _ablation(chunk: Chunk) -> list[Callable[[], Tables]]:
+    """Logits of each example with all heads, and without each of them."""
+    clf, mask = chunk.clf, chunk.mask
+    model = Evaluator(clf, chunk.data, EvaluatorOptions(budget=chunk.budget))
+    full = model.evaluate(mask).logits
+    without = np.full((len(full), clf.num_layers, clf.num_heads, full.shape[1]), np.nan, np.float32)
+    for head in mask.kept:
+        without[:, head.layer, head.head] = model.evaluate(mask.without([head]), keep=False).logits
+    return [lambda i=i: {"full": full[i], "without": without[i]} for i in range(len(full))]  # type: ignore[misc]
+
+
+def _all_at_once(chunk: Chunk) -> Iterator[slice]:
+    yield slice(0, len(chunk.encodings))
+
+
+SWEEPS: dict[str, Sweep] = {
+    "conductance": Sweep(1, _conductance, _by_nodes, _integration, uses_target=True),
+    "attattr": Sweep(1, _attattr, _by_nodes, _integration, uses_target=True),
+    "gates": Sweep(1, _gates, _by_tokens, lambda options: {}, uses_gold=True),
+    "ablation": Sweep(1, _ablation, _all_at_once, lambda options: {}),
+}
