@@ -33,6 +33,12 @@ class Watch(TrainerCallback):
         if self.progress is not None:
             self.progress(int(state.global_step), int(state.max_steps))
         self.on_substep_end(args, state, control)
+        if float(state.epoch).is_integer():
+            # saved now, the checkpoint would lack the dev metrics that are measured right after
+            control.should_save = False
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        control.should_save = True
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         (Path(args.output_dir) / f"checkpoint-{state.global_step}" / WHOLE).touch()

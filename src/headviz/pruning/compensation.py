@@ -31,7 +31,7 @@ def compensate(
     """
     key = ("bias", full.digest, data.digest)
     if key not in memory:
-        for old in [k for k in memory if k[0] == "bias"]:
+        for old in [k for k in memory if isinstance(k, tuple) and k[0] == "bias"]:
             del memory[old]
         memory[key] = output_moments(full, data, progress, cancel)
     before = after = energy = 0.0

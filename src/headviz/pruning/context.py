@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..errors import OptionError, TaskError
 from ..models.loading import NAMED, load
 from ..tasks import Dataset, load_task, sample
+from .initialising import randomised
 from .options import FinetuneOptions
 from .plan import PruningPlan
 from .recipe import recipe_of
@@ -63,6 +64,7 @@ class Context:
     train: Dataset
     dev: Dataset
     load_base: Callable[[int], Classifier] | None = None
+    load_masked_lm: Callable[[], Classifier] | None = None  # θ0 with its masked-language head
     score: ScoreFunction | None = None  # None = the table of headviz.scores
     recipe: FinetuneOptions | None = None  # for plans without options of their own
     _samples: dict[tuple[int, int, str], Dataset] = field(default_factory=dict)
@@ -103,6 +105,17 @@ class Context:
             self._bases.clear()
             self._bases[seed] = self.load_base(seed)
         return self._bases[seed]
+
+    def masked_lm(self) -> Classifier:
+        """θ0 with its masked-language head."""
+        if "masked-lm" not in self.memory:
+            if self.load_masked_lm is None:
+                raise OptionError(
+                    "Masked-language scores need the pre-trained model: name it with --base (base=)."
+                )
+            self.memory["masked-lm"] = self.load_masked_lm()
+        found: Classifier = self.memory["masked-lm"]
+        return found
 
     def model_folder(self, seed: int, step: int) -> Path:
         return self.folder / "models" / f"seed{seed}-step{step}"
@@ -163,18 +176,28 @@ def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | N
         return Context(Path(folder), clf, train, dev, score=score)
 
     def load_base(seed: int) -> Classifier:
-        return load(base, revision=plan.base_revision, device=plan.device, fresh_labels=clf.labels, seed=seed)
+        found = load(
+            base, revision=plan.base_revision, device=plan.device, fresh_labels=clf.labels, seed=seed
+        )
+        return found if plan.initialisation == "pretrained" else randomised(found, seed)
 
-    return Context(Path(folder), clf, train, dev, load_base, score, recipe_of(base))
+    def load_masked_lm() -> Classifier:
+        return load(base, revision=plan.base_revision, device=plan.device, masked_lm=True)
+
+    return Context(Path(folder), clf, train, dev, load_base, load_masked_lm, score, recipe_of(base))
 
 
 def base_of(plan: PruningPlan) -> str | None:
     """θ0 of a plan: as named; that of a shipped model by itself; None where none is needed."""
-    if not ALGORITHMS[plan.algorithm].retrains:
+    if not ALGORITHMS[plan.algorithm].retrains and plan.score_source == "fine-tuned":
         return None
     own = f"{plan.model}-pretrained"
     base = plan.base or (own if own in NAMED else None)
     if base is None:
+        if plan.score_source != "fine-tuned":
+            raise OptionError(
+                "Masked-language scores need the pre-trained model: name it with --base (base=)."
+            )
         retrain = ", ".join(a.name for a in ALGORITHMS.values() if a.retrains)
         raise OptionError(
             f"'{plan.algorithm}' retrains the pruned network from pre-trained weights: name them with --base (base=). "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from .table import ALGORITHMS
 if TYPE_CHECKING:
     from ..evaluation import Cancel, Evaluation, Progress
     from ..models.classifier import Classifier
+    from ..tasks import Dataset
     from .context import Context
 
 PhaseProgress = Callable[
@@ -163,8 +164,12 @@ class Loop:
     def score(self, clf: Classifier, mask: HeadMask | None) -> Scored:
         """Scores of a model on the seed's sample."""
         data = self.context.sample(self.plan, self.work.seed, self.plan.samples)
+        function = self.context.score
+        if self.plan.score_source == "masked-lm":
+            # θ0 under the same mask, whatever the fine-tuned model has become
+            clf, mask, function = self.context.masked_lm(), self.mask, self._masked_lm_score
         return score_table(
-            self.context.score,
+            function,
             clf,
             data,
             self.plan,
@@ -173,6 +178,13 @@ class Loop:
             progress=self.told("score"),
             cancel=self.cancel,
         )
+
+    @staticmethod
+    def _masked_lm_score(clf: Classifier, data: Dataset, score: str, **given: Any) -> Any:
+        from .masked_lm import masked_lm_scores
+
+        wanted = ("mask", "seed", "progress", "cancel")
+        return masked_lm_scores(clf, data, score, **{k: given[k] for k in wanted})
 
     # results ----------------------------------------------------------------------------------
 

@@ -17,6 +17,9 @@ from .table import ALGORITHMS
 DEFAULT_SCORE = "conductance-spearman"
 LENGTH_FILTERS = ("quantile", "std", "none")
 KEEP_MODELS = ("last", "all")
+SCORE_SOURCES = ("fine-tuned", "masked-lm")
+MASKED_LM_SCORES = ("taylor", "fisher")
+INITIALISATIONS = ("pretrained", "random")
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,15 @@ class PruningPlan:
     seeds: tuple[int, ...] = (0,)
     samples: int = 2000  # examples to score on, balanced over the classes
     length_filter: str = "quantile"
+    score_source: str = (
+        "fine-tuned"  # or "masked-lm": scores of θ0 at its own task, the true token at masked places
+    )
     score_options: tuple[tuple[str, Any], ...] = ()  # further options of the score, such as (("steps", 8),)
 
     repair: str = ""  # what is done to the weights right after heads are removed; empty = the algorithm's own
     repair_samples: int = 512
     finetune: FinetuneOptions | None = None  # None = the base model's own recipe, else the thesis's
+    initialisation: str = "pretrained"  # of retrained networks; "random": tickets are then called matching
     retrain_full: bool = True  # also fine-tune the unpruned θ0 with every seed: winning tickets need it
     keep_models: str = "last"  # of each seed: the last step's model, or those of all steps
 
@@ -87,6 +94,10 @@ class PruningPlan:
         choice(self.repair, "repair", REPAIRS)
         choice(self.length_filter, "length_filter", LENGTH_FILTERS)
         choice(self.keep_models, "keep_models", KEEP_MODELS)
+        choice(self.score_source, "score_source", SCORE_SOURCES)
+        choice(self.initialisation, "initialisation", INITIALISATIONS)
+        if self.score_source == "masked-lm":
+            _check_masked_lm(self.algorithm, self.score)
         share(self.step, "step")
         share(self.until, "until")
         if self.step == 0:
@@ -143,4 +154,18 @@ def _check_sparsities(sparsities: tuple[float, ...], algorithm: str) -> None:
     if not sparsities or sparsities[0] == 0 or list(sparsities) != sorted(set(sparsities)):
         raise OptionError(
             f"Sparsities must rise and lie above 0, such as 0.3,0.5,0.7; got {list(sparsities)}."
+        )
+
+
+def _check_masked_lm(algorithm: str, score: str) -> None:
+    if ALGORITHMS[algorithm].scores_trained or ALGORITHMS[algorithm].only_score:
+        fit = ", ".join(a.name for a in ALGORITHMS.values() if not a.scores_trained and not a.only_score)
+        raise OptionError(
+            f"'{algorithm}' scores models that it has fine-tuned, which have no masked-language head. "
+            f"With score_source='masked-lm' choose one of: {fit}."
+        )
+    if score not in MASKED_LM_SCORES:
+        raise OptionError(
+            f"Score '{score}' is not defined on a masked-language model here. Choose one of: "
+            f"{', '.join(MASKED_LM_SCORES)}."
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,18 +77,32 @@ def score_table(
 
 
 def require_score(plan: PruningPlan, function: ScoreFunction | None) -> None:
-    """An unknown score, or one that an algorithm does not take, before anything is computed."""
+    """An unknown score or option, or one that an algorithm does not take, before anything is computed."""
     only = ALGORITHMS[plan.algorithm].only_score
     if only is not None and plan.score != only:
         raise OptionError(
             f"'{plan.algorithm}' is defined by the score '{only}' and takes no other, such as '{plan.score}'."
         )
-    if function is not None:
-        return
-    from ..scores import SCORES
+    if function is None:
+        _table_options(plan.score, dict(plan.score_options), 0)
 
-    if plan.score not in SCORES:
-        raise OptionError(unknown_choice("score", plan.score, SCORES))
+
+def _table_options(score: str, options: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Keywords for ``score_heads``: a score or a preset by its name, its options, the seed where it draws."""
+    from ..scores import PRESETS, SCORES
+    from ..scores.options import build
+
+    if score in PRESETS:
+        preset = PRESETS[score]
+        entry, chosen, named = SCORES[preset.score], {**preset.options, **options}, {"preset": score}
+    elif score in SCORES:
+        entry, chosen, named = SCORES[score], options, {"score": score}
+    else:
+        raise OptionError(unknown_choice("score", score, (*SCORES, *PRESETS)))
+    build(entry.options, entry.name, chosen)
+    if any(f.name == "seed" for f in fields(entry.options)):
+        options = {"seed": seed, **options}
+    return {**named, **options}
 
 
 def _from_table(
@@ -105,16 +119,16 @@ def _from_table(
 ) -> Any:
     from ..scores import score_heads
 
+    # No cache: values of an interrupted scoring come from other batches, and their last bits may differ.
     return score_heads(
         clf,
         data,
-        score,
         mask=mask,
-        seed=seed,
         label_order=label_order,
         progress=progress,
         cancel=cancel,
-        **options,
+        cache=False,
+        **_table_options(score, options, seed),
     )
 
 

@@ -1,0 +1,113 @@
+"""Scores of the pre-trained model at its own task: the true token at masked positions.
+
+No labels are used, so that one mask can be given to models fine-tuned on any task.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from ..attention import HeadCall
+from ..errors import Cancelled, ModelError, TaskError
+from ..evaluation import batches, encode_data
+
+if TYPE_CHECKING:
+    from ..evaluation import Cancel, Progress
+    from ..heads import HeadMask
+    from ..models.classifier import Classifier, Encoding
+    from ..tasks import Dataset
+
+SHARE = 0.15  # of a text's own tokens, at least one
+BATCH_TOKENS = 2048  # the vocabulary's logits are the largest tensor
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedScores:
+    """Follows ``context.Scores``."""
+
+    values: np.ndarray  # [L, H], NaN = off
+
+
+def masked_lm_scores(
+    mlm: Classifier,
+    data: Dataset,
+    score: str = "taylor",
+    *,
+    mask: HeadMask | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> MaskedScores:
+    """``taylor`` (mean over texts of |∂Loss/∂ξ|, l2-normalised per layer) or ``fisher`` (sum of squares)."""
+    gradients = masked_gradients(mlm, data, mask=mask, seed=seed, progress=progress, cancel=cancel)
+    kept = (mlm.present if mask is None else mlm.present | mask).array()
+    values = np.abs(gradients).mean(axis=0) if score == "taylor" else (gradients**2).sum(axis=0)
+    values = np.where(kept, values, np.nan)
+    if score == "taylor":
+        for row in values:
+            size = np.sqrt(np.nansum(row**2))
+            if size > 0:
+                row /= size
+    return MaskedScores(values)
+
+
+def masked_gradients(
+    mlm: Classifier,
+    data: Dataset,
+    *,
+    mask: HeadMask | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> np.ndarray:
+    """∂Loss(x)/∂ξ of the mean cross-entropy over a text's masked places: [n, L, H], 0 for heads that are off."""
+    if mlm.kind != "masked-lm" or mlm.tokenizer.mask_token_id is None:
+        raise ModelError(
+            f"'{mlm.name}' has no masked-language head. Load the pre-trained model with masked_lm=True."
+        )
+    encodings = encode_data(mlm, data)
+    places = [masked_places(e, seed, i) for i, e in enumerate(encodings)]
+    out = np.zeros((len(data), mlm.num_layers, mlm.num_heads))
+    gates = mlm.gates(mask)
+    done = 0
+    for index in batches([len(e) for e in encodings], BATCH_TOKENS):
+        if cancel is not None and cancel():
+            raise Cancelled
+        batch = mlm.collate([encodings[i] for i in index])
+        row = torch.tensor([r for r, i in enumerate(index) for _ in places[i]], device=mlm.device)
+        column = torch.tensor([p for i in index for p in places[i]], device=mlm.device)
+        truth = batch["input_ids"][row, column].clone()
+        batch["input_ids"][row, column] = mlm.tokenizer.mask_token_id
+        weight = torch.tensor([1 / len(places[i]) for i in index for _ in places[i]], device=mlm.device)
+        own = [
+            (torch.ones(1, h, 1, 1) if g is None else g).expand(len(index), -1, -1, -1).clone().to(mlm.device)
+            for g, h in zip(gates, mlm.heads_per_layer, strict=True)
+        ]
+        for g in own:
+            g.requires_grad_(True)
+        with torch.enable_grad():
+            logits = mlm.forward(batch, HeadCall(tuple(own)))[row, column].float()
+            loss = (torch.nn.functional.cross_entropy(logits, truth, reduction="none") * weight).sum()
+            found = torch.autograd.grad(loss, own)
+        for layer, g in enumerate(found):
+            present = [h for h in range(mlm.num_heads) if h not in mlm.present.off_in(layer)]
+            out[np.ix_(index, [layer], present)] = g.reshape(len(index), 1, -1).double().cpu().numpy()
+        done += len(index)
+        if progress is not None:
+            progress(done, len(data))
+    if mask is not None:
+        out[:, ~mask.array()] = 0.0
+    return out
+
+
+def masked_places(encoding: Encoding, seed: int, number: int) -> list[int]:
+    """Which tokens of a text are hidden: a seeded share of its own tokens, never special ones."""
+    own = [i for i, special in enumerate(encoding.special) if not special]
+    if not own:
+        raise TaskError(f"Example {number} has no token of its own to mask.")
+    draw = np.random.default_rng([seed, *encoding.ids])
+    return sorted(int(i) for i in draw.choice(own, max(1, round(SHARE * len(own))), replace=False))

@@ -1,0 +1,171 @@
+"""What a run leaves behind: the pruned model, its masked export, a report and the curve."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import RunError
+from ..heads import HeadMask
+from ..models.pruning import prune
+from ..tables import to_csv
+from .plan import PruningPlan
+from .repair import NOTHING
+from .repairing import repaired
+from .state import State, StepRecord
+from .table import ALGORITHMS
+from .tickets import highest, mean_and_sd, tickets
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
+    from .context import Context
+
+PRUNED, MASKED, REPORT, CURVE = "pruned", "masked", "report.json", "curve.csv"
+
+
+def model_of(context: Context, plan: PruningPlan, state: State, seed: int, step: int) -> Classifier:
+    """The really pruned model of a step: the trained one, or θ* without its masked heads, repaired as in the run."""
+    record = state.record(seed, step)
+    if record is None or step == 0:
+        raise RunError(f"Seed {seed} has no step {step}. Steps so far: {_steps(state, seed)}.")
+    if ALGORITHMS[plan.algorithm].retrains:
+        found = context.trained(record)
+        if found is None:
+            raise RunError(
+                f"The model of seed {seed}, step {step} is not kept. Keep all of them with keep_models='all', "
+                f"or take the last step ({_steps(state, seed)[-1]})."
+            )
+        return found
+    mask = HeadMask.from_hex(record.mask, state.num_layers, state.num_heads)
+    if plan.repair == NOTHING:
+        return prune(context.clf, mask)
+    data = context.sample(plan, seed, plan.repair_samples)
+    return repaired(context.clf, mask, data, plan.repair, context.memory).classifier
+
+
+def write_outcome(
+    context: Context,
+    plan: PruningPlan,
+    state: State,
+    folder: str | Path | None = None,
+    seed: int | None = None,
+    step: int | None = None,
+) -> dict[str, str]:
+    """Write the pruned model, the masked export, the report and the curve into a new folder; their places.
+
+    By default that is the last step of the plan's first seed: nothing is chosen by its dev metric.
+    """
+    place = Path(folder) if folder is not None else context.folder / "outcome"
+    seed = plan.seeds[0] if seed is None else seed
+    step = _steps(state, seed)[-1] if step is None and _steps(state, seed) else step
+    clf = model_of(context, plan, state, seed, step or 0)
+    clf.save(place / PRUNED)
+    clf.export_masked(place / MASKED)
+    report = {**summary(state), "saved": {"seed": seed, "step": step, "digest": clf.digest}}
+    (place / REPORT).write_text(json.dumps(report, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    header, rows = curve(state)
+    (place / CURVE).write_text(to_csv(header, rows), encoding="utf-8", newline="")
+    return {name: str(place / name) for name in (PRUNED, MASKED, REPORT, CURVE)}
+
+
+def summary(state: State) -> dict[str, Any]:
+    """A run as JSON for reports: plan, steps, means over seeds, shares of time, tickets where there are any."""
+    out = state.to_dict()
+    steps = [s for s in out["records"] if s["step"] > 0]
+    algorithm = ALGORITHMS[state.plan["algorithm"]]
+    found: dict[str, Any] = {
+        "plan": out["plan"],
+        "finetune": out["finetune"],
+        "versions": out["versions"],
+        "model_digest": out["model_digest"],
+        "base_digest": out["base_digest"],
+        "data_digest": out["data_digest"],
+        "grid": [state.num_layers, state.num_heads],
+        "labels": out["labels"],
+        "reference": out["reference"],
+        "full": [s for s in out["records"] if s["step"] == 0],
+        "steps": steps,
+        "choices": out["choices"],
+        "by_sparsity": by_sparsity(state),
+        "seconds": seconds(state),
+        "notes": out["notes"],
+    }
+    if algorithm.retrains and state.plan["retrain_full"]:
+        won = tickets(state)
+        best = highest(won)
+        found["tickets"] = [t.to_dict() for t in won]
+        found["highest_ticket"] = None if best is None else best.to_dict()
+    return found
+
+
+def by_sparsity(state: State) -> list[dict[str, Any]]:
+    """Mean, sd and range of every metric over the seeds that have reached a step; full models are step 0."""
+    out = []
+    for step in range(len(state.sizes) + 1):
+        records = [r for r in state.records if r.step == step]
+        if not records:
+            continue
+        entry: dict[str, Any] = {
+            "step": step,
+            "sparsity": records[0].sparsity,
+            "seeds": len(records),
+            "metrics": {},
+        }
+        for name in records[0].metrics:
+            values = [v for r in records if (v := r.metrics[name]) is not None]
+            if values:
+                mean, sd = mean_and_sd(values)
+                entry["metrics"][name] = {"mean": mean, "sd": sd, "low": min(values), "high": max(values)}
+        out.append(entry)
+    return out
+
+
+def seconds(state: State) -> dict[str, Any]:
+    """Seconds by phase over all steps, and their shares of the whole."""
+    total: dict[str, float] = {}
+    # step 0 of an algorithm that does not retrain repeats the reference's figures
+    own = [r for r in state.records if r.step > 0 or "train" in r.seconds]
+    for record in (state.reference, *own):
+        for phase, value in record.seconds.items():
+            total[phase] = total.get(phase, 0.0) + value
+    whole = sum(total.values())
+    return {
+        "by_phase": total,
+        "total": whole,
+        "shares": {k: v / whole if whole else 0.0 for k, v in total.items()},
+    }
+
+
+def curve(state: State) -> tuple[tuple[str, ...], list[Sequence[Any]]]:
+    """Header and rows of the pruning curve, one row per seed and step."""
+    names = tuple(state.reference.metrics)
+    header = ("seed", "step", "heads off", "sparsity", "mask", *names)
+    header += tuple(f"{n} {end}" for n in names for end in ("low", "high"))
+    header += ("agreement", "parameters", "flops", "seconds")
+    return header, [_row(r, names) for r in state.records]
+
+
+def _row(r: StepRecord, names: tuple[str, ...]) -> Sequence[Any]:
+    ends = [end for n in names for end in r.intervals.get(n, (None, None))]
+    values = [r.metrics[n] for n in names]
+    total = sum(r.seconds.values())
+    # 0x: a spreadsheet would read some masks as numbers
+    return (
+        r.seed,
+        r.step,
+        r.heads_off,
+        r.sparsity,
+        f"0x{r.mask}",
+        *values,
+        *ends,
+        r.agreement,
+        r.parameters,
+        r.flops,
+        total,
+    )
+
+
+def _steps(state: State, seed: int) -> list[int]:
+    return [r.step for r in state.steps if r.seed == seed]

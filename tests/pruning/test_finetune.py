@@ -1,0 +1,244 @@
+"""Fine-tuning: exact resumption, no trace in the caller, options that do what they say, clear failures."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+import torch
+from made import make_data
+from tiny import tiny_classifier
+
+import headviz
+from headviz.errors import Cancelled, OptionError, TaskError
+from headviz.evaluation import evaluate
+from headviz.heads import HeadMask
+from headviz.pruning import FinetuneOptions
+from headviz.pruning.finetune import Diverged, Order, fine_tune, updates_of
+from headviz.tasks import Dataset, get_task
+
+O = FinetuneOptions(epochs=2, batch=8, learning_rate=1e-3)  # noqa: E741
+TRAIN, DEV = make_data(48), make_data(40, "dev", seed=1)
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return tiny_classifier()
+
+
+@pytest.fixture(scope="module")
+def pruned(clf):
+    # one layer without any head, one with all
+    return headviz.prune(clf, HeadMask.full(3, 4).without([(0, 1), *((1, h) for h in range(4))]))
+
+
+def test_it_learns(clf):
+    options = FinetuneOptions(epochs=12, batch=8, learning_rate=3e-3, evaluate_epochs=True)
+    trained = fine_tune(clf, make_data(96), options, dev=DEV)
+    assert evaluate(trained.classifier, make_data(96)).metrics["accuracy"] > 0.8
+    losses = [p.loss for p in trained.curve if p.loss is not None]
+    assert np.mean(losses[-5:]) < 0.5 * np.mean(losses[:5])
+
+
+def test_a_pruned_model_stays_pruned_and_its_layers_train(pruned):
+    trained = fine_tune(pruned, TRAIN, O).classifier
+    assert trained.present == pruned.present
+    assert trained.heads_per_layer == [3, 0, 4]
+    before, after = dict(pruned.model.named_parameters()), dict(trained.model.named_parameters())
+    assert before.keys() == after.keys()
+    changed = {k for k in before if before[k].numel() and not torch.equal(before[k], after[k])}
+    assert {k for k in before if ".attention.output.dense.bias" in k} <= changed
+    assert not any(p.requires_grad for p in after.values())
+
+
+def test_the_callers_model_and_random_numbers_stay(clf):
+    weights = {k: v.clone() for k, v in clf.model.state_dict().items()}
+    torch.manual_seed(3), random.seed(3), np.random.seed(3)  # noqa: NPY002
+    expected = torch.rand(1), random.random(), np.random.rand()  # noqa: NPY002
+    torch.manual_seed(3), random.seed(3), np.random.seed(3)  # noqa: NPY002
+    fine_tune(clf, TRAIN, O, seed=9)
+    assert (torch.rand(1), random.random(), np.random.rand()) == expected  # noqa: NPY002
+    assert all(torch.equal(v, clf.model.state_dict()[k]) for k, v in weights.items())
+    assert not any(p.requires_grad for p in clf.model.parameters())
+    assert not clf.model.training
+
+
+@pytest.mark.parametrize("accumulation", [1, 2])
+@pytest.mark.parametrize("stop", [2, 5, 7, 11])
+def test_resumption_is_exact(pruned, tmp_path, stop, accumulation):
+    options = dataclasses.replace(O, checkpoint_steps=2, accumulation=accumulation, evaluate_epochs=True)
+    whole = fine_tune(pruned, TRAIN, options, 1, dev=DEV)
+    asked = iter(range(stop))
+    with pytest.raises(Cancelled):
+        fine_tune(
+            pruned, TRAIN, options, 1, dev=DEV, folder=tmp_path, cancel=lambda: next(asked, None) is None
+        )
+    again = fine_tune(pruned, TRAIN, options, 1, dev=DEV, folder=tmp_path)
+    assert again.classifier.digest == whole.classifier.digest
+    assert again.curve == whole.curve
+
+
+def test_half_written_checkpoints_are_left_out(pruned, tmp_path):
+    options = dataclasses.replace(O, checkpoint_steps=3)
+    whole = fine_tune(pruned, TRAIN, options, 1)
+    asked = iter(range(7))
+    with pytest.raises(Cancelled):
+        fine_tune(pruned, TRAIN, options, 1, folder=tmp_path, cancel=lambda: next(asked, None) is None)
+    half = tmp_path / "checkpoint-8"
+    half.mkdir()
+    (half / "trainer_state.json").write_text("{")
+    assert fine_tune(pruned, TRAIN, options, 1, folder=tmp_path).classifier.digest == whole.classifier.digest
+
+
+def test_pickled_arguments_are_never_read(pruned, tmp_path):
+    options = dataclasses.replace(O, checkpoint_steps=3)
+    asked = iter(range(7))
+    with pytest.raises(Cancelled):
+        fine_tune(pruned, TRAIN, options, 1, folder=tmp_path, cancel=lambda: next(asked, None) is None)
+    bombs = list(tmp_path.glob("checkpoint-*/training_args.bin"))
+    assert bombs
+    for bomb in bombs:
+        bomb.write_bytes(b"cos\nsystem\n(S'touch bombed'\ntR.")
+    fine_tune(pruned, TRAIN, options, 1, folder=tmp_path)
+
+
+def test_a_folder_of_another_training_is_refused(pruned, tmp_path):
+    fine_tune(pruned, TRAIN, O, 1, folder=tmp_path)
+    with pytest.raises(OptionError, match=r"another training \(different seed\)"):
+        fine_tune(pruned, TRAIN, O, 2, folder=tmp_path)
+    with pytest.raises(OptionError, match="different data"):
+        fine_tune(pruned, make_data(24), O, 1, folder=tmp_path)
+
+
+def test_seeds_and_equal_runs(clf):
+    a, b, c = (fine_tune(clf, TRAIN, O, seed).classifier.digest for seed in (1, 1, 2))
+    assert a == b != c
+
+
+def test_accumulated_small_batches_are_one_large_batch(clf):
+    """Without dropout and with equal batches the updates are the same but for the order of sums."""
+    still = tiny_classifier(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    plain = dataclasses.replace(O, epochs=1, group_lengths=False)
+    one = fine_tune(still, TRAIN, dataclasses.replace(plain, batch=8), 4)
+    two = fine_tune(still, TRAIN, dataclasses.replace(plain, batch=4, accumulation=2), 4)
+    assert one.updates == two.updates == 6
+    for a, b in zip(one.classifier.model.parameters(), two.classifier.model.parameters(), strict=True):
+        torch.testing.assert_close(a, b, atol=2e-4, rtol=1e-3)
+
+
+def test_one_update_is_adamw_by_hand():
+    still = tiny_classifier(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    options = FinetuneOptions(epochs=1, batch=48, learning_rate=1e-3, schedule="constant", max_grad_norm=0.5)
+    trained = fine_tune(still, TRAIN, options, 0).classifier
+    import copy
+
+    model = copy.deepcopy(still.model).requires_grad_(True)
+    batch = still.collate(still.encode(TRAIN.texts, TRAIN.pairs))
+    loss = torch.nn.functional.cross_entropy(model(**batch).logits, torch.tensor(TRAIN.gold))
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+    torch.optim.AdamW(model.parameters(), lr=1e-3, eps=1e-8, weight_decay=0.0).step()
+    # AdamW's first step is the gradient's sign: where it is nearly 0, rounding decides
+    for (name, a), b in zip(trained.model.named_parameters(), model.parameters(), strict=True):
+        near = b.grad.abs() > 1e-4
+        torch.testing.assert_close(a[near], b.detach()[near], atol=2e-5, rtol=1e-4, msg=name)
+
+
+def test_the_learning_rate_follows_its_schedule(clf):
+    options = dataclasses.replace(O, warmup=0.5)
+    rates = [p.learning_rate for p in fine_tune(clf, TRAIN, options).curve]
+    assert rates.index(max(rates)) in (5, 6)
+    assert max(rates) == pytest.approx(1e-3)
+    constant = fine_tune(clf, TRAIN, dataclasses.replace(O, schedule="constant"))
+    assert {p.learning_rate for p in constant.curve} == {1e-3}
+
+
+def test_early_stopping_keeps_the_best_epoch(clf):
+    options = FinetuneOptions(epochs=30, batch=8, learning_rate=3e-3, early_stopping=2)
+    trained = fine_tune(clf, TRAIN, options, 0, dev=DEV)
+    dev = [(p.epoch, p.metrics["accuracy"]) for p in trained.curve if p.metrics]
+    best = max(value for _, value in dev)
+    assert trained.epochs < 30
+    assert trained.best_epoch == min(epoch for epoch, value in dev if value == best)
+    assert evaluate(trained.classifier, DEV).metrics["accuracy"] == pytest.approx(best)
+    assert len([e for e, _ in dev if e > trained.best_epoch]) == 2
+    with pytest.raises(OptionError, match="needs a dev set"):
+        fine_tune(clf, TRAIN, options)
+
+
+def test_bfloat16_trains_close_to_float32(clf):
+    low = fine_tune(clf, TRAIN, dataclasses.replace(O, precision="bfloat16"))
+    high = fine_tune(clf, TRAIN, O)
+    assert low.classifier.dtype == torch.float32
+    losses = [[p.loss for p in t.curve] for t in (low, high)]
+    np.testing.assert_allclose(losses[0], losses[1], rtol=0.1)
+    assert losses[0] != losses[1]
+    if not torch.cuda.is_available():
+        with pytest.raises(OptionError, match="float16 training needs a CUDA device"):
+            fine_tune(clf, TRAIN, dataclasses.replace(O, precision="float16"))
+
+
+def test_divergence_is_noticed_and_the_curve_stays_readable(clf):
+    with pytest.raises(
+        Diverged, match=r"diverged: its loss is not a number any more at update \d+ of 12.*Lower"
+    ) as e:
+        fine_tune(clf, TRAIN, dataclasses.replace(O, learning_rate=1e36, max_grad_norm=1e30))
+    assert e.value.curve
+    assert e.value.curve[0].loss == pytest.approx(1.5, abs=1.0)
+
+
+def test_a_regression_is_trained_on_squares():
+    task = get_task("stsb")
+    data = Dataset(task, "train", TRAIN.texts, TRAIN.pairs, np.linspace(0, 5, 48))
+    reg = tiny_classifier(labels=("value",))
+    trained = fine_tune(reg, data, FinetuneOptions(epochs=10, batch=8, learning_rate=3e-3))
+    losses = [p.loss for p in trained.curve]
+    assert losses[0] == pytest.approx(np.mean((evaluate(reg, data).predictions - data.gold) ** 2), rel=1.0)
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_what_cannot_be_trained(clf):
+    with pytest.raises(TaskError, match="no gold labels"):
+        fine_tune(clf, Dataset(TRAIN.task, "train", TRAIN.texts, TRAIN.pairs), O)
+    with pytest.raises(TaskError, match="nothing to train on"):
+        fine_tune(clf, TRAIN.subset([]), O)
+    with pytest.raises(TaskError, match="contradiction"):
+        fine_tune(tiny_classifier(labels=("entailment", "neutral")), TRAIN, O)
+
+
+def test_labels_are_matched_by_name_not_by_place():
+    turned = tiny_classifier(labels=("contradiction", "entailment", "neutral"))
+    options = FinetuneOptions(epochs=12, batch=8, learning_rate=3e-3)
+    data = make_data(96)
+    # by place, classes would be confused in a ring, and the accuracy would lie below chance
+    assert evaluate(fine_tune(turned, data, options).classifier, data).metrics["accuracy"] > 0.55
+
+
+def test_the_order_of_an_epoch():
+    lengths = [int(n) for n in np.random.default_rng(0).integers(3, 60, 1003)]
+    order = Order(lengths, 8, seed=1, group=True)
+    first = list(order)
+    assert sorted(first) == list(range(1003))
+    assert list(order) == first
+    order.epoch = 1
+    second = list(order)
+    assert sorted(second) == list(range(1003))
+    assert second != first
+    assert list(Order(lengths, 8, seed=2, group=True)) != first
+
+    def padding(order):
+        groups = [[lengths[i] for i in order[a : a + 8]] for a in range(0, len(order), 8)]
+        return sum(len(g) * max(g) - sum(g) for g in groups)
+
+    assert padding(first) < 0.2 * padding(list(Order(lengths, 8, seed=1, group=False)))
+
+
+def test_updates_are_counted_before_training(clf):
+    for options in (O, dataclasses.replace(O, batch=7), dataclasses.replace(O, batch=5, accumulation=3)):
+        assert fine_tune(clf, TRAIN, options).updates == updates_of(options, 48)
+
+
+def test_progress_counts_updates(clf):
+    told = []
+    fine_tune(clf, TRAIN, O, progress=lambda done, total: told.append((done, total)))
+    assert told == [(i, 12) for i in range(1, 13)]
