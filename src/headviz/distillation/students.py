@@ -1,0 +1,306 @@
+"""Training one student: stepped, resumable, and a function of its inputs and seed alone.
+
+A checkpoint is written at every point of the learning curve. A training that was stopped goes on from the last one
+and ends with the same weights, bit for bit, on the same machine with the same number of threads: batches, dropout and
+noise of a step are drawn from the seed and the step's number, so there is no state of a random generator to keep.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn import functional as F
+
+from ..errors import Cancelled, UserError
+from .conditional import Prior
+from .curves import Point
+from .methods import COPY, RANDOM, TEACHER, VARIATIONAL, Method
+from .problem import Call, Cancel, Problem, batch_at
+from .training_options import TrainingOptions
+from .variational import Divergence, draw, nats_per_weight, starting_log_sd
+
+Progress = Callable[[int, int], None]
+CHECKPOINT = "checkpoint.safetensors"
+
+
+class Diverged(UserError):
+    """A training whose loss is no longer a number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Student:
+    """A trained student and how it got there."""
+
+    subject: Any
+    curve: tuple[Point, ...]
+
+    @property
+    def metrics(self) -> dict[str, float | None]:
+        return self.curve[-1].metrics
+
+
+def start_weights(
+    subject: Any, problem: Problem, method: Method, prior: Prior | None, seed: int
+) -> nn.Module:
+    """The student's model with the weights it starts from; ``subject`` holds the copied ones."""
+    if method.start == RANDOM:
+        return problem.fresh(subject.model, seed)
+    model: nn.Module = copy.deepcopy(subject.model)
+    if method.start == COPY:
+        return model
+    if prior is None:
+        raise ValueError("a conditional start needs a prior")
+    mean = prior.mean()
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            p.copy_(mean[name])
+    return model
+
+
+def train(
+    subject: Any,
+    problem: Problem,
+    method: Method,
+    options: TrainingOptions,
+    seed: int = 0,
+    *,
+    prior: Prior | None = None,
+    teacher: nn.Module | None = None,
+    folder: str | Path | None = None,
+    at_step: Callable[[int, nn.Module], None] | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Student:
+    """Train a student from its method's start. ``subject`` is the student with the teacher's weights, left as it is.
+
+    ``teacher`` is needed where the method learns from its logits, ``prior`` where it starts from one. ``at_step`` sees
+    the model after each step (to collect iterates).
+    """
+    run = _Run(subject, problem, method, options, seed, prior, teacher)
+    place = None if folder is None else Path(folder)
+    run.resume(place)
+    while True:
+        if options.is_point(run.step) and run.due:
+            run.measure(cancel)
+            run.checkpoint(place)
+        if progress is not None:
+            progress(run.step, options.steps)
+        if run.step == options.steps:
+            break
+        if cancel is not None and cancel():
+            raise Cancelled
+        run.advance()
+        if at_step is not None:
+            at_step(run.step, run.model)
+    return Student(run.shown, tuple(run.curve))
+
+
+class _Run:
+    """One training between two steps."""
+
+    def __init__(
+        self,
+        subject: Any,
+        problem: Problem,
+        method: Method,
+        options: TrainingOptions,
+        seed: int,
+        prior: Prior | None,
+        teacher: nn.Module | None,
+    ) -> None:
+        if method.objective == TEACHER and teacher is None:
+            raise ValueError("learning from a teacher needs the teacher")
+        self.problem, self.method, self.options, self.seed = problem, method, options, seed
+        self.teacher = teacher
+        self.model = start_weights(subject, problem, method, prior, seed).requires_grad_(True)
+        # measuring freezes the model it is given, so it is given one of its own
+        self.shown = problem.with_model(subject, copy.deepcopy(self.model))
+        self.weights = dict(self.model.named_parameters())
+        self.log_sd: dict[str, Tensor] = {}
+        self.divergence: Divergence | None = None
+        if method.objective == VARIATIONAL:
+            if prior is None:
+                raise ValueError("variational inference needs a prior")
+            device = next(iter(self.weights.values())).device
+            self.divergence = Divergence(prior, device)
+            self.log_sd = {n: nn.Parameter(starting_log_sd(prior, n).to(device)) for n in self.weights}
+        trained = [*self.weights.values(), *self.log_sd.values()]
+        self.optimizer = torch.optim.AdamW(
+            trained, lr=options.learning_rate, weight_decay=options.weight_decay
+        )
+        self.step = 0
+        self.curve: list[Point] = []
+        self.losses: list[float] = []
+        self.kls: list[float] = []
+        self.seconds = 0.0
+
+    @property
+    def due(self) -> bool:
+        return not self.curve or self.curve[-1].step < self.step
+
+    # one step ---------------------------------------------------------------------------------
+
+    def advance(self) -> None:
+        start = time.perf_counter()
+        index = batch_at(self.problem.examples, self.options.batch, self.seed, self.step)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.options.rate_at(self.step)
+        with torch.random.fork_rng():
+            torch.manual_seed(_noise(self.seed, self.step))
+            self.model.train()
+            loss, kl = self._loss(index)
+            value = float(loss.detach())
+            if not math.isfinite(value):
+                raise Diverged(
+                    f"The training diverged: its loss is not a number any more at step {self.step} of "
+                    f"{self.options.steps}. Lower the learning rate (it is {self.options.learning_rate:g})."
+                )
+            self.optimizer.zero_grad()
+            loss.backward()
+        nn.utils.clip_grad_norm_([*self.weights.values(), *self.log_sd.values()], self.options.max_grad_norm)
+        self.optimizer.step()
+        self.losses.append(value)
+        if kl is not None:
+            self.kls.append(kl)
+        self.step += 1
+        self.seconds += time.perf_counter() - start
+
+    def _loss(self, index: Sequence[int]) -> tuple[Tensor, float | None]:
+        if self.divergence is None:
+            logits, gold = self.problem.outputs(self.model, index)
+            if self.method.objective != TEACHER:
+                return self._likelihood(logits, gold), None
+            return self._distilled(logits, gold, index), None
+        sampled = draw(self.weights, self.log_sd)
+        call: Call = lambda *args, **kwargs: functional_call(self.model, sampled, args, kwargs)  # noqa: E731
+        logits, gold = self.problem.outputs(call, index)
+        kl = self.divergence(self.weights, self.log_sd)
+        weight = self.options.kl_weight_at(self.step) / self.problem.observations
+        return self._likelihood(logits, gold) + weight * kl, float(kl.detach())
+
+    def _likelihood(self, logits: Tensor, gold: Tensor) -> Tensor:
+        if self.problem.regression:
+            return F.mse_loss(logits[:, 0], gold)
+        return F.cross_entropy(logits, gold)
+
+    def _distilled(self, logits: Tensor, gold: Tensor, index: Sequence[int]) -> Tensor:
+        assert self.teacher is not None
+        with torch.no_grad():
+            theirs, _ = self.problem.outputs(self.teacher.eval(), index)
+        if self.problem.regression:
+            copied = F.mse_loss(logits, theirs)
+        else:
+            t = self.options.temperature
+            # the factor t^2 keeps the gradient's size independent of the temperature
+            copied = (
+                t
+                * t
+                * F.kl_div(
+                    (logits / t).log_softmax(-1),
+                    (theirs / t).log_softmax(-1),
+                    reduction="batchmean",
+                    log_target=True,
+                )
+            )
+        share = self.options.teacher_share
+        return share * copied + (1 - share) * self._likelihood(logits, gold)
+
+    # points and checkpoints -------------------------------------------------------------------
+
+    def measure(self, cancel: Cancel | None) -> None:
+        self._show()
+        found = self.problem.measure(self.shown, cancel)
+        metrics = {name: (float(v) if math.isfinite(v) else None) for name, v in found.items()}
+        loss = sum(self.losses) / len(self.losses) if self.losses else None
+        size = sum(w.numel() for w in self.weights.values())
+        kl = nats_per_weight(sum(self.kls) / len(self.kls), size) if self.kls else None
+        self.curve.append(Point(self.step, metrics, loss, kl, self.seconds))
+        self.losses, self.kls = [], []
+
+    def _show(self) -> None:
+        with torch.no_grad():
+            for name, p in self.shown.model.named_parameters():
+                p.copy_(self.weights[name])
+
+    def _fingerprint(self) -> str:
+        start = hashlib.sha256()
+        for w in self.weights.values():
+            start.update(w.detach().cpu().contiguous().numpy().tobytes())
+        said = [
+            self.method.start,
+            self.method.objective,
+            self.options.to_dict(),
+            self.seed,
+            self.problem.digest,
+        ]
+        return hashlib.sha256(f"{json.dumps(said)}{start.hexdigest()}".encode()).hexdigest()
+
+    def resume(self, place: Path | None) -> None:
+        """Take up the checkpoint of just this training, if there is one."""
+        self.mark = self._fingerprint() if place is not None else ""
+        if place is None or not (place / CHECKPOINT).exists():
+            return
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(place / CHECKPOINT, framework="pt") as file:
+                about = json.loads(file.metadata()["about"])
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (OSError, SafetensorError, KeyError, ValueError):
+            return  # damaged: the training begins anew, which costs time and changes nothing
+        if about["fingerprint"] != self.mark:
+            raise UserError(
+                f"'{place}' holds the checkpoint of another training. Remove the folder, or choose another."
+            )
+        with torch.no_grad():
+            for kind, group in (("w", self.weights), ("s", self.log_sd)):
+                for name, p in group.items():
+                    p.copy_(tensors[f"{kind}/{name}"])
+        if about["step"]:
+            state = {
+                str(i): {part: tensors[f"{part}/{i}"] for part in ("step", "exp_avg", "exp_avg_sq")}
+                for i in range(len(self.weights) + len(self.log_sd))
+            }
+            whole = self.optimizer.state_dict()
+            whole["state"] = {int(i): s for i, s in state.items()}
+            self.optimizer.load_state_dict(whole)
+        self.step = about["step"]
+        self.seconds = about["curve"][-1]["seconds"]
+        self.curve = [Point.from_json(p) for p in about["curve"]]
+        self._show()
+
+    def checkpoint(self, place: Path | None) -> None:
+        if place is None:
+            return
+        from safetensors.torch import save_file
+
+        place.mkdir(parents=True, exist_ok=True)
+        tensors = {f"w/{n}": p.detach() for n, p in self.weights.items()}
+        tensors |= {f"s/{n}": p.detach() for n, p in self.log_sd.items()}
+        for i, state in self.optimizer.state_dict()["state"].items():
+            tensors |= {
+                f"{part}/{i}": torch.as_tensor(state[part]) for part in ("step", "exp_avg", "exp_avg_sq")
+            }
+        about = {"fingerprint": self.mark, "step": self.step, "curve": [p.to_json() for p in self.curve]}
+        part = place / f".{CHECKPOINT}.part"
+        save_file(
+            {n: t.cpu().contiguous() for n, t in tensors.items()}, part, metadata={"about": json.dumps(about)}
+        )
+        part.replace(place / CHECKPOINT)
+
+
+def _noise(seed: int, step: int) -> int:
+    return (
+        int.from_bytes(hashlib.sha256(f"headviz-student-{seed}-{step}".encode()).digest()[:8], "little") >> 1
+    )

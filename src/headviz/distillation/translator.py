@@ -1,0 +1,182 @@
+"""A recurrent translator: network and vocabularies, saved to and read from a folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ..errors import ModelError
+from ..models.saving import write_folder
+from .rnn import Rnn, RnnConfig
+
+RECORD = "rnn.json"
+WEIGHTS = "rnn.safetensors"
+FORMAT = 1
+
+PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
+SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
+LONGEST = 64
+
+
+def words_of(text: str) -> list[str]:
+    """Words and single punctuation marks."""
+    return re.findall(r"\w+|[^\w\s]", text)
+
+
+def joined(words: Sequence[str]) -> str:
+    """A sentence of words: the marks that end or divide it stand close to the word before."""
+    return re.sub(r" ([.,;:!?])", r"\1", " ".join(words))
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Words by number; the first four are special."""
+
+    words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, texts: Iterable[str], least: int = 1) -> Vocabulary:
+        """Every word seen at least so often, most frequent first, ties in alphabetical order."""
+        counts = Counter(w for t in texts for w in words_of(t))
+        known = sorted((w for w, n in counts.items() if n >= least), key=lambda w: (-counts[w], w))
+        return cls((*SPECIAL, *known))
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        return {w: i for i, w in enumerate(self.words)}
+
+    def encode(self, text: str) -> list[int]:
+        return [self.numbers.get(w, UNKNOWN) for w in words_of(text)] + [END]
+
+    def decode(self, numbers: Iterable[int]) -> str:
+        """The words in front of the first END."""
+        words = []
+        for n in numbers:
+            if n == END:
+                break
+            if n not in (PAD, BEGIN):
+                words.append(self.words[n])
+        return joined(words)
+
+
+def padded(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Right-padded numbers [B, S] and the mask of what is real."""
+    width = max(map(len, rows))
+    out = torch.full((len(rows), width), PAD, dtype=torch.long)
+    mask = torch.zeros(len(rows), width, dtype=torch.bool)
+    for i, row in enumerate(rows):
+        out[i, : len(row)] = torch.tensor(row)
+        mask[i, : len(row)] = True
+    return out.to(device), mask.to(device)
+
+
+@dataclass(frozen=True, eq=False)
+class RnnTranslator:
+    """A network with its vocabularies. Weights are frozen and in evaluation mode."""
+
+    model: Rnn
+    source: Vocabulary
+    target: Vocabulary
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        self.model.eval()
+        self.model.requires_grad_(False)
+
+    @classmethod
+    def new(
+        cls, sources: Sequence[str], targets: Sequence[str], seed: int = 0, **sizes: int
+    ) -> RnnTranslator:
+        """An untrained translator for these sentences."""
+        source, target = Vocabulary.of(sources), Vocabulary.of(targets)
+        config = RnnConfig(len(source), len(target), **sizes)  # type: ignore[arg-type]
+        return cls(Rnn(config, seed), source, target)
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.output.weight.device
+
+    @cached_property
+    def digest(self) -> str:
+        sha = hashlib.sha256(json.dumps(dataclasses.asdict(self.model.config), sort_keys=True).encode())
+        sha.update("\n".join((*self.source.words, "", *self.target.words)).encode())
+        for name, p in sorted(self.model.named_parameters()):
+            sha.update(name.encode())
+            sha.update(p.detach().cpu().contiguous().numpy().tobytes())
+        return sha.hexdigest()
+
+    @property
+    def parameters(self) -> int:
+        return sum(p.numel() for p in self.model.parameters())
+
+    def translate(self, texts: Sequence[str], batch: int = 128) -> list[str]:
+        """Greedy translations, in the texts' order."""
+        out = [""] * len(texts)
+        rows = [self.source.encode(t) for t in texts]
+        order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
+        for at in range(0, len(order), batch):
+            index = order[at : at + batch]
+            numbers = self.model.greedy(
+                *padded([rows[i] for i in index], self.device), begin=BEGIN, end=END, longest=LONGEST
+            )
+            for i, row in zip(index, numbers.tolist(), strict=True):
+                out[i] = self.target.decode(row)
+        return out
+
+    def save(self, folder: str | Path) -> Path:
+        """Write a folder that ``RnnTranslator.load`` reads back with equal translations."""
+        from safetensors.torch import save_file
+
+        record = {
+            "format": FORMAT,
+            "config": dataclasses.asdict(self.model.config),
+            "source": self.source.words[len(SPECIAL) :],
+            "target": self.target.words[len(SPECIAL) :],
+        }
+
+        def write(into: Path) -> None:
+            save_file(
+                {n: p.detach().cpu().contiguous() for n, p in self.model.named_parameters()}, into / WEIGHTS
+            )
+            (into / RECORD).write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf-8")
+
+        return write_folder(Path(folder), write)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> RnnTranslator:
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        folder = Path(folder).expanduser()
+        try:
+            record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+            if record["format"] != FORMAT:
+                raise ModelError(
+                    f"'{folder}' has format {record['format']}; this version of headviz reads {FORMAT}."
+                )
+            model = Rnn(RnnConfig(**record["config"]))
+            model.load_state_dict(load_file(folder / WEIGHTS))
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+            raise ModelError(
+                f"'{folder}' is not a recurrent translator that can be read: {str(error).splitlines()[0]}"
+            ) from error
+        words = [Vocabulary((*SPECIAL, *record[side])) for side in ("source", "target")]
+        return cls(model, words[0], words[1], str(folder))
+
+
+def is_rnn(folder: str | Path) -> bool:
+    """Whether a folder holds a recurrent translator."""
+    return (Path(folder).expanduser() / RECORD).is_file()

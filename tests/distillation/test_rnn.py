@@ -1,0 +1,114 @@
+"""The recurrent translator: without attention it is itself with v_a at zero; padding; saving."""
+
+import pytest
+import torch
+
+from headviz.distillation.partition import zeroed_model
+from headviz.distillation.rnn import Rnn, RnnConfig, redrawn, without_attention
+from headviz.distillation.translator import BEGIN, END, RnnTranslator, Vocabulary, is_rnn, padded
+from headviz.errors import ModelError, OptionError
+
+SOURCES = ["the dog sees a cat.", "a bird sings", "does the cat see the small bird?"]
+TARGETS = ["kan mil tor.", "vi sola", "ma tor mil pe vi?"]
+
+
+def translator(seed=0, spread=3.0, **more):
+    made = RnnTranslator.new(SOURCES, TARGETS, seed, embedding=6, hidden=8, units=5, **more)
+    for p in made.model.parameters():
+        p.data *= spread  # small random weights attend almost evenly
+    return made
+
+
+def batch(made, texts=SOURCES):
+    source, mask = padded([made.source.encode(t) for t in texts], torch.device("cpu"))
+    given, _ = padded(
+        [[BEGIN, *made.target.encode(t)[:-1]] for t in TARGETS[: len(texts)]], torch.device("cpu")
+    )
+    return source, mask, given
+
+
+def test_the_mean_of_encoder_states_is_attention_with_zero_energies():
+    teacher = translator()
+    student, partition = without_attention(teacher.model)
+    given = batch(teacher)
+    with torch.no_grad():
+        full, zero = teacher.model(*given), zeroed_model(teacher.model, partition)(*given)
+        ours = student(*given)
+    torch.testing.assert_close(ours, zero, atol=1e-5, rtol=0)
+    assert not torch.allclose(full, ours, atol=1e-2), "removing the attention must be visible"
+    sizes = partition.sizes
+    assert sizes["zeroed"] == 5
+    assert sizes["useless"] == 8 * 5 + 8 * 5 + 5
+    assert sizes["kept"] == sum(p.numel() for p in student.parameters())
+    greedy = {"begin": BEGIN, "end": END, "longest": 12}
+    assert torch.equal(
+        student.greedy(*given[:2], **greedy),
+        zeroed_model(teacher.model, partition).greedy(*given[:2], **greedy),
+    )
+
+
+@pytest.mark.parametrize("attention", [True, False])
+def test_padding_takes_no_part(attention):
+    made = translator(attention=attention)
+    source, mask, given = batch(made)
+    with torch.no_grad():
+        together = made.model(source, mask, given)
+        for i, text in enumerate(SOURCES):
+            one, own = padded([made.source.encode(text)], torch.device("cpu"))
+            alone = made.model(one, own, given[i : i + 1])
+            torch.testing.assert_close(together[i : i + 1], alone, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("attention", [True, False])
+def test_greedy_is_the_argmax_of_the_forward_pass(attention):
+    made = translator(attention=attention)
+    source, mask, _ = batch(made)
+    words = made.model.greedy(source, mask, BEGIN, END, 9)
+    given = torch.cat([torch.full((len(source), 1), BEGIN), words[:, :-1]], 1)
+    with torch.no_grad():
+        assert torch.equal(made.model(source, mask, given).argmax(-1), words)
+
+
+def test_translations_do_not_depend_on_company():
+    made = translator()
+    together = made.translate(SOURCES)
+    assert together == [made.translate([s])[0] for s in SOURCES] == made.translate(SOURCES, batch=1)
+    assert made.translate([]) == []
+
+
+def test_a_translator_is_saved_and_read_back(tmp_path):
+    made = translator()
+    made.save(tmp_path / "rnn")
+    again = RnnTranslator.load(tmp_path / "rnn")
+    assert is_rnn(tmp_path / "rnn")
+    assert again.digest == made.digest
+    assert again.translate(SOURCES) == made.translate(SOURCES)
+    (tmp_path / "rnn" / "rnn.safetensors").write_bytes(b"x" * 40)
+    with pytest.raises(ModelError, match="can be read"):
+        RnnTranslator.load(tmp_path / "rnn")
+
+
+def test_networks_with_and_without_attention_are_drawn_alike():
+    sizes = {"embedding": 6, "hidden": 8, "units": 5}
+    one, other = (Rnn(RnnConfig(9, 11, **sizes, attention=a), seed=3) for a in (True, False))
+    shared = dict(other.named_parameters())
+    assert all(torch.equal(p, shared[n]) for n, p in one.named_parameters() if n in shared)
+    again, changed = redrawn(one, 3), redrawn(one, 4)
+    assert all(torch.equal(p, q) for p, q in zip(one.parameters(), again.parameters(), strict=True))
+    assert not torch.equal(one.output.weight, changed.output.weight)
+
+
+def test_words_and_sentences():
+    words = Vocabulary.of(["a b.", "b c?", "b"])
+    assert words.words[4] == "b"
+    assert words.decode(words.encode("a b.")) == "a b."
+    assert words.decode(words.encode("z")) == "<unk>"
+    assert words.decode([words.numbers["a"], END, words.numbers["b"]]) == "a"
+
+
+def test_bad_networks_get_one_clear_line():
+    with pytest.raises(OptionError, match="hidden"):
+        RnnConfig(5, 5, hidden=0)
+    student, _ = without_attention(translator().model)
+    with pytest.raises(ModelError, match="no attention"):
+        without_attention(student)

@@ -1,0 +1,327 @@
+"""KL against torch's own; trainings that can be stopped; what each method starts from and learns."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from headviz.distillation.classifying import Classifying
+from headviz.distillation.conditional import Prior
+from headviz.distillation.curves import Point, band, merged, steps_to
+from headviz.distillation.iterates import MemoryIterates
+from headviz.distillation.methods import METHODS
+from headviz.distillation.partition import remove
+from headviz.distillation.posterior import Posterior, PosteriorOptions
+from headviz.distillation.problem import batch_at
+from headviz.distillation.removal import Removal
+from headviz.distillation.rnn import without_attention
+from headviz.distillation.students import CHECKPOINT, Diverged, start_weights, train
+from headviz.distillation.training_options import TrainingOptions
+from headviz.distillation.translating import RnnTranslating
+from headviz.distillation.translator import RnnTranslator
+from headviz.distillation.variational import Divergence, draw, starting_log_sd
+from headviz.errors import Cancelled, OptionError, TaskError, UserError
+from headviz.models.fresh import fresh
+from headviz.tasks import Dataset, get_task
+from tiny import PAIRS, TEXTS, tiny_classifier
+
+FAST = TrainingOptions(steps=6, batch=4, every=2, learning_rate=1e-3)
+
+
+def classifying(family="bert", copies=4):
+    clf = tiny_classifier(family)
+    texts, pairs = TEXTS * copies, PAIRS * copies
+    labels = np.arange(len(texts)) % len(TEXTS) % 3  # a text has one label, so it can be learned
+    data = Dataset(get_task("demo"), "train", tuple(texts), tuple(pairs), labels)
+    return clf, Classifying(clf, data, data.subset(range(6)))
+
+
+def noisy(model, count=5, spread=0.02, seed=0):
+    g = torch.Generator().manual_seed(seed)
+    return MemoryIterates(
+        [
+            {n: p + spread * torch.randn(p.shape, generator=g) for n, p in model.named_parameters()}
+            for _ in range(count)
+        ]
+    )
+
+
+def prepared(text="heads:0.1+ffn:1", covariance="low-rank", **more):
+    clf, problem = classifying()
+    found = remove(clf, Removal.parse(text))
+    posterior = Posterior(
+        dict(clf.model.named_parameters()), noisy(clf.model), PosteriorOptions(covariance, **more)
+    )
+    return clf, problem, found.student, Prior(posterior, found.partition)
+
+
+# the divergence --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("covariance", ["low-rank", "diagonal"])
+def test_the_divergence_is_that_of_dense_gaussians(covariance):
+    class Small(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.c = (torch.nn.Parameter(torch.randn(s)) for s in ((3, 2), (4,), (2,)))
+
+    from headviz.distillation.partition import Partition
+    from headviz.models.trimming import Piece
+
+    torch.manual_seed(0)
+    model = Small()
+    weights = dict(model.named_parameters())
+    shapes = {n: p.shape for n, p in weights.items()}
+    part = Partition(shapes, {"a": Piece("a"), "b": Piece("b", 0, torch.tensor([0, 2]))}, (Piece("c"),))
+    options = PosteriorOptions(covariance, scale=2.0)
+    prior = Prior(Posterior(weights, noisy(model, 6, 0.5), options), part)
+    blocks = [prior.block(n) for n in ("a", "b")]
+    mean = torch.cat([b.mean.flatten() for b in blocks]).double()
+    factor = torch.cat([b.factor.flatten(1) for b in blocks], 1).double()
+    dense = torch.cat([b.diagonal.flatten() for b in blocks]).double().diag() + factor.T @ factor
+    w = {"a": torch.randn(3, 2), "b": torch.randn(2)}
+    log_sd = {"a": torch.randn(3, 2) / 2 - 1, "b": torch.randn(2) / 2 - 1}
+    flat = torch.cat([w["a"].flatten(), w["b"]]).double()
+    sd = torch.cat([log_sd["a"].flatten(), log_sd["b"]]).double().exp()
+    normal = torch.distributions.MultivariateNormal
+    want = torch.distributions.kl_divergence(normal(flat, sd.square().diag()), normal(mean, dense))
+    found = Divergence(prior)(w, log_sd)
+    torch.testing.assert_close(found.double(), want, rtol=1e-4, atol=1e-3)
+    # zero where q is a diagonal prior itself, and where it starts from
+    if covariance == "diagonal":
+        start = {n: starting_log_sd(prior, n) for n in w}
+        assert abs(float(Divergence(prior)(prior.mean(), start))) < 1e-3
+
+
+def test_draws_are_reparameterised():
+    mean, log_sd = (
+        {"a": torch.full((20_000,), 2.0, requires_grad=True)},
+        {"a": torch.full((20_000,), -1.0, requires_grad=True)},
+    )
+    torch.manual_seed(0)
+    sample = draw(mean, log_sd)["a"]
+    assert abs(float(sample.detach().mean()) - 2) < 0.02
+    assert abs(float(sample.detach().std()) - np.exp(-1)) < 0.01
+    sample.square().mean().backward()
+    # d/dw E[x^2] = 2w, d/d log s E[x^2] = 2 s^2, each shared out over the entries
+    assert abs(float(mean["a"].grad.sum()) - 4) < 0.05
+    assert abs(float(log_sd["a"].grad.sum()) - 2 * np.exp(-2)) < 0.05
+
+
+# starts ----------------------------------------------------------------------------------------
+
+
+def test_starts_are_what_they_are_called():
+    clf, problem, student, prior = prepared()
+    weights = {
+        name: dict(start_weights(student, problem, METHODS[name], prior, 1).named_parameters())
+        for name in ("random", "copy", "conditional")
+    }
+    copied = prior.partition.copied(dict(clf.model.named_parameters()))
+    assert all(torch.equal(w, copied[n]) for n, w in weights["copy"].items())
+    mean = prior.mean()
+    assert all(torch.equal(w, mean[n]) for n, w in weights["conditional"].items())
+    assert prior.moved > 0
+    for name, w in weights["random"].items():
+        if w.numel() and w.ndim > 1:
+            assert not torch.allclose(w, copied[name]), name
+        elif "LayerNorm.weight" in name:
+            assert bool((w == 1).all())
+    again = dict(start_weights(student, problem, METHODS["random"], prior, 1).named_parameters())
+    other = dict(start_weights(student, problem, METHODS["random"], prior, 2).named_parameters())
+    matrix = "bert.encoder.layer.0.attention.self.query.weight"
+    assert torch.equal(again[matrix], weights["random"][matrix])
+    assert not torch.equal(other[matrix], weights["random"][matrix])
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "electra", "modernbert"])
+def test_fresh_weights_do_not_know_the_old_ones(family):
+    one = fresh(tiny_classifier(family, seed=0).model, 5)
+    other = fresh(tiny_classifier(family, seed=9).model, 5)
+    assert all(torch.equal(p, q) for p, q in zip(one.parameters(), other.parameters(), strict=True))
+
+
+# trainings -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_learns(name):
+    """Twelve texts can be learned by heart: the loss falls, and the caller's models stay."""
+    clf, problem, student, prior = prepared(scale=4.0)
+    before = clf.digest, student.digest
+    options = dataclasses.replace(
+        FAST, steps=60, every=20, batch=8, learning_rate=5e-3, kl_weight=1e-3, anneal=0.5
+    )
+    found = train(student, problem, METHODS[name], options, 0, prior=prior, teacher=clf.model)
+    losses = [p.loss for p in found.curve[1:]]
+    assert losses[-1] < losses[0] - 0.1
+    assert [p.step for p in found.curve] == [0, 20, 40, 60]
+    assert all(0 <= p.metrics["accuracy"] <= 1 for p in found.curve)
+    assert (clf.digest, student.digest) == before
+    assert (found.curve[-1].kl is not None) == (name == "variational")
+    assert problem.measure(found.subject) == found.metrics
+    assert found.subject.heads_per_layer == student.heads_per_layer
+
+
+def test_learning_from_the_teacher_alone_approaches_its_answers():
+    clf, problem, student, _ = prepared("heads:0.1,0.2,1.0,1.3,2.0,2.1")
+    options = dataclasses.replace(FAST, steps=150, every=150, batch=16, learning_rate=1e-3, teacher_share=1.0)
+    found = train(student, problem, METHODS["kd-copy"], options, 0, teacher=clf.model)
+    batch = clf.collate(problem.encodings[:4])
+
+    def gap(one):
+        return float((one.logits(batch).log_softmax(-1) - clf.logits(batch).log_softmax(-1)).abs().mean())
+
+    assert gap(found.subject) < gap(student) / 2
+
+
+def test_a_heavy_prior_holds_the_student():
+    _, problem, student, prior = prepared()
+    mean = prior.mean()
+
+    def strayed(weight):
+        options = dataclasses.replace(FAST, steps=20, every=20, learning_rate=5e-3, kl_weight=weight)
+        found = train(student, problem, METHODS["variational"], options, 0, prior=prior)
+        return sum(float((p - mean[n]).square().sum()) for n, p in found.subject.model.named_parameters())
+
+    assert strayed(1000.0) < strayed(0.0) / 2
+
+
+@pytest.mark.parametrize("name", ["random", "variational", "kd"])
+def test_a_stopped_training_ends_with_the_same_weights(name, tmp_path):
+    clf, problem, student, prior = prepared()
+    given = {"prior": prior, "teacher": clf.model}
+    whole = train(student, problem, METHODS[name], FAST, 3, **given)
+
+    class Killed(Exception):
+        pass
+
+    def killed(step, model):
+        if step == 5:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(student, problem, METHODS[name], FAST, 3, folder=tmp_path / "t", at_step=killed, **given)
+    again = train(student, problem, METHODS[name], FAST, 3, folder=tmp_path / "t", **given)
+    assert again.subject.digest == whole.subject.digest
+    bare = [dataclasses.replace(p, seconds=0) for p in again.curve]
+    assert bare == [dataclasses.replace(p, seconds=0) for p in whole.curve]
+    other = train(student, problem, METHODS[name], FAST, 4, **given)
+    assert other.subject.digest != whole.subject.digest
+
+
+def test_a_training_stops_when_asked_and_goes_on(tmp_path):
+    _, problem, student, _ = prepared()
+    asked = iter([False] * 4 + [True] * 99)
+    with pytest.raises(Cancelled):
+        train(student, problem, METHODS["copy"], FAST, folder=tmp_path, cancel=lambda: next(asked))
+    seen = []
+    train(student, problem, METHODS["copy"], FAST, folder=tmp_path, progress=lambda d, t: seen.append((d, t)))
+    assert seen[0][0] > 0
+    assert seen[-1] == (6, 6)
+
+
+def test_checkpoints_of_others_and_damaged_ones(tmp_path):
+    _, problem, student, _ = prepared()
+    whole = train(student, problem, METHODS["copy"], FAST, folder=tmp_path)
+    with pytest.raises(UserError, match="another training"):
+        train(
+            student, problem, METHODS["copy"], dataclasses.replace(FAST, learning_rate=1e-2), folder=tmp_path
+        )
+    (tmp_path / CHECKPOINT).write_bytes((tmp_path / CHECKPOINT).read_bytes()[:999])
+    assert (
+        train(student, problem, METHODS["copy"], FAST, folder=tmp_path).subject.digest == whole.subject.digest
+    )
+
+
+def test_a_training_that_explodes_says_so():
+    _, problem, student, _ = prepared()
+    with torch.no_grad():
+        student.model.classifier.weight.fill_(float("inf"))
+    with pytest.raises(Diverged, match="Lower the learning rate"):
+        train(student, problem, METHODS["copy"], FAST)
+
+
+def test_recurrent_translators_learn_by_every_method():
+    n = 12
+    words = [f"w{i}" for i in range(6)]
+    sources = tuple(f"{words[i % 6]} {words[i * 5 % 6]}" for i in range(n))
+    targets = tuple(" ".join(reversed(s.split())) for s in sources)
+    data = Dataset(get_task("custom-translation"), "train", sources, targets)
+    teacher = RnnTranslator.new(sources, targets, embedding=8, hidden=16, units=8)
+    problem = RnnTranslating(teacher, data, data)
+    assert problem.observations == 3 * n
+    student, partition = without_attention(teacher.model)
+    subject = problem.with_model(teacher, student)
+    prior = Prior(Posterior(dict(teacher.model.named_parameters()), noisy(teacher.model)), partition)
+    options = TrainingOptions(60, 12, 0.03, 30, kl_weight=1e-4)
+    for name, method in METHODS.items():
+        found = train(subject, problem, method, options, 0, prior=prior, teacher=teacher.model)
+        assert found.curve[-1].loss < found.curve[1].loss, name
+        assert set(found.metrics) == {"bleu", "chrf"}
+
+
+# small things ----------------------------------------------------------------------------------
+
+
+def test_every_example_is_seen_once_per_epoch():
+    seen = [i for step in range(5) for i in batch_at(20, 4, seed=7, step=step)]
+    assert sorted(seen) == list(range(20))
+    assert [batch_at(20, 4, 7, 5)] != [batch_at(20, 4, 7, 0)]
+    assert len(batch_at(3, 8, 0, 11)) == 3
+
+
+def test_rates_and_weights_over_time():
+    options = TrainingOptions(steps=100, learning_rate=1.0, warmup=0.1, anneal=0.5, kl_weight=2.0)
+    assert options.rate_at(0) == pytest.approx(0.1)
+    assert max(options.rate_at(s) for s in range(100)) == pytest.approx(1.0)
+    assert options.rate_at(99) == pytest.approx(1 / 90)
+    assert [options.kl_weight_at(s) for s in (0, 25, 50, 99)] == [0.0, 1.0, 2.0, 2.0]
+    assert TrainingOptions(kl_weight=2.0).kl_weight_at(0) == 2.0
+    assert TrainingOptions.from_dict(options.to_dict()) == options
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"steps": 0},
+        {"batch": 1.5},
+        {"learning_rate": 0.0},
+        {"anneal": 2.0},
+        {"kl_weight": -1.0},
+        {"schedule": "step"},
+    ],
+)
+def test_bad_options_get_one_clear_line(wrong):
+    with pytest.raises(OptionError):
+        TrainingOptions(**wrong)
+    with pytest.raises(OptionError, match="Did you mean 'steps'"):
+        TrainingOptions.from_dict({"step": 3})
+
+
+def test_bands_over_seeds():
+    from scipy import stats
+
+    values = [0.8, 0.9, 0.85, 0.95]
+    found = band(values)
+    want = stats.t.interval(0.95, 3, loc=np.mean(values), scale=stats.sem(values))
+    assert (found.low, found.high) == pytest.approx(want)
+    assert band([0.5]).low is None
+    assert band([None, 0.5, float("nan")]).seeds == 1
+    assert band([None]).mean is None
+    first = [Point(0, {"bleu": 1.0}), Point(5, {"bleu": 8.0})]
+    curve = merged([first, [Point(0, {"bleu": 3.0}), Point(5, {"bleu": 6.0})]])
+    assert [p["metrics"]["bleu"] for p in curve] == [2.0, 7.0]
+    assert steps_to(curve, "bleu", 5.0) == 5
+    assert steps_to(curve, "bleu", 9.0) is None
+
+
+def test_unlabelled_and_foreign_data_are_refused():
+    clf, problem = classifying()
+    bare = dataclasses.replace(problem.train, labels=None)
+    with pytest.raises(TaskError, match="gold labels"):
+        Classifying(clf, bare, problem.dev)
+    teacher = RnnTranslator.new(["a"], ["b"], embedding=2, hidden=2, units=2)
+    with pytest.raises(TaskError, match="is no translation"):
+        RnnTranslating(teacher, problem.train, problem.dev)
