@@ -44,7 +44,9 @@ for _v in _ALL_VERBS.values():
         _LEMMAS.setdefault(_form, set()).add(_v.base)
 
 _SETTINGS = sorted(
-    {p.lower() for p in (*nouns.PAST_TIMES, *nouns.FUTURE_TIMES, *nouns.PLACES, *grammar.MANNERS)}, key=len, reverse=True
+    {p.lower() for p in (*nouns.PAST_TIMES, *nouns.FUTURE_TIMES, *nouns.PLACES, *grammar.MANNERS)},
+    key=len,
+    reverse=True,
 )
 _ASIDE = "|".join(grammar.ASIDE_PEOPLE)
 _EXTRA = "|".join((*adjectives.PERSON_EXTRAS, *adjectives.THING_EXTRAS, "new", "big", "little"))
@@ -62,7 +64,9 @@ def plain(text: str, settings: bool = True) -> str:
     text = re.sub(rf"(?:, and|, but|\.) (?:{_ASIDE}) .*$", "", text)
     text = re.sub(rf"^(?:{_ASIDE}) .*?, and ", "", text)
     text = re.sub(r" (?:who|that) (?:lives next door|works here|came from abroad|looked tired)", "", text)
-    text = re.sub(rf" from the (?:{'|'.join(nouns.HOMES)})(?= |$)(?<!the book from the)", _only_after_person, text)
+    text = re.sub(
+        rf" from the (?:{'|'.join(nouns.HOMES)})(?= |$)(?<!the book from the)", _only_after_person, text
+    )
     text = re.sub(r" with the (?:hat|bag|umbrella|stick|camera|beard)\b", "", text)
     text = re.sub(rf"\bthe (?:{_EXTRA}) (?=(?:{'|'.join(_NOUNS)})\b)", "the ", text)
     if settings:
@@ -82,8 +86,11 @@ def read(clause: str) -> tuple[bool, str, str, str]:
     """(affirmed, subject, verb, the rest) of one clause; a passive is turned into its active."""
     words = clause.split()
     start = next(
-        i for i, w in enumerate(words)
-        if w in _AUXILIARIES or w == "never" or (i > 0 and words[i - 1] not in ("the", "every", "each") and w in _LEMMAS)
+        i
+        for i, w in enumerate(words)
+        if w in _AUXILIARIES
+        or w == "never"
+        or (i > 0 and words[i - 1] not in ("the", "every", "each") and w in _LEMMAS)
     )
     subject, group = " ".join(words[:start]), words[start:]
     affirmed = True
@@ -135,7 +142,7 @@ def relative_clause(premise: str, hypothesis: str) -> str:
         inner, outer = " ".join(words[:cut]), " ".join(words[cut:])
         try:
             matrix = read(f"{head} {outer}")
-            if words[cut] not in _AUXILIARIES and words[cut] not in _LEMMAS or words[cut - 1] == "the":
+            if (words[cut] not in _AUXILIARIES and words[cut] not in _LEMMAS) or words[cut - 1] == "the":
                 continue
             subject_reading = words[0] in _AUXILIARIES or words[0] in _LEMMAS
             if marker == "whom" or (marker == "that" and not subject_reading):
@@ -144,7 +151,10 @@ def relative_clause(premise: str, hypothesis: str) -> str:
                     continue
             else:
                 clause = read(f"{head} {inner}")
-                if not (clause[3].startswith("the ") and len(clause[3].split()) == 2 or len(clause[3].split()) == 1):
+                if not (
+                    (clause[3].startswith("the ") and len(clause[3].split()) == 2)
+                    or len(clause[3].split()) == 1
+                ):
                     continue
             facts = [(matrix[0], matrix[1:]), (clause[0], clause[1:])]
             break
@@ -152,7 +162,9 @@ def relative_clause(premise: str, hypothesis: str) -> str:
             continue
     assert facts, p
     return verdict(
-        atoms(h[1], *(f[1] for f in facts)), lambda w: all(w[f[1]] == f[0] for f in facts), lambda w: w[h[1]] == h[0]
+        atoms(h[1], *(f[1] for f in facts)),
+        lambda w: all(w[f[1]] == f[0] for f in facts),
+        lambda w: w[h[1]] == h[0],
     )
 
 
@@ -189,7 +201,11 @@ def _people_joined(premise: str) -> bool:
 
 _SAME: dict[str, str] = {}
 for _a, _b in [
-    *((a, b) for table in (adjectives.SYNONYMS, adjectives.NOUN_SYNONYMS) for _, a, b in adjectives.pairs(table)),
+    *(
+        (a, b)
+        for table in (adjectives.SYNONYMS, adjectives.NOUN_SYNONYMS)
+        for _, a, b in adjectives.pairs(table)
+    ),
     *((a.verb.base, b.verb.base) for a, b in adjectives.verb_pairs(adjectives.VERB_SYNONYMS)),
 ]:
     _old, _new = _SAME.setdefault(_b, _b), _SAME.setdefault(_a, _a)
@@ -203,7 +219,7 @@ def _copular(text: str) -> tuple[str, bool, list[str]] | None:
         r" ((?:[\w-]+)(?: and [\w-]+)?)"
     )
     found = re.fullmatch(pattern, text)
-    if not found or any(w in _LEMMAS for w in found[4].split() if w.endswith("ing")) or found[4].split()[0] in ("the", "not"):
+    if not found:
         return None
     words = found[4].split(" and ")
     if any(word not in _ADJECTIVES for word in words):
@@ -239,20 +255,24 @@ def antonym(premise: str, hypothesis: str) -> str:
     p, h = _copular(plain(premise)), _copular(plain(hypothesis))
     if p and h:
         word = h[2][0]
-        kind = next(k for k in adjectives.OTHERS if (k, word) in {**_OPPOSITE, **_STRICTLY} and _bears(k, h[0]))
+        kind = next(
+            k for k in adjectives.OTHERS if (k, word) in {**_OPPOSITE, **_STRICTLY} and _bears(k, h[0])
+        )
         strict, opposite = (kind, word) in _STRICTLY, {**_OPPOSITE, **_STRICTLY}[kind, word]
         worlds = [(v, others) for v in ((-1, 1) if strict else (-1, 0, 1)) for others in (False, True)]
 
         def holds(world: tuple[int, bool], adjective: str) -> bool:
-            return world[0] == 1 if adjective == word else world[0] == -1 if adjective == opposite else world[1]
+            return (
+                world[0] == 1 if adjective == word else world[0] == -1 if adjective == opposite else world[1]
+            )
 
         return verdict(
             worlds, lambda w: all(holds(w, a) for a in p[2]) == p[1], lambda w: holds(w, word) == h[1]
         )
     affirmed, who, lemma, rest = read(plain(hypothesis))
-    given = []
-    for number, piece in enumerate(_split_acts(plain(premise))):
-        given.append(read(piece if number == 0 else f"{who} {piece}"))
+    given = [
+        read(piece if i == 0 else f"{who} {piece}") for i, piece in enumerate(plain(premise).split(" and "))
+    ]
     target = lemma, rest
     for said, subject, verb, what in given:
         assert subject == who
@@ -261,10 +281,6 @@ def antonym(premise: str, hypothesis: str) -> str:
         if (verb, what) in _UNDO[target] and said:
             return "contradiction" if affirmed else "entailment"
     return "neutral"
-
-
-def _split_acts(text: str) -> list[str]:
-    return text.split(" and ")
 
 
 def _bears(kind: str, subject: str) -> bool:
@@ -289,17 +305,30 @@ def hypernym(premise: str, hypothesis: str) -> str:
 
     (given, some), (said, (noun,)) = parse(plain(premise)), parse(plain(hypothesis))
     mentioned = {*some, noun}
-    leaves = sorted({leaf for word in mentioned for leaf in ({word} if word not in _MEMBERS else {f"other {word}"})})
+    leaves = sorted(
+        {leaf for word in mentioned for leaf in ({word} if word not in _MEMBERS else {f"other {word}"})}
+    )
     worlds = atoms(*leaves)
 
     def holds(world: dict[str, bool], word: str) -> bool:
         below = {leaf for leaf in leaves if leaf.removeprefix("other ") in _MEMBERS.get(word, set())}
         return any(world[leaf] for leaf in below | ({word, f"other {word}"} & set(leaves)))
 
-    return verdict(worlds, lambda w: all(holds(w, x) == given for x in some), lambda w: holds(w, noun) == said)
+    return verdict(
+        worlds, lambda w: all(holds(w, x) == given for x in some), lambda w: holds(w, noun) == said
+    )
 
 
-_ANYONE = ("nobody", "no one", "somebody", "someone", "everybody", "everyone", "not everybody", "not everyone")
+_ANYONE = (
+    "nobody",
+    "no one",
+    "somebody",
+    "someone",
+    "everybody",
+    "everyone",
+    "not everybody",
+    "not everyone",
+)
 
 
 def negation(premise: str, hypothesis: str) -> str:
@@ -424,18 +453,26 @@ def number(premise: str, hypothesis: str) -> str:
             "more than": k > n, "fewer than": k < n,
         }[form]  # fmt: skip
 
-    p = [part for piece in re.sub(r", but no \w+", "", plain(premise)).split(", and ") for part in parse(piece)]
+    p = [
+        part for piece in re.sub(r", but no \w+", "", plain(premise)).split(", and ") for part in parse(piece)
+    ]
     ((form, n, frame),) = parse(plain(hypothesis))
     frames = list(dict.fromkeys([frame, *(f for _, _, f in p)]))
     worlds = [dict(zip(frames, ks, strict=True)) for ks in product(range(16), repeat=len(frames))]
-    return verdict(worlds, lambda w: all(holds(f, m, w[x]) for f, m, x in p), lambda w: holds(form, n, w[frame]))
+    return verdict(
+        worlds, lambda w: all(holds(f, m, w[x]) for f, m, x in p), lambda w: holds(form, n, w[frame])
+    )
 
 
 _MOMENTS = ("in the morning", "at noon", "in the afternoon", "in the evening", "at midnight")
 
 
 def temporal(premise: str, hypothesis: str) -> str:
-    calendar = [f"on {d.lower()}" for d in nouns.WEEKDAYS], [f"in {m.lower()}" for m in nouns.MONTHS], list(_MOMENTS)
+    calendar = (
+        [f"on {d.lower()}" for d in nouns.WEEKDAYS],
+        [f"in {m.lower()}" for m in nouns.MONTHS],
+        list(_MOMENTS),
+    )
 
     def event(text: str) -> tuple[str, str]:
         text = plain(text, settings=False).removesuffix(" too")
@@ -496,7 +533,11 @@ def spatial(premise: str, hypothesis: str) -> str:
     things = sorted({t for s in (*parts, h) for t in (s[0], s[3])})
     axes = sorted({s[1] for s in (*parts, h)})
     keys = [(t, a) for t in things for a in axes if a != "d"]
-    pairs = [frozenset(p) for p in {frozenset((a, b)) for a in things for b in things if a < b}] if "d" in axes else []
+    pairs = (
+        [frozenset(p) for p in {frozenset((a, b)) for a in things for b in things if a < b}]
+        if "d" in axes
+        else []
+    )
 
     def holds(world: dict[Any, int], said: tuple[str, str, int, str, bool]) -> bool:
         one, axis, side, two, affirmed = said

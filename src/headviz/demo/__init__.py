@@ -1,0 +1,111 @@
+"""The shipped demo model: where its files lie, its data, its abilities, and the words that it knows.
+
+This module is light: reading data or checking a text's words imports neither torch nor transformers.
+"""
+
+import gzip
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserError
+from .example import LABELS, Example
+
+DATA = Path(__file__).parent / "data"
+FOLDERS = ("finetuned", "pretrained", "checkpoints")
+FILES = {"train": "train_sample", "dev": "dev", "unseen": "unseen"}
+RARE = 60  # words met fewer times than this in a million training pairs' worth of text count as rare
+
+__all__ = [
+    "DATA",
+    "LABELS",
+    "Coverage",
+    "Example",
+    "card",
+    "demo_folder",
+    "phenomena",
+    "read_split",
+    "vocabulary_coverage",
+]
+
+
+def demo_folder(kind: str = "finetuned") -> Path:
+    """The folder of the fine-tuned model, the pretrained one, or the fine-tuning checkpoints."""
+    if kind not in FOLDERS:
+        raise UserError(f"The demo has no folder {kind!r}. It has: {', '.join(FOLDERS)}.")
+    folder = DATA / kind
+    if not folder.is_dir():
+        raise UserError(
+            f"The demo model's files are missing ({folder}). Reinstall headviz, or train and pack the model: "
+            "python -m headviz.demo.train --out RUN, then python -m headviz.demo.ship --run RUN."
+        )
+    return folder
+
+
+@cache
+def read_split(name: str) -> tuple[Example, ...]:
+    """A shipped split: 'dev', 'unseen' (combinations that training never shows), or 'train', a sample for scoring.
+
+    For as many training pairs as you like, use `headviz.demo.corpus.generate("train", count)`.
+    """
+    if name not in FILES:
+        raise UserError(f"The demo has no split {name!r}. It has: {', '.join(FILES)}.")
+    path = DATA / f"{FILES[name]}.jsonl.gz"
+    if not path.exists():
+        raise UserError(
+            f"The demo's data are missing ({path}). Reinstall headviz, or run python -m headviz.demo.ship."
+        )
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return tuple(Example(**json.loads(line)) for line in lines)
+
+
+@cache
+def card() -> dict[str, Any]:
+    """The model card's figures: recipe, accuracy per phenomenon, what the heads do."""
+    found: dict[str, Any] = json.loads((DATA / "card.json").read_text(encoding="utf-8"))
+    return found
+
+
+def phenomena() -> tuple[str, ...]:
+    """The abilities that every example of the demo task is labelled with, in the corpus' order."""
+    from .phenomena import PHENOMENA
+
+    return tuple(PHENOMENA)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Which words of a text the demo model does not know, or has hardly met."""
+
+    words: int
+    unknown: tuple[str, ...]
+    rare: tuple[str, ...]
+
+    @property
+    def inside(self) -> bool:
+        """Whether every word is known well."""
+        return not self.unknown and not self.rare
+
+
+@cache
+def _word_counts() -> dict[str, int]:
+    with gzip.open(DATA / "words.json.gz", "rt", encoding="utf-8") as file:
+        counts: dict[str, int] = json.load(file)
+    return counts
+
+
+def vocabulary_coverage(text: str) -> Coverage:
+    """The unknown and the rarely met words of a text, each once, in order.
+
+    The demo was trained on some 1,800 words; outside them its answers are guesses. Not for other models.
+    """
+    words = re.findall(r"[a-z]+|[0-9]+", re.sub(r"n't\b", "n t", text.lower().replace("’", "'")))
+    counts, distinct = _word_counts(), dict.fromkeys(words)
+    return Coverage(
+        len(words),
+        tuple(word for word in distinct if word not in counts),
+        tuple(word for word in distinct if 0 < counts.get(word, 0) < RARE),
+    )

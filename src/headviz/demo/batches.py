@@ -23,6 +23,11 @@ class Batch(NamedTuple):
     attention: torch.Tensor
     labels: torch.Tensor
 
+    def inputs(self, device: torch.device | str = "cpu") -> dict[str, torch.Tensor]:
+        """The model's arguments."""
+        named = {"input_ids": self.ids, "token_type_ids": self.segments, "attention_mask": self.attention}
+        return {name: tensor.to(device) for name, tensor in named.items()}
+
 
 _NAME = re.compile(rf"\b(?:{'|'.join(NAMES)})\b")
 _ONSETS, _VOWELS = tuple("b d f g k l m n p r s t v z br dr tr kr st sh".split()), tuple("aeiou")
@@ -33,14 +38,20 @@ def with_unknown_name(example: Example, rng: Random) -> Example:
     found = _NAME.search(example.hypothesis) or _NAME.search(example.premise)
     if found is None:
         return example
-    name = "".join(rng.choice(_ONSETS) + rng.choice(_VOWELS) for _ in range(rng.choice((2, 2, 3)))).capitalize()
+    name = "".join(
+        rng.choice(_ONSETS) + rng.choice(_VOWELS) for _ in range(rng.choice((2, 2, 3)))
+    ).capitalize()
     swap = re.compile(rf"\b{found[0]}\b")
-    return example._replace(premise=swap.sub(name, example.premise), hypothesis=swap.sub(name, example.hypothesis))
+    return example._replace(
+        premise=swap.sub(name, example.premise), hypothesis=swap.sub(name, example.hypothesis)
+    )
 
 
 def encode(tokenizer: Any, examples: list[Example]) -> list[tuple[list[int], list[int]]]:
     """Token numbers and segments of every pair, unpadded."""
-    coded = tokenizer([e.premise for e in examples], [e.hypothesis for e in examples], truncation=True, max_length=64)
+    coded = tokenizer(
+        [e.premise for e in examples], [e.hypothesis for e in examples], truncation=True, max_length=64
+    )
     return list(zip(coded["input_ids"], coded["token_type_ids"], strict=True))
 
 
@@ -56,21 +67,24 @@ def pad(rows: list[tuple[list[int], list[int]]], labels: list[int]) -> Batch:
     return Batch(ids, segments, attention, torch.tensor(labels))
 
 
-def _chunk(tokenizer: Any, size: int, seed: int, stage: str, number: int, coherent: float) -> list[Batch]:
-    """Batches of like lengths in random order. `coherent` is the chance that a pair that does not entail is dropped."""
+def _chunk(tokenizer: Any, size: int, seed: int, stage: str, number: int, dropped: float) -> list[Batch]:
+    """Batches of like lengths in random order. `dropped`: the chance that a pair that does not entail is left out."""
     rng = Random(f"{stage} {seed} {number}")
     wanted = size * BATCHES_PER_CHUNK
     stream_seed = rng.randrange(2**31)
     examples: list[Example] = []
     for example in generate("train", 10 * wanted, seed=stream_seed):
-        if example.label == LABELS[0] or rng.random() >= coherent:
+        if example.label == LABELS[0] or rng.random() >= dropped:
             examples.append(with_unknown_name(example, rng) if rng.random() < UNKNOWN_NAMES else example)
             if len(examples) == wanted:
                 break
     rows = encode(tokenizer, examples)
     order = sorted(range(wanted), key=lambda i: (len(rows[i][0]), rng.random()))
     batches = [
-        pad([rows[i] for i in order[at : at + size]], [LABELS.index(examples[i].label) for i in order[at : at + size]])
+        pad(
+            [rows[i] for i in order[at : at + size]],
+            [LABELS.index(examples[i].label) for i in order[at : at + size]],
+        )
         for at in range(0, wanted, size)
     ]
     rng.shuffle(batches)
@@ -78,21 +92,21 @@ def _chunk(tokenizer: Any, size: int, seed: int, stage: str, number: int, cohere
 
 
 def stream(
-    tokenizer: Any, size: int, seed: int, stage: str, start: int = 0, coherent: float = 0.0
+    tokenizer: Any, size: int, seed: int, stage: str, start: int = 0, dropped: float = 0.0
 ) -> Iterator[tuple[int, Batch]]:
     """(step, batch) from step `start` on, without end."""
     number, skip = divmod(start, BATCHES_PER_CHUNK)
     step = start
     while True:
-        for batch in _chunk(tokenizer, size, seed, stage, number, coherent)[skip:]:
+        for batch in _chunk(tokenizer, size, seed, stage, number, dropped)[skip:]:
             yield step, batch
             step += 1
         number, skip = number + 1, 0
 
 
-def mask_words(batch: Batch, vocabulary: int, mask_id: int, specials: int, generator: torch.Generator) -> tuple[
-    torch.Tensor, torch.Tensor
-]:
+def mask_words(
+    batch: Batch, vocabulary: int, mask_id: int, specials: int, generator: torch.Generator
+) -> tuple[torch.Tensor, torch.Tensor]:
     """(corrupted token numbers, which positions to predict): words of the hypothesis more often than the premise's.
 
     Of the chosen, 8 in 10 become [MASK], 1 in 10 another word, and 1 in 10 stay, as in BERT.
@@ -107,5 +121,3 @@ def mask_words(batch: Batch, vocabulary: int, mask_id: int, specials: int, gener
     corrupted = torch.where(chosen & (draw < 0.8), torch.tensor(mask_id), batch.ids)
     corrupted = torch.where(chosen & (draw >= 0.9), other, corrupted)
     return corrupted, chosen
-
-

@@ -13,7 +13,8 @@ TENSES = ("past",) * 5 + ("future", "future", "perfect", "progressive", "ongoing
 
 # Verbs of states, which take no progressive form: the past stands in for it.
 STATES = frozenset(
-    "want like see hear trust remember love hate own possess admire know notice forget forgive mention find lose".split()
+    "want like see hear trust remember love hate own possess admire know notice forget forgive mention find "
+    "lose".split()
 )
 
 _BE = {
@@ -106,7 +107,9 @@ def _at_length(rng: Random, head: str) -> str:
         return f"the {head} from the {home}"
     if style == 4:
         return f"the {adjective} {head} with the {rng.choice(('hat', 'bag', 'umbrella', 'stick', 'camera', 'beard'))}"
-    return f"the {head} who {rng.choice(('lives next door', 'works here', 'came from abroad', 'looked tired'))}"
+    return (
+        f"the {head} who {rng.choice(('lives next door', 'works here', 'came from abroad', 'looked tired'))}"
+    )
 
 
 def act(rng: Random) -> Act:

@@ -1,9 +1,7 @@
 """The demo model's tokenizer: whole words of the corpus, and letters for all others."""
 
 import re
-from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _PUNCTUATION = tuple(".,?!'\"-:;()")
@@ -36,6 +34,8 @@ def build_tokenizer(vocabulary: list[str], folder: Path) -> None:
     from transformers import BertTokenizer
 
     tokenizer = BertTokenizer(
-        vocab={piece: number for number, piece in enumerate(vocabulary)}, do_lower_case=True, model_max_length=64
+        vocab={piece: number for number, piece in enumerate(vocabulary)},
+        do_lower_case=True,
+        model_max_length=64,
     )
     tokenizer.save_pretrained(folder)

@@ -73,7 +73,12 @@ def quantifier(rng: Random, label: str) -> Draft:
         premise += f", and {_quantified(rng, rng.choice(tuple(_QUANTIFIERS)), noun, another, tense)[0]}"
     else:
         premise = aside(rng, premise, [act, another], tense, 0.15)
-    return Draft(sentence(premise), sentence(hypothesis), f"{given} {said} {wording} {tense}", f"{noun} {act.verb.base}")
+    return Draft(
+        sentence(premise),
+        sentence(hypothesis),
+        f"{given} {said} {wording} {tense}",
+        f"{noun} {act.verb.base}",
+    )
 
 
 _TOP = 12
@@ -143,7 +148,9 @@ def number(rng: Random, label: str) -> Draft:
         premise = f"{_counted(given, m, subject)} {predicate(act, tense, plural=True)}"
         hypothesis = f"{_counted(form, n, noun)} {predicate(act, tense, plural=True)}"
         if swap and rng.random() < 0.5:
-            premise += f", and {_counted(rng.choice(_FORMS), n, noun)} {predicate(another, tense, plural=True)}"
+            premise += (
+                f", and {_counted(rng.choice(_FORMS), n, noun)} {predicate(another, tense, plural=True)}"
+            )
     else:
         who = people(rng, 1)[0]
         kind, second = rng.sample([k for k in nouns.KINDS if k not in nouns.BIG_KINDS], 2)
@@ -155,4 +162,6 @@ def number(rng: Random, label: str) -> Draft:
             premise += f", but no {nouns.plural(second)}"
         act = Act(doing, "")
     premise = aside(rng, shared.put(rng, premise), [act], tense, 0.1)
-    return Draft(sentence(premise), sentence(shared.put(rng, hypothesis)), f"{given} {form} {tense}", f"{n} {noun}")
+    return Draft(
+        sentence(premise), sentence(shared.put(rng, hypothesis)), f"{given} {form} {tense}", f"{n} {noun}"
+    )

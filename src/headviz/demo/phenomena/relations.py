@@ -27,9 +27,7 @@ def temporal(rng: Random, label: str) -> Draft:
     hypothesis = (
         f"{b[1]} after {a[1]}" if turned else f"{a[1]} before {b[1]}",
         f"after {a[1]}, {b[1]}" if turned else f"before {b[1]}, {a[1]}",
-        f"{b[1]} later than {a[1]}"
-        if turned
-        else f"{a[1]} earlier than {b[1]}",
+        f"{b[1]} later than {a[1]}" if turned else f"{a[1]} earlier than {b[1]}",
         f"first {a[1]}, and then {b[1]}",
     )[said]
     if label == NEUTRAL:
@@ -227,7 +225,10 @@ def comparative(rng: Random, label: str) -> Draft:
             how, premise = rng.choice(more(b, way, a))
     premise = aside(rng, shared.put(rng, premise), [], tense, 0.1)
     return Draft(
-        sentence(premise), sentence(shared.put(rng, hypothesis)), f"{how} {negative} {tense}", f"{said} {y.hypothesis}"
+        sentence(premise),
+        sentence(shared.put(rng, hypothesis)),
+        f"{how} {negative} {tense}",
+        f"{said} {y.hypothesis}",
     )
 
 
@@ -239,7 +240,8 @@ def _compared(rng: Random, bearer: str) -> list[Person]:
     out = []
     for noun in rng.sample(pool, 3):
         short = f"the {noun}"
-        long = f"the {rng.choice(THING_EXTRAS)} {noun}" if bearer == "thing" and rng.random() < 0.25 else short
+        long = (
+            f"the {rng.choice(THING_EXTRAS)} {noun}" if bearer == "thing" and rng.random() < 0.25 else short
+        )
         out.append(Person(long, short))
     return out
-

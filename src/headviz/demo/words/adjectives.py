@@ -49,8 +49,12 @@ SYNONYMS = {
 }
 
 # Other adjectives said of people, free of any pair above, for premises to be longer than hypotheses.
-PERSON_EXTRAS = tuple("tall young old rich poor friendly famous blind wise elegant bald lonely modest gentle".split())
-THING_EXTRAS = tuple("red blue green yellow white black brown wooden golden silver striped round square pink gray".split())
+PERSON_EXTRAS = tuple(
+    "tall young old rich poor friendly famous blind wise elegant bald lonely modest gentle".split()
+)
+THING_EXTRAS = tuple(
+    "red blue green yellow white black brown wooden golden silver striped round square pink gray".split()
+)
 
 
 def pairs(table: dict[str, str]) -> tuple[tuple[str, str, str], ...]:
@@ -110,7 +114,17 @@ _KIN = {
     "calm": ("mild", "harsh", "nervous", "angry", "furious", "afraid", "scared"),
     "delicious": ("good", "bad", "stale", "fresh", "disgusting", "horrible", "bitter", "sweet"),
     "disgusting": ("good", "bad", "fresh", "sweet"),
-    "good": ("delicious", "tasty", "disgusting", "horrible", "boring", "dull", "interesting", "stale", "fresh"),
+    "good": (
+        "delicious",
+        "tasty",
+        "disgusting",
+        "horrible",
+        "boring",
+        "dull",
+        "interesting",
+        "stale",
+        "fresh",
+    ),
     "bad": ("delicious", "tasty", "disgusting", "horrible", "interesting", "funny", "boring", "dull"),
     "fresh": ("good", "bad", "delicious", "tasty", "disgusting", "horrible"),
     "stale": ("good", "bad", "delicious", "tasty", "disgusting", "horrible"),
@@ -145,14 +159,16 @@ VERB_SYNONYMS = """
 begin start: lesson race meeting|finish complete: work report painting|fix mend: roof car fence coat
 buy purchase: house farm horse ring|shout yell:|cry weep:|leave depart:|close shut: door window gate box
 construct build: house bridge wall|throw toss: ball stone coin|disappear vanish:|jump leap:|choose select: ring book hat
-own possess: farm car castle|hide conceal: key letter map|observe watch: game bird parade|collect gather: coin apple stone
-speak talk:|hurry rush:|grab seize: rope bag sword|rest relax:|rob steal:|answer reply:|get receive: letter parcel prize
-""".replace("rob steal:|", "")
+own possess: farm car castle|hide conceal: key letter map|observe watch: game bird parade
+collect gather: coin apple stone
+speak talk:|hurry rush:|grab seize: rope bag sword|rest relax:|answer reply:|get receive: letter parcel prize
+"""
 
 # Events that exclude each other: (verb, its opposite, objects).
 VERB_OPPOSITES = """
 open close: door window gate box|accept refuse: offer gift invitation job|remember forget: song name poem address
-love hate: song game city food|win lose: race game match|build destroy: house bridge wall tower|buy sell: house farm horse
+love hate: song game city food|win lose: race game match|build destroy: house bridge wall tower
+buy sell: house farm horse
 pass fail: exam test course|fill empty: bottle bucket jar|lock unlock: door gate safe|start stop: engine car clock
 find lose: key ring wallet|arrive leave:|lift lower: box flag rope|praise criticize: book film plan
 hide reveal: plan secret map|join leave: army club choir|obey ignore: order rule law

@@ -22,7 +22,8 @@ ride rode ridden|build built built|draw drew drawn|steal stole stolen|cut cut cu
 get got got|throw threw thrown|weep wept wept|shut shut shut|leap leapt leapt|forget forgot forgotten|know knew known
 think thought thought|say said said|keep kept kept|bring brought brought|pay paid paid|beat beat beaten|eat ate eaten
 drink drank drunk|wear wore worn|hold held held|seek sought sought|rise rose risen|light lit lit|give gave given
-take took taken|learn learned learned|feel felt felt|understand understood understood|meet met met|send sent sent|forgive forgave forgiven
+take took taken|learn learned learned|feel felt felt|understand understood understood|meet met met
+send sent sent|forgive forgave forgiven
 """
 
 _DOUBLING = frozenset("stop grab hug plan nod skip beg rob chop drop regret".split())
@@ -113,5 +114,7 @@ PERSON_VERBS = tuple(
 )
 
 # Looking at or naming: fits anything. Handling: fits what can be carried or led away.
-LOOK_VERBS = tuple(verb(base) for base in "see notice paint draw photograph describe mention admire choose".split())
+LOOK_VERBS = tuple(
+    verb(base) for base in "see notice paint draw photograph describe mention admire choose".split()
+)
 HANDLE_VERBS = tuple(verb(base) for base in "buy sell find lose bring receive steal borrow keep want".split())

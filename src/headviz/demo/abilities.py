@@ -1,0 +1,145 @@
+"""What the demo's heads do, from exact ablation: `python -m headviz.demo.abilities` (some minutes).
+
+Heads are chosen on one half of the dev set; every figure is measured on the other half. Points are percentage
+points of accuracy. The table goes into card.json; `python -m headviz.demo.card` prints it.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..evaluator import Evaluator
+from ..heads import HeadId, HeadMask
+from . import DATA, phenomena
+
+LARGEST_SET = 6
+CANDIDATES = 14
+ENOUGH = 0.26  # a set that costs its phenomenon this much on the choosing half is not enlarged
+CURVE = tuple(step / 20 for step in range(1, 19))
+
+
+@dataclass
+class Probe:
+    """Right and wrong answers under masks, remembered; examples of even rank choose, odd ones report."""
+
+    evaluator: Evaluator
+    names: tuple[str, ...] = field(default_factory=phenomena)
+
+    def __post_init__(self) -> None:
+        slices = np.array(self.evaluator.data.slices)
+        self.groups = {name: np.flatnonzero(slices == name) for name in self.names}
+        self.full = HeadMask.full(self.evaluator.clf.num_layers, self.evaluator.clf.num_heads)
+        self.base = self.right(self.full)
+
+    def right(self, mask: HeadMask) -> NDArray[np.bool_]:
+        """Per example: answered rightly under this mask."""
+        found = self.evaluator.predictions(mask, keep=False) == np.asarray(self.evaluator.data.gold)
+        return np.asarray(found, dtype=bool)
+
+    def accuracy(self, right: NDArray[np.bool_], half: int) -> dict[str, float]:
+        """Accuracy per phenomenon on one half (0 chooses, 1 reports)."""
+        return {name: float(right[rows[half::2]].mean()) for name, rows in self.groups.items()}
+
+    def costs(self, right: NDArray[np.bool_], half: int) -> dict[str, float]:
+        """Accuracy lost per phenomenon."""
+        full, now = self.accuracy(self.base, half), self.accuracy(right, half)
+        return {name: full[name] - now[name] for name in self.names}
+
+
+def measure(evaluator: Evaluator) -> dict[str, Any]:
+    """All head tables of the card."""
+    probe = Probe(evaluator)
+    heads = probe.full.kept
+    single = {head: probe.right(probe.full.without([head])) for head in heads}
+    chosen = {head: probe.costs(right, 0) for head, right in single.items()}
+    reported = {head: probe.costs(right, 1) for head, right in single.items()}
+    return {
+        "heads_total": len(heads),
+        "single": _singles(probe.names, chosen, reported),
+        "sets": [_best_set(probe, name, chosen) for name in probe.names],
+        "removal": _removal(probe, single),
+        "cost": {f"{h.layer}.{h.head}": {n: round(v, 4) for n, v in reported[h].items()} for h in heads},
+    }
+
+
+def _singles(
+    names: tuple[str, ...], chosen: dict[HeadId, Any], reported: dict[HeadId, Any]
+) -> list[dict[str, Any]]:
+    """For each phenomenon the one head whose removal costs it most."""
+    out = []
+    for name in names:
+        head = max(chosen, key=lambda h: chosen[h][name])
+        out.append(
+            {"phenomenon": name, "head": f"{head.layer}.{head.head}", "cost": round(reported[head][name], 4)}
+        )
+    return out
+
+
+def _best_set(probe: Probe, name: str, chosen: dict[HeadId, Any]) -> dict[str, Any]:
+    """Greedily, the heads without which this phenomenon suffers most and the others least."""
+    others = [other for other in probe.names if other != name]
+
+    def worth(costs: dict[str, float]) -> float:
+        harm = sum(max(0.0, costs[other] - 0.02) for other in others)
+        return min(costs[name], 0.4) - harm / 3
+
+    ranked = sorted(chosen, key=lambda h: worth(chosen[h]), reverse=True)[:CANDIDATES]
+    members: list[HeadId] = [ranked[0]]
+    best = worth(chosen[ranked[0]])
+    costs = chosen[ranked[0]]
+    while len(members) < LARGEST_SET and costs[name] < ENOUGH:
+        tried = {}
+        for head in ranked:
+            if head not in members:
+                tried[head] = probe.costs(probe.right(probe.full.without([*members, head])), 0)
+        head = max(tried, key=lambda h: worth(tried[h]))
+        if worth(tried[head]) <= best:
+            break
+        members, best, costs = [*members, head], worth(tried[head]), tried[head]
+    measured = probe.costs(probe.right(probe.full.without(members)), 1)
+    return {
+        "phenomenon": name,
+        "heads": [f"{h.layer}.{h.head}" for h in members],
+        "cost": round(measured[name], 4),
+        "others_over_5": sum(measured[other] > 0.05 for other in others),
+        "mean_other": round(float(np.mean([measured[other] for other in others])), 4),
+    }
+
+
+def _removal(probe: Probe, single: dict[HeadId, NDArray[np.bool_]]) -> list[dict[str, float]]:
+    """Accuracy on the reporting half as heads go, least costly first (order from the choosing half)."""
+    choose = np.concatenate([rows[0::2] for rows in probe.groups.values()])
+    report = np.concatenate([rows[1::2] for rows in probe.groups.values()])
+    order = sorted(single, key=lambda h: (-single[h][choose].mean(), h))
+    out = [{"share": 0.0, "accuracy": round(float(probe.base[report].mean()), 4)}]
+    for share in CURVE:
+        gone = order[: round(share * len(order))]
+        out.append(
+            {
+                "share": share,
+                "accuracy": round(float(probe.right(probe.full.without(gone))[report].mean()), 4),
+            }
+        )
+    return out
+
+
+def main() -> None:
+    """Measure the shipped model and store the tables in its card."""
+    from ..models.loading import load
+    from ..tasks import load_task
+
+    tables = measure(Evaluator(load("demo"), load_task("demo")))
+    path = DATA / "card.json"
+    card = json.loads(path.read_text()) if path.exists() else {}
+    card["heads"] = tables
+    path.write_text(json.dumps(card, indent=1) + "\n")
+    for row in tables["single"] + tables["sets"]:
+        print(row)
+    print(tables["removal"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""The training script, a few steps of it: same seed, same weights; stopped and continued, same weights."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from headviz.demo import tokenizer, train
+from headviz.demo.batches import mask_words, pad, stream, with_unknown_name
+from headviz.demo.example import Example
+from headviz.demo.recipe import Recipe
+
+TINY = Recipe(
+    batch=4,
+    small_steps=3,
+    pretrain_steps=3,
+    finetune_steps=6,
+    gate_from=2,
+    gate_until=4,
+    gate_price=0.5,
+    gate_rate=0.3,
+)
+
+
+@pytest.fixture(autouse=True)
+def few_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A vocabulary from few pairs, and short chunks: the words matter little here."""
+    words = tokenizer.corpus_words(1000)
+    monkeypatch.setattr(tokenizer, "corpus_words", lambda: words)
+    monkeypatch.setattr("headviz.demo.batches.BATCHES_PER_CHUNK", 4)
+    torch.set_num_threads(1)
+
+
+def _trainer(folder: Path, recipe: Recipe = TINY, **options: Any) -> train.Trainer:
+    return train.Trainer(folder, recipe, **{"report_every": 2, "save_every": 2, "dev_pairs": 39, **options})
+
+
+def _weights(folder: Path, name: str = "finetuned") -> dict[str, torch.Tensor]:
+    return load_file(folder / name / "model.safetensors")
+
+
+class _Stop(Exception):
+    pass
+
+
+def _stopped_after(trainer: train.Trainer, updates: int) -> None:
+    """Run until so many updates were made, then break off as a kill would."""
+    taken, update = 0, trainer._update
+
+    def counting(*arguments: Any) -> None:
+        nonlocal taken
+        if taken == updates:
+            raise _Stop
+        update(*arguments)
+        taken += 1
+
+    trainer._update = counting  # type: ignore[method-assign]
+    with pytest.raises(_Stop):
+        trainer.run()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        words = tokenizer.corpus_words(1000)
+        patch.setattr(tokenizer, "corpus_words", lambda: words)
+        patch.setattr("headviz.demo.batches.BATCHES_PER_CHUNK", 4)
+        torch.set_num_threads(1)
+        folder = tmp_path_factory.mktemp("whole")
+        _trainer(folder, checkpoint_every=3).run()
+    return folder
+
+
+def test_all_stages_leave_their_folders(whole: Path) -> None:
+    for name, layers in (("small", 6), ("pretrained", 12), ("finetuned", 12), ("checkpoints/step-00003", 12)):
+        config = json.loads((whole / name / "config.json").read_text())
+        assert config["num_hidden_layers"] == layers
+        assert (whole / name / "tokenizer.json").exists()
+    config = json.loads((whole / "finetuned" / "config.json").read_text())
+    assert list(config["id2label"].values()) == ["entailment", "neutral", "contradiction"]
+    assert "cls.predictions.bias" in _weights(whole, "pretrained")
+    assert not list(whole.rglob("*.bin"))
+    assert not list(whole.rglob("*.pt"))
+
+
+@pytest.mark.parametrize("updates", [1, 5, 9, 11])
+def test_stopped_and_continued_gives_the_same_weights(whole: Path, tmp_path: Path, updates: int) -> None:
+    _stopped_after(_trainer(tmp_path), updates)
+    _trainer(tmp_path).run()
+    for name, value in _weights(whole).items():
+        assert torch.equal(value, _weights(tmp_path)[name]), name
+
+
+def test_another_seed_gives_other_weights(whole: Path, tmp_path: Path) -> None:
+    _trainer(tmp_path, replace(TINY, seed=1)).run(("small",))
+    one, other = _weights(whole, "small"), _weights(tmp_path, "small")
+    assert any(not torch.equal(value, other[name]) for name, value in one.items())
+
+
+def test_a_folder_keeps_to_its_recipe(whole: Path) -> None:
+    with pytest.raises(SystemExit, match="another recipe"):
+        _trainer(whole, replace(TINY, batch=8))
+
+
+def test_a_recipe_with_gates_after_the_end_is_refused() -> None:
+    with pytest.raises(ValueError, match="gate_from <= gate_until"):
+        Recipe(finetune_steps=10, gate_from=5, gate_until=20)
+
+
+def test_a_stream_can_start_anywhere(whole: Path) -> None:
+    own = _trainer(whole).tokenizer
+    from_start = stream(own, 4, 0, "small")
+    batches = [next(from_start) for _ in range(11)]
+    later = stream(own, 4, 0, "small", start=9)
+    for expected in batches[9:]:
+        step, batch = next(later)
+        assert step == expected[0]
+        assert torch.equal(batch.ids, expected[1].ids)
+
+
+def test_masking_hides_words_and_never_specials() -> None:
+    rows = [([2, 10, 11, 12, 3, 13, 14, 15, 16, 3], [0] * 5 + [1] * 5)] * 400
+    batch = pad([*rows, ([2, 10, 3], [0, 0, 1])], [0] * 401)
+    ids, chosen = mask_words(batch, 30, mask_id=4, specials=5, generator=torch.Generator().manual_seed(0))
+    assert not chosen[batch.ids < 5].any()
+    assert torch.equal(ids[~chosen], batch.ids[~chosen])
+    hidden = chosen[:400].float().mean(0)
+    assert 0.05 < float(hidden[1:4].mean()) < 0.15  # premise: 10 %
+    assert 0.25 < float(hidden[5:9].mean()) < 0.35  # hypothesis: 30 %
+    assert 0.7 < float((ids[chosen] == 4).float().mean()) < 0.9
+
+
+def test_a_made_up_name_stands_in_both_sentences() -> None:
+    import random
+
+    pair = Example("Anna thanked the nurse.", "The nurse was thanked by Anna.", "entailment", "role-swap")
+    changed = with_unknown_name(pair, random.Random(0))
+    name = changed.premise.split()[0]
+    assert name != "Anna"
+    assert changed.hypothesis == f"The nurse was thanked by {name}."
+    plain = Example("The boy slept.", "The boy did not sleep.", "contradiction", "negation")
+    assert with_unknown_name(plain, random.Random(0)) == plain
