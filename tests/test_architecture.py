@@ -21,7 +21,7 @@ LEVELS: list[str] = [
     "scores",
     "analyses pruning demo distillation",
     "runs",
-    "charts report",
+    "charts charts_analyses report",
     "commands cli __main__",
     "ui",
 ]

@@ -22,12 +22,15 @@ from .errors import Cancelled, UserError, unknown_choice
 # command -> (module in headviz.commands, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
     "info": ("info", "what a model is: layers, heads, labels, size, digest"),
+    "conductance": ("conductance", "attention and attribution maps of one text, for all heads"),
+    "score": ("score", "how important each head is, over a sample"),
     "evaluate": ("evaluate", "metrics on a task, with heads switched off"),
     "ablate": ("ablate", "what each head costs, with significance"),
     "analyse": ("analyse", "the published analyses: all-but-one, pruning curves, speed, …"),
     "finetune": ("finetune", "train a pre-trained encoder on a task, whole or with heads removed"),
     "prune": ("prune", "really remove heads and save the smaller model"),
     "run": ("run", "pruning runs in the background: start, list, show, cancel, resume, report"),
+    "cache": ("cache", "what is kept on disk: show, clear"),
     "serve": ("serve", "open the dashboard in a browser"),
 }
 

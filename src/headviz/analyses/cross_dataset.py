@@ -35,6 +35,7 @@ def cross_dataset(
     first: Evaluator,
     second: Evaluator,
     *,
+    metric: str | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> CrossDataset:
@@ -49,8 +50,8 @@ def cross_dataset(
     def step(base: int) -> Progress | None:
         return None if progress is None else (lambda done, _: progress(base + done, total))
 
-    a = ablate(first, progress=step(0), cancel=cancel)
-    b = ablate(second, progress=step(heads + 1), cancel=cancel)
+    a = ablate(first, metric=metric, progress=step(0), cancel=cancel)
+    b = ablate(second, metric=metric, progress=step(heads + 1), cancel=cancel)
     return relate(a, b)
 
 

@@ -54,6 +54,7 @@ def dynamics(
     scorer: Scorer,
     *,
     step: float = 0.1,
+    metric: str | None = None,
     options: EvaluatorOptions | None = None,
     load: Callable[[Path], Classifier] | None = None,
     label_order: Any = None,
@@ -71,7 +72,7 @@ def dynamics(
         clf = load(place) if load is not None else load_model(place)
         evaluator = Evaluator(clf, data, options, label_order=label_order)
         table = scorer(evaluator)
-        curves = pruning_curves(evaluator, {score: table}, step=step, cancel=cancel)
+        curves = pruning_curves(evaluator, {score: table}, step=step, metric=metric, cancel=cancel)
         points = curves.curves[0].points
         base = curves.baseline
         share = tuple(p.value / base if base > 0 else float("nan") for p in points)

@@ -1,8 +1,8 @@
 """Redundant pairs: heads that are harmless one by one, but not together, because each stands in for the other.
 
-All pairs are too many to evaluate. The effect of a pair is first predicted from the single ablations, by adding up
-the two changes of every example's logits; pairs are then evaluated in the order of that prediction, until the time
-is up. Pairs that stand in for each other in a way that single ablations do not show at all are therefore found last.
+All pairs are too many to evaluate. From the single ablations two guesses are made: what a pair costs if the changes
+of every example's logits add up, and how alike the two changes are. Pairs are evaluated by the one guess and the other
+in turn, until the time is up. What single ablations do not show at all is therefore found last.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ def redundant(
     evaluator: Evaluator,
     *,
     ablation: Ablation | None = None,
+    metric: str | None = None,
     seconds: float = 60.0,
     level: float = SIGNIFICANT,
     progress: Progress | None = None,
@@ -75,7 +76,11 @@ def redundant(
     """
     if seconds <= 0:
         raise OptionError(f"The time budget must be above 0 seconds, not {seconds}.")
-    single = ablation if ablation is not None else ablate(evaluator, progress=progress, cancel=cancel)
+    single = (
+        ablation
+        if ablation is not None
+        else ablate(evaluator, metric=metric, progress=progress, cancel=cancel)
+    )
     harmless = [
         h for h in single.base.kept if not (single.p_value[h] < level and single.values[h] > 0)
     ]  # a NaN p value is no evidence of a cost
@@ -86,7 +91,7 @@ def redundant(
     predictions: list[NDArray] = []
     for pair in order:
         spent = time.perf_counter() - start
-        if spent > seconds:
+        if found and spent > seconds:
             break
         if cancel is not None and cancel():
             raise Cancelled
@@ -137,19 +142,25 @@ def _rows(
 def _by_promise(
     evaluator: Evaluator, single: Ablation, heads: Sequence[HeadId], answers: Answers
 ) -> list[tuple[HeadId, HeadId]]:
-    """All pairs of ``heads``, the one with the largest predicted cost first; closer layers break ties."""
+    """All pairs of ``heads``, in turn the one with the largest predicted cost and the one most alike."""
     full = evaluator.evaluate(single.base).logits.astype(np.float64)
     change = {h: _logits(evaluator, single.base, h) - full for h in heads}
+    size = {h: float(np.linalg.norm(change[h])) for h in heads}
 
-    def expected(pair: tuple[HeadId, HeadId]) -> tuple[float, float, int]:
+    def expected(pair: tuple[HeadId, HeadId]) -> tuple[float, float]:
         logits = full + change[pair[0]] + change[pair[1]]
         said = predicted(logits.astype(np.float32), evaluator.order, evaluator.clf.is_regression)
         metric = measure(answers, said, single.subject.metric)
         # among equals, the pair that moves the logits further is the likelier one
-        moved = float(np.abs(change[pair[0]] + change[pair[1]]).mean())
-        return (np.inf if metric != metric else metric), -moved, abs(pair[0].layer - pair[1].layer)
+        return (np.inf if metric != metric else metric), -size[pair[0]] - size[pair[1]]
 
-    return sorted(combinations(heads, 2), key=expected)
+    def unlike(pair: tuple[HeadId, HeadId]) -> float:
+        product = size[pair[0]] * size[pair[1]]
+        return -float((change[pair[0]] * change[pair[1]]).sum()) / product if product > 0 else 0.0
+
+    pairs = list(combinations(heads, 2))
+    turns = zip(sorted(pairs, key=expected), sorted(pairs, key=unlike), strict=True)
+    return list(dict.fromkeys(pair for turn in turns for pair in turn))
 
 
 def _logits(evaluator: Evaluator, base: HeadMask, head: HeadId) -> NDArray[np.float64]:

@@ -1,0 +1,117 @@
+"""``headviz ablate``: what each head costs, with its uncertainty."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import OptionError
+from .analyse_text import ablation as show_table
+from .common import (
+    add_mask,
+    add_model,
+    add_task,
+    load_data,
+    load_model,
+    positive_int,
+    progress_bar,
+    read_mask,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from ..analyses.ablation import Ablation
+    from ..evaluator import Evaluator
+    from ..models.classifier import Classifier
+    from ..tasks import Dataset
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_task(parser)
+    add_mask(parser)
+    add_evaluator(parser)
+    add_figure(parser)
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    found, evaluator = table_of(args)
+    save_figure(args, found)
+    return with_agreement(found.to_dict(), evaluator)
+
+
+def show(result: dict[str, Any]) -> str:
+    return show_table(result)
+
+
+def add_evaluator(parser: argparse.ArgumentParser) -> None:
+    """How masks are evaluated, and what is measured."""
+    parser.add_argument("--metric", metavar="NAME", help="a metric of the task (default: its first)")
+    parser.add_argument(
+        "--precision",
+        default="float32",
+        metavar="P",
+        help="float32 (default) or bfloat16, with its agreement",
+    )
+    parser.add_argument(
+        "--memory",
+        type=positive_int,
+        default=1024,
+        metavar="MIB",
+        help="for kept states, in MiB (default 1024)",
+    )
+
+
+def add_figure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--figure", metavar="FILE.html", help="also draw the result into a page of its own")
+
+
+def evaluator_for(args: argparse.Namespace, clf: Classifier, data: Dataset) -> Evaluator:
+    from ..evaluator import Evaluator, EvaluatorOptions
+
+    options = EvaluatorOptions(budget=args.memory * 2**20, precision=args.precision)
+    return Evaluator(clf, data, options, label_order=args.label_order)
+
+
+def table_of(args: argparse.Namespace) -> tuple[Ablation, Evaluator]:
+    """The ablation table that these arguments ask for."""
+    from ..analyses.ablation import ablate
+
+    check_figure(args)
+    clf = load_model(args)
+    base = read_mask(args, clf)
+    evaluator = evaluator_for(args, clf, load_data(args))
+    with progress_bar("ablating") as progress:
+        return ablate(evaluator, base=base, metric=args.metric, progress=progress), evaluator
+
+
+def with_agreement(content: dict[str, Any], evaluator: Evaluator) -> dict[str, Any]:
+    """The measured agreement with float32 goes with every result in another precision."""
+    if evaluator.options.precision == "float32":
+        return content
+    found = evaluator.agreement()
+    warn(
+        f"{found.precision} predicts the same as float32 on {found.same} of {found.n} examples; "
+        f"logits differ by at most {found.largest:.3g}."
+    )
+    return content | {"agreement": found.to_dict()}
+
+
+def check_figure(args: argparse.Namespace) -> None:
+    """Complain before the work, not after it."""
+    if args.figure is None:
+        return
+    place = Path(args.figure)
+    if place.suffix.lower() not in (".html", ".htm"):
+        raise OptionError(f"'{args.figure}' is no page. Give a file name that ends in .html.")
+    if not place.parent.is_dir():
+        raise OptionError(f"There is no folder '{place.parent}' to write the figure to.")
+
+
+def save_figure(args: argparse.Namespace, result: Any) -> None:
+    if args.figure is None:
+        return
+    from ..charts_analyses import figure, write_html
+
+    write_html(figure(result), args.figure)

@@ -1,0 +1,209 @@
+"""Ablation tables against plain evaluation, their statistics, their JSON, and what is read off them."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from made import learnt, unlearnt
+
+import headviz
+from headviz import HeadMask
+from headviz.analyses.ablation import ablate
+from headviz.analyses.all_but_one import all_but_one
+from headviz.analyses.cross_dataset import cross_dataset, relate
+from headviz.analyses.harmful import harmful
+from headviz.analyses.redundant import _by_promise, redundant
+from headviz.errors import Cancelled, OptionError
+from headviz.evaluation import evaluate
+from headviz.evaluator import Evaluator
+from headviz.significance import accuracy_intervals, benjamini_hochberg, mcnemar
+from tiny import tiny_classifier
+
+
+def test_every_cell_is_the_plain_difference() -> None:
+    evaluator = learnt()
+    table = ablate(evaluator)
+    full = evaluate(evaluator.clf, evaluator.data)
+    assert table.baseline == full.metrics["accuracy"]
+    p = np.empty((3, 4))
+    for h in HeadMask.full(3, 4).heads():
+        off = evaluate(evaluator.clf, evaluator.data, HeadMask.full(3, 4).without([h]))
+        assert table.values[h] == pytest.approx(full.metrics["accuracy"] - off.metrics["accuracy"])
+        right, now = full.predictions == full.gold, off.predictions == full.gold
+        worse, better = int((right & ~now).sum()), int((~right & now).sum())
+        p[h] = mcnemar(worse, better)
+        low, high = accuracy_intervals(worse, better, off.n)
+        assert (table.interval_low[h], table.interval_high[h]) == (-high[0], -low[0])
+    np.testing.assert_allclose(table.p_value, p)
+    np.testing.assert_allclose(table.q_value, benjamini_hochberg(p))
+    np.testing.assert_array_equal(table.delta, -table.values)
+
+
+def test_on_top_of_a_mask_and_with_removed_heads() -> None:
+    evaluator = learnt()
+    small = headviz.prune(evaluator.clf, HeadMask.full(3, 4).without([(0, 2)]))
+    base = HeadMask.full(3, 4).without([(1, 1)])
+    table = ablate(Evaluator(small, evaluator.data), base=base)
+    assert np.argwhere(np.isnan(table.values)).tolist() == [[0, 2], [1, 1]]
+    both = base.without([(0, 2)])
+    start = evaluate(evaluator.clf, evaluator.data, both).metrics["accuracy"]
+    then = evaluate(evaluator.clf, evaluator.data, both.without([(2, 3)])).metrics["accuracy"]
+    assert table.baseline == start
+    assert table.values[2, 3] == pytest.approx(start - then)
+    content = json.loads(table.to_json())
+    assert content["values"][0][2] is None
+    assert content["q_value"][1][1] is None
+    assert content["tested"] == 10
+
+
+def test_json_has_the_fields_that_others_rely_on() -> None:
+    content = json.loads(ablate(learnt(n=40)).to_json())
+    for name in ("values", "interval_low", "interval_high", "p_value", "q_value"):
+        assert np.array(content[name]).shape == (3, 4)
+    assert 0 <= content["baseline"] <= 1
+    assert content["subject"]["metric"] == "accuracy"
+
+
+def test_heads_do_not_matter_for_labels_that_have_nothing_to_do_with_the_texts() -> None:
+    called = sum(int(ablate(unlearnt(seed=s, layers=4)).significant().sum()) for s in range(6))
+    assert called <= 1  # of 96 heads
+
+
+def test_progress_and_cancel() -> None:
+    evaluator = learnt(n=20)
+    seen: list[tuple[int, int]] = []
+    ablate(evaluator, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(i, 13) for i in range(14)]
+    with pytest.raises(Cancelled):
+        ablate(learnt(n=20), cancel=iter([False] * 5 + [True] * 50).__next__)
+
+
+def test_unknown_metric_is_answered() -> None:
+    with pytest.raises(OptionError, match="accuracy"):
+        ablate(learnt(n=10), metric="f2")
+
+
+def test_harmful_heads_are_those_that_help_when_they_go() -> None:
+    """Gold labels are what the model says *without* one head, so that this head does harm."""
+    evaluator = learnt(n=200, wrong=0.0)
+    bad = (1, 2)
+    said = evaluate(evaluator.clf, evaluator.data, HeadMask.full(3, 4).without([bad])).predictions
+    spoilt = headviz.Dataset(
+        evaluator.data.task, "dev", evaluator.data.texts, evaluator.data.pairs, np.asarray(said)
+    )
+    found = harmful(ablate(Evaluator(evaluator.clf, spoilt)))
+    assert found.heads[0].head == bad
+    assert found.heads[0].delta == pytest.approx(1 - found.baseline)
+    assert found.heads[0].interval_low > 0
+    assert [h.delta for h in found.heads] == sorted((h.delta for h in found.heads), reverse=True)
+    assert harmful(ablate(learnt(wrong=0.0))).heads == ()
+
+
+def test_best_single_heads() -> None:
+    evaluator = learnt()
+    same = all_but_one(evaluator, "same")
+    base = evaluate(evaluator.clf, evaluator.data).metrics["accuracy"]
+    for row in same.rows:
+        scores = []
+        for kept in range(4):
+            mask = HeadMask.full(3, 4).without((row.layer, h) for h in range(4) if h != kept)
+            scores.append(evaluate(evaluator.clf, evaluator.data, mask).metrics["accuracy"] - base)
+        np.testing.assert_allclose(same.deltas[row.layer], scores)
+        assert row.head == int(np.argmax(scores))
+        assert row.delta == pytest.approx(max(scores))
+        assert row.interval_low <= row.delta <= row.interval_high
+
+
+def test_heads_chosen_elsewhere_are_reported_here() -> None:
+    evaluator = learnt()
+    other = Evaluator(evaluator.clf, evaluator.data.subset(range(30)))
+    found = all_but_one(evaluator, "other", other)
+    assert found.chosen_on.n == 30
+    assert found.subject.n == 120
+    for row in found.rows:
+        assert row.head == int(np.argmax(found.deltas[row.layer]))
+        mask = HeadMask.full(3, 4).without((row.layer, h) for h in range(4) if h != row.head)
+        here = evaluate(evaluator.clf, evaluator.data, mask).metrics["accuracy"] - found.baseline
+        assert row.delta == pytest.approx(here)
+    with pytest.raises(OptionError, match="second data set"):
+        all_but_one(evaluator, "other")
+    with pytest.raises(OptionError, match="same, other"):
+        all_but_one(evaluator, "both")  # type: ignore[arg-type]
+
+
+def test_layers_without_heads_have_no_best_head() -> None:
+    evaluator = learnt(n=30)
+    small = headviz.prune(evaluator.clf, HeadMask.full(3, 4).without((1, h) for h in range(4)))
+    found = all_but_one(Evaluator(small, evaluator.data), "same")
+    assert [r.layer for r in found.rows] == [0, 2]
+
+
+def test_two_data_sets() -> None:
+    first, second = learnt(seed=0), learnt(seed=1)
+    second = Evaluator(first.clf, second.data)
+    found = cross_dataset(first, second)
+    x, y = (ablate(e).values.ravel() for e in (first, second))
+    assert found.pearson == pytest.approx(np.corrcoef(x, y)[0, 1])
+    assert found.interval_low < found.pearson < found.interval_high
+    assert found.heads == 12
+    same = relate(found.first, found.first)
+    assert same.pearson == pytest.approx(1.0)
+    with pytest.raises(OptionError, match="same"):
+        cross_dataset(first, first)
+    with pytest.raises(OptionError, match="one model"):
+        cross_dataset(first, learnt(seed=3, spread=0.3))
+
+
+def test_tables_that_are_constant_have_no_correlation() -> None:
+    table = ablate(learnt(n=20))
+    flat = type(table)(**{**vars(table), "values": np.zeros((3, 4))})
+    assert np.isnan(relate(table, flat).pearson)
+
+
+def twins() -> Evaluator:
+    """Heads (1, 0) and (1, 1) are copies and drown everything else; layer norm hides that one of them is gone."""
+    clf = tiny_classifier(spread=0.2)
+    with torch.no_grad():
+        for layer in range(3):
+            query, key, value, output = clf.projections(layer)
+            output.weight *= 0.02
+            if layer == 1:
+                for matrix in (query, key, value):
+                    matrix.weight[8:16] = matrix.weight[:8]
+                    matrix.bias[8:16] = matrix.bias[:8]
+                output.weight[:, :16] *= 20_000
+                output.weight[:, 8:16] = output.weight[:, :8]
+    blank = learnt(n=150).data
+    clf.model.classifier.bias -= torch.tensor(evaluate(clf, blank).logits.mean(axis=0))  # all classes occur
+    said = evaluate(clf, blank).predictions
+    return Evaluator(clf, headviz.Dataset(blank.task, "dev", blank.texts, blank.pairs, said))
+
+
+def test_pairs_that_stand_in_for_each_other() -> None:
+    evaluator = twins()
+    found = redundant(evaluator, seconds=600)
+    assert found.evaluated == found.candidates == found.harmless * (found.harmless - 1) // 2
+    best = found.pairs[0]
+    assert (best.first, best.second) == ((1, 0), (1, 1))
+    now = evaluate(evaluator.clf, evaluator.data, HeadMask.full(3, 4).without([(1, 0), (1, 1)]))
+    assert best.cost == pytest.approx(found.baseline - now.metrics["accuracy"])
+    assert best.excess == pytest.approx(best.cost - best.cost_first - best.cost_second)
+    assert best.excess > 0.1
+    for pair in found.pairs:
+        assert pair.q_value < 0.05
+        assert pair.interval_low <= pair.cost <= pair.interval_high
+    assert [p.cost for p in found.pairs] == sorted((p.cost for p in found.pairs), reverse=True)
+
+
+def test_the_search_keeps_to_its_time_and_tries_the_promising_pairs_first() -> None:
+    evaluator = twins()
+    table = ablate(evaluator)
+    quick = redundant(evaluator, ablation=table, seconds=1e-9)
+    assert quick.evaluated == 1
+    heads = sorted(set(HeadMask.full(3, 4).heads()) - set(map(tuple, np.argwhere(table.p_value < 0.05))))
+    tried = _by_promise(evaluator, table, heads, evaluator.answers())
+    assert tried.index(((1, 0), (1, 1))) < 4
+    assert len(tried) == len(set(tried)) == len(heads) * (len(heads) - 1) // 2
+    with pytest.raises(OptionError, match="time budget"):
+        redundant(evaluator, seconds=0)

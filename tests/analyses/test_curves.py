@@ -1,0 +1,183 @@
+"""Pruning curves, speed, dynamics, correlation grids, scatter, published figures."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made import learnt
+from scipy import stats
+
+import headviz
+from headviz import HeadMask
+from headviz.analyses.ablation import ablate
+from headviz.analyses.correlation import correlation_grids, in_band
+from headviz.analyses.dynamics import dynamics, find_checkpoints
+from headviz.analyses.pruning_curve import pruning_curves
+from headviz.analyses.scatter import scatter
+from headviz.analyses.speed import speed
+from headviz.errors import MaskError, ModelError, OptionError
+from headviz.evaluation import evaluate
+from headviz.reference import FILES, find, published
+from tiny import tiny_classifier, tiny_folder
+
+
+def test_curve_points_are_plain_evaluations_in_score_order() -> None:
+    evaluator = learnt()
+    score = np.random.default_rng(0).random((3, 4))
+    oracle = ablate(evaluator).values
+    found = pruning_curves(evaluator, {"random": score, "oracle": oracle}, step=0.25)
+    assert [c.name for c in found.curves] == ["random", "oracle"]
+    curve = found.curves[0]
+    assert [p.sparsity for p in curve.points] == [0, 0.25, 0.5, 0.75, 1.0]
+    flat = score.ravel()
+    for k, point in enumerate(curve.points):
+        assert {h.layer * 4 + h.head for h in point.mask.off} == set(np.argsort(flat)[: 3 * k])
+        plain = evaluate(evaluator.clf, evaluator.data, point.mask).metrics["accuracy"]
+        assert point.value == pytest.approx(plain)
+        assert point.delta == pytest.approx(plain - found.baseline)
+        assert point.interval_low <= point.delta <= point.interval_high
+    assert (curve.points[0].delta, curve.points[0].p_value) == (0.0, 1.0)
+    assert curve.free in [p.sparsity for p in curve.points]
+    assert json.loads(found.to_json())["curves"][0]["points"][1]["mask"] == curve.points[1].mask.hex
+
+
+def test_free_ends_before_the_first_significant_loss() -> None:
+    evaluator = learnt(n=200, wrong=0.0)
+    found = pruning_curves(evaluator, {"a": np.arange(12.0).reshape(3, 4)}, step=1 / 12)
+    curve = found.curves[0]
+    bad = [p.sparsity for p in curve.points if p.interval_high < 0]
+    assert curve.free < min(bad)
+    assert curve.free == max(p.sparsity for p in curve.points if p.sparsity < min(bad))
+
+
+def test_curves_stop_where_they_are_told() -> None:
+    evaluator = learnt(n=20)
+    table = np.arange(12.0).reshape(3, 4)
+    assert len(pruning_curves(evaluator, {"a": table}, step=0.25, until=0.5).curves[0].points) == 3
+    kept = pruning_curves(evaluator, {"a": table}, step=0.25, keep_per_layer=1).curves[0].points[-1].mask
+    assert [len(kept.off_in(i)) for i in range(3)] == [3, 3, 3]
+    small = headviz.prune(evaluator.clf, HeadMask.full(3, 4).without([(0, 0), (2, 3)]))
+    points = (
+        pruning_curves(headviz.Evaluator(small, evaluator.data), {"a": table}, step=0.25).curves[0].points
+    )
+    assert points[0].sparsity == pytest.approx(2 / 12)
+    assert points[-1].sparsity == 1.0
+    for wrong in ({}, {"a": np.zeros((2, 4))}):
+        with pytest.raises(OptionError):
+            pruning_curves(evaluator, wrong)
+    with pytest.raises(OptionError, match="step"):
+        pruning_curves(evaluator, {"a": table}, step=0)
+
+
+def test_speed_is_measured_with_its_ceiling() -> None:
+    clf = tiny_classifier()
+    mask = HeadMask.full(3, 4).without_random(6, seed=1)
+    seen: list[tuple[int, int]] = []
+    found = speed(clf, mask, batches=(1, 4), length=16, repeats=3, progress=lambda d, t: seen.append((d, t)))
+    assert [r.batch for r in found.rows] == [1, 4]
+    assert all(r.full > 0 and r.pruned > 0 and r.full_sd >= 0 and r.ratio > 0 for r in found.rows)
+    assert found.ceiling == clf.cost(length=16).flops / clf.cost(mask, length=16).flops
+    assert found.parameters == (clf.cost().parameters, clf.cost(mask).parameters)
+    assert seen[-1] == (8, 8)
+    with pytest.raises(OptionError, match="length"):
+        speed(clf, mask, length=1000)
+    with pytest.raises(OptionError, match="repeats"):
+        speed(clf, mask, length=16, repeats=1)
+
+
+def test_dynamics_follow_the_checkpoints(tmp_path: Path) -> None:
+    for number in (100, 20, 3):
+        tiny_folder(tmp_path / f"checkpoint-{number}", seed=number)
+    (tmp_path / "logs").mkdir()
+    assert [p.name for p in find_checkpoints(tmp_path)] == ["checkpoint-3", "checkpoint-20", "checkpoint-100"]
+    data = learnt(n=60).data
+    found = dynamics(
+        tmp_path,
+        data,
+        "ablation",
+        lambda e: ablate(e).values,
+        step=0.5,
+        load=lambda p: headviz.load(p, device="cpu"),
+    )
+    assert [c.name for c in found.checkpoints] == ["checkpoint-3", "checkpoint-20", "checkpoint-100"]
+    for c in found.checkpoints:
+        clf = headviz.load(tmp_path / c.name, device="cpu")
+        points = c.curves.curves[0].points
+        assert c.sparsities == (0.0, 0.5, 1.0)
+        assert c.baseline == evaluate(clf, data).metrics["accuracy"]
+        assert c.relative[0] == 1.0
+        worth = evaluate(clf, data, points[1].mask).metrics["accuracy"]
+        assert c.relative[1] == pytest.approx(worth / c.baseline)
+    with pytest.raises(ModelError, match="no checkpoint"):
+        find_checkpoints(tmp_path / "logs")
+    with pytest.raises(ModelError, match="no folder"):
+        find_checkpoints(tmp_path / "nowhere")
+    shutil.rmtree(tmp_path / "logs")
+
+
+def test_correlation_grids_and_bands() -> None:
+    tuned, fresh = tiny_classifier(), [tiny_classifier(seed=s) for s in (1, 2, 3)]
+    tables = {id(m): np.random.default_rng(i).uniform(-1, 1, (3, 4)) for i, m in enumerate([tuned, *fresh])}
+    tables[id(fresh[0])][0, 0] = np.nan  # undefined under one of the heads
+    for m in (tuned, *fresh):
+        tables[id(m)][2, 3] = np.nan
+    found = correlation_grids(tuned, fresh, lambda m: tables[id(m)], score="s", data="d", n=5)
+    stack = np.stack([tables[id(m)] for m in fresh])
+    assert found.pretrained[1, 1] == pytest.approx(stack[:, 1, 1].mean())
+    assert found.spread[1, 1] == pytest.approx(stack[:, 1, 1].std(ddof=1))
+    assert found.pretrained[0, 0] == pytest.approx(stack[1:, 0, 0].mean())
+    assert found.difference[1, 2] == pytest.approx(tables[id(tuned)][1, 2] - stack[:, 1, 2].mean())
+    assert np.isnan([found.pretrained[2, 3], found.fine_tuned[2, 3]]).all()
+    assert sum(b.fine_tuned for b in found.bands) == pytest.approx(1.0)
+    assert "3 seeds" in found.source
+    assert json.loads(found.to_json())["pretrained"][2][3] is None
+    with pytest.raises(OptionError, match="before and after"):
+        correlation_grids(
+            tuned, [tiny_classifier(layers=2)], lambda m: tables[id(m)], score="s", data="d", n=5
+        )
+
+
+def test_band_edges() -> None:
+    grid = np.array([[0.2, 0.4, 0.3999, 1.0, np.nan]])
+    assert in_band(grid, 0.2, 0.4) == 0.5
+    assert in_band(grid, 0.8, 1.0) == 0.25
+    assert np.isnan(in_band(np.array([[np.nan]]), 0, 1))
+
+
+@pytest.mark.parametrize("name", ["spearman", "kendall", "pearson"])
+def test_scatter_of_one_head(name: str) -> None:
+    clf = tiny_classifier()
+    maps = headviz.conductance(clf, "a dog sleeps .", "a cat runs", cache=False)
+    found = scatter(maps, (1, 2), name)
+    x, y = maps.attention[1, 2].ravel(), maps.attribution[1, 2].ravel()
+    oracle = {"spearman": stats.spearmanr, "kendall": stats.kendalltau, "pearson": stats.pearsonr}[name]
+    assert found.value == pytest.approx(oracle(x, y).statistic, abs=1e-6)
+    assert len(found.attention) == len(maps.tokens) ** 2
+    assert found.attention[1] == pytest.approx(maps.attention[1, 2, 0, 1])
+    with pytest.raises(MaskError, match="from zero"):
+        scatter(maps, (3, 0))
+    with pytest.raises(OptionError, match="kendall"):
+        scatter(maps, (0, 0), "tau")
+
+
+def test_a_removed_head_has_no_scatter_and_a_masked_one_no_coefficient() -> None:
+    clf = tiny_classifier()
+    mask = HeadMask.full(3, 4).without([(1, 2)])
+    with pytest.raises(MaskError, match="removed"):
+        scatter(headviz.conductance(headviz.prune(clf, mask), "a dog", "a cat", cache=False), (1, 2))
+    assert np.isnan(scatter(headviz.conductance(clf, "a dog", "a cat", mask=mask, cache=False), (1, 2)).value)
+
+
+def test_published_figures_are_read_as_printed() -> None:
+    assert all(published(name) for name in FILES)
+    table3 = find("michel", "table3")
+    assert "Table 3" in table3.title
+    assert table3.numbers("table3")[:2] == [-0.01, 0.10]
+    assert len(table3.numbers("table3")) == 12
+    assert find("michel", "table4_full").rows["table4_full"][0] == "17.0±0.3"
+    assert find("michel", "table4_full").numbers("table4_full") == [17.0, 67.3, 114.0, 124.7]
+    assert find("michel", "fig2_pearson").numbers("fig2_pearson") == [0.68]
+    assert np.isnan(find("tickets", "sparsity IGSPF").numbers("sparsity IGSPF")[0])
+    assert find("bands", "SST-2").numbers("SST-2") == [4.86]

@@ -1,0 +1,122 @@
+"""Every analysis draws as one figure, with its own numbers in it."""
+
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from headviz import HeadMask, charts_analyses
+from headviz.analyses.ablation import Ablation
+from headviz.analyses.all_but_one import AllButOne, BestHead
+from headviz.analyses.common import Subject
+from headviz.analyses.correlation import Band, CorrelationGrids
+from headviz.analyses.cross_dataset import relate
+from headviz.analyses.dynamics import Checkpoint, Dynamics
+from headviz.analyses.harmful import Harmful, harmful
+from headviz.analyses.pruning_curve import Curve, CurvePoint, PruningCurves
+from headviz.analyses.redundant import Redundant, RedundantPair
+from headviz.analyses.scatter import Scatter
+from headviz.analyses.speed import Speed, SpeedRow
+from headviz.heads import HeadId
+
+SUBJECT = Subject("m", "d", "mnli", "dev", "x", 500, "accuracy", "float32")
+FULL = HeadMask.full(12, 12)
+
+
+def table(seed: int = 0) -> Ablation:
+    rng = np.random.default_rng(seed)
+    values = rng.normal(0, 0.02, (12, 12))
+    values[2, 3] = np.nan
+    p = rng.random((12, 12))
+    p[0, 0], p[1, 1], p[2, 3] = 1e-9, 1e-9, np.nan
+    values[1, 1] = -0.08
+    q = np.where(p < 1e-6, 1e-6, 0.9)
+    q[2, 3] = np.nan
+    return Ablation(SUBJECT, FULL, 0.9, values, values - 0.01, values + 0.01, p, q, 1.0)
+
+
+def curves() -> PruningCurves:
+    points = tuple(
+        CurvePoint(
+            s, FULL.without_random(round(144 * s)), 0.9 - s / 2, -s / 2, -s / 2 - 0.02, -s / 2 + 0.02, 0.1
+        )
+        for s in (0.0, 0.5, 1.0)
+    )
+    return PruningCurves(SUBJECT, 0.9, (Curve("taylor", points), Curve("oracle (ablation)", points)))
+
+
+def results() -> dict[str, object]:
+    rows = tuple(BestHead(i, i, -0.01 * i, -0.01 * i - 0.01, -0.01 * i + 0.005, 0.1, 0.2) for i in range(12))
+    grid = np.random.default_rng(0).uniform(-1, 1, (12, 12))
+    pair = RedundantPair(HeadId(1, 0), HeadId(1, 1), 0.0, 0.01, 0.3, 0.25, 0.35, 0.29, 1e-6, 1e-5)
+    return {
+        "ablation": table(),
+        "all_but_one": AllButOne(SUBJECT, "same", SUBJECT, 0.9, grid, rows),
+        "cross_dataset": relate(table(), table(1)),
+        "pruning_curves": curves(),
+        "speed": Speed("m", FULL.without_random(72), 128, 3, 2, "cpu", 1.2, (9, 8), (20, 16),
+                       (SpeedRow(1, 10, 1, 11, 1, 1.1), SpeedRow(16, 30, 1, 35, 2, 1.17))),
+        "dynamics": Dynamics("f", "taylor", (Checkpoint("epoch-1", 0.8, (0.0, 0.5, 1.0), (1.0, 0.9, 0.4), curves()),)),
+        "correlation": CorrelationGrids("s", "d", 5, "fresh", grid, grid, -grid, -2 * grid,
+                                        (Band(0.0, 0.2, 0.5, 0.2), Band(0.2, 0.4, 0.1, 0.03))),
+        "scatter": Scatter(HeadId(1, 2), ("[CLS]", "a", "%{x}<b>"), "<i>no</i>", "conductance", np.arange(9.0) / 9,
+                           np.arange(9.0) - 4, "spearman", 0.5, 0.01),
+        "harmful": harmful(table()),
+        "redundant": Redundant(SUBJECT, 0.9, 130, 8385, 100, 60, 60, (pair,)),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", results())
+def test_every_result_draws(name: str, tmp_path: Path) -> None:
+    fig = charts_analyses.figure(results()[name])
+    assert isinstance(fig, go.Figure)
+    assert any(len(trace.to_plotly_json()) for trace in fig.data)
+    page = charts_analyses.write_html(fig, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Share chart" not in page or "showSendToCloud" in page
+    assert '"showSendToCloud": false' in page
+    assert 'src="https://' not in page
+
+
+def test_a_table_covers_all_results() -> None:
+    assert {type(r) for r in results().values()} == set(charts_analyses.DRAW)
+
+
+def test_significant_heads_are_marked_and_the_baseline_is_drawn() -> None:
+    fig = charts_analyses.ablation(table())
+    marks = next(t for t in fig.data if t.name and t.name.startswith("significant"))
+    assert sorted(zip(marks.y, marks.x, strict=True)) == [(0, 0), (1, 1)]
+    assert any(shape.x0 == shape.x1 == 0.9 for shape in fig.layout.shapes)
+    histogram = next(t for t in fig.data if t.type == "histogram")
+    assert len(histogram.x) == 143
+
+
+def test_published_rows_stand_apart() -> None:
+    rows = results()["all_but_one"]
+    fig = charts_analyses.figure(rows)
+    published = [t for t in fig.data if t.name and t.name.startswith("published")]
+    assert len(published) == 1
+    assert published[0].y[1] == pytest.approx(0.10)
+    assert "open" in published[0].marker.symbol
+
+
+def test_band_of_a_curve_is_its_interval() -> None:
+    fig = charts_analyses.pruning_curves(curves())
+    band = fig.data[0]
+    assert list(band.y[:3]) == pytest.approx([0.92, 0.67, 0.42])
+    assert list(band.y[3:]) == pytest.approx([0.38, 0.63, 0.88])
+
+
+def test_nothing_found_says_so() -> None:
+    empty = Harmful(SUBJECT, 0.9, 0.05, 144, ())
+    notes = [a.text for a in charts_analyses.harmful(empty).layout.annotations]
+    assert any("no head does harm" in n for n in notes)
+    none = Redundant(SUBJECT, 0.9, 2, 1, 1, 60, 60, ())
+    assert any("no redundant pair" in a.text for a in charts_analyses.redundant(none).layout.annotations)
+
+
+def test_texts_from_data_are_no_markup() -> None:
+    fig = charts_analyses.figure(results()["scatter"])
+    assert "<i>" not in fig.layout.yaxis.title.text
+    assert "&lt;i>" in fig.layout.yaxis.title.text
+    assert not any("<b>" in text for text in fig.data[0].text)

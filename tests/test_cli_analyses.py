@@ -1,0 +1,152 @@
+"""``ablate`` and ``analyse NAME``: JSON of the contract, text for people, mistakes answered in one line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headviz
+from headviz import HeadMask
+from headviz.cli import main
+from headviz.commands.analyse import ANALYSES
+from headviz.commands.analyse_text import TEXT
+from headviz.evaluation import evaluate
+from tiny import WORDS, tiny_folder
+
+LABELS = ["entailment", "neutral", "contradiction"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("place")
+    tiny_folder(folder / "model")
+    for number in (1, 2):
+        tiny_folder(folder / "run" / f"checkpoint-{number}", seed=number)
+    rng = np.random.default_rng(0)
+    for name, split, count in (("data", "dev", 40), ("data", "train", 90), ("more", "dev", 40)):
+        (folder / name).mkdir(exist_ok=True)
+        rows = ["a,b,y"]
+        for i in range(count):
+            a, b = (" ".join(rng.choice(WORDS[:-2], rng.integers(3, 8))) for _ in range(2))
+            rows.append(f"{a},{b},{LABELS[i % 3]}")
+        (folder / name / f"{split}.csv").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+def common(place: Path, model: bool = True) -> list[str]:
+    words = [
+        "--task",
+        "custom",
+        "--data",
+        str(place / "data"),
+        "--text-columns",
+        "a,b",
+        "--label-column",
+        "y",
+    ]
+    return (["--model", str(place / "model")] if model else []) + ["--device", "cpu", *words]
+
+
+def call(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    status = main([*words, "--json"])
+    out, err = capsys.readouterr()
+    assert status == 0, err
+    return json.loads(out)
+
+
+def mistake(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    status = main(list(words))
+    out, err = capsys.readouterr()
+    assert (status, out) == (2, ""), (out, err)
+    assert len(err.strip().splitlines()) == 1, err
+    return err
+
+
+def test_ablate_gives_the_fields_of_the_contract(capsys: pytest.CaptureFixture[str], place: Path) -> None:
+    found = call(capsys, "ablate", *common(place))
+    clf = headviz.load(place / "model", device="cpu")
+    data = headviz.load_task("custom", data=place / "data", text_columns=["a", "b"], label_column="y")
+    full = evaluate(clf, data).metrics["accuracy"]
+    off = evaluate(clf, data, HeadMask.full(3, 4).without([(1, 2)])).metrics["accuracy"]
+    assert found["baseline"] == full
+    assert found["values"][1][2] == pytest.approx(full - off)
+    for name in ("values", "interval_low", "interval_high", "p_value", "q_value"):
+        assert np.array(found[name], dtype=float).shape == (3, 4)
+
+
+def test_limit_mask_and_memory_reach_the_work(capsys: pytest.CaptureFixture[str], place: Path) -> None:
+    found = call(capsys, "ablate", *common(place), "--limit", "15", "--off", "0.0", "--memory", "1")
+    assert found["subject"]["n"] == 15
+    assert found["values"][0][0] is None
+    assert found["tested"] == 11
+
+
+COMMANDS = {
+    "ablation": [],
+    "all-but-one": ["--samples", "30"],
+    "cross-dataset": ["--other-data", "{more}"],
+    "pruning-curves": ["--scores", "magnitude,oracle", "--step", "0.5", "--samples", "30"],
+    "speed": ["--length", "16", "--repeats", "2", "--batches", "1,2"],
+    "dynamics": ["--checkpoints", "{run}", "--score", "magnitude", "--step", "0.5", "--samples", "30"],
+    "correlation": ["--base", "{model}", "--score", "conductance-pearson", "--heads", "2", "--samples", "6"],
+    "scatter": ["--text", "a dog sleeps", "--text-pair", "a cat runs", "--head", "1.2"],
+    "harmful": [],
+    "redundant": ["--seconds", "0.5"],
+}
+
+
+def words_for(name: str, place: Path) -> list[str]:
+    more = [w.format(more=place / "more", run=place / "run", model=place / "model") for w in COMMANDS[name]]
+    if name in ("speed", "scatter"):
+        return ["--model", str(place / "model"), "--device", "cpu", *more]
+    return common(place, model=name != "dynamics") + more
+
+
+@pytest.mark.parametrize("name", ANALYSES)
+def test_every_analysis_has_json_text_and_a_figure(
+    name: str, capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "figure.html"
+    found = call(capsys, "analyse", name, *words_for(name, place), "--figure", str(page))
+    assert found["analysis"] == name
+    assert page.stat().st_size > 10_000
+    text = TEXT[name](found)
+    assert len(text.splitlines()) >= 3
+    assert "None" not in text
+    assert "nan" not in text
+
+
+def test_every_analysis_is_called_above() -> None:
+    assert set(COMMANDS) == set(ANALYSES) == set(TEXT)
+
+
+def test_text_output(capsys: pytest.CaptureFixture[str], place: Path) -> None:
+    assert main(["ablate", *common(place)]) == 0
+    out, _ = capsys.readouterr()
+    assert "costliest" in out
+    assert "L2" in out
+
+
+def test_mistakes(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Path) -> None:
+    assert "accuracy" in mistake(capsys, "ablate", *common(place), "--metric", "f3")
+    assert "bfloat16" in mistake(capsys, "ablate", *common(place), "--precision", "half")
+    assert "choose from" in mistake(capsys, "analyse", "ablaton", *common(place))
+    assert "same, other" in mistake(capsys, "analyse", "all-but-one", *common(place), "--select", "none")
+    assert "magnitude" in mistake(capsys, "analyse", "pruning-curves", *common(place), "--scores", "magnitud")
+    speed = ["analyse", "speed", "--model", str(place / "model"), "--device", "cpu"]
+    assert "batch sizes" in mistake(capsys, *speed, "--batches", "1;2")
+    assert "between 0 and 1" in mistake(capsys, *speed, "--remove", "2")
+    assert "no checkpoint" in mistake(
+        capsys, "analyse", "dynamics", *common(place, model=False), "--checkpoints", str(tmp_path)
+    )
+    assert "is no page" in mistake(capsys, "ablate", *common(place), "--figure", str(tmp_path / "x.png"))
+    assert "no folder" in mistake(
+        capsys, "ablate", *common(place), "--figure", str(tmp_path / "no" / "x.html")
+    )
+    assert "from zero" in mistake(
+        capsys, "analyse", "scatter", "--model", str(place / "model"), "--device", "cpu", "--text", "a dog",
+        "--text-pair", "a cat", "--head", "9.9",
+    )  # fmt: skip
+    assert list(tmp_path.iterdir()) == []
