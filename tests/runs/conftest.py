@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # runs_help
 @pytest.fixture(autouse=True)
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("HEADVIZ_NICENESS", "0")  # a busy machine would make the tests wait
     monkeypatch.delenv("HEADVIZ_RUNS_AT_ONCE", raising=False)
     monkeypatch.delenv("HEADVIZ_DASK", raising=False)
 

@@ -65,7 +65,8 @@ def test_a_spec_that_does_not_fit_is_refused_and_nothing_is_written(registry):
     assert not registry.folder.exists()
 
 
-def test_the_worker_is_its_own_session_and_nice_and_without_streamlit(registry):
+def test_the_worker_is_its_own_session_and_nice_and_without_streamlit(registry, monkeypatch):
+    monkeypatch.delenv("HEADVIZ_NICENESS")
     run = rehearse(**SLOW)
     view = running_steps(run.id)
     pid = view.record.pid
@@ -307,5 +308,6 @@ def test_a_worker_on_another_machine_is_judged_by_its_beat(registry):
         db.execute("UPDATE runs SET state = 'running', place = ?", (other.place,))
     assert look(registry, run.id).state == "running"
     old = time.time() - 1000
+    (folder_of(run.id) / "progress.json").touch()
     os.utime(folder_of(run.id) / "progress.json", (old, old))
     assert look(registry, run.id).state == "lost"

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from ..errors import OptionError
-from ..pruning.options import PRECISIONS, FinetuneOptions
+from ..pruning.options import FinetuneOptions
 from ..pruning.plan import KEEP_MODELS, LENGTH_FILTERS, PruningPlan
 from ..pruning.repair import REPAIRS
 from ..pruning.table import ALGORITHMS
 from .common import positive_int
+from .finetune import add_training, training_options
 
 
 def numbers(kind: Callable[[str], Any], what: str) -> Callable[[str], tuple[Any, ...]]:
@@ -80,13 +82,6 @@ PLAN: dict[str, tuple[str, Callable[[str], Any], str]] = {
     "--device": ("device", str, "auto (default), cpu, cuda, mps"),
 }  # fmt: skip
 
-FINETUNE: dict[str, tuple[str, Callable[[str], Any], str]] = {
-    "--epochs": ("epochs", _number, "epochs of a fine-tuning"),
-    "--batch": ("batch", positive_int, "examples per batch"),
-    "--learning-rate": ("learning_rate", _number, "its learning rate"),
-    "--precision": ("precision", str, f"of a fine-tuning: {', '.join(PRECISIONS)}"),
-}
-
 
 def add_plan(parser: argparse.ArgumentParser, several: bool = False) -> None:
     """The flags of one plan; with ``several`` tasks, algorithms and scores take lists."""
@@ -97,7 +92,7 @@ def add_plan(parser: argparse.ArgumentParser, several: bool = False) -> None:
     parser.add_argument("--task", metavar="T", help=f"demo, mnli, mrpc, sst2, …, or custom{many}")
     parser.add_argument("--algorithm", metavar="NAME", help=f"{', '.join(ALGORITHMS)}{many}")
     parser.add_argument("--score", metavar="NAME", help=f"the heads' score, such as taylor{many}")
-    for flag, (field, read, text) in {**PLAN, **FINETUNE}.items():
+    for flag, (field, read, text) in PLAN.items():
         parser.add_argument(flag, dest=field, type=read, metavar=flag[2:].upper(), help=text)
     parser.add_argument(
         "--score-option",
@@ -106,6 +101,7 @@ def add_plan(parser: argparse.ArgumentParser, several: bool = False) -> None:
         metavar="NAME=VALUE",
         help="a further option of the score",
     )
+    add_training(parser)
     parser.add_argument("--no-full", action="store_true", help="do not fine-tune the unpruned model as well")
 
 
@@ -120,10 +116,10 @@ def read_plan(args: argparse.Namespace, spec: dict[str, Any] | None = None, **ch
     for name in ("model", "task", "algorithm"):
         if not options.get(name):
             raise OptionError(f"--{name} is needed. See: headviz run start --help")
-    given = {f: getattr(args, f) for f, _, _ in FINETUNE.values() if getattr(args, f) is not None}
-    if given:
-        base = FinetuneOptions.from_dict(options.get("finetune") or _recipe(options)).to_dict()
-        options["finetune"] = {**base, **given}
+    if any(getattr(args, f.name, None) is not None for f in fields(FinetuneOptions)):
+        found = options.get("finetune")
+        recipe = _recipe(options) if found is None else FinetuneOptions.from_dict(found)
+        options["finetune"] = training_options(args, recipe).to_dict()
     if args.score_option:
         options["score_options"] = dict(args.score_option)
     if args.no_full:
@@ -134,12 +130,10 @@ def read_plan(args: argparse.Namespace, spec: dict[str, Any] | None = None, **ch
     return PruningPlan.from_dict(options)
 
 
-def _recipe(options: dict[str, Any]) -> dict[str, Any]:
+def _recipe(options: dict[str, Any]) -> FinetuneOptions | None:
     """The base model's own recipe: a flag changes one number of it, not all."""
     from ..pruning.context import base_of
     from ..pruning.recipe import recipe_of
 
-    plan = PruningPlan.from_dict({k: v for k, v in options.items() if k != "finetune"})
-    base = base_of(plan)
-    found = None if base is None else recipe_of(base)
-    return {} if found is None else found.to_dict()
+    base = base_of(PruningPlan.from_dict({k: v for k, v in options.items() if k != "finetune"}))
+    return None if base is None else recipe_of(base)

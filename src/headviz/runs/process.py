@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 NICENESS = 10  # the dashboard stays responsive while a run computes
+NICENESS_VARIABLE = "HEADVIZ_NICENESS"  # 0 where nothing else needs the machine
 
 _started: list[subprocess.Popen[bytes]] = []  # children of this process, so that dead ones are reaped
 
@@ -116,8 +117,10 @@ def spawn(run_id: str, claim: str, home: Path, log: Path, threads: int) -> int:
 
 def be_nice() -> None:
     """Give way to everything else on the machine; a worker started by a worker is no nicer than that."""
+    given = os.environ.get(NICENESS_VARIABLE, "")
+    wanted = int(given) if given.isdecimal() else NICENESS
     with suppress(OSError, AttributeError):
-        os.nice(max(0, NICENESS - os.nice(0)))
+        os.nice(max(0, wanted - os.nice(0)))
 
 
 def kill(identity: Identity) -> None:

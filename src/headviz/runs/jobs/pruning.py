@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from safetensors.numpy import load as read_tensors
-from safetensors.numpy import save as write_tensors
-
 from ...errors import RunError
 from ...pruning.driver import absorb, ready, works
 from ...pruning.plan import PruningPlan
-from ...pruning.state import BUILD, Done, State, Work, _choice, _record
+from ...pruning.state import BUILD, Done, State, Work
 from ...pruning.table import ALGORITHMS
 from ..kinds import Tools
 
@@ -75,12 +72,25 @@ class PruningJob:
         same_run(context, state)
         context.tidy(self.plan, state)
         done = perform(context, self.plan, state, self._work(state, piece), tools.progress, tools.cancel)
-        return _pack_done(done)
+        # a state of this one piece: its format is checked when it is read back
+        alone = dataclasses.replace(
+            state,
+            choices=() if done.choice is None else (done.choice,),
+            records=() if done.record is None else (done.record,),
+            notes=tuple(done.notes),
+            logits={state.reference.logits: state.logits[state.reference.logits]}
+            | ({} if done.record is None or done.logits is None else {done.record.logits: done.logits}),
+        )
+        return alone.to_bytes()
 
     def absorb(self, state: State | None, piece: str, result: bytes) -> State:
         if state is None:
             return self.unpack(result)
-        return absorb(self.plan, state, _unpack_done(self._work(state, piece), result))
+        work, alone = self._work(state, piece), State.from_bytes(result)
+        record = alone.record(work.seed, work.step) if work.kind == BUILD else None
+        choice = None if work.kind == BUILD else alone.choice(work.seed, work.step)
+        logits = None if record is None else alone.logits[record.logits]
+        return absorb(self.plan, state, Done(work, choice, record, logits, alone.notes))
 
     def steps(self, state: State | None) -> dict[int, dict[str, Any]]:
         if state is None:
@@ -94,24 +104,29 @@ class PruningJob:
         return 0 if state is None else 1 + len(self.plan.seeds) * (len(state.sizes) + 1)
 
     def pack(self, state: State) -> bytes:
-        logits = {name: np.ascontiguousarray(a) for name, a in state.logits.items()}
-        return write_tensors(logits, {"state": json.dumps(state.to_dict(), allow_nan=False)})
+        return state.to_bytes()
 
     def unpack(self, raw: bytes) -> State:
-        words, arrays = _read(raw)
-        state = State.from_dict(json.loads(words["state"]), arrays)
+        state = State.from_bytes(raw)
         if state.plan_digest != self.plan.digest:
             raise RunError("This checkpoint belongs to another plan. Start the run anew.")
         return state
 
     def finish(self, state: State, folder: Path) -> dict[str, Any]:
         """The state goes beside the models, where ``pruning.State.load`` finds it."""
+        self._tidy(state, folder)
         state.save(folder)
-        return {
-            "state": ".",
-            "models": sorted(r.model for r in state.records if r.model),
-            "notes": list(state.notes),
-        }
+        models = sorted(r.model for r in state.records if r.model and (folder / r.model).is_dir())
+        return {"state": ".", "models": models, "notes": list(state.notes)}
+
+    def _tidy(self, state: State, folder: Path) -> None:
+        """Drop trainings' own checkpoints and, unless asked for, the models before each seed's last."""
+        shutil.rmtree(folder / "training", ignore_errors=True)
+        if self.plan.keep_models != "all":
+            last = len(state.sizes)
+            for record in state.records:
+                if record.model and 0 < record.step < last:
+                    shutil.rmtree(folder / record.model, ignore_errors=True)
 
     def _same_as_written_down(self, state: State) -> None:
         found = {"model": state.model_digest, "base": state.base_digest, "data": state.data_digest}
@@ -139,32 +154,3 @@ def _step(record: Any) -> dict[str, Any]:
     out: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(record), allow_nan=False))
     phases = out.pop("seconds")
     return {**out, "seconds": sum(phases.values()), "phases": phases}
-
-
-def _pack_done(done: Done) -> bytes:
-    words = {
-        "choice": None if done.choice is None else dataclasses.asdict(done.choice),
-        "record": None if done.record is None else dataclasses.asdict(done.record),
-        "notes": list(done.notes),
-    }
-    arrays = {} if done.logits is None else {"logits": np.ascontiguousarray(done.logits)}
-    return write_tensors(arrays, {"done": json.dumps(words, allow_nan=False)})
-
-
-def _unpack_done(work: Work, raw: bytes) -> Done:
-    texts, arrays = _read(raw)
-    words = json.loads(texts["done"])
-    return Done(
-        work,
-        choice=None if words["choice"] is None else _choice(words["choice"]),
-        record=None if words["record"] is None else _record(words["record"]),
-        logits=arrays.get("logits"),
-        notes=tuple(words["notes"]),
-    )
-
-
-def _read(raw: bytes) -> tuple[dict[str, str], dict[str, np.ndarray]]:
-    """A safetensors file's words and arrays."""
-    size = int.from_bytes(raw[:8], "little")
-    words: dict[str, str] = json.loads(raw[8 : 8 + size]).get("__metadata__", {})
-    return words, read_tensors(raw)

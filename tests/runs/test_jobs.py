@@ -1,0 +1,139 @@
+"""Every kind of run follows the protocol: what a job gives does not depend on where or in which order pieces are done."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from real import folders, options
+from runs_help import ended, essence
+
+from headviz.errors import OptionError, RunError
+from headviz.pruning import ALGORITHMS, State
+from headviz.runs import reading, service
+from headviz.runs.kinds import KINDS, Tools, make_job
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return folders(tmp_path_factory.mktemp("real") / "x")
+
+
+def spec_of(kind: str, place: dict[str, str]) -> dict:
+    source = {
+        "task": "custom",
+        "data": place["data"],
+        "text_columns": ["text", "pair"],
+        "label_column": "label",
+        "device": "cpu",
+    }
+    return {
+        "prune": options(place, "one-shot-isp", seeds=[0, 1], keep_models="all"),
+        "finetune": {**source, "model": place["base"], "finetune": {"epochs": 1.0, "batch": 8}},
+        "ablation": {**source, "model": place["model"]},
+        "rehearsal": {"steps": 3, "chains": 3},
+    }[kind]
+
+
+def timeless(value):
+    """Without what differs from run to run."""
+    if isinstance(value, dict):
+        return {k: timeless(v) for k, v in value.items() if k not in ("seconds", "phases")}
+    return [timeless(v) for v in value] if isinstance(value, list) else value
+
+
+def carried(kind: str, spec: dict, folder: Path, seed: int | None) -> tuple[list, dict]:
+    """All pieces in this process; with a seed in random order, each state packed and unpacked, each job made anew."""
+    folder.mkdir()
+    draw = random.Random(seed)
+    job = make_job(kind, spec)
+    state = job.begin()
+    tools = Tools(lambda *_: None, lambda: False, folder)
+    while pieces := list(job.ready(state)):
+        piece = pieces[0] if seed is None else draw.choice(pieces)
+        if seed is not None:
+            job = make_job(kind, json.loads(json.dumps(spec)))
+        result = job.work(piece, job.parcel(state, piece), tools)
+        state = job.absorb(state, piece, result)
+        state = job.unpack(job.pack(state))
+    steps = job.steps(state)
+    assert list(steps) and len(steps) == job.expected(state)
+    return [timeless(steps[n]) for n in sorted(steps)], timeless(job.finish(state, folder))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_order_of_pieces_does_not_matter(kind, place, tmp_path):
+    spec = spec_of(kind, place)
+    assert carried(kind, spec, tmp_path / "a", None) == carried(kind, spec, tmp_path / "b", 3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_misspelt_option_is_refused(kind, place):
+    with pytest.raises(OptionError, match="Choose one of|Did you mean"):
+        make_job(kind, {**spec_of(kind, place), "modell": 1})
+
+
+def test_an_unknown_kind_is_answered_with_the_table():
+    with pytest.raises(RunError, match="'prune'"):
+        make_job("prun", {})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_runs_in_the_background(kind, place, registry, tmp_path):
+    spec = spec_of(kind, place)
+    run = service.start(kind, spec)
+    after = ended(run.id)
+    assert (after.state, after.error) == ("done", "")
+    steps, outcome = carried(kind, spec, tmp_path / "here", None)
+    assert timeless(essence(run.id)) == steps
+    assert timeless(reading.show(run.id).outcome) == outcome
+
+
+def test_the_ablation_is_that_of_the_library(place, tmp_path):
+    import headviz
+    from headviz.analyses.ablation import ablate
+
+    spec = spec_of("ablation", place)
+    _, outcome = carried("ablation", spec, tmp_path / "a", 1)
+    clf = headviz.load(place["model"], device="cpu")
+    data = headviz.load_task("custom", data=place["data"], text_columns=("text", "pair"), label_column="label")
+    whole = timeless(ablate(headviz.Evaluator(clf, data)).to_dict())
+    assert json.loads(json.dumps(outcome)) == json.loads(json.dumps(whole))
+
+
+def test_a_pruning_run_leaves_a_state_and_models_that_load(place, registry):
+    import headviz
+
+    run = service.start("prune", options(place, "igspp"))
+    assert ended(run.id).error == ""
+    folder = registry.folder / run.id / "results"
+    state = State.load(folder)
+    view = reading.show(run.id)
+    assert [s["mask"] for s in view.steps] == [r.mask for r in state.steps]
+    assert not (folder / "training").exists()
+    assert not list(folder.rglob("*.bin")) and not list(folder.rglob("*.pt"))
+    last = headviz.load(folder / state.records[-1].model, device="cpu")
+    assert last.digest == state.records[-1].model_digest
+    assert last.present.hex == view.steps[-1]["mask"]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_spec_of_every_algorithm_is_read_back(algorithm, place):
+    spec = options(place, algorithm)
+    assert make_job("prune", json.loads(json.dumps(spec))).plan == make_job("prune", spec).plan
+
+
+def test_a_model_that_changed_after_the_run_was_written_down_is_refused(place, registry):
+    run = service.start("prune", {**options(place, "one-importance"), "digests": {"model": "0" * 64}})
+    after = ended(run.id)
+    assert after.state == "failed"
+    assert "The model has changed since this run was written down" in after.error
+
+
+def test_a_deleted_model_folder_is_named(place, registry):
+    run = service.start("prune", {**options(place, "one-importance"), "model": place["model"] + "-gone"})
+    after = ended(run.id)
+    assert after.state == "failed"
+    assert "There is no folder" in after.error
