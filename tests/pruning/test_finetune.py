@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from made import make_data
-from tiny import tiny_classifier
 
 import headviz
 from headviz.errors import Cancelled, OptionError, TaskError
@@ -16,6 +15,7 @@ from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions
 from headviz.pruning.finetune import Diverged, Order, fine_tune, updates_of
 from headviz.tasks import Dataset, get_task
+from tiny import tiny_classifier
 
 O = FinetuneOptions(epochs=2, batch=8, learning_rate=1e-3)  # noqa: E741
 TRAIN, DEV = make_data(48), make_data(40, "dev", seed=1)
@@ -53,11 +53,11 @@ def test_a_pruned_model_stays_pruned_and_its_layers_train(pruned):
 
 def test_the_callers_model_and_random_numbers_stay(clf):
     weights = {k: v.clone() for k, v in clf.model.state_dict().items()}
-    torch.manual_seed(3), random.seed(3), np.random.seed(3)  # noqa: NPY002
-    expected = torch.rand(1), random.random(), np.random.rand()  # noqa: NPY002
-    torch.manual_seed(3), random.seed(3), np.random.seed(3)  # noqa: NPY002
+    torch.manual_seed(3), random.seed(3), np.random.seed(3)
+    expected = torch.rand(1), random.random(), np.random.rand()
+    torch.manual_seed(3), random.seed(3), np.random.seed(3)
     fine_tune(clf, TRAIN, O, seed=9)
-    assert (torch.rand(1), random.random(), np.random.rand()) == expected  # noqa: NPY002
+    assert (torch.rand(1), random.random(), np.random.rand()) == expected
     assert all(torch.equal(v, clf.model.state_dict()[k]) for k, v in weights.items())
     assert not any(p.requires_grad for p in clf.model.parameters())
     assert not clf.model.training

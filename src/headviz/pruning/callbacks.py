@@ -19,8 +19,8 @@ WHOLE = "headviz-whole"  # lies in checkpoints that were written to their end
 class Watch(TrainerCallback):
     """Looks in after every batch."""
 
-    def __init__(self, order: Order, progress: Progress | None, cancel: Cancel | None) -> None:
-        self.order, self.progress, self.cancel = order, progress, cancel
+    def __init__(self, order: Order, progress: Progress | None, cancel: Cancel | None, saves: bool) -> None:
+        self.order, self.progress, self.cancel, self.saves = order, progress, cancel, saves
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.order.epoch = int(state.epoch or 0)  # the fraction is what a resumed epoch has behind it
@@ -38,7 +38,7 @@ class Watch(TrainerCallback):
             control.should_save = False
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        control.should_save = True
+        control.should_save = self.saves
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         (Path(args.output_dir) / f"checkpoint-{state.global_step}" / WHOLE).touch()

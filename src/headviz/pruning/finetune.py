@@ -26,6 +26,7 @@ from ..errors import OptionError, TaskError, UserError
 from ..evaluation import class_order, encode_data, gold_for, metrics_for
 from ..models.classifier import Classifier
 from ..models.quiet import quiet
+from .callbacks import WHOLE, Watch
 from .options import FinetuneOptions
 from .state import Point
 
@@ -85,7 +86,9 @@ def fine_tune(
         model: Any = copy.deepcopy(clf.model)
         model.requires_grad_(True)
         metrics = None if dev is None else lambda logits: metrics_for(dev, logits, order)
-        trainer = _trainer(clf, model, rows, measured, metrics, options, seed, place, progress, cancel)
+        saves = folder is not None or options.early_stopping is not None
+        watch = Watch(rows.order(options, seed), progress, cancel, saves)
+        trainer = _trainer(clf, model, rows, measured, metrics, options, seed, place, watch)
         trainer.train(resume_from_checkpoint=_whole_checkpoint(place))
         history, best = trainer.state.log_history, trainer.state.best_model_checkpoint
         updates, epochs = int(trainer.state.global_step), float(trainer.state.epoch or 0.0)
@@ -138,9 +141,9 @@ class _Rows(torch.utils.data.Dataset):
     def __getitem__(self, i: int) -> tuple[Any, Any]:
         return self.encodings[i], None if self.gold is None else self.gold[i].item()
 
-    @property
-    def lengths(self) -> list[int]:
-        return [len(e) for e in self.encodings]
+    def order(self, options: FinetuneOptions, seed: int) -> Order:
+        lengths = [len(e) for e in self.encodings]
+        return Order(lengths, options.batch * options.accumulation, seed, options.group_lengths)
 
 
 class Order(torch.utils.data.Sampler):
@@ -184,19 +187,15 @@ def _trainer(
     options: FinetuneOptions,
     seed: int,
     place: Path,
-    progress: Progress | None,
-    cancel: Cancel | None,
+    watch: Watch,
 ) -> Any:
     from transformers import EarlyStoppingCallback, PrinterCallback, Trainer, TrainingArguments
 
-    from .callbacks import Watch
-
-    order = Order(rows.lengths, options.batch * options.accumulation, seed, options.group_lengths)
     regression = clf.is_regression
 
     class _Trainer(Trainer):
         def _get_train_sampler(self, train_dataset: Any = None) -> Any:
-            return order
+            return watch.order
 
         def compute_loss(
             self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
@@ -244,7 +243,7 @@ def _trainer(
         logging_steps=1,
         logging_nan_inf_filter=False,
         eval_strategy="no" if dev is None else "epoch",
-        save_strategy="epoch" if by_epoch else "steps",
+        save_strategy=("epoch" if by_epoch else "steps") if watch.saves else "no",
         save_steps=options.checkpoint_steps or 500,
         save_total_limit=2,
         load_best_model_at_end=stopping,
@@ -255,7 +254,7 @@ def _trainer(
         report_to="none",
         disable_tqdm=True,
     )
-    callbacks: list[Any] = [Watch(order, progress, cancel)]
+    callbacks: list[Any] = [watch]
     if options.early_stopping is not None:
         callbacks.append(EarlyStoppingCallback(early_stopping_patience=options.early_stopping))
     trainer = _Trainer(
@@ -364,8 +363,6 @@ def _claim(place: Path, clf: Classifier, train: Dataset, options: FinetuneOption
 
 def _whole_checkpoint(place: Path) -> str | None:
     """The newest checkpoint that was written to its end; halves of others are left out."""
-    from .callbacks import WHOLE
-
     found = [p.parent for p in place.glob(f"checkpoint-*/{WHOLE}")]
     newest = max(found, key=lambda p: int(p.name.rsplit("-", 1)[1]), default=None)
     return None if newest is None else str(newest)

@@ -67,6 +67,8 @@ class FinetuneOptions:
 def read_options(cls: type[T], given: Mapping[str, Any], kind: str) -> T:
     """A dataclass from JSON; a misspelt name is answered with the valid ones."""
     names = [f.name for f in fields(cls)]  # type: ignore[arg-type]
+    if not isinstance(given, Mapping):
+        raise OptionError(f"Options are given by name, as a JSON object, not as {given!r}.")
     for name in given:
         if name not in names:
             raise OptionError(unknown_choice(kind, name, names))

@@ -1,0 +1,185 @@
+"""Plans that cannot be carried out: one clear line, and nothing written."""
+
+import pytest
+from made import by_hash, context, make_data, plan
+
+import headviz
+from headviz.errors import ModelError, OptionError, TaskError
+from headviz.heads import HeadMask
+from headviz.pruning import FinetuneOptions, State, open_context, run_plan, start
+from headviz.pruning.context import base_of
+from headviz.pruning.finetune import Diverged
+from headviz.pruning.recipe import recipe_of
+from headviz.tasks import Dataset, get_task
+from tiny import tiny_classifier, tiny_folder
+
+
+def refused(c, p, error, says):
+    with pytest.raises(error, match=says):
+        start(c, p)
+    assert not c.folder.exists()
+
+
+def test_a_target_that_keep_per_layer_forbids(tmp_path):
+    refused(context(tmp_path), plan(keep_per_layer=2, until=0.9), OptionError, "keeping 2 per layer allows 6")
+
+
+def test_a_base_of_another_shape(tmp_path):
+    other = tiny_folder(tmp_path / "other", layers=4, heads=2)
+
+    def load_base(seed):
+        return headviz.load(other, fresh_labels=("a", "b", "c"), seed=seed, device="cpu")
+
+    says = "hidden layers 4 instead of 3, attention heads 2 instead of 4.*made from"
+    refused(context(tmp_path, load_base=load_base), plan("igspp"), ModelError, says)
+    # an algorithm that does not retrain never looks at it
+    start(context(tmp_path, load_base=load_base), plan("iterative"))
+
+
+def test_a_base_with_another_vocabulary(tmp_path):
+    other = tiny_folder(tmp_path / "other", family="electra")
+
+    def load_base(seed):
+        return headviz.load(other, fresh_labels=("a", "b", "c"), seed=seed, device="cpu")
+
+    refused(
+        context(tmp_path, load_base=load_base),
+        plan("igspp"),
+        ModelError,
+        "model type electra instead of bert",
+    )
+
+
+def test_a_task_with_another_number_of_labels(tmp_path):
+    two = Dataset(get_task("rte"), "dev", *_pairs(make_data(6)), [0, 1, 0, 1, 0, 1])
+    c = context(tmp_path, train=two, dev=two)
+    refused(c, plan(), TaskError, "not_entailment.*entailment, neutral, contradiction")
+    four = tiny_classifier(labels=("entailment", "neutral", "contradiction", "other"))
+    refused(context(tmp_path, clf=four), plan(), TaskError, "'demo' has 3 labels.*has 4 .*--label-order")
+
+
+def _pairs(data):
+    return data.texts, data.pairs
+
+
+def test_too_few_examples_of_a_class(tmp_path):
+    data = make_data(48)
+    none = data.subset([i for i, y in enumerate(data.gold) if y != 1])
+    refused(context(tmp_path, train=none), plan(), TaskError, "no example of neutral.*more training examples")
+    few = data.subset([i for i, y in enumerate(data.gold) if y != 1] + [int((data.gold == 1).argmax())])
+    state = start(context(tmp_path, train=few), plan(samples=24))
+    assert state.notes == (
+        "The scoring sample of seed 0 is not balanced: neutral has 1 of 8. Ask for fewer samples (3 can be balanced).",
+    )
+
+
+def test_a_diverging_training_leaves_what_was_computed(tmp_path):
+    c = context(tmp_path)
+    p = plan(
+        "igspp",
+        retrain_full=False,
+        finetune=FinetuneOptions(epochs=1, batch=8, learning_rate=1e36, max_grad_norm=1e30),
+    )
+    with pytest.raises(Diverged, match="Lower the learning rate"):
+        for _ in run_plan(p, c):
+            pass
+    state = State.load(c.folder)
+    assert [r.step for r in state.records] == [0]
+    assert state.reference.metrics["accuracy"] is not None
+
+
+def test_an_unknown_score_or_option_of_one(tmp_path):
+    real = context(tmp_path, score=None)
+    refused(real, plan(score="tailor"), OptionError, "Did you mean 'taylor'")
+    refused(
+        real,
+        plan(score="taylor", score_options={"abs_levl": "token"}),
+        OptionError,
+        "Did you mean 'abs_level'",
+    )
+    refused(real, plan("mask-search", score="taylor"), OptionError, "defined by the score 'fisher'")
+
+
+def test_a_model_that_has_been_pruned_already(tmp_path):
+    mask = HeadMask.full(3, 4).without([(0, 0)])
+    small = headviz.prune(context(tmp_path).clf, mask)
+    refused(context(tmp_path, clf=small), plan(), ModelError, "pruned already: 1 of its heads")
+    c = context(tmp_path)
+    c.load_base = lambda seed: headviz.prune(context(tmp_path).base(seed), mask)
+    refused(c, plan("igspp"), ModelError, "base model .* has been pruned already")
+
+
+def test_a_family_whose_heads_cannot_be_removed(tmp_path):
+    albert = tiny_classifier("albert")
+    refused(context(tmp_path, clf=albert), plan("igspp"), ModelError, "not really removed")
+    refused(context(tmp_path, clf=albert), plan("iterative", repair="bias"), ModelError, "not really removed")
+    *_, state = run_plan(plan("iterative"), context(tmp_path, clf=albert))  # masking works
+    assert len(state.steps) == 3
+
+
+def test_data_without_labels(tmp_path):
+    bare = Dataset(get_task("demo"), "dev", *_pairs(make_data(6)))
+    refused(context(tmp_path, dev=bare), plan(), TaskError, "carries no labels")
+
+
+def test_a_missing_base_is_named_with_the_algorithms_that_need_one():
+    p = plan("igspp", base=None, model="some/model")
+    with pytest.raises(OptionError, match=r"--base.*igspf, igspp, isp, one-shot-isp"):
+        base_of(p)
+    assert base_of(plan("igspp", base=None, model="demo")) == "demo-pretrained"
+    assert base_of(plan("iterative", base=None, model="some/model")) is None
+
+
+def test_scores_of_another_shape_are_a_fault(tmp_path):
+    def wrong(clf, data, score, **_):
+        class T:
+            values = by_hash(tiny_classifier(layers=2), data, score, mask=None, seed=0).values
+
+        return T()
+
+    with pytest.raises(ModelError, match=r"gave a table of \(2, 4\)"):
+        for _ in run_plan(plan(), context(tmp_path, score=wrong)):
+            pass
+
+
+def test_everything_is_opened_from_names(tmp_path):
+    """A whole run from folders and files alone, with a score of the table."""
+    data = make_data(48)
+    for split in ("train", "dev"):
+        rows = [f"{x.text}\t{x.pair}\t{x.label}" for x in data]
+        (tmp_path / f"{split}.tsv").write_text("\n".join(["one\ttwo\tlabel", *rows]) + "\n")
+    labels = ("contradiction", "entailment", "neutral")
+    p = plan(
+        "igspp",
+        model=str(tiny_folder(tmp_path / "star", labels=labels)),
+        base=str(tiny_folder(tmp_path / "zero", labels=labels, seed=1)),
+        task="custom",
+        data=str(tmp_path),
+        text_columns=("one", "two"),
+        label_column="label",
+        score="taylor",
+        step=0.5,
+        until=0.5,
+        dev_limit=20,
+    )
+    c = open_context(p, tmp_path / "run")
+    *_, state = run_plan(p, c)
+    assert len(c.dev) == 20
+    assert [r.heads_off for r in state.steps] == [6]
+    again = open_context(p, tmp_path / "run")
+    *_, same = run_plan(p, again, start(again, p))
+    assert same.without_times() == state.without_times()
+
+
+def test_a_models_own_recipe_is_its_default(tmp_path):
+    folder = tiny_folder(tmp_path / "m")
+    assert recipe_of(folder) is None
+    (folder / "recipe.json").write_text('{"finetune": {"epochs": 7, "batch": 5}}')
+    assert recipe_of(folder) == FinetuneOptions(epochs=7, batch=5)
+    c = context(tmp_path, recipe=recipe_of(folder))
+    assert start(c, plan("igspp", finetune=None)).finetune["epochs"] == 7
+    assert start(c, plan("igspp")).finetune["epochs"] == 1
+    for bad in ("{}", '{"finetune": 3}', "no json", '{"finetune": {"epoch": 1}}'):
+        (folder / "recipe.json").write_text(bad)
+        with pytest.raises(OptionError):
+            recipe_of(folder)

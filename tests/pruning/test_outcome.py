@@ -1,0 +1,85 @@
+"""What a run leaves: models that reload with equal logits, a strict JSON report, a curve."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from made import context, plan
+
+import headviz
+from headviz.errors import RunError
+from headviz.evaluation import evaluate
+from headviz.pruning import run_plan
+from headviz.pruning.outcome import by_sparsity, model_of, seconds, summary, write_outcome
+
+CASES = [
+    ("iterative", {}),
+    ("mask-search", {}),
+    ("iterative", {"repair": "bias"}),
+    ("one-shot-isp", {}),
+    ("igspp", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_the_saved_models_give_the_recorded_logits(name, options, tmp_path):
+    from transformers import AutoModelForSequenceClassification
+
+    c, p = context(tmp_path), plan(name, step=0.4, until=0.4, **options)
+    *_, state = run_plan(p, c)
+    places = write_outcome(context(tmp_path), p, state)
+    recorded = state.logits[state.steps[-1].logits]
+    small = headviz.load(places["pruned"], device="cpu")
+    assert small.present.hex == state.steps[-1].mask
+    np.testing.assert_allclose(evaluate(small, c.dev).logits, recorded, atol=1e-5)
+    assert sum(q.numel() for q in small.model.parameters()) == state.steps[-1].parameters
+    export = AutoModelForSequenceClassification.from_pretrained(places["masked"])
+    whole = headviz.wrap(export, small.tokenizer)
+    np.testing.assert_allclose(evaluate(whole, c.dev).logits, recorded, atol=1e-5)
+    report = json.loads((c.folder / "outcome" / "report.json").read_text())
+    assert report["saved"] == {"seed": 0, "step": 1, "digest": small.digest}
+    rows = list(csv.DictReader((c.folder / "outcome" / "curve.csv").open(newline="")))
+    assert [float(r["sparsity"]) for r in rows] == [r.sparsity for r in state.records]
+    assert rows[1]["mask"] == "0x" + state.steps[0].mask
+
+
+def test_the_report_says_what_happened(tmp_path):
+    c, p = context(tmp_path), plan("one-shot-isp", seeds=(0, 1), step=0.4, until=0.4)
+    *_, state = run_plan(p, c)
+    report = summary(state)
+    json.dumps(report, allow_nan=False)
+    assert len(report["steps"]) == len(report["full"]) == 2
+    assert [t["seeds"] for t in report["tickets"]] == [2]
+    values = [r.metrics["accuracy"] for r in state.steps]
+    entry = by_sparsity(state)[1]["metrics"]["accuracy"]
+    assert entry["mean"] == pytest.approx(np.mean(values))
+    assert entry["sd"] == pytest.approx(np.std(values, ddof=1))
+    assert (entry["low"], entry["high"]) == (min(values), max(values))
+
+
+def test_shares_of_time_add_up_and_count_nothing_twice(tmp_path):
+    *_, state = run_plan(plan("one-importance", seeds=(0, 1)), context(tmp_path))
+    spent = seconds(state)
+    assert sum(spent["shares"].values()) == pytest.approx(1)
+    expected = state.reference.seconds["evaluate"] + sum(r.seconds["evaluate"] for r in state.steps)
+    assert spent["by_phase"]["evaluate"] == pytest.approx(expected)
+    assert spent["by_phase"]["score"] == pytest.approx(sum(c.seconds for c in state.choices))
+
+
+def test_models_that_are_gone(tmp_path):
+    c, p = context(tmp_path), plan("igspp", step=0.4, until=0.7, retrain_full=False)
+    *_, state = run_plan(p, c)
+    with pytest.raises(RunError, match="keep_models='all'"):
+        model_of(c, p, state, 0, 1)
+    assert model_of(c, p, state, 0, 2).digest == state.steps[-1].model_digest
+    with pytest.raises(RunError, match="no step 9"):
+        model_of(c, p, state, 0, 9)
+
+
+def test_nothing_is_overwritten(tmp_path):
+    c, p = context(tmp_path), plan("iterative")
+    *_, state = run_plan(p, c)
+    write_outcome(c, p, state)
+    with pytest.raises(headviz.UserError, match="not an empty folder"):
+        write_outcome(c, p, state)

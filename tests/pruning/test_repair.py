@@ -1,0 +1,181 @@
+"""Repairs against slow transcriptions of their definitions, and what none of them may do: make things worse."""
+
+import numpy as np
+import pytest
+import torch
+from made import context, make_data, plan
+
+import headviz
+from headviz.evaluation import evaluate
+from headviz.heads import HeadMask
+from headviz.pruning import REPAIRS, run_plan
+from headviz.pruning.repairing import repaired
+from headviz.pruning.streams import Moments, weights_of
+from headviz.pruning.tuning import factors
+from tiny import PRUNABLE, tiny_classifier
+
+DATA = make_data(40)
+MASK = HeadMask.full(3, 4).without([(0, 1), (0, 2), (1, 0), (2, 0), (2, 1), (2, 3)])
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return tiny_classifier()
+
+
+def outputs_of(clf, data, mask=None):
+    """Per layer the heads' outputs of every real token, one text at a time: list of [rows, h·d]; last layer [CLS]."""
+    rows = [[] for _ in range(clf.num_layers)]
+    for e in clf.encode(data.texts, data.pairs):
+        call = clf.call(mask, keep_outputs=True)
+        with torch.inference_mode():
+            clf.forward(clf.collate([e]), call)
+        for layer, out in enumerate(call.outputs):
+            flat = out[0].transpose(0, 1).flatten(1)  # [T, h·d]
+            rows[layer].append(flat if layer + 1 < clf.num_layers else flat[:1])
+    return [torch.cat(r).double().numpy() for r in rows]
+
+
+def test_bias_is_the_removed_heads_mean_output_without_padding(clf):
+    fixed = repaired(clf, MASK, DATA, "bias").classifier
+    plain = headviz.prune(clf, MASK)
+    d = clf.head_size
+    for layer, out in enumerate(outputs_of(clf, DATA)):
+        weight = clf.projections(layer).output.weight.double().numpy()
+        expected = plain.projections(layer).output.bias.double().numpy().copy()
+        for head in MASK.off_in(layer):
+            part = slice(head * d, (head + 1) * d)
+            expected += weight[:, part] @ out[:, part].mean(axis=0)
+        np.testing.assert_allclose(fixed.projections(layer).output.bias, expected, atol=1e-5)
+        assert torch.equal(fixed.projections(layer).output.weight, plain.projections(layer).output.weight)
+
+
+def test_bias_does_not_depend_on_the_order_of_the_data(clf):
+    turned = DATA.subset(range(len(DATA))[::-1])
+    a, b = (repaired(clf, MASK, data, "bias").classifier for data in (DATA, turned))
+    for layer in range(3):
+        torch.testing.assert_close(
+            a.projections(layer).output.bias, b.projections(layer).output.bias, atol=1e-6, rtol=0
+        )
+
+
+def test_memory_serves_other_masks(clf):
+    memory, other = {}, HeadMask.full(3, 4).without([(1, 1)])
+    repaired(clf, MASK, DATA, "bias", memory)
+    again = repaired(clf, other, DATA, "bias", memory).classifier
+    assert again.digest == repaired(clf, other, DATA, "bias").classifier.digest
+
+
+def stream(clf, data):
+    """Hidden state in front of the attention's norm, at every layer, from the layers' own modules."""
+    seen = {}
+    handles = []
+    for layer in range(clf.num_layers):
+        norm = clf.module(f"encoder.layer.{layer}.attention.output.LayerNorm")
+        keep = lambda m, given, out, layer=layer: seen.setdefault(layer, []).append(given[0][0])  # noqa: E731
+        handles.append(norm.register_forward_hook(keep))
+    for e in clf.encode(data.texts, data.pairs):
+        clf.logits(clf.collate([e]))
+    for handle in handles:
+        handle.remove()
+    last = clf.num_layers - 1
+    return [
+        torch.cat([x[:1] if layer == last else x for x in seen[layer]]).double().numpy() for layer in seen
+    ]
+
+
+@pytest.mark.parametrize("repair", ["tune", "refit"])
+def test_the_stream_before_the_norm_comes_nearer_to_the_full_models(clf, repair):
+    """The reported error is that of the residual stream, measured here through the model's own modules."""
+    fixed = repaired(clf, MASK, DATA, repair)
+    full, mine = stream(clf, DATA), stream(fixed.classifier, DATA)
+    plain = stream(headviz.prune(clf, MASK), DATA)
+    assert fixed.error["after"] <= fixed.error["before"]
+    # in the first layer both start from the same embeddings, so errors compare directly
+    before, after = (((full[0] - x[0]) ** 2).sum() for x in (plain, mine))
+    assert after <= before
+    if repair == "refit":
+        assert all(
+            ((f - m) ** 2).sum() < ((f - p) ** 2).sum() for f, m, p in zip(full, mine, plain, strict=True)
+        )
+
+
+@pytest.mark.parametrize("repair", ["bias", "tune", "refit"])
+@pytest.mark.parametrize("seed", range(4))
+def test_never_worse_on_the_data_it_was_fitted_on(clf, repair, seed):
+    rng = np.random.default_rng(seed)
+    mask = HeadMask.full(3, 4).without_random(int(rng.integers(1, 13)), seed)
+    error = repaired(clf, mask, DATA, repair).error
+    assert 0 <= error["after"] <= error["before"] + 1e-9
+    assert error["before"] > 0
+
+
+@pytest.mark.parametrize("repair", ["bias", "tune", "refit"])
+def test_a_full_mask_changes_next_to_nothing(clf, repair):
+    fixed = repaired(clf, HeadMask.full(3, 4), DATA, repair)
+    np.testing.assert_allclose(evaluate(fixed.classifier, DATA).logits, evaluate(clf, DATA).logits, atol=2e-4)
+
+
+def test_without_any_head_refit_is_the_best_constant(clf):
+    empty = HeadMask.full(3, 4).without(HeadMask.full(3, 4).heads())
+    fixed = repaired(clf, empty, DATA, "refit").classifier
+    first = outputs_of(clf, DATA)[0] @ weights_of(clf, 0)[:-1] + weights_of(clf, 0)[-1]
+    np.testing.assert_allclose(fixed.projections(0).output.bias, first.mean(axis=0), atol=1e-5)
+
+
+def test_factors_are_the_least_squares_solution():
+    rng = np.random.default_rng(0)
+    out, weights = rng.normal(size=(500, 12)), rng.normal(size=(13, 7))
+    truth = np.array([0.5, 2.0, 1.3])
+    wanted = (out * np.repeat(truth, 4)) @ weights[:-1] + weights[-1]
+    x = np.hstack([out, np.ones((500, 1))])
+    m = Moments(500, x.T @ x, x.T @ wanted, float((wanted**2).sum()))
+    np.testing.assert_allclose(factors(weights, m, 4), truth, atol=5e-3)
+    # against lstsq on the stacked system, whose ridge is the same
+    a = np.stack([(out[:, i * 4 : i * 4 + 4] @ weights[i * 4 : i * 4 + 4]).ravel() for i in range(3)], axis=1)
+    gram = a.T @ a
+    ridge = 1e-3 * np.trace(gram) / 3
+    direct = np.linalg.lstsq(
+        np.vstack([a, np.sqrt(ridge) * np.eye(3)]),
+        np.concatenate([(wanted - weights[-1]).ravel() - a.sum(axis=1), np.zeros(3)]),
+        rcond=None,
+    )[0]
+    np.testing.assert_allclose(factors(weights, m, 4), 1 + direct, rtol=1e-9)
+
+
+def test_moments_give_the_error():
+    rng = np.random.default_rng(1)
+    out, wanted, weights = rng.normal(size=(30, 4)), rng.normal(size=(30, 3)), rng.normal(size=(5, 3))
+    x = np.hstack([out, np.ones((30, 1))])
+    m = Moments(30, x.T @ x, x.T @ wanted, float((wanted**2).sum()))
+    assert m.error(weights) == pytest.approx(((wanted - x @ weights) ** 2).sum())
+
+
+@pytest.mark.parametrize("family", PRUNABLE)
+@pytest.mark.parametrize("repair", ["bias", "tune", "refit"])
+def test_every_prunable_family(family, repair):
+    clf = tiny_classifier(family)
+    fixed = repaired(clf, MASK, make_data(12), repair)
+    assert fixed.error["after"] <= fixed.error["before"]
+    assert fixed.classifier.present == MASK
+    assert np.isfinite(evaluate(fixed.classifier, make_data(12)).logits).all()
+
+
+def test_the_caller_is_left_alone(clf):
+    before = {k: v.clone() for k, v in clf.model.state_dict().items()}
+    for repair in REPAIRS:
+        repaired(clf, MASK, DATA, repair)
+    assert all(torch.equal(v, clf.model.state_dict()[k]) for k, v in before.items())
+
+
+@pytest.mark.parametrize("repair", list(REPAIRS))
+def test_an_option_of_masked_and_of_retrained_runs(repair, tmp_path):
+    for name in ("iterative", "one-shot-isp"):
+        c, p = context(tmp_path / name), plan(name, step=0.5, until=0.5, repair=repair, retrain_full=False)
+        *_, state = run_plan(p, c)
+        record = state.steps[0]
+        if repair == "none":
+            assert record.repair_error is None
+        else:
+            assert record.repair_error["after"] <= record.repair_error["before"]
+            assert record.seconds["repair"] > 0

@@ -1,0 +1,254 @@
+"""The criterion on hand-made numbers and on the thesis's own table; layouts; transfer; masked-language scores."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+from made import QUICK, context, make_data, plan
+
+import headviz
+from headviz.errors import MaskError, ModelError, OptionError
+from headviz.evaluation import evaluate
+from headviz.heads import HeadMask
+from headviz.pruning import run_plan
+from headviz.pruning.finetune import fine_tune
+from headviz.pruning.layouts import at_sparsity, table_62, table_63, table_64
+from headviz.pruning.masked_lm import masked_lm_scores, masked_places
+from headviz.pruning.tickets import (
+    PUBLISHED_TASKS,
+    highest,
+    published_cells,
+    ticket,
+    ticket_rows,
+    tickets,
+    wins,
+)
+from headviz.pruning.transfer import matrix, transfer
+from headviz.reference import find
+from tiny import tiny_folder
+
+
+def test_the_criterion_by_hand():
+    assert wins(0.80, 0.80, 0.0)
+    assert wins(0.80, 0.79, 0.011)
+    assert not wins(0.80, 0.79, 0.009)
+    t = ticket(0.5, [0.8, 0.9], [0.78, 0.84])
+    assert (t.full_mean, t.mean) == (pytest.approx(0.85), pytest.approx(0.81))
+    assert t.sd == pytest.approx(0.06 / math.sqrt(2))
+    assert t.winning  # 0.85 ≤ 0.81 + 0.0424
+    assert not ticket(0.5, [0.8, 0.91], [0.78, 0.84]).winning
+    assert ticket(0.5, [0.5], [0.9]).winning is None
+
+
+def printed(cell):
+    mean, sd = re.fullmatch(r"([\d.]+)±([\d.]+)", cell).groups()
+    return float(mean), float(sd)
+
+
+def test_the_criterion_on_the_thesis_table():
+    """Every ticket of its Table 6.2 wins on the printed figures, but for two that win before rounding only."""
+    full = find("tickets", "full BERT-base").rows["full BERT-base"]
+    losing = []
+    for row in ("IGSPF", "IGSPP", "one-shot ISP"):
+        cells = find("tickets", f"{row} ticket").rows[f"{row} ticket"]
+        for task, whole, cell in zip(PUBLISHED_TASKS, full, cells, strict=False):
+            if cell and not wins(printed(whole)[0], *printed(cell)):
+                losing.append((row, task))
+    assert losing == [("IGSPP", "sst2"), ("one-shot ISP", "qnli")]
+
+
+def test_published_cells():
+    assert published_cells("mrpc", "igspp") == (0.1, "84.3±1.1", "84.2±1.2")
+    share, cell, full = published_cells("sst2", "one-shot-isp")
+    assert math.isnan(share)
+    assert (cell, full) == ("", "93.0±0.3")
+    assert published_cells("mrpc", "isp")[1:] == ("", "")
+    assert published_cells("demo", "igspp")[1:] == ("", "")
+
+
+@pytest.fixture(scope="module")
+def retrained(tmp_path_factory):
+    c = context(tmp_path_factory.mktemp("retrained"))
+    *_, state = run_plan(plan("one-shot-isp", seeds=(0, 1, 2), step=0.4, until=0.8), c)
+    return state
+
+
+def test_tickets_of_a_run(retrained):
+    found = tickets(retrained)
+    assert [t.sparsity for t in found] == [5 / 12, 10 / 12]
+    for step, t in enumerate(found, 1):
+        full = [retrained.record(s, 0).metrics["accuracy"] for s in (0, 1, 2)]
+        own = [retrained.record(s, step).metrics["accuracy"] for s in (0, 1, 2)]
+        assert t.winning == (np.mean(full) <= np.mean(own) + np.std(own, ddof=1))
+        assert t.seeds == 3
+    best = highest(found)
+    assert best is None or best.sparsity == max(t.sparsity for t in found if t.winning)
+    rows = ticket_rows([retrained])
+    assert (rows[0].task, rows[0].algorithm, rows[0].kind) == ("demo", "one-shot-isp", "winning")
+
+
+def test_runs_without_a_full_model_have_no_tickets(tmp_path):
+    *_, state = run_plan(plan("iterative"), context(tmp_path / "a"))
+    with pytest.raises(OptionError, match="does not retrain"):
+        tickets(state)
+    p = plan("one-shot-isp", step=0.5, until=0.5, retrain_full=False)
+    *_, state = run_plan(p, context(tmp_path / "b"))
+    with pytest.raises(OptionError, match="retrain_full"):
+        tickets(state)
+
+
+def test_layouts(retrained, tmp_path):
+    *_, masked = run_plan(plan("one-importance", seeds=(0, 1)), context(tmp_path))
+    t62, t63, t64 = table_62([retrained]), table_63([retrained, masked]), table_64([retrained, masked])
+    assert [len(t.rows) for t in (t62, t63, t64)] == [1, 1, 1]
+    assert t63.rows[0][1:3] == ("one-importance", "random")
+    assert t64.rows[0][1] == "one-shot-isp"
+    assert all(len(t.header) == len(t.rows[0]) for t in (t62, t63, t64))
+    share, values = at_sparsity(masked, 0.7)
+    assert share == 0.75
+    assert values == [masked.record(s, 3).metrics["accuracy"] for s in (0, 1)]
+    assert at_sparsity(masked, 0.8) is None
+
+
+def test_published_figures_stand_in_their_own_column(retrained):
+    import dataclasses
+
+    as_mrpc = dataclasses.replace(retrained, plan={**retrained.plan, "task": "mrpc", "algorithm": "igspp"})
+    assert table_62([as_mrpc]).rows[0][-3:] == ("10.0 %", "84.3±1.1", "84.2±1.2")
+    assert table_64([as_mrpc]).rows[0][-1] == "0.701"
+    taylor = {**retrained.plan, "task": "mrpc", "algorithm": "iterative", "score": "taylor"}
+    assert table_63([dataclasses.replace(retrained, plan=taylor)]).rows[0][-1] == "0.639"
+
+
+def test_other_initialisations_are_called_matching(tmp_path):
+    p = plan("one-shot-isp", step=0.5, until=0.5, seeds=(0, 1), initialisation="random")
+    *_, state = run_plan(p, context(tmp_path))
+    assert ticket_rows([state])[0].kind == "matching"
+
+
+def test_random_weights_are_fresh_and_seeded(tmp_path):
+    from headviz.pruning.initialising import randomised
+
+    c = context(tmp_path)
+    base = c.base(0)
+    a, b, other = (randomised(base, seed) for seed in (5, 5, 6))
+    assert a.digest == b.digest != other.digest
+    assert a.digest != base.digest
+    assert a.labels == base.labels
+    embedding = "bert.embeddings.word_embeddings.weight"
+    assert a.model.state_dict()[embedding].std() == pytest.approx(0.02, rel=0.2)
+    assert not torch.equal(a.model.state_dict()[embedding], base.model.state_dict()[embedding])
+
+
+def test_transfer_without_retraining(tmp_path):
+    a, b = context(tmp_path / "a"), context(tmp_path / "b", dev=make_data(40, "dev", seed=7))
+    masks = {"A": HeadMask.full(3, 4).without([(0, 0), (1, 1)]), "B": HeadMask.full(3, 4).without([(2, 2)])}
+    cells = list(transfer(masks, {"A": a, "B": b}))
+    assert len(cells) == 6
+    m = matrix(cells)
+    for i, source in enumerate(("A", "B")):
+        for j, target in enumerate((a, b)):
+            expected = evaluate(target.clf, target.dev, masks[source]).metrics["accuracy"]
+            assert m.mean[i, j] == pytest.approx(expected)
+    assert m.full == pytest.approx([evaluate(t.clf, t.dev).metrics["accuracy"] for t in (a, b)])
+    assert np.isnan(m.sd).all()
+    half = cells[:3]
+    rest = list(transfer(masks, {"A": a, "B": b}, known=half))
+    assert [c.key for c in (*half, *rest)] == [c.key for c in cells]
+    assert [c.metric for c in rest] == [c.metric for c in cells[3:]]
+
+
+def test_transfer_with_retraining_gives_matching_and_universal(tmp_path):
+    a = context(tmp_path / "a")
+    mask = HeadMask.full(3, 4).without([(0, 0), (1, 1)])
+    cells = list(transfer({"A": mask}, {"A": a}, retrain=True, seeds=(0, 1), options=QUICK))
+    again = evaluate(fine_tune(headviz.prune(a.base(1), mask), a.train, QUICK, 1).classifier, a.dev)
+    found = {c.key: c.metric for c in cells}
+    assert found["A", "A", 1] == again.metrics["accuracy"]
+    m = matrix(cells)
+    full, own = ([found[s, "A", seed] for seed in (0, 1)] for s in ("", "A"))
+    assert m.tickets["A"]["A"].winning == wins(np.mean(full), np.mean(own), np.std(own, ddof=1))
+    assert m.universal() == {"A": ("A",) if m.tickets["A"]["A"].winning else ()}
+    assert m.to_dict()["sources"] == ["A"]
+
+
+def test_transfer_between_other_grids_is_refused(tmp_path):
+    with pytest.raises(MaskError, match="2×4 heads, but the model of 'A' has 3×4"):
+        list(transfer({"B": HeadMask.full(2, 4)}, {"A": context(tmp_path)}))
+
+
+# masks from the masked-language model ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mlm(tmp_path_factory):
+    from transformers import AutoConfig, AutoModelForMaskedLM
+
+    folder = tiny_folder(tmp_path_factory.mktemp("mlm") / "m")
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(folder))
+        for name, weight in model.named_parameters():
+            if weight.ndim > 1 and "embeddings" not in name:
+                torch.nn.init.normal_(weight, std=0.25)
+    model.save_pretrained(folder)
+    return headviz.load(folder, masked_lm=True, device="cpu")
+
+
+def test_masked_places_are_a_share_of_the_texts_own_tokens(mlm):
+    for e in mlm.encode(["the red cat sees two birds in the garden", "a dog"], ["no", "man eats"]):
+        places = masked_places(e, 0, 0)
+        own = [i for i, special in enumerate(e.special) if not special]
+        assert len(places) == max(1, round(0.15 * len(own)))
+        assert set(places) <= set(own)
+        assert masked_places(e, 0, 0) == places
+    assert len({tuple(masked_places(e, seed, 0)) for seed in range(20)}) > 1
+
+
+def test_masked_language_scores_by_hand(mlm):
+    data = make_data(5)
+    found = masked_lm_scores(mlm, data, "taylor", seed=3).values
+    table = []
+    for e in mlm.encode(data.texts, data.pairs):
+        places = masked_places(e, 3, 0)
+        batch = mlm.collate([e])
+        truth = batch["input_ids"][0, places].clone()
+        batch["input_ids"][0, places] = mlm.tokenizer.mask_token_id
+        call = mlm.call(None, keep_outputs=True)
+        with torch.enable_grad():
+            embedded = mlm.module("embeddings.word_embeddings")(batch.pop("input_ids")).requires_grad_(True)
+            logits = mlm.model(inputs_embeds=embedded, headviz=call, **batch).logits[0, places]
+            loss = torch.nn.functional.cross_entropy(logits, truth)
+            grads = torch.autograd.grad(loss, call.outputs)
+        table.append([(o * g).sum(dim=(0, 2, 3)).tolist() for o, g in zip(call.outputs, grads, strict=True)])
+    expected = np.abs(np.array(table)).mean(axis=0)
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+
+
+def test_masked_heads_have_no_score_and_no_part_in_the_norm(mlm):
+    mask = HeadMask.full(3, 4).without([(0, 1)])
+    values = masked_lm_scores(mlm, make_data(5), mask=mask).values
+    assert np.isnan(values[0, 1])
+    np.testing.assert_allclose(np.nansum(values**2, axis=1), 1.0)
+
+
+def test_a_run_with_masks_from_the_masked_language_model(mlm, tmp_path):
+    c = context(tmp_path, load_masked_lm=lambda: mlm, score=None)
+    p = plan("one-importance", score="taylor", score_source="masked-lm")
+    *_, state = run_plan(p, c)
+    expected = masked_lm_scores(mlm, c.sample(p, 0, p.samples), seed=0).values
+    np.testing.assert_allclose(np.array(state.choices[0].scores, float), expected)
+    mask = HeadMask.from_hex(state.steps[0].mask, 3, 4)
+    np.testing.assert_array_equal(state.logits[state.steps[0].logits], evaluate(c.clf, c.dev, mask).logits)
+
+
+def test_what_masked_language_scores_refuse(tmp_path):
+    with pytest.raises(OptionError, match="scores models that it has fine-tuned"):
+        plan("igspp", score="taylor", score_source="masked-lm")
+    with pytest.raises(OptionError, match="Choose one of: taylor, fisher"):
+        plan("iterative", score="conductance-spearman", score_source="masked-lm")
+    with pytest.raises(ModelError, match="no masked-language head"):
+        masked_lm_scores(context(tmp_path).clf, make_data(3))
