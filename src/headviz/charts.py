@@ -242,3 +242,34 @@ def scatter(
     fig.update_xaxes(title=x_title, zeroline=True)
     fig.update_yaxes(title=y_title, zeroline=True)
     return _layout(fig, 360)
+
+
+def value_histogram(values: np.ndarray, significant: np.ndarray, axis: str) -> go.Figure:
+    """How many heads have which value, the significant ones apart; zero is marked."""
+    known = np.isfinite(values)
+    fig = go.Figure()
+    for name, mask, colour in (
+        ("not significant", ~significant, NEUTRAL),
+        ("significant", significant, WORSE),
+    ):
+        fig.add_histogram(
+            x=values[known & mask], name=name, marker={"color": colour}, nbinsx=40,
+            hovertemplate="%{x}: %{y} heads<extra>" + name + "</extra>",
+        )  # fmt: skip
+    fig.add_vline(x=0, line_width=1, line_color=NEUTRAL)
+    fig.update_xaxes(title=axis)
+    fig.update_yaxes(title="heads")
+    return _layout(fig, 260, barmode="stack")
+
+
+def bands(rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str]) -> go.Figure:
+    """Share of heads in each band of correlation, one group of bars per model."""
+    fig = go.Figure()
+    for k, (name, shares) in enumerate(rows):
+        fig.add_bar(
+            x=list(names), y=[100 * s for s in shares], name=name, marker={"color": CLASSES[k % len(CLASSES)]},
+            hovertemplate="%{x}: %{y:.1f} % of heads<extra>" + name[:40] + "</extra>",
+        )  # fmt: skip
+    fig.update_xaxes(title="correlation", type="category")
+    fig.update_yaxes(title="% of heads")
+    return _layout(fig, 280, barmode="group")

@@ -14,9 +14,11 @@ from .view import View
 
 # file in pages/ (also its address) and title, in the order of the story; the first is the start page
 PAGES = (
+    ("heads", "Heads"),
     ("head", "One head"),
     ("masklab", "Mask lab"),
     ("compare", "Compare"),
+    ("analyses", "Analyses"),
     ("data", "Data & model"),
 )
 

@@ -115,6 +115,13 @@ def _run(job: Job[Any], work: Work[Any]) -> None:
         job.finished.set()
 
 
+def offer(key: Hashable, partial: Any) -> None:
+    """What a running computation has so far; the page draws it."""
+    job = find(key)
+    if job is not None:
+        job.partial = partial
+
+
 def stop(key: Hashable) -> None:
     """This session no longer wants it; with nobody left, the computation ends at its next look."""
     job = find(key)
@@ -176,8 +183,10 @@ def _progress(key: Hashable, what: str) -> None:
     elif job.stopped:
         st.info(f"{what}: stopped.", icon=":material/stop_circle:")
         st.button("Continue", key=f"again_{tag}", on_click=forget, args=(key,))
-    if not job.running and st.session_state.get(f"seen_{tag}") != id(job):
-        st.session_state[f"seen_{tag}"] = id(job)
+    elif not job.running:
+        st.rerun()  # the result is there: the page asks for it again, and gets it
+    if job.running and st.session_state.setdefault(f"seen_{tag}", id(job.partial)) != id(job.partial):
+        st.session_state[f"seen_{tag}"] = id(job.partial)
         st.rerun()
 
 

@@ -6,6 +6,7 @@ owns the machine. The command line takes any folder.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -76,6 +77,7 @@ def classifier(view: View) -> Classifier:
 def _classifier(name: str, revision: str, device: str, dtype: str) -> Classifier:
     import headviz
 
+    settle()
     return headviz.load(name, revision=revision or None, device=device, dtype=dtype or None)
 
 
@@ -137,6 +139,17 @@ def dataset(view: View, split: str = "dev") -> Dataset:
     return _datasets.get(given, lambda: _dataset(*given))
 
 
+def part(view: View, split: str) -> Dataset:
+    """Another split of the shipped data, of the same size."""
+    return _datasets.get((view.task, split, view.limit, view.seed), lambda: _shipped_part(view, split))
+
+
+def _shipped_part(view: View, split: str) -> Dataset:
+    import headviz
+
+    return headviz.load_task(view.task, split=split, limit=view.limit or None, seed=view.seed)
+
+
 def train(view: View) -> Dataset:
     """All of the training split: what scores are computed on. Fails where the task has none."""
     return dataset(view, "train")
@@ -195,23 +208,31 @@ def keep_upload(content: bytes, kind: str) -> str:
 
 # ---- torch takes seconds to import: do it while the user reads the first page
 
+_HEAVY = ("torch", "transformers", "headviz.models.loading", "headviz.evaluator", "headviz.scores")
 _warming = threading.Event()
+_settled: Memo[bool] = Memo(1)
 
 
 def warm_up() -> None:
-    """Import torch and load the demo in the background, once per process."""
+    """Import what computes in the background, once per process."""
     if _warming.is_set() or os.environ.get("HEADVIZ_WARM") == "0":
         return
     _warming.set()
-    threading.Thread(target=_import_all, name="headviz-warm", daemon=True).start()
+    threading.Thread(target=settle, name="headviz-warm", daemon=True).start()
 
 
-def _import_all() -> None:
-    for name in (
-        "torch",
-        "transformers",
-        "headviz.models.loading",
-        "headviz.evaluator",
-        "headviz.conductance",
-    ):
+def settle() -> None:
+    """Import what computes, then take its objects out of the garbage collector's sight.
+
+    Streamlit collects garbage after every run of a page. With torch and transformers imported that
+    holds the interpreter for a quarter of a second each time; frozen, for a few milliseconds.
+    """
+    _settled.get("imports", _import_heavy)
+
+
+def _import_heavy() -> bool:
+    for name in _HEAVY:
         import_module(name)
+    gc.collect()
+    gc.freeze()
+    return True

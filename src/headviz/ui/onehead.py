@@ -30,7 +30,8 @@ SOURCE = (
 
 def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | None:
     """Attention and attribution of every head for this text, or None while they are computed."""
-    from ..conductance import conductance
+    from headviz import conductance
+
     from ..rules import DEFAULT_STEPS
 
     steps = view.steps or DEFAULT_STEPS

@@ -31,8 +31,8 @@ class View:
     score: str = "conductance-spearman"
     samples: int = 64  # examples asked for when a score is computed here
     weights: str = "fine-tuned"
+    base: str = ""  # the pre-trained model; empty = the demo's own
     numbers: bool = False
-    sized: bool = False
 
     head: str = ""  # "3.5"
     mask: str = ""  # HeadMask.hex; empty = all heads on
@@ -50,7 +50,7 @@ class View:
     mass: int = 70  # share of attention that the arcs carry, in per cent
 
     analysis: str = "ablation"
-    curves: str = ""
+    select: str = "other"  # data that 'all but one' chooses its heads on
     run: str = ""
     step: int = 0
     present: bool = False  # presentation: no controls, larger type

@@ -1,0 +1,238 @@
+"""The Heads page's parts: the grids, the selected head, the ranking and the bands."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from .. import charts
+from ..heads import HeadId, HeadMask, HeadScores
+from ..palette import scale_for
+from . import jobs, scoring, show, state
+from .grid import Look, head_grid
+from .recipes import load_call, load_options, task_call
+from .view import View
+
+WEIGHTS = ("fine-tuned", "pre-trained", "difference")
+BANDS = ((-1.0, -0.4), (-0.4, -0.2), (-0.2, 0.0), (0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 1.0))
+TITLES = {"fine-tuned": "Fine-tuned", "pre-trained": "Pre-trained", "difference": "Fine-tuned − pre-trained"}
+
+
+def controls(view: View) -> None:
+    """Which score, of which weights, on how many examples."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        state.choose("score", "Score", scoring.NAMES, width=220)
+        state.switch("weights", "Weights", WEIGHTS)
+        state.number("samples", "Examples", 4, 20_000, step=64, width=130)
+        state.tick("numbers", "Values", help="Write the values into the grid")
+        if state.view().weights != "fine-tuned" and view.model != "demo":
+            state.text("base", "Pre-trained model", placeholder="bert-base-uncased", width=200)
+
+
+def tables(view: View) -> dict[str, HeadScores | None]:
+    """The tables this view shows, computed as far as asked; progress stands on the page."""
+    wanted = {"fine-tuned": ["fine-tuned"], "pre-trained": ["pre-trained"]}.get(
+        view.weights, ["pre-trained", "fine-tuned"]
+    )
+    return {name: _table(view, name) for name in wanted}
+
+
+def _table(view: View, weights: str) -> HeadScores | None:
+    key = scoring.key_of(view, weights=weights)
+    found = scoring.scores(view, weights=weights)
+    job = jobs.find(key)
+    if job is not None or st.session_state.get("score_asked") == key:
+        return scoring.compute(view, weights)
+    if not state.view().present:
+        enough = found is not None and found.samples >= view.samples
+        label = "Compute" if found is None else "Refine"
+        if not enough:
+            st.button(
+                f"{label} {weights} on {view.samples} examples", key=f"compute_{weights}", icon=":material/play_arrow:",
+                type="primary" if found is None else "secondary", on_click=_ask, args=(key,),
+            )  # fmt: skip
+    return found
+
+
+def _ask(key: tuple[Any, ...]) -> None:
+    jobs.forget(key)
+    st.session_state["score_asked"] = key
+
+
+def status(found: HeadScores) -> None:
+    """How sure the table is: examples, ranking's stability, notes."""
+    parts = [f"{found.samples} examples" if found.samples else "no examples needed"]
+    if found.stability == found.stability:
+        parts.append(f"another sample would agree on {100 * found.stability:.0f} % of the lowest fifth")
+    error = found.settings.get("integration_error")
+    if error is not None:
+        parts.append(f"mean integration error {100 * error:.1f} %")
+    st.caption(show.plain("  ·  ".join([*parts, *found.notes])))
+
+
+def grids(shown: dict[str, np.ndarray], first: HeadScores, present: HeadMask, view: View) -> None:
+    """One grid, or several side by side on one scale."""
+    everything = [float(v) for values in shown.values() for v in values.ravel()]
+    signed = True if view.score.startswith("conductance") and view.score != "conductance-max" else None
+    scale = scale_for(everything, signed=signed)
+    boxes = st.columns(len(shown), gap="small") if len(shown) > 1 else [st.container()]
+    for box, (name, values) in zip(boxes, shown.items(), strict=True):
+        with box:
+            head_grid(
+                f"heads_{name}", present, values, mask=state.mask(present), selected=state.head(present),
+                tips=scoring.tip_tables(first) if len(shown) == 1 else {name: _texts(values)},
+                look=Look(
+                    name=view.score, title=TITLES[name] if len(shown) > 1 else "", scale=scale, numbers=view.numbers,
+                    width=36 if len(shown) == 1 else 24, file=f"headviz-{view.score}",
+                ),
+                on_select=_select,
+            )  # fmt: skip
+
+
+def _texts(values: np.ndarray) -> list[list[str]]:
+    return [[show.signed(float(v)) for v in row] for row in values]
+
+
+def _select(head: HeadId) -> None:
+    state.update(head=head.dotted)
+
+
+def finding(found: HeadScores, values: np.ndarray, view: View) -> str:
+    """The one sentence that the picture says."""
+    known = values[np.isfinite(values)]
+    if known.size == 0:
+        return "No head has a value yet."
+    top = found.ranked()[0] if found.ranked() else None
+    if view.score.startswith("conductance") and view.score != "conductance-max":
+        weak = float((np.abs(known) < 0.2).mean())
+        text = f"In {100 * weak:.0f} % of the heads, attention and attribution hardly agree (between −0.2 and 0.2)"
+        return text + (f"; strongest is {top} with {show.signed(float(found.values[top]))}." if top else ".")
+    half = np.sort(known)[::-1]
+    share = float(
+        np.cumsum(np.clip(half, 0, None)).searchsorted(0.5 * np.clip(half, 0, None).sum()) + 1
+    ) / len(half)
+    return f"{100 * share:.0f} % of the heads hold half of the total {view.score}" + (
+        f"; first is {top}." if top else "."
+    )
+
+
+def card(found: HeadScores, present: HeadMask) -> None:
+    """The selected head: value, interval, rank, and where to go from here."""
+    head = state.head(present)
+    if head is None:
+        st.info("Choose a head in the grid to see its value, interval and rank.", icon=":material/touch_app:")
+        return
+    ranked = found.ranked()
+    rank = f"rank {ranked.index(head) + 1} of {len(ranked)}" if head in ranked else "not measured"
+    st.markdown(f"### {head}  {show.signed(float(found.values[head]))} {scoring.interval(found, head)}")
+    st.caption(
+        show.plain(
+            f"{found.score}, {rank}"
+            + (", switched off in the Mask lab" if head in state.mask(present).off else "")
+        )
+    )
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.page_link("pages/head.py", label="Look into it", icon=":material/search:")
+        off = head in state.mask(present).off
+        st.button(
+            "Switch on" if off else "Switch off", key="card_toggle", type="tertiary", icon=":material/power_settings_new:",
+            on_click=_toggle, args=(present, head),
+        )  # fmt: skip
+        st.page_link("pages/masklab.py", label="Mask lab", icon=":material/grid_on:")
+
+
+def _toggle(present: HeadMask, head: HeadId) -> None:
+    state.set_mask(state.mask(present).toggled([head]))
+
+
+def ranking(found: HeadScores) -> None:
+    """All heads, best first, with intervals."""
+    rows = [
+        [i, str(h), float(found.values[h]), float(found.interval_low[h]), float(found.interval_high[h])]
+        for i, h in enumerate(found.ranked(), 1)
+    ]
+    show.table(
+        ["rank", "head", found.score, "95 % low", "95 % high"], rows, "ranking",
+        caption="All heads that have a value, the highest first: high = keep.", height=290,
+    )  # fmt: skip
+    st.download_button(
+        "↓ JSON", json.dumps(found.to_dict()), f"headviz-{found.score}.json", "application/json", type="tertiary",
+        key="scores_json", on_click="ignore",
+    )  # fmt: skip
+
+
+def bands(shown: dict[str, np.ndarray], view: View) -> None:
+    """The share of heads in bands of correlation."""
+    if not view.score.startswith("conductance") or view.score == "conductance-max":
+        return
+    models = {k: v for k, v in shown.items() if k != "difference"}
+    names = [f"{low:g} to {high:g}".replace("-", "−") for low, high in BANDS]
+    rows = [(TITLES[k], [in_band(v, *b) for b in BANDS]) for k, v in models.items()]
+    last = next(iter(models.values()))
+    show.figure(
+        charts.bands(rows, names),
+        "bands",
+        f"{100 * in_band(last, 0.2, 0.4):.1f} % of the heads lie between 0.2 and 0.4.",
+        source="Share of heads per band of correlation, *Integrated Gradients for Structured Pruning on BERT*, §6.5.2.",
+    )
+
+
+def in_band(values: np.ndarray, low: float, high: float) -> float:
+    """The share of measured heads with low ≤ value < high; 1 belongs to the last band."""
+    known = values[np.isfinite(values)]
+    if known.size == 0:
+        return float("nan")
+    return float(((known >= low) & ((known < high) | ((high >= 1.0) & (known <= high)))).mean())
+
+
+FORMULAS = {
+    "conductance-spearman": r"\tfrac1n \sum_x \mathrm{Spearman}(A(x), \mathrm{Attr}(A)(x))",
+    "conductance-kendall": r"\tfrac1n \sum_x \tau_b(A(x), \mathrm{Attr}(A)(x))",
+    "conductance-pearson": r"\tfrac1n \sum_x r(A(x), \mathrm{Attr}(A)(x))",
+    "conductance-max": r"\tfrac1n \sum_x \max_{ij} \mathrm{Attr}(A)_{ij}",
+    "attattr-max": r"\tfrac1n \sum_x \max_{ij} \big(A \odot \textstyle\int_0^1 \partial F(aA)/\partial A\, da\big)_{ij}",
+    "taylor": r"\tfrac1n \sum_x \left| \partial \mathrm{Loss}(x) / \partial \xi_h \right|",
+    "ablation": r"m(\text{full}) - m(\text{full without } h)",
+    "fisher": r"\sum_x \left( \partial \mathrm{Loss}(x) / \partial \xi_h \right)^2",
+    "magnitude": r"\lVert W_O^{(h)} \rVert \cdot \lVert W_V^{(h)} \rVert",
+    "random": r"u_h \sim U(0, 1)",
+}
+SOURCES = {
+    "conductance": "*Integrated Gradients for Structured Pruning on BERT* (2024), eq. 6.4 and §6.5.2",
+    "attattr-max": "Hao et al. 2021, *Self-Attention Attribution*",
+    "taylor": "Michel, Levy, Neubig 2019, eq. 2; l2-normalised per layer",
+    "ablation": "Michel, Levy, Neubig 2019, §3.2",
+    "fisher": "Kwon et al. 2022",
+}
+
+
+def source(score: str) -> str:
+    return SOURCES.get(score, SOURCES["conductance"] if score.startswith("conductance") else "a baseline")
+
+
+def recipe(view: View) -> tuple[str, str]:
+    """The same table from the library and from the command line."""
+    python = "\n".join(
+        [
+            "import headviz",
+            load_call(view),
+            task_call(view, "train", "train"),
+            f"some = headviz.sample(train, {view.samples}, seed={view.seed}, lengths=[len(e) for e in "
+            "clf.encode(train.texts, train.pairs)])",
+            f"scores = headviz.score_heads(clf, some, score={view.score!r})",
+        ]
+    )
+    data = f" --data {view.data}" if view.data else ""
+    options = f"--task {view.task}{data} --score {view.score} --samples {view.samples} --seed {view.seed}"
+    return python, f"headviz score {load_options(view)} {options}"
+
+
+def grids_empty(present: HeadMask) -> None:
+    """The grid before anything is known: the shape of the model, and a place to choose a head."""
+    head_grid(
+        "heads_empty", present, mask=state.mask(present), selected=state.head(present),
+        look=Look(name="heads", width=36), on_select=_select,
+    )  # fmt: skip
