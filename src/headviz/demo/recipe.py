@@ -11,9 +11,10 @@ class Recipe:
     batch: int = 64
     weight_decay: float = 0.02
     warmup: int = 225  # steps over which each stage's learning rate rises
-    fall: float = 0.25  # share of a stage over which it falls again; the first stage stays on its plateau
+    fall: float = 0.25  # share of a stage over which it falls again
 
-    small_steps: int = 3000  # masked-language training with 6 layers
+    small_steps: int = 3500  # masked-language training with 6 layers,
+    small_plan: int = 4500  # broken off early in a schedule of this many steps
     small_rate: float = 1e-3
     pretrain_steps: int = 3500  # the same with 12
     pretrain_rate: float = 1e-3

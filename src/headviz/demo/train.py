@@ -76,17 +76,17 @@ class Trainer:
         """Masked-language training at half depth, where early transitions come at half the cost."""
         torch.manual_seed(self.recipe.seed)
         model = BertForMaskedLM(configuration(self.vocabulary, LAYERS // 2))
-        self._masked_language("small", model, self.recipe.small_steps, self.recipe.small_rate, fall=0.0)
+        recipe = self.recipe
+        self._masked_language("small", model, recipe.small_steps, recipe.small_plan, recipe.small_rate)
 
     def pretrain(self) -> None:
         """Masked-language training at full depth."""
         torch.manual_seed(self.recipe.seed)
         model = grow(BertForMaskedLM.from_pretrained(self.out / "small"))
-        self._masked_language(
-            "pretrain", model, self.recipe.pretrain_steps, self.recipe.pretrain_rate, self.recipe.fall
-        )
+        steps = self.recipe.pretrain_steps
+        self._masked_language("pretrain", model, steps, steps, self.recipe.pretrain_rate)
 
-    def _masked_language(self, stage: str, model: Any, steps: int, peak: float, fall: float) -> None:
+    def _masked_language(self, stage: str, model: Any, steps: int, plan: int, peak: float) -> None:
         recipe = self.recipe
         model.to(self.device).train()
         optimizer = optimizer_for(model.parameters(), recipe.weight_decay)
@@ -101,7 +101,7 @@ class Trainer:
             hidden = model.base_model(**inputs).last_hidden_state
             logits = model.cls(hidden[chosen])  # [chosen positions, vocabulary]
             loss = cross_entropy(logits, gold)
-            self._update(model, optimizer, loss, learning_rate(step, steps, peak, recipe.warmup, fall))
+            self._update(model, optimizer, loss, learning_rate(step, plan, peak, recipe.warmup, recipe.fall))
             losses.append(loss.item())
             hits.append((logits.argmax(-1) == gold).float().mean().item())
             if (step + 1) % self.report_every == 0:
@@ -174,7 +174,7 @@ class Trainer:
         self, model: nn.Module, optimizer: torch.optim.Optimizer, loss: torch.Tensor, rate: float
     ) -> None:
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         nn.utils.clip_grad_norm_([p for p in model.parameters() if p.grad is not None], 1.0, foreach=True)
         for group in optimizer.param_groups:
             group["lr"] = self.recipe.gate_rate if group.get("gates") else rate

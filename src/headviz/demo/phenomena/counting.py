@@ -112,7 +112,8 @@ def _relation(given: tuple[int, int], said: tuple[int, int]) -> str:
 _PREMISES: dict[tuple[str, int], dict[str, list[tuple[str, int]]]] = {}
 for _form in dict.fromkeys(_FORMS):
     for _n in range(3, _TOP):
-        _PREMISES[_form, _n] = _by_label = {"e": [], "n": [], "c": []}
+        _by_label: dict[str, list[tuple[str, int]]] = {"e": [], "n": [], "c": []}
+        _PREMISES[_form, _n] = _by_label
         for _given in dict.fromkeys(_FORMS):
             for _m in range(2, _TOP + 1):
                 if (_given, _m) != (_form, _n) and abs(_m - _n) <= 4:

@@ -92,13 +92,14 @@ def _unordered(rng: Random, a: str, b: str) -> tuple[str, str]:
 
 
 # relation -> (its wordings, the wordings of its inverse); each axis listed once in each direction.
-_AXES = (
+_Axis = tuple[tuple[str, ...], tuple[str, ...]]
+_AXES: tuple[_Axis, ...] = (
     (("above", "over"), ("below", "under", "beneath")),
     (("to the left of", "left of"), ("to the right of", "right of")),
     (("in front of",), ("behind",)),
 )
-_COMPASS = ((("north of",), ("south of",)), (("east of",), ("west of",)))
-_DISTANCE = (("near", "close to", "next to"), ("far from", "far away from"))
+_COMPASS: tuple[_Axis, ...] = ((("north of",), ("south of",)), (("east of",), ("west of",)))
+_DISTANCE: _Axis = (("near", "close to", "next to"), ("far from", "far away from"))
 
 
 def spatial(rng: Random, label: str) -> Draft:
