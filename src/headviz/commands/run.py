@@ -51,6 +51,11 @@ def _start_arguments(parser: argparse.ArgumentParser) -> None:
         "--kind", default="prune", metavar="K", help="prune (default) or another kind, with --spec"
     )
     parser.add_argument("--spec", metavar="JSON", help="the whole plan as JSON, or a file with it")
+    _where(parser)
+
+
+def _where(parser: argparse.ArgumentParser) -> None:
+    """What ``start`` and ``sweep`` share."""
     parser.add_argument("--title", default="", metavar="TEXT", help="what lists of runs call it")
     parser.add_argument("--threads", type=positive_int, metavar="N", help="processor threads (all)")
     parser.add_argument(
@@ -153,6 +158,51 @@ class _Bar:
             sys.stderr.write("\r\x1b[K")
 
 
+# sweep ----------------------------------------------------------------------------------------
+
+
+def _sweep_arguments(parser: argparse.ArgumentParser) -> None:
+    from .planning import add_plan
+
+    add_plan(parser, several=True)
+    _where(parser)
+    parser.add_argument(
+        "--workers",
+        type=positive_int,
+        metavar="N",
+        help="runs at once, for the estimate (as this machine allows)",
+    )
+
+
+def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
+    from ..runs import sweep
+    from ..runs.prepare import prepare_all
+    from .planning import names, read_plan
+
+    axes = {n: names(getattr(args, n) or "") for n in ("task", "algorithm", "score")}
+    for name, given in axes.items():
+        if not given:
+            raise OptionError(
+                f"--{name} is needed, one or several with commas. See: headviz run sweep --help"
+            )
+    first = {n: given[0] for n, given in axes.items()}
+    base = read_plan(args, **first).to_dict()
+    plans = sweep.expand(base, axes["task"], axes["algorithm"], axes["score"], base["seeds"])
+    prepared = prepare_all(plans)
+    for note in dict.fromkeys(n for p in prepared for n in p.notes):
+        warn(note)
+    if args.plan:
+        found = sweep.plan_of(prepared, args.threads or service.default_threads(), args.workers)
+        return {"plan": found.to_dict()}
+    members = [sweep.Member("prune", p.spec, p.title, p.device) for p in prepared]
+    title = (
+        args.title or f"{' × '.join(f'{len(g)} {n}s' for n, g in axes.items())} × {len(base['seeds'])} seeds"
+    )
+    spec = {**{f"{n}s": list(g) for n, g in axes.items()}, "seeds": list(base["seeds"]), "model": args.model}
+    record = sweep.start_sweep(members, title=title, spec=spec, executor=args.executor, threads=args.threads)
+    return _after_start(args, record)
+
+
 # look, cancel, resume, report -----------------------------------------------------------------
 
 
@@ -208,6 +258,19 @@ def _report(args: argparse.Namespace) -> dict[str, Any]:
     return {"report": str(write_run(reading.show(args.id, log_lines=200), Path(args.out)))}
 
 
+def _save_arguments(parser: argparse.ArgumentParser) -> None:
+    _id_argument(parser)
+    parser.add_argument("--out", required=True, metavar="DIR", help="a new folder")
+    parser.add_argument("--seed", type=int, metavar="S", help="which seed's model (the plan's first)")
+    parser.add_argument("--step", type=positive_int, metavar="K", help="after which step (the last)")
+
+
+def _save(args: argparse.Namespace) -> dict[str, Any]:
+    from ..runs.saving import save_model
+
+    return {"saved": save_model(args.id, Path(args.out).expanduser(), args.seed, args.step)}
+
+
 def _archive_arguments(parser: argparse.ArgumentParser) -> None:
     _user_argument(parser)
     parser.add_argument("--back", action="store_true", help="into the lists again")
@@ -223,11 +286,17 @@ def _delete(args: argparse.Namespace) -> dict[str, Any]:
 
 ACTIONS = {
     "start": (_start_arguments, _start, "start a run, or let it wait its turn"),
+    "sweep": (
+        _sweep_arguments,
+        _sweep,
+        "tasks × algorithms × scores × seeds as one parent with a run for each",
+    ),
     "list": (_list_arguments, _list, "all runs, newest first"),
     "show": (_id_argument, _show, "one run: its steps, what it is doing, the end of its log"),
     "cancel": (_user_argument, _cancel, "stop a run; its finished steps stay"),
     "resume": (_resume_arguments, _resume, "let a cancelled, failed or lost run go on from its last step"),
     "report": (_report_arguments, _report, "write a run down as HTML, JSON, CSV or LaTeX"),
+    "save": (_save_arguments, _save, "save a step's pruned model, its masked export, report and curve"),
     "archive": (_archive_arguments, _archive, "take an ended run out of the list; steps and results stay"),
     "delete": (_user_argument, _delete, "delete an ended run with everything it kept"),
 }

@@ -13,6 +13,8 @@ def show(result: dict[str, Any]) -> str:
         return _show_list(result["runs"])
     if "report" in result:
         return f"written: {result['report']}"
+    if "saved" in result:
+        return table(list(result["saved"].items()))
     if "freed" in result:
         return f"{result['id']}: {_bytes(result['freed'])} freed"
     if "plan" in result:
@@ -26,13 +28,11 @@ def _show_list(runs: list[dict[str, Any]]) -> str:
         return f"No runs yet. Start one: {start}"
     rows = [("id", "state", "steps", "started", "what")]
     for r in runs:
-        steps = f"{len(r['steps']) + len(r['baseline'])}/{r['expected'] or '?'}"
-        rows.append((r["id"], r["state"], steps, _when(r["started"]), r["title"]))
+        rows.append((r["id"], r["state"], _steps(r), _when(r["started"]), r["title"]))
         rows += [
-            (f"  {c['id']}", c["state"], f"{len(c['steps']) + len(c['baseline'])}/{c['expected'] or '?'}",
-             _when(c["started"]), c["title"])
+            (f"  {c['id']}", c["state"], _steps(c), _when(c["started"]), c["title"])
             for c in r.get("children", [])
-        ]  # fmt: skip
+        ]
     return table(rows)
 
 
@@ -45,6 +45,27 @@ def _show_run(r: dict[str, Any]) -> str:
     if r["position"]:
         rows.append(("queue", f"place {r['position']}"))
     parts = [_columns(rows)]
+    if r.get("children"):
+        head = ("id", "state", "steps", "what", "error")
+        parts.append(
+            table(
+                [
+                    head,
+                    *((c["id"], c["state"], _steps(c), c["title"], c["error"] or "") for c in r["children"]),
+                ]
+            )
+        )
+    if r.get("results"):
+        names = ("task", "algorithm", "score", "sparsity", "metric", "mean", "sd", "seeds")
+        lines = [
+            [
+                f"{v:.1%}" if n == "sparsity" else number(v) if n in ("mean", "sd") else v
+                for n in names
+                for v in (line[n],)
+            ]
+            for line in r["results"]
+        ]
+        parts.append(table([names, *lines]))
     points = [*r["baseline"][:1], *r["steps"]]
     if points:
         names = list(points[0]["metrics"])
@@ -64,6 +85,10 @@ def _show_run(r: dict[str, Any]) -> str:
     if r["state"] in ("failed", "lost") and r["log"]:
         parts.append("\n".join(["end of the log:", *(f"  {line}" for line in r["log"][-12:])]))
     return "\n\n".join(parts)
+
+
+def _steps(r: dict[str, Any]) -> str:
+    return f"{len(r['steps']) + len(r['baseline'])}/{r['expected'] or '?'}"
 
 
 def _columns(rows: list[tuple[str, str]]) -> str:

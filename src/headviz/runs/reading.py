@@ -97,7 +97,10 @@ class RunView:
             "log": list(self.log),
         }
         if record.kind == SWEEP:
+            from .sweep import results
+
             out["children"] = [c.to_json() for c in self.children]
+            out["results"] = [r.__dict__ for r in results(self)]
         return out
 
 

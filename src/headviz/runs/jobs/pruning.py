@@ -19,7 +19,9 @@ from ...pruning.driver import absorb, ready, works
 from ...pruning.plan import PruningPlan
 from ...pruning.state import BUILD, Done, State, Work
 from ...pruning.table import ALGORITHMS
+from ..files import RunFiles
 from ..kinds import Tools
+from ..record import RunRecord
 
 if TYPE_CHECKING:
     from ...pruning.context import Context
@@ -154,3 +156,9 @@ def _step(record: Any) -> dict[str, Any]:
     out: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(record), allow_nan=False))
     phases = out.pop("seconds")
     return {**out, "seconds": sum(phases.values()), "phases": phases}
+
+
+def state_of(record: RunRecord, root: Path | None = None) -> State | None:
+    """What a run has found so far, for readers; None before its first step. A damaged checkpoint is passed over."""
+    _, raw, _ = RunFiles(record.id, root).load_checkpoint()
+    return make(record.spec).unpack(raw) if raw else None

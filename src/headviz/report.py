@@ -1,0 +1,227 @@
+"""A run, written down for others: one HTML file that needs no network, or JSON, CSV, LaTeX."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .errors import RunError, unknown_choice
+from .heads import HeadMask
+from .htmlpage import Page
+from .runs.files import disk_errors, write_atomic
+from .runs.reading import RunView
+from .runs.record import SWEEP
+from .runs.sweep import results
+from .tables import to_csv, to_latex
+
+Table = tuple[tuple[str, ...], list[Sequence[Any]]]  # header, rows
+
+
+def write_run(view: RunView, path: Path) -> Path:
+    """Write a run into a new file; its ending chooses the form. What is computed so far is enough."""
+    form = path.suffix.lower()
+    if form not in FORMS:
+        raise RunError(unknown_choice("form of a report", form or path.name, FORMS))
+    if path.exists():
+        raise RunError(f"'{path}' exists. Choose another name or remove it first.")
+    if not path.parent.is_dir():
+        raise RunError(f"There is no folder '{path.parent}'. Make it first.")
+    body = FORMS[form](view).encode()
+    with disk_errors(path):
+        write_atomic(path, body)
+    return path
+
+
+def run_json(view: RunView) -> str:
+    """All that is known of a run, with the summary of its state where there is one."""
+    return (
+        json.dumps(
+            view.to_json() | {"summary": _summary(view)}, indent=2, ensure_ascii=False, allow_nan=False
+        )
+        + "\n"
+    )
+
+
+def run_csv(view: RunView) -> str:
+    header, rows = run_table(view, full=True)
+    return to_csv(header, rows)
+
+
+def run_tex(view: RunView) -> str:
+    header, rows = run_table(view, full=False)
+    return to_latex(
+        header, rows, caption=f"{view.record.title} (headviz {view.record.version}, run {view.record.id})"
+    )
+
+
+def run_table(view: RunView, full: bool) -> Table:
+    """One row per step, full models first; a sweep's table has one per sparsity and metric. ``full`` = every column."""
+    if view.record.kind == SWEEP:
+        columns = ("task", "algorithm", "score", "sparsity", "metric", "mean", "sd", "seeds", "missing")
+        return columns, [tuple(getattr(r, name) for name in columns) for r in results(view)]
+    steps = [*view.baseline, *view.steps]
+    names = list(dict.fromkeys(n for s in steps for n in s["metrics"]))
+    several = len({s.get("seed") for s in steps}) > 1
+    wide = [n for n in ("heads_off", "agreement", "parameters", "flops") if any(n in s for s in steps)]
+    header: tuple[str, ...] = (*(("seed",) if several else ()), "sparsity", *names, *wide, "seconds")
+    if full:
+        header += ("mask", *(f"{n} {end}" for n in names for end in ("low", "high")))
+    rows: list[Sequence[Any]] = []
+    for s in steps:
+        seed = None if s.get("reference") else s.get("seed")  # the model as it was given has no seed of ours
+        row = [
+            *((seed,) if several else ()),
+            s.get("sparsity"),
+            *(s["metrics"].get(n) for n in names),
+        ]
+        row += [*(s.get(n) for n in wide), s.get("seconds")]
+        if full:
+            bounds = s.get("intervals") or {}
+            row += [s.get("mask"), *(v for n in names for v in (bounds.get(n) or (None, None)))]
+        rows.append(row)
+    return header, rows
+
+
+def run_html(view: RunView) -> str:
+    """The report that people read."""
+    from .charts_runs import curve_of, run_curves
+
+    run, record = view.to_json(), view.record
+    page = Page(record.title, f"headviz {record.version} · run {record.id} · {view.state}")
+    if record.error:
+        page.text(record.error)
+    runs = [c.to_json() for c in view.children] or [run]
+    curves = [c for c in (curve_of(r) for r in runs) if c is not None]
+    if curves:
+        page.heading("Metric against heads pruned")
+        page.figure(run_curves(curves))
+        page.text(
+            "Dashed: the model with every head. Bands: one standard deviation over the seeds.", soft=True
+        )
+    header, rows = run_table(view, full=False)
+    if rows:
+        page.heading("Steps" if record.kind != SWEEP else "Results over seeds")
+        page.table(header, rows)
+    summary = _summary(view)
+    if summary.get("tickets"):
+        page.heading("Winning tickets")
+        page.table(*_plain_table(summary["tickets"]))
+    masks = _masks(view, summary)
+    if masks:
+        page.heading("Masks")
+        page.masks(masks)
+        page.text(
+            "Rows are layers, columns heads, both counted from zero; pale heads are removed.", soft=True
+        )
+    page.heading("How it was made")
+    page.facts(_facts(view, summary))
+    command = command_of(run)
+    if command:
+        page.heading("The same again")
+        page.code(command)
+    if view.log and view.state != "done":
+        page.heading("End of the log")
+        page.code("\n".join(view.log))
+    return page.html()
+
+
+def command_of(run: Mapping[str, Any]) -> str:
+    """The ``headviz`` line that starts the same run; empty for kinds that have none."""
+    spec = run["spec"]
+    if run["kind"] != "prune":
+        return (
+            f"headviz run start --kind {run['kind']} --spec {shlex.quote(json.dumps(spec))}" if spec else ""
+        )
+    from .pruning.plan import PruningPlan
+
+    plan = {k: v for k, v in spec.items() if k != "digests"}
+    needed = {name: plan[name] for name in ("model", "task", "algorithm", "score")}
+    default = PruningPlan(**needed).to_dict()
+    changed = {k: v for k, v in plan.items() if v != default.get(k)}
+    words = ["headviz run start"]
+    for name in ("model", "base", "task", "data", "algorithm", "score"):
+        if plan.get(name) is not None:
+            words.append(f"--{name} {shlex.quote(str(plan[name]))}")
+    for name in ("samples", "step", "until"):
+        if name in changed:
+            words.append(f"--{name} {changed[name]}")
+    if "seeds" in changed:
+        words.append(f"--seeds {','.join(map(str, plan['seeds']))}")
+    said = {"model", "base", "task", "data", "algorithm", "score", "samples", "step", "until", "seeds"}
+    rest = {k: v for k, v in changed.items() if k not in said}
+    if rest:
+        words.append(f"--spec {shlex.quote(json.dumps(rest, ensure_ascii=False))}")
+    return " \\\n  ".join(words)
+
+
+def _summary(view: RunView) -> dict[str, Any]:
+    """What the pruning package says about a run's state; empty for other kinds and before the first step."""
+    if view.record.kind != "prune":
+        return {}
+    from .pruning.outcome import summary
+    from .runs.jobs.pruning import state_of
+
+    state = state_of(view.record)
+    return {} if state is None else summary(state)
+
+
+def _masks(view: RunView, summary: Mapping[str, Any]) -> list[tuple[str, HeadMask]]:
+    if not summary.get("grid"):
+        return []
+    layers, heads = summary["grid"]
+    several = len({s.get("seed") for s in view.steps}) > 1
+    return [
+        (
+            f"{s['sparsity']:.0%}" + (f", seed {s['seed']}" if several else ""),
+            HeadMask.from_hex(s["mask"], layers, heads),
+        )
+        for s in view.steps
+        if s.get("mask")
+    ]
+
+
+def _facts(view: RunView, summary: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    record, spec = view.record, view.record.spec
+    versions = summary.get("versions") or {}
+    times = (summary.get("seconds") or {}).get("by_phase") or {}
+    return [
+        ("model", spec.get("model")),
+        ("weights", summary.get("model_digest")),
+        ("base", spec.get("base")),
+        ("base weights", summary.get("base_digest")),
+        ("task", spec.get("task")),
+        ("data", summary.get("data_digest")),
+        ("algorithm", spec.get("algorithm")),
+        ("score", spec.get("score")),
+        ("seeds", ", ".join(map(str, spec.get("seeds") or []))),
+        ("fine-tuning", json.dumps(summary["finetune"]) if summary.get("finetune") else None),
+        ("started", _when(record.started)),
+        ("ended", _when(record.ended)),
+        ("seconds by phase", ", ".join(f"{k} {v:.1f}" for k, v in times.items())),
+        ("device", f"{record.device}, {record.threads} threads"),
+        ("versions", ", ".join(f"{k} {v}" for k, v in versions.items()) or f"headviz {record.version}"),
+        ("notes", " ".join(summary.get("notes") or [])),
+    ]
+
+
+def _plain_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    header = tuple(rows[0])
+    return header, [
+        [v if not isinstance(v, list | dict) else json.dumps(v) for v in row.values()] for row in rows
+    ]
+
+
+def _when(seconds: float | None) -> str | None:
+    return None if seconds is None else time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(seconds))
+
+
+FORMS: dict[str, Callable[[RunView], str]] = {
+    ".html": run_html,
+    ".json": run_json,
+    ".csv": run_csv,
+    ".tex": run_tex,
+}
