@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "analyse": ("analyse", "the published analyses: all-but-one, pruning curves, speed, …"),
     "finetune": ("finetune", "train a pre-trained encoder on a task, whole or with heads removed"),
     "prune": ("prune", "really remove heads and save the smaller model"),
+    "distill": ("distill", "remove a part and train students in its place, from several starts"),
     "run": ("run", "pruning runs in the background: start, list, show, cancel, resume, report"),
     "cache": ("cache", "what is kept on disk: show, clear"),
     "serve": ("serve", "open the dashboard in a browser"),

@@ -5,8 +5,9 @@ import torch
 
 from headviz.distillation.conditional import Prior
 from headviz.distillation.iterates import FileIterates, MemoryIterates, save_iterate
+from headviz.distillation.options import PosteriorOptions
 from headviz.distillation.partition import KEPT, ZEROED, Partition, remove
-from headviz.distillation.posterior import Posterior, PosteriorOptions
+from headviz.distillation.posterior import Posterior
 from headviz.distillation.removal import Removal
 from headviz.errors import ModelError, OptionError
 from headviz.models.trimming import Piece

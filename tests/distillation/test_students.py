@@ -11,13 +11,13 @@ from headviz.distillation.conditional import Prior
 from headviz.distillation.curves import Point, band, merged, steps_to
 from headviz.distillation.iterates import MemoryIterates
 from headviz.distillation.methods import METHODS
+from headviz.distillation.options import PosteriorOptions, TrainingOptions, read_options
 from headviz.distillation.partition import remove
-from headviz.distillation.posterior import Posterior, PosteriorOptions
+from headviz.distillation.posterior import Posterior
 from headviz.distillation.problem import batch_at
 from headviz.distillation.removal import Removal
 from headviz.distillation.rnn import without_attention
 from headviz.distillation.students import CHECKPOINT, Diverged, start_weights, train
-from headviz.distillation.training_options import TrainingOptions
 from headviz.distillation.translating import RnnTranslating
 from headviz.distillation.translator import RnnTranslator
 from headviz.distillation.variational import Divergence, draw, starting_log_sd
@@ -279,7 +279,7 @@ def test_rates_and_weights_over_time():
     assert options.rate_at(99) == pytest.approx(1 / 90)
     assert [options.kl_weight_at(s) for s in (0, 25, 50, 99)] == [0.0, 1.0, 2.0, 2.0]
     assert TrainingOptions(kl_weight=2.0).kl_weight_at(0) == 2.0
-    assert TrainingOptions.from_dict(options.to_dict()) == options
+    assert read_options(TrainingOptions, dataclasses.asdict(options), "option") == options
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_bad_options_get_one_clear_line(wrong):
     with pytest.raises(OptionError):
         TrainingOptions(**wrong)
     with pytest.raises(OptionError, match="Did you mean 'steps'"):
-        TrainingOptions.from_dict({"step": 3})
+        read_options(TrainingOptions, {"step": 3}, "training option")
 
 
 def test_bands_over_seeds():

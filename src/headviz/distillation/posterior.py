@@ -16,44 +16,16 @@ variational inference holds a student to it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from ..errors import OptionError, unknown_choice
+from ..errors import OptionError
 from .iterates import Iterates
+from .options import PosteriorOptions
 
-COVARIANCES = ("low-rank", "diagonal")
 CHUNK = 1 << 20  # columns multiplied at once in float64
-
-
-@dataclass(frozen=True)
-class PosteriorOptions:
-    """The shape of the covariance. ``rank=None`` takes all directions that the iterates span."""
-
-    covariance: str = "low-rank"
-    rank: int | None = None
-    shrinkage: float = 0.5
-    floor: float = 1e-6  # least variance, as a share of the mean variance
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.covariance not in COVARIANCES:
-            raise OptionError(unknown_choice("covariance", self.covariance, COVARIANCES))
-        if self.rank is not None and (
-            isinstance(self.rank, bool) or not isinstance(self.rank, int) or self.rank < 1
-        ):
-            raise OptionError(f"The rank is a whole number of at least 1, not {self.rank!r}.")
-        if self.rank is not None and self.covariance == "diagonal":
-            raise OptionError("A diagonal covariance has no rank. Leave the rank out, or ask for low-rank.")
-        if not 0 <= self.shrinkage <= 1:
-            raise OptionError(f"The shrinkage is a share from 0 to 1, not {self.shrinkage!r}.")
-        if not 0 < self.floor < 1:
-            raise OptionError(f"The floor is a share between 0 and 1, not {self.floor!r}.")
-        if not 0 < self.scale < float("inf"):
-            raise OptionError(f"The scale of the covariance is a number above 0, not {self.scale!r}.")
 
 
 class Block(NamedTuple):

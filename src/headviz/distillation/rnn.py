@@ -93,6 +93,11 @@ class Rnn(nn.Module):
     def __init__(self, config: RnnConfig, seed: int = 0) -> None:
         super().__init__()
         self.config = config
+        with torch.random.fork_rng(devices=[]):  # torch's layers draw weights when they are made
+            self._make(config)
+        self.draw(seed)
+
+    def _make(self, config: RnnConfig) -> None:
         e, h = config.embedding, config.hidden
         self.source = nn.Embedding(config.source_words, e)
         self.target = nn.Embedding(config.target_words, e)
@@ -102,7 +107,6 @@ class Rnn(nn.Module):
         self.decoder = Recurrent(e + h, h)
         self.output = nn.Linear(2 * h, config.target_words)
         self.drop = nn.Dropout(config.dropout)
-        self.draw(seed)
 
     def draw(self, seed: int) -> None:
         """New random weights. What a network with attention and one without share is drawn alike."""

@@ -8,6 +8,7 @@ noise of a step are drawn from the seed and the step's number, so there is no st
 from __future__ import annotations
 
 import copy
+import dataclasses
 import hashlib
 import json
 import math
@@ -26,8 +27,8 @@ from ..errors import Cancelled, UserError
 from .conditional import Prior
 from .curves import Point
 from .methods import COPY, RANDOM, TEACHER, VARIATIONAL, Method
+from .options import TrainingOptions
 from .problem import Call, Cancel, Problem, batch_at
-from .training_options import TrainingOptions
 from .variational import Divergence, draw, nats_per_weight, starting_log_sd
 
 Progress = Callable[[int, int], None]
@@ -240,7 +241,7 @@ class _Run:
         said = [
             self.method.start,
             self.method.objective,
-            self.options.to_dict(),
+            dataclasses.asdict(self.options),
             self.seed,
             self.problem.digest,
         ]

@@ -1,0 +1,137 @@
+"""The teacher, its task's data and the removal, loaded once for all pieces of a distillation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from ..errors import ModelError, OptionError
+from .classifying import Classifying
+from .conditional import Prior
+from .iterates import FileIterates, Iterates, MemoryIterates
+from .partition import Partition, remove, zeroed_model
+from .plan import DistillationPlan
+from .posterior import Posterior
+from .problem import Problem
+from .removal import Removal
+from .rnn import without_attention
+from .translating import RnnTranslating
+from .translator import RnnTranslator, is_rnn
+
+if TYPE_CHECKING:
+    from ..tasks import Dataset
+
+ITERATES = "iterates"
+SAMPLE = 64  # examples on which the student is compared with the zeroed teacher
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """Everything heavy. ``subject`` is the student with the teacher's own weights."""
+
+    plan: DistillationPlan
+    folder: Path
+    teacher: Any
+    problem: Problem
+    subject: Any
+    partition: Partition
+
+    @property
+    def iterate_paths(self) -> list[Path]:
+        return [self.folder / ITERATES / f"{k:03d}.safetensors" for k in range(self.plan.iterates.count)]
+
+    @cached_property
+    def prior(self) -> Prior:
+        """The student's prior; the teacher's piece must be done."""
+        mean = dict(self.teacher.model.named_parameters())
+        return Prior(Posterior(mean, self._iterates(), self.plan.posterior), self.partition)
+
+    def _iterates(self) -> Iterates:
+        if self.plan.trainings is None:
+            return FileIterates(self.iterate_paths)
+        models = [_load(self.plan, folder).model for folder in self.plan.trainings]
+        return MemoryIterates(
+            [same_shapes(self.teacher.model, m, f) for m, f in zip(models, self.plan.trainings, strict=True)]
+        )
+
+    def difference(self) -> dict[str, float]:
+        """How far the student with copied weights is from the teacher with v2 at zero, on training examples.
+
+        ``largest`` is the largest difference of two logits, ``typical`` the mean size of the teacher's logits around
+        their mean, ``changed`` the share of predictions that differ.
+        """
+        index = list(range(min(SAMPLE, self.problem.examples)))
+        zeroed = zeroed_model(self.teacher.model, self.partition).eval()
+        with torch.inference_mode():
+            theirs, _ = self.problem.outputs(zeroed, index)
+            ours, _ = self.problem.outputs(self.subject.model.eval(), index)
+        spread = theirs - theirs.mean(-1, keepdim=True) if theirs.shape[-1] > 1 else theirs
+        return {
+            "largest": float((ours - theirs).abs().max()),
+            "typical": float(spread.abs().mean()),
+            "changed": float((ours.argmax(-1) != theirs.argmax(-1)).float().mean()),
+        }
+
+
+def open_context(plan: DistillationPlan, folder: Path) -> Context:
+    """Load the teacher and the data, and take the part out. One clear line if anything does not fit."""
+    teacher = _load(plan, plan.model)
+    removal = Removal.parse(plan.remove)
+    if isinstance(teacher, RnnTranslator):
+        if not removal.attention:
+            raise OptionError(
+                f"'{plan.model}' is a recurrent translator, and {plan.remove} is not in it. Choose --remove attention."
+            )
+        student, partition = without_attention(teacher.model)
+        train, dev = _data(plan)
+        rnn_problem = RnnTranslating(teacher, train, dev)
+        return Context(
+            plan, folder, teacher, rnn_problem, rnn_problem.with_model(teacher, student), partition
+        )
+    removed = remove(teacher, removal)
+    train, dev = _data(plan)
+    problem = _problem(plan, teacher, train, dev)
+    return Context(plan, folder, teacher, problem, removed.student, removed.partition)
+
+
+def _problem(plan: DistillationPlan, teacher: Any, train: Dataset, dev: Dataset) -> Problem:
+    return Classifying(teacher, train, dev, plan.label_order)
+
+
+def _load(plan: DistillationPlan, name: str) -> Any:
+    if is_rnn(name):
+        return RnnTranslator.load(name)
+    from ..models.loading import load
+
+    return load(name, revision=plan.revision if name == plan.model else None, device=plan.device)
+
+
+def _data(plan: DistillationPlan) -> tuple[Dataset, Dataset]:
+    from ..tasks import load_task
+
+    def read(split: str, limit: int | None) -> Dataset:
+        return load_task(
+            plan.task,
+            split=split,
+            data=plan.data,
+            limit=limit,
+            text_columns=plan.text_columns,
+            label_column=plan.label_column,
+        )
+
+    return read(plan.train_split, plan.train_limit), read(plan.dev_split, plan.dev_limit)
+
+
+def same_shapes(teacher: nn.Module, other: nn.Module, name: str) -> dict[str, torch.Tensor]:
+    """The weights of another training of the same architecture."""
+    own, theirs = dict(teacher.named_parameters()), dict(other.named_parameters())
+    if {n: p.shape for n, p in own.items()} != {n: p.shape for n, p in theirs.items()}:
+        raise ModelError(
+            f"'{name}' is not another training of the teacher: its weights have other names or shapes."
+        )
+    return {n: p.detach().cpu() for n, p in theirs.items()}

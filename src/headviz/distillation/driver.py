@@ -1,0 +1,214 @@
+"""The pieces of a distillation, done one after the other or anywhere; see ``state`` for the protocol."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from ..errors import RunError
+from .context import ITERATES, Context, open_context
+from .iterates import save_iterate
+from .methods import COPY, LIKELIHOOD, METHODS, TEACHER, Method
+from .options import TrainingOptions
+from .plan import TEACHER as TEACHER_PIECE
+from .plan import DistillationPlan
+from .problem import Cancel
+from .state import State, absorb, begin, load, outcome, ready, save
+from .students import train
+
+PhaseProgress = Callable[[str, int, int], None]
+STUDENTS, WORK = "students", "training"
+
+
+def perform(
+    context: Context, piece: str, progress: PhaseProgress | None = None, cancel: Cancel | None = None
+) -> dict[str, Any]:
+    """Do one piece and give its result as JSON. Models and iterates go to the context's folder.
+
+    A training that is stopped goes on from its last checkpoint when the piece is done again.
+    """
+    if piece == TEACHER_PIECE:
+        return _teacher(context, progress, cancel)
+    if piece not in context.plan.pieces:
+        raise RunError(f"This distillation has no piece '{piece}'.")
+    return _student(context, piece, progress, cancel)
+
+
+def _teacher(context: Context, progress: PhaseProgress | None, cancel: Cancel | None) -> dict[str, Any]:
+    plan, partition = context.plan, context.partition
+    if progress is not None:
+        progress("evaluating", 0, 0)
+    metrics = context.problem.measure(context.teacher, cancel)
+    notes = [partition.remark] if partition.remark else []
+    prior: dict[str, Any] | None = None
+    if plan.needs_posterior:
+        if plan.trainings is None:
+            collect(context, progress, cancel)
+        found = context.prior
+        notes += found.notes
+        prior = {"rank": found.posterior.rank, "iterates": found.posterior.count, "moved": found.moved}
+    return {
+        "metrics": {k: (float(v) if math.isfinite(v) else None) for k, v in metrics.items()},
+        "digest": context.teacher.digest,
+        "data": context.problem.digest,
+        "parameters": sum(p.numel() for p in context.teacher.model.parameters()),
+        "partition": {**partition.sizes, "exact": partition.exact, "difference": context.difference()},
+        "prior": prior,
+        "notes": notes,
+    }
+
+
+def collect(context: Context, progress: PhaseProgress | None = None, cancel: Cancel | None = None) -> None:
+    """Train a copy of the teacher on and keep its weights every so many steps."""
+    options, paths = context.plan.iterates, context.iterate_paths
+    if all(p.exists() for p in paths):
+        return
+    shutil.rmtree(context.folder / ITERATES, ignore_errors=True)
+    steps = options.count * options.gap
+    training = TrainingOptions(
+        steps=steps,
+        batch=options.batch,
+        learning_rate=options.learning_rate,
+        every=steps,
+        warmup=0.0,
+        schedule="constant",
+    )
+
+    def keep(step: int, model: nn.Module) -> None:
+        if step % options.gap == 0:
+            save_iterate(model, paths[step // options.gap - 1])
+
+    tell = None if progress is None else lambda done, total: progress("collecting iterates", done, total)
+    onward = Method("further training", COPY, LIKELIHOOD)
+    train(
+        context.teacher, _Unmeasured(context.problem), onward, training, options.seed,
+        at_step=keep, progress=tell, cancel=cancel,
+    )  # fmt: skip
+
+
+class _Unmeasured:
+    """A problem whose dev data are left alone: collecting iterates needs no metrics."""
+
+    def __init__(self, problem: Any) -> None:
+        self.problem = problem
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.problem, name)
+
+    def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
+        return {}
+
+
+def _student(
+    context: Context, piece: str, progress: PhaseProgress | None, cancel: Cancel | None
+) -> dict[str, Any]:
+    plan = context.plan
+    init, seed = plan.piece(piece)
+    method = METHODS[init]
+    start = time.perf_counter()
+    tell = None if progress is None else lambda done, total: progress(f"training {piece}", done, total)
+    trained = train(
+        context.subject,
+        context.problem,
+        method,
+        plan.training,
+        seed,
+        prior=context.prior if method.needs_posterior else None,
+        teacher=copy.deepcopy(context.teacher.model) if method.objective == TEACHER else None,
+        folder=context.folder / WORK / piece,
+        progress=tell,
+        cancel=cancel,
+    )
+    folder = context.folder / STUDENTS / piece
+    shutil.rmtree(folder, ignore_errors=True)
+    subject = dataclasses.replace(trained.subject)  # a fresh value: its digest is not the starting weights'
+    subject.save(folder)
+    return {
+        "init": init,
+        "seed": seed,
+        "curve": [p.to_json() for p in trained.curve],
+        "metrics": trained.metrics,
+        "parameters": sum(p.numel() for p in subject.model.parameters()),
+        "digest": subject.digest,
+        "seconds": trained.curve[-1].seconds,
+        "wall_seconds": round(time.perf_counter() - start, 3),
+        "model": f"{STUDENTS}/{piece}",
+    }
+
+
+def distil(
+    plan: DistillationPlan,
+    folder: str | Path,
+    progress: PhaseProgress | None = None,
+    cancel: Cancel | None = None,
+) -> dict[str, Any]:
+    """Carry a plan out in this process, or go on with it, and give its outcome.
+
+    The state is written after every piece; nothing is written before the plan, the model and the data fit together.
+    In the end the folder itself is the model of the first initialisation's first seed; the others are below it.
+    """
+    place = Path(folder).expanduser()
+    state = load(plan, place)
+    if state is None and place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise RunError(
+            f"'{place}' exists and is not an empty folder. Choose another name or remove it first."
+        )
+    state = begin(plan) if state is None else state
+    if ready(plan, state):
+        context = open_context(plan, place)
+        _same(context, state)
+        save(state, place)  # from here on the folder is this distillation's
+        while ready(plan, state):
+            piece = ready(plan, state)[0]
+            state = absorb(state, piece, perform(context, piece, progress, cancel))
+            save(state, place)
+    tidy(place)
+    state = _settle(plan, state, place)
+    return outcome(plan, state)
+
+
+def _settle(plan: DistillationPlan, state: State, place: Path) -> State:
+    """Move the first student's model to the top, so that the folder itself can be loaded."""
+    piece = plan.pieces[0]
+    first = state["students"][piece]
+    folder = place / STUDENTS / piece
+    if first["model"] == ".":
+        return state
+    if folder.exists():  # gone already if just the note of it was lost
+        for path in sorted(folder.iterdir()):
+            path.replace(place / path.name)
+        folder.rmdir()
+        if not any(folder.parent.iterdir()):
+            folder.parent.rmdir()
+    state = absorb(state, piece, {**first, "model": "."})
+    save(state, place)
+    return state
+
+
+def _same(context: Context, state: State) -> None:
+    """Weights and data are those that the state was begun with."""
+    teacher = state["teacher"]
+    if teacher is None:
+        return
+    for what, now, then in (
+        ("model", context.teacher.digest, teacher["digest"]),
+        ("data", context.problem.digest, teacher["data"]),
+    ):
+        if now != then:
+            raise RunError(
+                f"The {what} has changed since this distillation was begun. Start it anew in another folder."
+            )
+
+
+def tidy(folder: Path) -> None:
+    """Leave out what only an unfinished distillation needs: checkpoints and iterates."""
+    for name in (WORK, ITERATES):
+        shutil.rmtree(folder / name, ignore_errors=True)

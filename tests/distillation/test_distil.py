@@ -1,0 +1,315 @@
+"""Whole distillations: the command, its folder, going on after a stop, as a run; bad input."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import headviz
+from headviz import cli
+from headviz.distillation.driver import distil, perform
+from headviz.distillation.plan import DistillationPlan
+from headviz.distillation.state import begin, outcome, ready
+from headviz.distillation.translator import RnnTranslator
+from headviz.errors import Cancelled, OptionError, RunError, UserError
+from tiny import PAIRS, TEXTS, tiny_folder
+
+TRAINING = {"steps": 4, "batch": 4, "every": 2, "learning_rate": 1e-3}
+ITERATES = {"count": 4, "gap": 1}
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory):
+    return str(tiny_folder(tmp_path_factory.mktemp("teacher") / "m", "bert", layers=2))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    rows = [
+        f"{t}\t{p}\t{['entailment', 'neutral', 'contradiction'][i % 3]}"
+        for i, (t, p) in enumerate(zip(TEXTS, PAIRS, strict=True))
+    ]
+    for split, times in (("train", 5), ("dev", 2)):
+        (folder / f"{split}.tsv").write_text("a\tb\ty\n" + "\n".join(rows * times) + "\n")
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pairs")
+    words = [f"w{i}" for i in range(5)]
+    lines = [f"{a} {b}\t{b} {a}" for a in words for b in words]
+    for split in ("train", "dev"):
+        (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    return str(folder)
+
+
+def plan(teacher, data, **more):
+    given = {
+        "model": teacher,
+        "task": "custom",
+        "data": data,
+        "text_columns": ("a", "b"),
+        "label_column": "y",
+    }
+    return DistillationPlan(
+        **{"remove": "heads:0.1+ffn:1", "training": TRAINING, "iterates": ITERATES, **given, **more}
+    )
+
+
+def command(teacher, data, out, *more):
+    return [
+        "distill", "--model", teacher, "--task", "custom", "--data", data, "--text-columns", "a,b",
+        "--label-column", "y", "--steps", "4", "--batch", "4", "--every", "2", "--iterates", "4", "--gap", "1", "--out", str(out), *more,
+    ]  # fmt: skip
+
+
+def without_times(result):
+    text = json.dumps(result)
+    found = json.loads(text)
+
+    def strip(value):
+        if isinstance(value, dict):
+            return {k: strip(v) for k, v in value.items() if k not in ("seconds", "wall_seconds")}
+        return [strip(v) for v in value] if isinstance(value, list) else value
+
+    return strip(found)
+
+
+def test_the_command_gives_what_it_promises(teacher, data, tmp_path, capsys):
+    out = tmp_path / "out"
+    words = command(
+        teacher, data, out, "--remove", "heads:0.1", "--remove", "layers:1", "--init", "variational,copy"
+    )
+    assert cli.main([*words, "--seeds", "0,1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["init"] == "variational"
+    assert [p["step"] for p in found["curve"]] == [0, 2, 4]
+    assert set(found["curve"][0]["metrics"]) == set(found["metrics"]) == {"accuracy", "matthews"}
+    assert [s["init"] for s in found["students"]] == ["variational", "copy"]
+    assert found["teacher"]["partition"]["exact"] is False
+    assert "norm(norm(x))" in found["notes"][0]
+    # the folder is the first student; the others lie below it
+    first = headviz.load(out)
+    assert first.heads_per_layer == [3]
+    assert found["parameters"] == sum(p.numel() for p in first.model.parameters())
+    accuracy = headviz.evaluate(
+        first, headviz.load_task("custom", data=data, text_columns=["a", "b"], label_column="y")
+    )
+    assert accuracy.metrics["accuracy"] == found["students"][0]["runs"][0]["metrics"]["accuracy"]
+    for piece in ("variational-s1", "copy-s0", "copy-s1"):
+        assert headviz.load(out / "students" / piece).num_layers == 1
+    assert not (out / "iterates").exists()
+    assert not (out / "training").exists()
+    # asking again answers from the folder
+    assert cli.main([*words, "--seeds", "0,1"]) == 0
+    text = capsys.readouterr().out
+    assert "variational inference" in text
+    assert "not exactly" in text
+
+
+def test_a_copy_starts_where_the_zeroed_teacher_stands(teacher, data, tmp_path):
+    found = distil(plan(teacher, data, remove="ffn:0", inits=("copy", "random")), tmp_path / "out")
+    assert found["teacher"]["partition"]["exact"]
+    assert found["teacher"]["partition"]["difference"]["largest"] < 1e-5
+    assert found["teacher"]["partition"]["difference"]["changed"] == 0
+    clf = headviz.load(teacher)
+    from headviz.distillation.partition import remove
+    from headviz.distillation.removal import Removal
+
+    student = remove(clf, Removal.parse("ffn:0")).student
+    data_set = headviz.load_task("custom", data=data, text_columns=["a", "b"], label_column="y")
+    assert headviz.evaluate(student, data_set).metrics == found["students"][0]["curve"][0]["metrics"]
+
+
+def test_a_stopped_distillation_goes_on(teacher, data, tmp_path):
+    whole = distil(plan(teacher, data, inits=("conditional", "random"), seeds=(0, 1)), tmp_path / "whole")
+    calls = 0
+    stops = 0
+
+    def cancel():
+        nonlocal calls
+        calls += 1
+        return calls % 5 == 0
+
+    again = None
+    while again is None:
+        try:
+            again = distil(
+                plan(teacher, data, inits=("conditional", "random"), seeds=(0, 1)),
+                tmp_path / "again",
+                cancel=cancel,
+            )
+        except Cancelled:
+            stops += 1
+    assert stops > 2
+    assert without_times(again) == without_times(whole)
+
+
+def test_a_folder_of_another_distillation_is_left_alone(teacher, data, tmp_path):
+    distil(plan(teacher, data), tmp_path / "out")
+    with pytest.raises(RunError, match="different inits"):
+        distil(plan(teacher, data, inits=("copy",)), tmp_path / "out")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("keep")
+    with pytest.raises(RunError, match="not an empty folder"):
+        distil(plan(teacher, data), tmp_path / "full")
+    assert [p.name for p in (tmp_path / "full").iterdir()] == ["mine.txt"]
+
+
+def test_nothing_is_written_when_it_cannot_begin(teacher, data, tmp_path):
+    for wrong in (
+        {"remove": "layers:0,1"},
+        {"model": "/nowhere"},
+        {"label_column": "z"},
+        {"remove": "attention"},
+    ):
+        with pytest.raises(UserError):
+            distil(plan(teacher, data, **wrong), tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+
+
+def test_a_posterior_of_trainings(teacher, data, tmp_path):
+    others = []
+    for seed in (1, 2, 3):
+        folder = tmp_path / f"t{seed}"
+        tiny_folder(folder, "bert", layers=2, seed=seed)
+        others.append(str(folder))
+    found = distil(plan(teacher, data, inits=("conditional",), trainings=tuple(others)), tmp_path / "out")
+    assert found["teacher"]["prior"]["iterates"] == 3
+    assert found["teacher"]["prior"]["rank"] == 2
+    assert found["teacher"]["prior"]["moved"] > 0
+    tiny_folder(tmp_path / "small", "bert", layers=1)
+    with pytest.raises(UserError, match="not another training"):
+        distil(
+            plan(teacher, data, inits=("conditional",), trainings=(others[0], str(tmp_path / "small"))),
+            tmp_path / "b",
+        )
+
+
+def test_recurrent_translators_through_the_command(pairs, tmp_path, capsys):
+    train = headviz.load_task("custom-translation", split="train", data=pairs)
+    RnnTranslator.new(train.texts, train.references, embedding=8, hidden=12, units=8).save(tmp_path / "rnn")
+    words = [
+        "distill", "--model", str(tmp_path / "rnn"), "--task", "custom-translation", "--data", pairs,
+        "--remove", "attention", "--init", "copy,conditional", "--steps", "4", "--batch", "4", "--every", "2", "--iterates", "3", "--gap", "1",
+    ]  # fmt: skip
+    assert cli.main([*words, "--out", str(tmp_path / "out"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["metrics"]) == {"bleu", "chrf"}
+    assert found["teacher"]["partition"]["exact"]
+    assert found["teacher"]["partition"]["difference"]["largest"] < 1e-5
+    student = RnnTranslator.load(tmp_path / "out")
+    assert student.model.attention is None
+    assert student.parameters == found["parameters"]
+    assert cli.main([*words[:8], "heads:0.0", "--out", str(tmp_path / "b")]) == 2
+    assert "--remove attention" in capsys.readouterr().err
+
+
+def test_it_can_be_a_run(teacher, data, tmp_path):
+    """Through the protocol of background runs, pieces in another order, every result passed on as bytes."""
+    from headviz.runs.jobs.distilling import make
+    from headviz.runs.kinds import Tools
+
+    asked = plan(teacher, data, inits=("conditional", "copy"), seeds=(0, 1))
+    job = make(asked.to_dict())
+    tools = Tools(lambda phase, done, total: None, lambda: False, tmp_path / "run")
+    state = job.begin()
+    assert job.expected(state) == 5
+    while job.ready(state):
+        piece = job.ready(state)[-1]
+        assert job.needs(state, piece) == (["iterates"] if piece.startswith("conditional") else [])
+        result = job.work(piece, job.parcel(state, piece), tools)
+        state = job.unpack(job.pack(job.absorb(state, piece, result)))
+    assert sorted(job.steps(state)) == [0, 1, 2, 3, 4]
+    done = job.finish(state, tmp_path / "run")
+    assert all(headviz.load(tmp_path / "run" / m) for m in done["models"])
+    straight = distil(asked, tmp_path / "straight")
+    plain = without_times({k: v for k, v in done.items() if k != "models"})
+    for found in (plain, without_times(straight)):
+        for s in found["students"]:
+            for r in s["runs"]:
+                del r["model"]
+    want = without_times(straight)
+    for s in want["students"]:
+        for r in s["runs"]:
+            del r["model"]
+    for key in ("students", "teacher", "notes", "metrics"):
+        assert plain[key] == want[key], key
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"inits": ("best",)}, "Choose one of: random, copy"),
+        ({"inits": ()}, "at least one initialisation"),
+        ({"inits": ("copy", "copy")}, "given once"),
+        ({"seeds": ()}, "at least one seed"),
+        ({"seeds": (-1,)}, "from 0 up"),
+        ({"inits": ("conditional",), "posterior": {"rank": 4}}, "needs at least 5 iterates, and there are 4"),
+        ({"inits": ("conditional",), "trainings": ("a",)}, "at least 2 trainings"),
+        ({"posterior": {"rnk": 4}}, "Did you mean 'rank'"),
+        ({"iterates": {"count": 1}}, "at least 2"),
+        ({"training": {"steps": 0}}, "steps"),
+        ({"remove": "nothing"}, "Choose one of: heads, layers"),
+    ],
+)
+def test_bad_plans_get_one_clear_line(teacher, data, wrong, words):
+    with pytest.raises(OptionError, match=words) as error:
+        plan(teacher, data, **wrong)
+    assert "\n" not in str(error.value)
+
+
+def test_bad_commands_exit_with_two(teacher, data, tmp_path, capsys):
+    for more in (
+        ["--remove", "layers:0,1"],
+        ["--remove", "heads:0.1", "--init", "x"],
+        ["--remove", "heads:0.1", "--seeds", "a"],
+    ):
+        assert cli.main(command(teacher, data, tmp_path / "out", *more)) == 2
+        line = capsys.readouterr().err.strip()
+        assert line.startswith("headviz: ")
+        assert "\n" not in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_plan_is_read_back(teacher, data):
+    one = plan(teacher, data, inits=("variational",), posterior={"rank": 2})
+    assert DistillationPlan.from_dict(json.loads(json.dumps(one.to_dict()))) == one
+    assert one.digest != plan(teacher, data).digest
+
+
+def test_a_state_of_nothing_has_an_outcome(teacher, data):
+    one = plan(teacher, data)
+    state = begin(one)
+    assert ready(one, state) == ["teacher"]
+    assert outcome(one, state)["students"] == []
+
+
+def test_unknown_pieces_are_refused(teacher, data, tmp_path):
+    from headviz.distillation.context import open_context
+
+    with pytest.raises(RunError, match="no piece"):
+        perform(open_context(plan(teacher, data), tmp_path), "copy-s9")
+
+
+def test_plans_and_states_are_light():
+    code = (
+        "import sys, headviz.distillation.state, headviz.distillation.plan, headviz.runs.jobs.distilling; "
+        "print([m for m in ('torch', 'transformers', 'scipy') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
+
+
+def test_making_a_network_leaves_the_callers_random_numbers_alone():
+    torch.manual_seed(1)
+    before = torch.rand(1)
+    torch.manual_seed(1)
+    from headviz.distillation.rnn import Rnn, RnnConfig
+
+    Rnn(RnnConfig(5, 5, 2, 2, 2))
+    assert torch.equal(torch.rand(1), before)
