@@ -20,6 +20,8 @@ else:
     for remark in texts.remarks(clf, shown):
         st.info(show.plain(remark))
     compare.verdicts(clf, given, found)
+    if frame.controls():
+        compare.tokens(clf, shown, given)
     if len(given) > 1 and state.mask(clf.present).off:
         compare.culprit(clf, shown, found)
     elif len(given) == 1:

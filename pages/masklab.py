@@ -21,6 +21,8 @@ with right:
     if found is not None:
         cost.headline(clf, data, found)
         cost.by_slice(data, found)
+        if frame.controls():
+            cost.what_if(clf, data, found)
 if found is not None:
     cost.details(clf, data, found)
 frame.recipe(*cost.recipe(view, clf, found))

@@ -273,3 +273,23 @@ def bands(rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str]) -> 
     fig.update_xaxes(title="correlation", type="category")
     fig.update_yaxes(title="% of heads")
     return _layout(fig, 280, barmode="group")
+
+
+def token_rows(rows: Sequence[tuple[str, str, np.ndarray]], tokens: Sequence[str]) -> go.Figure:
+    """Signed values of each token, one row per (name, class, values), on one scale."""
+    values = np.stack([v for _, _, v in rows]).astype(np.float32)
+    scale = scale_for([float(v) for v in values.ravel()], signed=True)
+    names = [f"{name} → {label}" for name, label, _ in rows]
+    fig = go.Figure(
+        go.Heatmap(
+            z=values, zmin=scale.lo, zmax=scale.hi, colorscale=plotly_scale(scale.light), xgap=2, ygap=4,
+            text=[[f"{t} {v:+.2f}" for t, v in zip(tokens, row, strict=True)] for row in values],
+            hovertemplate="%{text}<extra></extra>", colorbar={"thickness": 9, "tickformat": ".2g"},
+        )
+    )  # fmt: skip
+    fig.update_yaxes(tickvals=list(range(len(names))), ticktext=names, autorange="reversed", showgrid=False)
+    fig.update_xaxes(
+        tickvals=list(range(len(tokens))), ticktext=list(tokens), side="top", tickangle=-45, showgrid=False,
+        tickfont={"size": 12},
+    )  # fmt: skip
+    return _layout(fig, 110 + 40 * len(rows))

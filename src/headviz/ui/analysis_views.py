@@ -67,7 +67,7 @@ def ablation(found: Ablation, bench: Any) -> None:
         show.note(
             f"Points of {found.subject.metric} that the model loses without each head, on {found.subject.n} examples.",
             formula=COST,
-            source="q: Benjamini-Hochberg over all heads of exact McNemar p values; intervals are paired bootstrap, 95 %.",
+            source="q: Benjamini-Hochberg over all heads of exact McNemar p values; intervals: paired bootstrap, 95 %.",
             key="ablation_note",
             saves=False,
         )
@@ -194,7 +194,8 @@ def speed(found: Any, bench: Any) -> None:
 def redundant(found: Any, bench: Any) -> None:
     st.markdown(
         f"### {len(found.pairs) or 'No'} pair{'s' if len(found.pairs) != 1 else ''} of harmless heads "
-        f"cost{'' if len(found.pairs) != 1 else 's'} something together ({found.evaluated} of {found.candidates} pairs tried)."
+        f"cost{'' if len(found.pairs) != 1 else 's'} something together "
+        f"({found.evaluated} of {found.candidates} pairs tried)."
     )
     rows = [
         [

@@ -95,6 +95,40 @@ def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarra
         )
 
 
+def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:
+    """How much each token spoke for the full model's answer, in every column, on one scale."""
+    if clf.is_regression or not st.toggle(
+        "Token attributions", key="show_tokens", help="Integrated gradients, by Captum"
+    ):
+        return
+    from headviz import token_attributions
+
+    texts = (shown.text, shown.pair)
+    found = []
+    for column in given:
+        key = (clf.digest, str(clf.dtype), "tokens", *texts, column.mask.hex)
+        mask = column.mask if column.mask.off else None
+        one = jobs.need(
+            key,
+            f"Attributing tokens: {column.name}",
+            lambda p, c, mask=mask: token_attributions(clf, *texts, mask=mask),
+        )
+        if one is None:
+            return
+        found.append(one)
+    rows = [(c.name, one.target_label, one.values) for c, one in zip(given, found, strict=True)]
+    show.figure(
+        charts.token_rows(
+            [(c.name, one.target_label, one.values) for c, one in zip(given, found, strict=True)],
+            found[0].tokens,
+        ),
+        "compare_tokens",
+        "What each token spoke for (blue) or against (orange) each model's own answer, on one scale.",
+        formula=r"(x - x') \cdot \int_0^1 \nabla F(x' + a(x - x'))\,da",
+        source="Integrated gradients on the word embeddings from padding to the input (Captum's LayerIntegratedGradients).",
+    )
+
+
 def culprit(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> None:
     """'Which head did it?' for the current mask."""
     mask = state.mask(clf.present)

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from .. import charts
-from . import show, state
-from .measure import class_name
+from ..heads import HeadId, HeadMask
+from . import jobs, loaders, show, state
+from .measure import class_name, key_of
 from .recipes import load_call, load_options, mask_call, task_call, task_options
 from .view import View
 
 if TYPE_CHECKING:
+    from ..analyses.ablation import Ablation
+    from ..evaluator import Evaluator
     from ..models.classifier import Classifier
     from ..tasks import Dataset
     from .measure import Measured
@@ -105,6 +108,45 @@ def by_slice(data: Dataset, found: Measured) -> None:
         formula=DELTA,
         source=PAIRED,
     )
+
+
+def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
+    """The next head that costs least on top of this mask, and heads that hurt; computed when asked for."""
+    key = key_of(clf, data, "what if", found.mask.hex)
+    if jobs.find(key) is None and st.session_state.get("what_if") != key:
+        st.button(
+            "What if one more head goes?", key="ask_what_if", icon=":material/lightbulb:", on_click=_ask, args=(key,),
+            help="Switches every head that is left off in turn, on top of this mask",
+        )  # fmt: skip
+        return
+    evaluator = loaders.evaluator(clf, data)
+    table = jobs.need(key, "Trying every head", lambda p, c: _ablate(evaluator, found.mask, p, c))
+    if table is None:
+        return
+    ranked = [(float(table.values[h]), h) for h in table.base.kept if table.values[h] == table.values[h]]
+    if not ranked:
+        st.caption("No head is left to switch off.")
+        return
+    cost, best = min(ranked)
+    hurts = table.harmful()
+    harm = ", ".join(map(str, hurts[:6])) if hurts else "none at q < 0.05"
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"Next cheapest: **{best}** ({show.points(-cost)} points). Harmful: {harm}.")
+        st.button(f"Switch {best} off", key="take_hint", on_click=_take, args=(clf, best))
+
+
+def _ask(key: tuple[object, ...]) -> None:
+    st.session_state["what_if"] = key
+
+
+def _take(clf: Classifier, head: HeadId) -> None:
+    state.set_mask(state.mask(clf.present).without([head]))
+
+
+def _ablate(evaluator: Evaluator, mask: HeadMask, progress: jobs.Progress, cancel: jobs.Cancel) -> Ablation:
+    from ..analyses.ablation import ablate
+
+    return ablate(evaluator, base=mask, progress=progress, cancel=cancel)
 
 
 def details(clf: Classifier, data: Dataset, found: Measured) -> None:

@@ -19,6 +19,7 @@ PAGES = (
     ("masklab", "Mask lab"),
     ("compare", "Compare"),
     ("analyses", "Analyses"),
+    ("runs", "Runs"),
     ("data", "Data & model"),
 )
 

@@ -138,7 +138,8 @@ def card(found: HeadScores, present: HeadMask) -> None:
         st.page_link("pages/head.py", label="Look into it", icon=":material/search:")
         off = head in state.mask(present).off
         st.button(
-            "Switch on" if off else "Switch off", key="card_toggle", type="tertiary", icon=":material/power_settings_new:",
+            "Switch on" if off else "Switch off", key="card_toggle", type="tertiary",
+            icon=":material/power_settings_new:",
             on_click=_toggle, args=(present, head),
         )  # fmt: skip
         st.page_link("pages/masklab.py", label="Mask lab", icon=":material/grid_on:")
@@ -193,7 +194,7 @@ FORMULAS = {
     "conductance-kendall": r"\tfrac1n \sum_x \tau_b(A(x), \mathrm{Attr}(A)(x))",
     "conductance-pearson": r"\tfrac1n \sum_x r(A(x), \mathrm{Attr}(A)(x))",
     "conductance-max": r"\tfrac1n \sum_x \max_{ij} \mathrm{Attr}(A)_{ij}",
-    "attattr-max": r"\tfrac1n \sum_x \max_{ij} \big(A \odot \textstyle\int_0^1 \partial F(aA)/\partial A\, da\big)_{ij}",
+    "attattr-max": r"\tfrac1n \sum_x \max_{ij} \big(A \odot \textstyle\int_0^1 \partial F(aA)/\partial A\,da\big)_{ij}",
     "taylor": r"\tfrac1n \sum_x \left| \partial \mathrm{Loss}(x) / \partial \xi_h \right|",
     "ablation": r"m(\text{full}) - m(\text{full without } h)",
     "fisher": r"\sum_x \left( \partial \mathrm{Loss}(x) / \partial \xi_h \right)^2",

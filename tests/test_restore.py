@@ -1,0 +1,84 @@
+"""Which head did it? Against brute force over all sets of masked heads."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from headviz.errors import Cancelled, MaskError, TaskError
+from headviz.heads import HeadMask
+from headviz.restore import which_heads
+from tiny import tiny_classifier
+
+TEXT, PAIR = "a dog sleeps .", "the red cat runs"
+
+
+@pytest.fixture(scope="module")
+def clf() -> Any:
+    return tiny_classifier("bert", layers=3, heads=4, spread=0.6)
+
+
+def answer(clf: Any, mask: HeadMask) -> int:
+    return int(clf.logits(clf.collate(clf.encode([TEXT], [PAIR])), mask)[0].argmax())
+
+
+def flipping_masks(clf: Any, count: int = 12) -> list[HeadMask]:
+    """Masks of 2 to 6 heads under which the answer is another one."""
+    full = HeadMask.full(3, 4)
+    was = answer(clf, full)
+    drawn = (full.without_random(2 + seed % 5, seed) for seed in range(400))
+    found = [m for m in drawn if answer(clf, m) != was][:count]
+    assert len(found) == count, "the model is too steady for this test"
+    return found
+
+
+def brute_force(clf: Any, mask: HeadMask) -> int:
+    """The size of the smallest set whose return gives the answer back."""
+    was = answer(clf, HeadMask.full(3, 4))
+    for size in range(1, len(mask.off) + 1):
+        if any(answer(clf, mask.with_(group)) == was for group in combinations(mask.off, size)):
+            return size
+    raise AssertionError("all heads on is the full model")
+
+
+def test_finds_a_smallest_set(clf: Any) -> None:
+    was = answer(clf, HeadMask.full(3, 4))
+    for mask in flipping_masks(clf):
+        found = which_heads(clf, TEXT, PAIR, mask)
+        assert found is not None
+        assert found.smallest
+        assert len(found.heads) == brute_force(clf, mask)
+        assert set(found.heads) <= set(mask.off)
+        assert answer(clf, mask.with_(found.heads)) == was == found.full
+        assert answer(clf, mask) == found.masked
+
+
+def test_greedy_sets_restore_and_need_each_head(clf: Any) -> None:
+    was = answer(clf, HeadMask.full(3, 4))
+    for mask in flipping_masks(clf):
+        found = which_heads(clf, TEXT, PAIR, mask, trials=1)
+        assert found is not None
+        assert answer(clf, mask.with_(found.heads)) == was
+        if not found.smallest:
+            for h in found.heads:
+                assert answer(clf, mask.with_(set(found.heads) - {h})) != was
+
+
+def test_a_mask_that_changes_no_answer_has_no_culprit(clf: Any) -> None:
+    full = HeadMask.full(3, 4)
+    steady = next(m for m in (full.without([h]) for h in full.heads()) if answer(clf, m) == answer(clf, full))
+    assert which_heads(clf, TEXT, PAIR, steady) is None
+    assert which_heads(clf, TEXT, PAIR, full) is None
+
+
+def test_says_what_it_cannot_do(clf: Any) -> None:
+    mask = flipping_masks(clf, 1)[0]
+    with pytest.raises(TaskError, match="empty"):
+        which_heads(clf, "  ", PAIR, mask)
+    with pytest.raises(Cancelled):
+        which_heads(clf, TEXT, PAIR, mask, cancel=lambda: True)
+    number = tiny_classifier("bert", labels=("score",))
+    with pytest.raises(MaskError, match="regression"):
+        which_heads(number, TEXT, None, HeadMask.full(3, 4).without([(0, 0)]))

@@ -1,0 +1,37 @@
+"""The address bar: what goes in comes out, and nonsense is said."""
+
+from dataclasses import replace
+
+import pytest
+
+from headviz.ui.view import LONGEST_TEXT, View, from_address, to_address
+
+FULL = replace(
+    View(), model="a/b c", task="mnli", score="taylor", head="3.5", mask="0f", example=7, a="é ‹b› & =?", b="x",
+    present=True, special=False, limit=0,
+)  # fmt: skip
+
+
+def test_a_view_survives_the_address() -> None:
+    assert from_address(to_address(FULL)) == (FULL, [])
+    assert to_address(View()) == {}
+
+
+def test_long_texts_stay_out_of_the_address() -> None:
+    view = replace(View(), a="x" * (LONGEST_TEXT + 1), b="short")
+    assert to_address(view) == {"b": "short"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("example", "-1"), ("example", "x"), ("present", "yes"), ("mass", "5"), ("limit", "1e9")],
+)
+def test_nonsense_is_said_and_the_default_stands(name: str, text: str) -> None:
+    view, complaints = from_address({name: text, "head": "3.5"})
+    assert view == replace(View(), head="3.5")
+    assert len(complaints) == 1
+    assert name in complaints[0]
+
+
+def test_unknown_parameters_are_passed_over() -> None:
+    assert from_address({"utm_source": "x", "__class__": "y"}) == (View(), [])
