@@ -15,6 +15,7 @@ from headviz.evaluation import evaluate
 from headviz.evaluator import Evaluator, EvaluatorOptions, bfloat16_here, plan
 from headviz.models.packing import pack
 from headviz.models.stages import stages_for
+from headviz.models.trimming import trim
 from headviz.tasks import Dataset
 from headviz.tasks.table import get_task
 from tiny import FAMILY_NAMES, PRUNABLE, WORDS, tiny_classifier
@@ -302,3 +303,15 @@ def test_modernbert_refuses_bfloat16() -> None:
         Evaluator(clf, some_data(), EvaluatorOptions(precision="bfloat16"))
     with pytest.raises(ValueError, match="own precision"):
         stages_for(clf, torch.bfloat16)
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "modernbert"])
+def test_models_without_some_feed_forward_blocks_and_layers(family: str) -> None:
+    data = some_data()
+    clf = trim(
+        tiny_classifier(family, layers=4, spread=0.15), ffn=[("encoder", 1)], layers=[("encoder", 2)]
+    ).classifier
+    evaluator = Evaluator(clf, data)
+    for off in ([], [(1, 2)], [(2, 0), (0, 1)]):
+        mask = HeadMask.full(3, 4).without(off)
+        np.testing.assert_allclose(evaluator.evaluate(mask).logits, evaluate(clf, data, mask).logits, **CLOSE)
