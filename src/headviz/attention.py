@@ -6,6 +6,9 @@ the pass is plain sdpa attention. Nothing is hooked and nothing is shared betwee
 may run one model under different masks at the same time.
 
 Shapes: B examples, h heads present in the layer, Q queries, K keys, d head size.
+
+A *row* is one attention module's heads in the grid. In an encoder classifier rows are layers and run in their order;
+in a translation model they run in another order, and those of the decoder once for each new token (``RunOrder``).
 """
 
 from __future__ import annotations
@@ -28,29 +31,48 @@ Kernel = Literal["sdpa", "eager"]
 Gate = Tensor | None
 
 
+@dataclass(frozen=True)
+class RunOrder:
+    """The rows in the order in which their modules run: ``once``, then ``cycle`` as often as the decoder steps."""
+
+    once: tuple[int, ...]
+    cycle: tuple[int, ...]
+
+    def row(self, step: int) -> int:
+        """The row of the attention module that runs as number ``step``."""
+        behind = step - len(self.once)
+        return self.once[step] if behind < 0 else self.cycle[behind % len(self.cycle)]
+
+    def complete(self, steps: int) -> bool:
+        """Whether this many steps are the encoder and whole passes of the decoder, at least one."""
+        behind = steps - len(self.once)
+        return behind > 0 and behind % len(self.cycle) == 0
+
+
 @dataclass
 class HeadCall:
     """What one forward pass asks of its attention, and what it got back.
 
-    Use one object per forward pass. Layers take their entry in the order in which they run, which
-    also serves families whose layers share one module (ALBERT); ``layer`` may be set beforehand
-    when a pass starts in the middle of the model.
+    Use one object per forward pass, or per translated batch. Layers take their entry in the order in
+    which they run, which also serves families whose layers share one module (ALBERT); ``layer`` may be
+    set beforehand when a pass starts in the middle of the model.
     """
 
     gates: tuple[Gate, ...]
     kernel: Kernel = "sdpa"
     keep_probs: bool = False  # implies the eager kernel: sdpa never forms the probabilities
     keep_outputs: bool = False
-    edit_probs: Callable[[int, Tensor], Tensor] | None = None  # (layer, [B, h, Q, K]) -> the same shape
+    edit_probs: Callable[[int, Tensor], Tensor] | None = None  # (row, [B, h, Q, K]) -> the same shape
+    order: RunOrder | None = None  # None: row by row
 
-    layer: int = 0
+    layer: int = 0  # how many attention modules have run
     probs: list[Tensor] = field(default_factory=list)  # per layer [B, h, Q, K]
     outputs: list[Tensor] = field(default_factory=list)  # per layer [B, h, Q, d], before gate and W_O
 
     @property
     def finished(self) -> bool:
         """Whether every layer has asked for its entry: false means that a mask was not applied."""
-        return self.layer == len(self.gates)
+        return self.layer == len(self.gates) if self.order is None else self.order.complete(self.layer)
 
 
 def gates_for(
@@ -88,15 +110,26 @@ def headviz_attention(
     scaling: float | None = None,
     dropout: float = 0.0,
     headviz: HeadCall | None = None,
+    position_bias: Tensor | None = None,  # [1, heads of the table, Q, K], added to the scores
     **_: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """Attention of one layer, with the entry of ``headviz`` applied. Returns ([B, Q, h, d], probabilities)."""
+    # a decoder's causal mask is left out where the kernel can do without it
+    causal = attention_mask is None and getattr(module, "is_causal", False) and query.shape[2] > 1
+    if position_bias is not None:
+        attention_mask = _with_bias(_bias_of(module, position_bias), attention_mask, causal)
+        causal = False
     if headviz is None:
-        return _sdpa(query, key, value, attention_mask, scaling, dropout).transpose(1, 2).contiguous(), None
+        out = _sdpa(query, key, value, attention_mask, scaling, dropout, causal)
+        return out.transpose(1, 2).contiguous(), None
     layer = headviz.layer
     headviz.layer = layer + 1
+    if headviz.order is not None:
+        layer = headviz.order.row(layer)
     probs = None
     if headviz.kernel == "eager" or headviz.keep_probs or headviz.edit_probs is not None:
+        if causal:
+            attention_mask = _causal_mask(query.shape[2], key.shape[2], query.device)
         probs = _probabilities(query, key, attention_mask, scaling)
         if headviz.edit_probs is not None:
             probs = headviz.edit_probs(layer, probs)
@@ -104,7 +137,7 @@ def headviz_attention(
             headviz.probs.append(probs)
         out = torch.nn.functional.dropout(probs.to(value.dtype), dropout, module.training) @ value
     else:
-        out = _sdpa(query, key, value, attention_mask, scaling, dropout)
+        out = _sdpa(query, key, value, attention_mask, scaling, dropout, causal)
     if headviz.keep_outputs:
         headviz.outputs.append(out)
     gate = headviz.gates[layer]
@@ -113,13 +146,42 @@ def headviz_attention(
     return out.transpose(1, 2).contiguous(), None if probs is None else probs.to(query.dtype)
 
 
+def _bias_of(module: torch.nn.Module, bias: Tensor) -> Tensor:
+    """This module's heads of a bias that all layers of its stack share; pruned modules say which ones are theirs."""
+    index: Tensor | None = getattr(module, "bias_heads", None)
+    return bias if index is None else bias[:, index]
+
+
+def _with_bias(bias: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+    """A position bias and a mask as one additive mask, as transformers joins them for sdpa."""
+    if causal:
+        mask = _causal_mask(bias.shape[2], bias.shape[3], bias.device)
+    if mask is None:
+        return bias.contiguous()
+    if mask.dtype == torch.bool:
+        return torch.where(mask, bias, torch.finfo(bias.dtype).min).contiguous()
+    return (bias + mask).contiguous()
+
+
+def _causal_mask(queries: int, keys: int, device: torch.device) -> Tensor:
+    """[1, 1, Q, K]: a query sees its own place and those before it."""
+    place = torch.arange(max(queries, keys), device=device)
+    return (place[:queries, None] >= place[None, :keys])[None, None]
+
+
 def _sdpa(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float | None, dropout: float
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    scaling: float | None,
+    dropout: float,
+    causal: bool,
 ) -> Tensor:
     if query.shape[1] == 0:  # every head of the layer was removed: W_O's bias is all that is left of it
         return query.new_zeros(query.shape[0], 0, query.shape[2], value.shape[3])
     return torch.nn.functional.scaled_dot_product_attention(
-        query, key, value, attn_mask=mask, dropout_p=dropout, scale=scaling
+        query, key, value, attn_mask=mask, dropout_p=dropout, scale=scaling, is_causal=causal
     )
 
 

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from ..attention import NAME, Gate, HeadCall, Kernel, gates_for
-from ..errors import ModelError
+from ..errors import MaskError, ModelError
 from ..heads import HeadMask
 from .digest import tokenizer_digest, weights_digest
-from .families import Family, family_of
+from .families import ENCODER, Family, family_of
 
 if TYPE_CHECKING:
     from .cost import Cost
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # kinds of output a model may have
 CLASSIFICATION = "classification"
 MASKED_LM = "masked-lm"
+TRANSLATION = "translation"
 
 
 class Encoding(NamedTuple):
@@ -89,6 +90,18 @@ class Classifier:
         return self.present.num_heads
 
     @property
+    def stacks(self) -> dict[str, range]:
+        """The rows of each stack of heads; a classifier has one stack, whose rows are its layers."""
+        return {ENCODER: range(self.num_layers)}
+
+    def row_name(self, row: int) -> str:
+        """What a row of the grid is called: ``L3``, or ``cross 3`` where there are several stacks."""
+        for stack, rows in self.stacks.items():
+            if row in rows:
+                return f"L{row}" if len(self.stacks) == 1 else f"{stack} {row - rows.start}"
+        raise MaskError(f"There is no row {row}: the model has 0 to {self.num_layers - 1}.")
+
+    @property
     def heads_per_layer(self) -> list[int]:
         return [self.num_heads - len(self.present.off_in(layer)) for layer in range(self.num_layers)]
 
@@ -148,9 +161,9 @@ class Classifier:
 
     def projections(self, layer: int) -> Projections:
         """W_Q, W_K, W_V and W_O of a layer (the same fused matrix three times where a family has one)."""
-        family, where = self.family, self._place(layer)
+        paths, where = self.family.paths(ENCODER), self._place(layer)
         return Projections(
-            *(self.module(p.format(**where)) for p in (family.query, family.key, family.value, family.output))
+            *(self.module(p.format(**where)) for p in (paths.query, paths.key, paths.value, paths.output))
         )
 
     def _place(self, layer: int) -> dict[str, int]:

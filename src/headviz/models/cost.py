@@ -9,6 +9,7 @@ from torch import nn
 
 from ..attention import gates_for
 from ..heads import HeadMask
+from .position import removed_parameters
 
 if TYPE_CHECKING:
     from .classifier import Classifier
@@ -20,7 +21,8 @@ class Cost:
 
     A multiply-add counts as two operations. Only matrix products are counted: they are what the
     time goes into. Embedding look-ups, norms, activations and the classification head are left out
-    of the FLOPs; the parameters are all of them.
+    of the FLOPs; the parameters are all of them. For a translation model ``length`` is that of both
+    sentences, and the decoder runs over the whole translation once.
     """
 
     parameters: int
@@ -45,6 +47,7 @@ def cost(clf: Classifier, mask: HeadMask | None = None, length: int = 128) -> Co
         flops += 2 * length * hidden * width * 4  # W_Q, W_K, W_V, W_O
         flops += 2 * length * length * width * 2  # scores and the weighted sum
     flops += _feed_forward_flops(clf, length)
+    total -= removed_parameters(clf, clf.present if mask is None else clf.present | mask)
     return Cost(total, flops, length)
 
 
@@ -58,7 +61,8 @@ def parameters_per_head(clf: Classifier, layer: int) -> int:
 def _feed_forward_flops(clf: Classifier, length: int) -> int:
     """The linear layers of the stack that are not attention, as often as they run."""
     attention = {id(m) for layer in range(clf.num_layers) for m in clf.projections(layer)}
-    linear = [m for m in clf.module(clf.family.layers_path).modules() if isinstance(m, nn.Linear)]
+    stacks = [clf.module(path) for path in clf.family.layers_paths]
+    linear = [m for stack in stacks for m in stack.modules() if isinstance(m, nn.Linear)]
     once = sum(2 * length * m.in_features * m.out_features for m in linear if id(m) not in attention)
     if not clf.family.shared_layers:
         return once

@@ -13,16 +13,17 @@ import torch
 from ..attention import NAME
 from ..errors import ModelError, unknown_choice
 from ..heads import HeadMask
-from .classifier import CLASSIFICATION, MASKED_LM, Classifier
+from .classifier import CLASSIFICATION, TRANSLATION, Classifier
 from .families import family_of
 from .hub import download
+from .kinds import HEADS, auto_class, full_grid, kind_of, wanted_kind, wrapped
 from .quiet import quiet
 from .saving import FORMAT, RECORD, WEIGHTS
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 # name -> folder kind of headviz.demo; the only place outside it that knows the demo by name
-NAMED = {"demo": "finetuned", "demo-pretrained": "pretrained"}
+NAMED = {"demo": "finetuned", "demo-pretrained": "pretrained", "demo-translation": "translation"}
 
 SAFE = {"trust_remote_code": False}
 
@@ -37,7 +38,8 @@ def load(
     masked_lm: bool = False,
     seed: int = 0,
 ) -> Classifier:
-    """Load a sequence classifier: ``"demo"``, a hub id, or a folder (transformers' or headviz' own).
+    """Load a sequence classifier, or a translation model: ``"demo"``, ``"demo-translation"``, a hub id, or a folder
+    (transformers' or headviz' own).
 
     ``device="auto"`` takes CUDA, MPS, CPU in that order. ``dtype=None`` computes in float32, whatever
     the file holds. ``fresh_labels`` puts a new, seeded classification head with these classes on the
@@ -47,6 +49,7 @@ def load(
     folder = locate(name, revision)
     raw = _read_json(folder / "config.json", name)
     _refuse_unsupported(raw, name)
+    kind = wanted_kind(raw, name, fresh_labels is not None, masked_lm)
     where = pick_device(device)
     precision = pick_dtype(dtype)
     tokenizer = _tokenizer(folder, name)
@@ -61,34 +64,28 @@ def load(
             raise ModelError(
                 f"'{name}' is a pruned model; a fresh head is put on a model with all its heads."
             )
-        model, present, kind = _load_pruned(folder, _read_json(record_file, name), name)
-        if (kind == MASKED_LM) != masked_lm:
-            raise ModelError(f"'{name}' holds a {kind} model.")
+        model, present, found = _load_pruned(folder, _read_json(record_file, name), name)
+        if found != kind:
+            raise ModelError(f"'{name}' holds a {found} model.")
     else:
-        model = _load_plain(folder, name, raw, fresh_labels, masked_lm, seed)
-        kind = MASKED_LM if masked_lm else CLASSIFICATION
-        present = HeadMask.full(_num_layers(model.config), int(model.config.num_attention_heads))
+        model = _load_plain(folder, name, raw, fresh_labels, kind, seed)
+        present = full_grid(model.config, kind)
     _refuse_nan(model, name)
     model = model.to(device=where, dtype=precision)
-    return Classifier(model, tokenizer, present, str(name), kind)
+    return wrapped(model, tokenizer, present, str(name), kind)
 
 
 def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "") -> Classifier:
     """A classifier from a transformers model you already have. The model is copied, not edited."""
     config = getattr(model, "config", None)
     if config is None or not hasattr(config, "model_type"):
-        raise ModelError("headviz.wrap needs a transformers sequence-classification model and its tokenizer.")
-    family_of(config.model_type)
+        raise ModelError(
+            "headviz.wrap needs a transformers sequence-classification or translation model and its tokenizer."
+        )
+    kind = kind_of(model)
     own: Any = copy.deepcopy(model)
     own.set_attn_implementation(NAME)
-    kind = CLASSIFICATION if "ForSequenceClassification" in type(own).__name__ else MASKED_LM
-    if kind == MASKED_LM and "ForMaskedLM" not in type(own).__name__:
-        raise ModelError(
-            f"{type(own).__name__} has no classification head. Use a …ForSequenceClassification model."
-        )
-    return Classifier(
-        own, tokenizer, HeadMask.full(_num_layers(config), int(config.num_attention_heads)), name, kind
-    )
+    return wrapped(own, tokenizer, full_grid(config, kind), name, kind)
 
 
 def locate(name: str | Path, revision: str | None = None) -> Path:
@@ -139,10 +136,6 @@ def pick_dtype(dtype: str | torch.dtype | None) -> torch.dtype:
     return DTYPES[name]
 
 
-def _num_layers(config: Any) -> int:
-    return int(config.num_hidden_layers) * int(getattr(config, "inner_group_num", 1))
-
-
 def _read_json(path: Path, name: object) -> dict[str, Any]:
     if not path.exists():
         raise ModelError(
@@ -187,11 +180,11 @@ def _load_plain(
     name: object,
     raw: dict[str, Any],
     fresh_labels: tuple[str, ...] | None,
-    masked_lm: bool,
+    kind: str,
     seed: int,
 ) -> Any:
     from safetensors import SafetensorError
-    from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification
+    from transformers import AutoConfig
 
     _weights_present(folder, name)
     config = AutoConfig.from_pretrained(folder, **SAFE)
@@ -199,12 +192,11 @@ def _load_plain(
         config.id2label = dict(enumerate(fresh_labels))
         config.label2id = {v: i for i, v in enumerate(fresh_labels)}
         config.problem_type = "regression" if len(fresh_labels) == 1 else "single_label_classification"
-    auto = AutoModelForMaskedLM if masked_lm else AutoModelForSequenceClassification
     options = {"use_safetensors": True, "weights_only": True, "attn_implementation": NAME, **SAFE}
     with torch.random.fork_rng(devices=[]), quiet():
         torch.manual_seed(seed)
         try:
-            model, report = auto.from_pretrained(
+            model, report = auto_class(kind).from_pretrained(
                 folder,
                 config=config,
                 dtype=torch.float32,
@@ -223,15 +215,11 @@ def _load_plain(
         if inside:
             raise ModelError(f"'{name}' lacks weights of the encoder itself: {', '.join(inside[:3])}.")
     elif missing:
-        what = "masked-language head" if masked_lm else "classification head"
         architecture = ", ".join(raw.get("architectures") or []) or "an encoder"
+        remedy = {CLASSIFICATION: "Choose a fine-tuned classifier, or fine-tune it first."}
         raise ModelError(
-            f"'{name}' ({architecture}) has no trained {what}: {', '.join(missing[:3])} missing. "
-            + (
-                "Load a pre-trained model."
-                if masked_lm
-                else "Choose a fine-tuned classifier, or fine-tune it first."
-            )
+            f"'{name}' ({architecture}) has no trained {HEADS[kind]}: {', '.join(missing[:3])} missing. "
+            + remedy.get(kind, "Load a pre-trained model.")
         )
     return model
 
@@ -239,7 +227,7 @@ def _load_plain(
 def _load_pruned(folder: Path, record: dict[str, Any], name: object) -> tuple[Any, HeadMask, str]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
-    from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification
+    from transformers import AutoConfig, GenerationConfig
 
     from .pruning import empty_like_pruned
     from .trimming import hollow_like
@@ -256,10 +244,14 @@ def _load_pruned(folder: Path, record: dict[str, Any], name: object) -> tuple[An
     except KeyError as error:
         raise ModelError(f"{RECORD} of '{name}' lacks {error}. Save the pruned model again.") from error
     config = AutoConfig.from_pretrained(folder, **SAFE)
-    auto = AutoModelForMaskedLM if kind == MASKED_LM else AutoModelForSequenceClassification
+    if kind not in HEADS:
+        raise ModelError(f"{RECORD} of '{name}' names an unknown kind of model, '{kind}'. Update headviz.")
     with torch.random.fork_rng(devices=[]), quiet():
-        model = auto.from_config(config, attn_implementation=NAME, **SAFE)
-    shaped = Classifier(model, None, HeadMask.full(present.num_layers, present.num_heads), kind=kind)
+        model = auto_class(kind).from_config(config, attn_implementation=NAME, **SAFE)
+        if kind == TRANSLATION:
+            model.generation_config = GenerationConfig.from_pretrained(folder)
+    everything = HeadMask.full(present.num_layers, present.num_heads)
+    shaped = wrapped(model, None, everything, "", kind)
     empty_like_pruned(model, present, shaped.head_size, shaped)
     hollow_like(model)
     try:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 
 import torch
 from torch import nn
 
 from ..errors import MaskError, ModelError
 from ..heads import HeadMask
+from . import position
 from .classifier import Classifier
 
 
@@ -22,7 +24,7 @@ def prune(clf: Classifier, mask: HeadMask) -> Classifier:
     clf.gates(mask)  # refuses a mask of another grid
     kept = clf.present | mask
     model = copy.deepcopy(clf.model)
-    smaller = Classifier(model, clf.tokenizer, kept, clf.name, clf.kind)
+    smaller = dataclasses.replace(clf, model=model, present=kept)
     for layer in range(clf.num_layers):
         index = _kept_rows(clf.present, kept, layer, clf.head_size, clf.device)
         if index is None:
@@ -31,6 +33,7 @@ def prune(clf: Classifier, mask: HeadMask) -> Classifier:
         for matrix in (query, key, value):
             _slice_rows(matrix, index)
         _slice_columns(output, index)
+    position.fit(smaller, clf.present)
     return smaller
 
 
@@ -53,6 +56,7 @@ def empty_like_pruned(model: nn.Module, present: HeadMask, head_size: int, place
             for matrix in (query, key, value):
                 _slice_rows(matrix, index)
             _slice_columns(output, index)
+    position.fit(dataclasses.replace(place, present=present), everything)
 
 
 def _kept_rows(

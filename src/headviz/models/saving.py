@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import shutil
 import tempfile
@@ -14,7 +15,8 @@ import torch
 
 from ..errors import ModelError
 from ..heads import HeadMask
-from .classifier import Classifier
+from . import position
+from .classifier import TRANSLATION, Classifier
 from .quiet import quiet
 from .trimming import hollowed
 
@@ -37,6 +39,9 @@ def save(clf: Classifier, folder: Path) -> Path:
         from safetensors.torch import save_file
 
         _plain_config(clf.model.config).save_pretrained(into)
+        if clf.kind == TRANSLATION:
+            generation: Any = clf.model.generation_config
+            generation.save_pretrained(into)
         save_file(_unshared(clf.model), into / WEIGHTS, metadata={"format": "pt"})
         record = {
             "format": FORMAT,
@@ -87,7 +92,7 @@ def export_masked(clf: Classifier, folder: Path, mask: HeadMask | None = None) -
 def with_all_shapes(clf: Classifier) -> Classifier:
     """A copy in which removed heads are back in shape, with zero weights: same logits, original sizes."""
     model = copy.deepcopy(clf.model)
-    whole = Classifier(model, clf.tokenizer, HeadMask.full(clf.num_layers, clf.num_heads), clf.name, clf.kind)
+    whole = dataclasses.replace(clf, model=model, present=HeadMask.full(clf.num_layers, clf.num_heads))
     for layer in range(clf.num_layers):
         gone = set(clf.present.off_in(layer))
         if not gone:
@@ -110,6 +115,7 @@ def with_all_shapes(clf: Classifier) -> Classifier:
         weight[:, rows] = output.weight
         output.weight = torch.nn.Parameter(weight, requires_grad=False)
         output.in_features = size
+    position.fit(whole, clf.present)
     return whole
 
 

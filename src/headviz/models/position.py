@@ -1,0 +1,75 @@
+"""Position tables with a column for each head (T5): what happens to them when heads are removed.
+
+The first layer of a stack computes the position bias and hands it on to the others. After pruning, layers have
+different heads, so the table keeps the columns of heads that any layer of the stack still has, and every attention
+module of the stack remembers which of those are its own (``bias_heads``, read by the attention function).
+
+Cross-attention has no table: transformers adds zeros there, of as many heads as the first layer says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from ..heads import HeadMask
+from .families import CROSS, DECODER, ENCODER
+
+if TYPE_CHECKING:
+    from .classifier import Classifier
+
+
+def tables(clf: Classifier) -> Iterator[tuple[nn.Embedding, range]]:
+    """Each table and the rows of the grid that it serves."""
+    for path, stack in zip(clf.family.position_tables, (ENCODER, DECODER), strict=False):
+        yield clf.module(path), clf.stacks[stack]
+
+
+def columns(present: HeadMask, rows: range) -> list[int]:
+    """The heads that a stack's table has a column for."""
+    gone = [set(present.off_in(row)) for row in rows]
+    return [h for h in range(present.num_heads) if not all(h in off for off in gone)]
+
+
+def removed_parameters(clf: Classifier, after: HeadMask) -> int:
+    """How many numbers of tables go when ``clf`` is pruned to the heads ``after``."""
+    return sum(
+        table.num_embeddings * (len(columns(clf.present, rows)) - len(columns(after, rows)))
+        for table, rows in tables(clf)
+    )
+
+
+def fit(clf: Classifier, before: HeadMask) -> None:
+    """Bring the tables of a model from the heads ``before`` to those it has; new columns are zero. In place."""
+    for table, rows in tables(clf):
+        old, new = columns(before, rows), columns(clf.present, rows)
+        if old != new:
+            weight = table.weight.detach()
+            fresh = weight.new_zeros(table.num_embeddings, len(new))
+            kept = [h for h in new if h in old]
+            fresh[:, [new.index(h) for h in kept]] = weight[:, [old.index(h) for h in kept]]
+            table.weight = nn.Parameter(fresh, requires_grad=False)
+            table.embedding_dim = len(new)
+        for row in rows:
+            gone = set(clf.present.off_in(row))
+            own = [new.index(h) for h in new if h not in gone]
+            _attention(clf, row).register_buffer(
+                "bias_heads",
+                None if len(own) == len(new) else torch.tensor(own, dtype=torch.long, device=clf.device),
+                persistent=False,
+            )
+    if clf.family.position_tables:
+        for row in clf.stacks[CROSS]:
+            # zeros of one head broadcast to any number
+            uneven = any(clf.present.off_in(r) for r in clf.stacks[CROSS])
+            _attention(clf, row).n_heads = 1 if uneven else clf.num_heads
+
+
+def _attention(clf: Classifier, row: int) -> Any:
+    """The module that holds a row's matrices."""
+    stack, i = clf.place(row)  # type: ignore[attr-defined]
+    path = clf.family.paths(stack).query.format(i=i)
+    return clf.module(path.rpartition(".")[0])

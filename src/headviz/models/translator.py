@@ -1,0 +1,298 @@
+"""An encoder-decoder model and its tokenizer: three stacks of heads in one grid, masked per call.
+
+Rows of the grid: the encoder's layers, then the decoder's attention to the encoder (``cross``), then the decoder's
+attention to itself (``decoder``). Masks, scores and pruning work on rows and need not know which stack is which.
+
+Shapes: B sentences, S source tokens, T target tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..attention import HeadCall, Kernel, RunOrder
+from ..errors import ModelError, OptionError, TaskError, unknown_choice
+from ..heads import HeadMask
+from .classifier import TRANSLATION, Classifier, Projections
+from .families import CROSS, DECODER, ENCODER
+from .memory import new_cache
+from .quiet import quiet
+
+DEFAULT_LENGTH = 512  # of models without a bound of their own (relative positions)
+NO_TOKEN = -100  # label of a place that takes no part in the loss
+
+
+class SentenceEncoding(NamedTuple):
+    """A source sentence as token ids, with its reference where one was given."""
+
+    ids: list[int]
+    types: list[int]
+    truncated: bool  # either side
+    special: list[bool]
+    target: list[int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, eq=False)
+class Translator(Classifier):
+    """An encoder-decoder model whose heads can be masked per call. Made by ``headviz.load`` or ``headviz.wrap``.
+
+    ``logits`` are those of the reference's tokens given the tokens before (teacher forcing), [B, T, V];
+    ``generate`` translates. ``prefix`` is put before every source, as T5 wants it; ``languages`` are the codes
+    of both sides for models that know several. ``reading`` sets them.
+    """
+
+    kind: str = TRANSLATION
+    prefix: str = ""
+    languages: tuple[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.num_layers != self.encoder_layers + 2 * self.decoder_layers:
+            raise ModelError(
+                f"The mask of heads has {self.num_layers} rows, but {self.family.title} has {self.encoder_layers} "
+                f"encoder layers and {self.decoder_layers} decoder layers with two attentions each."
+            )
+        # transformers refuses keywords of generate() that it does not know; ours reaches the attention function
+        self.model._validate_model_kwargs = _any_keyword  # type: ignore[assignment]
+
+    # stacks -----------------------------------------------------------------------------------
+
+    @property
+    def encoder_layers(self) -> int:
+        return int(self.config.num_hidden_layers)
+
+    @property
+    def decoder_layers(self) -> int:
+        return decoder_layers(self.config)
+
+    @cached_property
+    def stacks(self) -> dict[str, range]:
+        e, d = self.encoder_layers, self.decoder_layers
+        return {ENCODER: range(e), CROSS: range(e, e + d), DECODER: range(e + d, e + 2 * d)}
+
+    def place(self, row: int) -> tuple[str, int]:
+        """The stack of a row, and the layer in it."""
+        for stack, rows in self.stacks.items():
+            if row in rows:
+                return stack, row - rows.start
+        raise IndexError(row)
+
+    def projections(self, layer: int) -> Projections:
+        """W_Q, W_K, W_V and W_O of a row of the grid."""
+        stack, i = self.place(layer)
+        paths = self.family.paths(stack)
+        return Projections(
+            *(self.module(p.format(i=i)) for p in (paths.query, paths.key, paths.value, paths.output))
+        )
+
+    @cached_property
+    def order(self) -> RunOrder:
+        """The encoder runs once; each decoder layer attends to itself, then to the encoder."""
+        pairs = zip(self.stacks[DECODER], self.stacks[CROSS], strict=True)
+        return RunOrder(tuple(self.stacks[ENCODER]), tuple(row for pair in pairs for row in pair))
+
+    # what a classifier has and a translator has not ---------------------------------------------
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def num_labels(self) -> int:
+        return 0
+
+    @property
+    def is_regression(self) -> bool:
+        return False
+
+    # input ------------------------------------------------------------------------------------
+
+    @cached_property
+    def max_length(self) -> int:
+        """The most tokens either side may have."""
+        known = (getattr(self.config, "max_position_embeddings", None), self.tokenizer.model_max_length)
+        # a tokenizer without a bound says 10^30
+        return min((int(n) for n in known if n is not None and n < 10**6), default=DEFAULT_LENGTH)
+
+    def reading(self, prefix: str | None = None, languages: Sequence[str] | None = None) -> Translator:
+        """The same model with a prefix before every source, or with these (source, target) language codes."""
+        if languages is None:
+            return replace(self, prefix=self.prefix if prefix is None else prefix)
+        codes = known_languages(self.tokenizer)
+        if not codes:
+            raise ModelError(f"'{self.name}' translates one pair of languages; it takes no language codes.")
+        if len(languages) != 2:
+            raise OptionError("Give two language codes, source and target, such as en_XX,ro_RO.")
+        for code in languages:
+            if code not in codes:
+                raise OptionError(unknown_choice("language", code, codes))
+        tokenizer = copy.deepcopy(self.tokenizer)
+        tokenizer.src_lang, tokenizer.tgt_lang = languages
+        return replace(
+            self,
+            tokenizer=tokenizer,
+            prefix=self.prefix if prefix is None else prefix,
+            languages=(languages[0], languages[1]),
+        )
+
+    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[SentenceEncoding]:  # type: ignore[override]
+        """Token ids of each source; with ``pairs``, the references, those of each reference as well."""
+        if len(texts) == 0:
+            return []
+        if pairs is not None and len(pairs) != len(texts):
+            raise TaskError(f"There are {len(texts)} sources but {len(pairs)} references. Give one for each.")
+        sources = self._ids(text=[self.prefix + t for t in texts])
+        targets = [None] * len(texts) if pairs is None else self._ids(text_target=list(pairs))
+        special = set(self.tokenizer.all_special_ids)
+        out = []
+        for source, target in zip(sources, targets, strict=True):
+            ids, cut = source
+            target_ids, target_cut = (None, False) if target is None else target
+            out.append(
+                SentenceEncoding(
+                    ids, [0] * len(ids), cut or target_cut, [i in special for i in ids], target_ids
+                )
+            )
+        return out
+
+    def _ids(self, **given: list[str]) -> list[tuple[list[int], bool]]:
+        options = {"return_attention_mask": False, "verbose": False}
+        whole = self.tokenizer(**given, truncation=False, **options)["input_ids"]
+        short = whole
+        if any(len(ids) > self.max_length for ids in whole):
+            short = self.tokenizer(**given, truncation=True, max_length=self.max_length, **options)[
+                "input_ids"
+            ]
+        return [(list(s), len(s) < len(w)) for s, w in zip(short, whole, strict=True)]
+
+    def collate(self, encodings: Sequence[Any]) -> dict[str, Tensor]:
+        """A right-padded batch on the model's device: input_ids and attention_mask, and for sentences with a
+        reference labels (-100 = padding) and decoder_input_ids."""
+        batch = {
+            "input_ids": _padded([e.ids for e in encodings], int(self.config.pad_token_id)),
+            "attention_mask": _padded([[1] * len(e) for e in encodings], 0),
+        }
+        if all(getattr(e, "target", None) is not None for e in encodings):
+            batch["labels"] = _padded([e.target for e in encodings], NO_TOKEN)
+            model: Any = self.model
+            batch["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(batch["labels"].clone())
+        return {k: v.to(self.device) for k, v in batch.items()}
+
+    # output -----------------------------------------------------------------------------------
+
+    def call(self, mask: HeadMask | None = None, kernel: Kernel = "sdpa", **asked: Any) -> HeadCall:
+        """A fresh ``HeadCall`` for one forward pass, or one translated batch, under a mask."""
+        return HeadCall(self.gates(mask), kernel, order=self.order, **asked)
+
+    def forward(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
+        """The logits [B, T, V] of the references' tokens; gradients flow if the caller has enabled them.
+
+        What the call kept is put into the order of the grid's rows.
+        """
+        if "decoder_input_ids" not in batch:
+            raise TaskError("Teacher-forced logits need the references: encode(sources, references).")
+        inputs = {k: v for k, v in batch.items() if k != "labels"}
+        logits: Tensor = self.model(**inputs, use_cache=False, headviz=call).logits
+        self._check(call)
+        rows = [self.order.row(step) for step in range(self.num_layers)]
+        for kept in (call.probs, call.outputs):
+            if kept:
+                kept[:] = [
+                    tensor for _, tensor in sorted(zip(rows, kept, strict=True), key=lambda pair: pair[0])
+                ]
+        return logits
+
+    @torch.inference_mode()
+    def generate(
+        self,
+        batch: dict[str, Tensor],
+        mask: HeadMask | None = None,
+        *,
+        beams: int = 1,
+        max_new_tokens: int | None = None,
+        cached: bool = True,
+        kernel: Kernel = "sdpa",
+    ) -> Tensor:
+        """Token ids [B, T] of translations under a mask: greedy, or by beam search.
+
+        The model's own generation settings hold for all but the number of beams and the length.
+        ``cached=False`` computes every step anew; it is slow and there to be compared with.
+        """
+        if beams < 1:
+            raise OptionError(f"The number of beams must be at least 1, not {beams}.")
+        call = self.call(mask, kernel)
+        model: Any = self.model
+        options: dict[str, Any] = {}
+        if cached:
+            options["past_key_values"] = new_cache()
+        if self.languages is not None:
+            options["forced_bos_token_id"] = self.tokenizer.convert_tokens_to_ids(self.languages[1])
+        with quiet():
+            ids: Tensor = model.generate(
+                input_ids=batch["input_ids"],
+                attention_mask=batch["attention_mask"],
+                num_beams=beams,
+                do_sample=False,
+                max_new_tokens=max_new_tokens or self.max_length - 1,
+                use_cache=cached,
+                headviz=call,
+                **options,
+            )
+        self._check(call)
+        return ids
+
+    def decode(self, ids: Tensor | Sequence[Sequence[int]]) -> list[str]:
+        """Translations as text, detokenised."""
+        texts = self.tokenizer.batch_decode(ids, skip_special_tokens=True)
+        return [str(t).strip() for t in texts]
+
+    def _check(self, call: HeadCall) -> None:
+        if not call.finished:
+            raise ModelError(
+                f"{self.family.title} ran {call.layer} attention layers through headviz, which is no whole pass: "
+                "the mask was not applied everywhere. Please report this model."
+            )
+
+
+def decoder_layers(config: Any) -> int:
+    """How many layers the decoder of an encoder-decoder model has."""
+    own = getattr(config, "num_decoder_layers", None)
+    return int(config.decoder_layers if own is None else own)
+
+
+def grid_of(config: Any) -> tuple[int, int]:
+    """Rows and heads of a translation model's grid."""
+    heads = int(config.num_attention_heads)
+    if int(getattr(config, "decoder_attention_heads", heads)) != heads:
+        raise ModelError(
+            f"The encoder has {heads} heads per layer and the decoder {config.decoder_attention_heads}: "
+            "headviz needs the same number in both."
+        )
+    return int(config.num_hidden_layers) + 2 * decoder_layers(config), heads
+
+
+def known_languages(tokenizer: Any) -> tuple[str, ...]:
+    """The language codes of a tokenizer that knows several languages; else none."""
+    codes = getattr(tokenizer, "lang_code_to_id", None)
+    return tuple(sorted(codes)) if codes else ()
+
+
+def _padded(rows: Sequence[Sequence[int]], fill: int) -> Tensor:
+    out = torch.full((len(rows), max(len(r) for r in rows)), fill, dtype=torch.long)
+    for i, row in enumerate(rows):
+        out[i, : len(row)] = torch.tensor(row)
+    return out
+
+
+def _any_keyword(model_kwargs: dict[str, Any]) -> None:
+    """Stands in for transformers' check of generate()'s keywords."""

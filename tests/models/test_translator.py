@@ -1,0 +1,486 @@
+"""Masks, generation, real pruning and saving of encoder-decoder models, over all families."""
+
+import copy
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import headviz
+from headviz import HeadMask
+from headviz.errors import MaskError, ModelError, OptionError, TaskError
+from headviz.models.families import TRANSLATION_FAMILIES
+from tiny import tiny_model, tiny_tokenizer
+from tiny_translation import (
+    DECODER_LAYERS,
+    HEADS,
+    LAYERS,
+    ROWS,
+    SOURCES,
+    TARGETS,
+    TRANSLATION_NAMES,
+    sentence_tokenizer,
+    tiny_seq2seq,
+    tiny_translator,
+    tiny_translator_folder,
+)
+
+FULL = HeadMask.full(ROWS, HEADS)
+ENCODER, CROSS, DECODER = range(2), range(2, 5), range(5, 8)
+MASK = FULL.without([(0, 1), (1, 3), (2, 0), (4, 2), (5, 1), (7, 0), (7, 3)])
+MASKS = {
+    "uneven": MASK,
+    "one layer of each stack without heads": FULL.without([(r, h) for r in (0, 3, 6) for h in range(HEADS)]),
+    "no cross-attention": FULL.without([(r, h) for r in CROSS for h in range(HEADS)]),
+    "no head in the first decoder layer": FULL.without([(5, h) for h in range(HEADS)]),
+    "the same head off in all of a stack": FULL.without([(r, 2) for r in (*ENCODER, *DECODER)]),
+    "no head at all": FULL.inverted(),
+    "nothing": FULL,
+}
+each_family = pytest.mark.parametrize("family", TRANSLATION_NAMES)
+
+
+def batch_of(clf: headviz.Classifier) -> dict[str, torch.Tensor]:
+    return clf.collate(clf.encode(SOURCES, TARGETS))
+
+
+def room() -> Any:
+    """A cache for any number of decoder layers; transformers sizes that of a T5 by the encoder."""
+    from transformers import DynamicCache, EncoderDecoderCache
+
+    return EncoderDecoderCache(DynamicCache(), DynamicCache())
+
+
+def plain_inputs(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {k: v for k, v in batch.items() if k != "labels"}
+
+
+def test_every_family_is_tested() -> None:
+    assert set(TRANSLATION_NAMES) == set(TRANSLATION_FAMILIES)
+
+
+@each_family
+def test_rows_and_stacks(family: str) -> None:
+    clf = tiny_translator(family)
+    assert clf.stacks == {"encoder": ENCODER, "cross": CROSS, "decoder": DECODER}
+    assert (clf.num_layers, clf.num_heads, clf.head_size) == (ROWS, HEADS, 8)
+    assert [clf.row_name(r) for r in (0, 2, 4, 5)] == ["encoder 0", "cross 0", "cross 2", "decoder 0"]
+    matrices = [id(clf.projections(row).output) for row in range(ROWS)]
+    assert len(set(matrices)) == ROWS
+
+
+# masks -------------------------------------------------------------------------------------------
+
+
+@each_family
+def test_all_ones_is_bit_identical_to_the_plain_model(family: str) -> None:
+    model = tiny_seq2seq(family)
+    clf = headviz.wrap(model, sentence_tokenizer())
+    batch = batch_of(clf)
+    model.set_attn_implementation("sdpa")
+    with torch.inference_mode():
+        plain = model(**plain_inputs(batch), use_cache=False).logits
+    assert torch.equal(clf.logits(batch), plain)
+    assert torch.equal(clf.logits(batch, FULL), plain)
+
+
+@each_family
+def test_labels_are_shifted_as_the_family_does(family: str) -> None:
+    model = tiny_seq2seq(family)
+    clf = headviz.wrap(model, sentence_tokenizer())
+    batch = batch_of(clf)
+    with torch.inference_mode():
+        plain = model(
+            input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], labels=batch["labels"]
+        )
+    torch.testing.assert_close(clf.logits(batch), plain.logits, atol=1e-5, rtol=0)
+    loss = torch.nn.functional.cross_entropy(clf.logits(batch).flatten(0, 1), batch["labels"].flatten())
+    torch.testing.assert_close(loss, plain.loss, atol=1e-5, rtol=0)
+
+
+@each_family
+def test_every_single_head_changes_the_logits(family: str) -> None:
+    clf = tiny_translator(family)
+    batch = batch_of(clf)
+    full, places = clf.logits(batch), batch["labels"] != -100
+    for head in FULL.heads():
+        difference = (clf.logits(batch, FULL.without([head])) - full).abs()[places]
+        assert difference.max() > 1e-4, head
+
+
+@each_family
+@pytest.mark.parametrize("padded", [True, False])
+def test_eager_and_sdpa_agree(family: str, padded: bool) -> None:
+    clf = tiny_translator(family)
+    encodings = clf.encode(SOURCES, TARGETS)
+    batch = clf.collate(encodings if padded else encodings[1:2])
+    torch.testing.assert_close(
+        clf.logits(batch, MASK), clf.logits(batch, MASK, kernel="eager"), atol=2e-5, rtol=0
+    )
+
+
+@each_family
+def test_probabilities_are_those_of_transformers_eager_attention(family: str) -> None:
+    model = tiny_seq2seq(family)
+    clf = headviz.wrap(model, sentence_tokenizer())
+    batch = batch_of(clf)
+    model.set_attn_implementation("eager")
+    with torch.inference_mode():
+        theirs = model(**plain_inputs(batch), use_cache=False, output_attentions=True)
+        call = clf.call(keep_probs=True)
+        clf.forward(batch, call)
+    expected = [*theirs.encoder_attentions, *theirs.cross_attentions, *theirs.decoder_attentions]
+    assert len(call.probs) == len(expected) == ROWS
+    for ours, other in zip(call.probs, expected, strict=True):
+        torch.testing.assert_close(ours, other, atol=1e-5, rtol=0)
+
+
+@each_family
+@pytest.mark.parametrize("kernel", ["sdpa", "eager"])
+def test_padding_takes_no_part(family: str, kernel: str) -> None:
+    clf = tiny_translator(family)
+    encodings = clf.encode(SOURCES, TARGETS)
+    together = clf.logits(clf.collate(encodings), MASK, kernel)
+    for i, e in enumerate(encodings):
+        alone = clf.logits(clf.collate([e]), MASK, kernel)[0]
+        torch.testing.assert_close(together[i, : len(alone)], alone, atol=5e-5, rtol=0)
+
+
+@each_family
+def test_masking_equals_zeroing_the_output_columns(family: str) -> None:
+    model = tiny_seq2seq(family)
+    clf = headviz.wrap(model, sentence_tokenizer())
+    for row in range(ROWS):
+        matrix = clf.projections(row).output
+        for head in MASK.off_in(row):
+            matrix.weight.data[:, head * 8 : (head + 1) * 8] = 0
+    untouched = headviz.wrap(model, sentence_tokenizer())
+    batch = batch_of(clf)
+    torch.testing.assert_close(untouched.logits(batch, MASK), clf.logits(batch), atol=5e-6, rtol=0)
+    assert torch.equal(
+        untouched.generate(batch, MASK, max_new_tokens=8), clf.generate(batch, max_new_tokens=8)
+    )
+
+
+@each_family
+def test_threads_with_different_masks_are_bit_identical_to_running_alone(family: str) -> None:
+    clf = tiny_translator(family)
+    batch = batch_of(clf)
+    masks = [FULL.without_random(k, seed=k) for k in range(0, 32, 4)] * 2
+
+    def both(mask: HeadMask) -> tuple[torch.Tensor, torch.Tensor]:
+        return clf.logits(batch, mask), clf.generate(batch, mask, max_new_tokens=6)
+
+    alone = {mask: both(mask) for mask in masks}
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(both, masks))
+    for mask, got in zip(masks, together, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(got, alone[mask], strict=True))
+
+
+@each_family
+def test_bfloat16(family: str) -> None:
+    model = tiny_seq2seq(family)
+    exact = headviz.wrap(model, sentence_tokenizer())
+    half = headviz.wrap(model.bfloat16(), sentence_tokenizer())
+    batch = batch_of(exact)
+    places = batch["labels"] != -100
+    full = exact.logits(batch, MASK)[places]
+    assert (half.logits(batch, MASK)[places] - full).norm() < 0.2 * full.norm()
+    assert (exact.logits(batch)[places] - full).norm() > 0.4 * full.norm()
+
+
+def test_a_mask_of_another_grid() -> None:
+    clf = tiny_translator()
+    with pytest.raises(MaskError, match="3 layers × 4 heads, the model 8 × 4"):
+        clf.logits(batch_of(clf), HeadMask.full(3, 4))
+    with pytest.raises(MaskError, match="no row 8"):
+        clf.row_name(8)
+
+
+def test_a_model_that_skips_our_attention_is_caught() -> None:
+    clf = tiny_translator()
+    clf.model.set_attn_implementation("sdpa")
+    batch = batch_of(clf)
+    with pytest.raises(ModelError, match="the mask was not applied"):
+        clf.logits(batch, MASK)
+    with pytest.raises(ModelError, match="the mask was not applied"):
+        clf.generate(batch, MASK, max_new_tokens=3)
+
+
+# generation --------------------------------------------------------------------------------------
+
+
+@each_family
+@pytest.mark.parametrize("beams", [1, 3])
+def test_without_a_mask_generation_is_that_of_transformers(family: str, beams: int) -> None:
+    model = tiny_seq2seq(family)
+    clf = headviz.wrap(model, sentence_tokenizer())
+    batch = batch_of(clf)
+    plain = model.generate(
+        input_ids=batch["input_ids"],
+        attention_mask=batch["attention_mask"],
+        num_beams=beams,
+        do_sample=False,
+        max_new_tokens=12,
+        past_key_values=room() if family == "t5" else None,
+    )
+    assert torch.equal(clf.generate(batch, beams=beams, max_new_tokens=12), plain)
+
+
+@each_family
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("which", ["uneven", "no head in the first decoder layer", "no cross-attention"])
+def test_cached_generation_under_a_mask_is_the_uncached_one(family: str, beams: int, which: str) -> None:
+    clf, mask = tiny_translator(family, seed=3), MASKS[which]
+    batch = batch_of(clf)
+    cached = clf.generate(batch, mask, beams=beams, max_new_tokens=12)
+    assert torch.equal(cached, clf.generate(batch, mask, beams=beams, max_new_tokens=12, cached=False))
+    assert not torch.equal(cached, clf.generate(batch, beams=beams, max_new_tokens=12)), (
+        "the mask did nothing"
+    )
+
+
+@each_family
+def test_greedy_generation_takes_the_best_token_of_the_masked_logits(family: str) -> None:
+    """The slow, obvious meaning: one forced pass for each token."""
+    clf = tiny_translator(family, seed=1)
+    batch = clf.collate(clf.encode(SOURCES[1:2]))
+    ids = clf.generate(batch, MASK, max_new_tokens=7)
+    given = ids[:, :1].clone()
+    for _ in range(ids.shape[1] - 1):
+        logits = clf.logits({**batch, "decoder_input_ids": given}, MASK).clone()
+        logits[
+            :, :, [i for group in clf.model.generation_config.bad_words_ids or [] for i in group]
+        ] = -torch.inf
+        given = torch.cat([given, logits[:, -1].argmax(dim=-1, keepdim=True)], dim=1)
+    assert torch.equal(ids, given)
+
+
+def test_generation_settings() -> None:
+    clf = tiny_translator()
+    batch = clf.collate(clf.encode(SOURCES))
+    assert clf.generate(batch, max_new_tokens=3).shape[1] <= 4
+    with pytest.raises(OptionError, match="beams must be at least 1"):
+        clf.generate(batch, beams=0)
+    texts = clf.decode(clf.generate(batch, max_new_tokens=5))
+    assert len(texts) == len(SOURCES)
+    assert not any("<pad>" in t or "</s>" in t for t in texts)
+
+
+def test_teacher_forcing_needs_references() -> None:
+    clf = tiny_translator()
+    with pytest.raises(TaskError, match="need the references"):
+        clf.logits(clf.collate(clf.encode(SOURCES)))
+    with pytest.raises(TaskError, match="4 sources but 1 references"):
+        clf.encode(SOURCES, TARGETS[:1])
+
+
+def test_encoding() -> None:
+    clf = tiny_translator()
+    assert clf.encode([]) == []
+    (one,) = clf.encode(["a dog " * 40], ["a cat"])
+    assert len(one) == clf.max_length == 40
+    assert one.truncated
+    assert one.special[-1]
+    assert sum(one.special) == 1
+    assert clf.tokens(one)[:2] == ["a", "dog"]
+    prefixed = clf.reading(prefix="no ")
+    assert prefixed.encode(["man eats"])[0].ids == clf.encode(["no man eats"])[0].ids
+    with pytest.raises(ModelError, match="no language codes"):
+        clf.reading(languages=("en", "de"))
+
+
+# really pruned -----------------------------------------------------------------------------------
+
+
+def same(a: headviz.Classifier, b: headviz.Classifier, mask: HeadMask | None = None) -> None:
+    batch = batch_of(a)
+    torch.testing.assert_close(a.logits(batch), b.logits(batch, mask), atol=2e-5, rtol=0)
+
+
+@each_family
+@pytest.mark.parametrize("which", MASKS)
+def test_pruned_equals_masked_and_survives_a_reload(family: str, which: str, tmp_path: Path) -> None:
+    clf, mask = tiny_translator(family), MASKS[which]
+    digest = clf.digest
+    small = headviz.prune(clf, mask)
+    assert small.heads_per_layer == [HEADS - len(mask.off_in(i)) for i in range(ROWS)]
+    same(small, clf, mask)
+    again = headviz.load(small.save(tmp_path / "small"), device="cpu")
+    assert again.kind == "translation"
+    assert again.stacks == clf.stacks
+    assert again.present == mask
+    assert again.digest == small.digest
+    batch = batch_of(again)
+    assert torch.equal(again.logits(batch), small.logits(batch))
+    for beams in (1, 3):
+        expected = clf.generate(batch, mask, beams=beams, max_new_tokens=10)
+        assert torch.equal(again.generate(batch, beams=beams, max_new_tokens=10), expected)
+    assert clf.digest == digest, "the caller's model was edited"
+
+
+@each_family
+def test_pruning_twice_by_original_numbers_is_pruning_once(family: str) -> None:
+    clf = tiny_translator(family)
+    a, b = FULL.without([(0, 0), (3, 1), (6, 2), (5, 2), (7, 2)]), FULL.without([(1, 0), (3, 3), (7, 0)])
+    twice, once = headviz.prune(headviz.prune(clf, a), b), headviz.prune(clf, a | b)
+    assert twice.digest == once.digest
+    same(twice, clf, a | b)
+
+
+@each_family
+def test_masking_a_pruned_model_more(family: str) -> None:
+    clf = tiny_translator(family)
+    more = FULL.without([(0, 2), (4, 0), (5, 3)])
+    small = headviz.prune(clf, MASK)
+    batch = batch_of(clf)
+    torch.testing.assert_close(small.logits(batch, more), clf.logits(batch, MASK | more), atol=2e-5, rtol=0)
+    torch.testing.assert_close(
+        small.logits(batch, more), small.logits(batch, more, kernel="eager"), atol=2e-5, rtol=0
+    )
+    cached = small.generate(batch, more, max_new_tokens=8)
+    assert torch.equal(cached, small.generate(batch, more, max_new_tokens=8, cached=False))
+
+
+def test_position_tables_keep_only_heads_that_some_layer_has() -> None:
+    clf = tiny_translator("t5")
+    gone = FULL.without([(0, 1), (1, 1), (1, 2), *((row, 0) for row in DECODER), (5, 3)])
+    small = headviz.prune(clf, gone)
+    shapes = {k: tuple(v.shape) for k, v in small.model.state_dict().items() if "relative" in k}
+    assert sorted(shapes.values()) == [(8, 3), (8, 3)]
+    back = headviz.prune(clf, FULL)
+    assert {tuple(v.shape) for k, v in back.model.state_dict().items() if "relative" in k} == {(8, 4)}
+
+
+@each_family
+def test_masked_export_loads_in_plain_transformers(family: str, tmp_path: Path) -> None:
+    from transformers import AutoModelForSeq2SeqLM
+
+    clf = tiny_translator(family)
+    batch = batch_of(clf)
+    clf.export_masked(tmp_path / "whole", MASK)
+    headviz.prune(clf, MASK).export_masked(tmp_path / "pruned")
+    for name in ("whole", "pruned"):
+        plain = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / name).eval()
+        with torch.inference_mode():
+            logits = plain(**plain_inputs(batch), use_cache=False).logits
+        torch.testing.assert_close(logits, clf.logits(batch, MASK), atol=2e-5, rtol=0)
+        generated = plain.generate(
+            input_ids=batch["input_ids"],
+            attention_mask=batch["attention_mask"],
+            max_new_tokens=8,
+            do_sample=False,
+            past_key_values=room() if family == "t5" else None,
+        )
+        assert torch.equal(generated, clf.generate(batch, MASK, max_new_tokens=8))
+
+
+@each_family
+def test_plain_folder(family: str, tmp_path: Path) -> None:
+    folder = tiny_translator_folder(tmp_path / "m", family)
+    clf, wrapped = headviz.load(folder, device="cpu"), tiny_translator(family)
+    assert clf.digest == wrapped.digest
+    batch = batch_of(clf)
+    assert torch.equal(clf.logits(batch, MASK), wrapped.logits(batch, MASK))
+    again = headviz.load(clf.save(tmp_path / "again"), device="cpu")
+    assert again.digest == clf.digest
+
+
+def test_reload_in_a_fresh_process(tmp_path: Path) -> None:
+    clf = tiny_translator("t5")
+    headviz.prune(clf, MASK).save(tmp_path / "small")
+    code = (
+        "import sys, json, headviz\n"
+        "clf = headviz.load(sys.argv[1], device='cpu')\n"
+        "ids = clf.generate(clf.collate(clf.encode(json.loads(sys.argv[2]))), max_new_tokens=8)\n"
+        "print(json.dumps(ids.tolist()))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "small"), json.dumps(SOURCES)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    expected = clf.generate(clf.collate(clf.encode(SOURCES)), MASK, max_new_tokens=8)
+    assert json.loads(run.stdout) == expected.tolist()
+
+
+@each_family
+@pytest.mark.parametrize("which", MASKS)
+def test_cost_under_a_mask_is_the_cost_of_the_pruned_model(family: str, which: str) -> None:
+    clf, mask = tiny_translator(family), MASKS[which]
+    small = headviz.prune(clf, mask)
+    assert clf.cost(mask, 20) == small.cost(length=20)
+    assert small.cost(length=20).parameters == sum(p.numel() for p in small.model.parameters())
+
+
+@each_family
+def test_flops_are_those_that_torch_counts(family: str) -> None:
+    from torch.utils.flop_counter import FlopCounterMode
+
+    clf = headviz.prune(tiny_translator(family), MASK)
+    ids = torch.full((1, 13), 7)
+    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "decoder_input_ids": ids}
+    with FlopCounterMode(display=False) as counter:
+        clf.forward(batch, clf.call(kernel="eager"))
+    output = 2 * 13 * 32 * clf.config.vocab_size  # the output layer is left out
+    assert clf.cost(length=13).flops == counter.get_total_flops() - output
+
+
+@each_family
+def test_the_callers_model_is_left_alone(family: str) -> None:
+    model = tiny_seq2seq(family)
+    before = copy.deepcopy(model.state_dict())
+    model.train()
+    clf = headviz.wrap(model, sentence_tokenizer())
+    clf.generate(batch_of(clf), MASK, max_new_tokens=3)
+    headviz.prune(clf, MASK)
+    assert model.training
+    assert model.config._attn_implementation == "sdpa"
+    with pytest.raises(ValueError, match="strange"):
+        model.generate(input_ids=torch.ones(1, 3, dtype=torch.long), strange=1)
+    assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
+
+
+# bad input ---------------------------------------------------------------------------------------
+
+
+def test_wrong_models() -> None:
+    from transformers import BartConfig, BartForSequenceClassification, BartModel
+
+    tiny = {
+        "vocab_size": 20, "d_model": 8, "encoder_layers": 1, "decoder_layers": 1,
+        "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8,
+        "max_position_embeddings": 16,
+    }  # fmt: skip
+    for kind in (BartForSequenceClassification, BartModel):
+        with pytest.raises(ModelError, match=r"does not translate.*ForConditionalGeneration"):
+            headviz.wrap(kind(BartConfig(**tiny)), sentence_tokenizer())
+    with pytest.raises(ModelError, match="encoder has 2 heads per layer and the decoder 4"):
+        headviz.wrap(tiny_seq2seq("bart", encoder_attention_heads=2), sentence_tokenizer())
+
+
+def test_other_heads_are_refused(tmp_path: Path) -> None:
+    folder = tiny_translator_folder(tmp_path / "m")
+    with pytest.raises(ModelError, match="it translates, and takes no other head"):
+        headviz.load(folder, fresh_labels=("a", "b"))
+    with pytest.raises(ModelError, match="it translates, and takes no other head"):
+        headviz.load(folder, masked_lm=True)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["MarianForCausalLM"]}))
+    with pytest.raises(ModelError, match=r"'.*' is a MarianForCausalLM, which does not translate"):
+        headviz.load(folder)
+
+
+def test_a_classifier_has_one_stack() -> None:
+    clf = headviz.wrap(tiny_model(), tiny_tokenizer())
+    assert clf.stacks == {"encoder": range(3)}
+    assert clf.row_name(2) == "L2"
+
+
+def test_the_sizes_of_these_tests() -> None:
+    assert (LAYERS, DECODER_LAYERS, ROWS) == (2, 3, 8)

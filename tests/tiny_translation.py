@@ -1,0 +1,106 @@
+"""Tiny random encoder-decoder models of every family, and a tokenizer for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+TRANSLATION_NAMES = ("marian", "bart", "mbart", "t5")
+LAYERS, DECODER_LAYERS, HEADS = 2, 3, 4
+ROWS = LAYERS + 2 * DECODER_LAYERS
+
+SOURCES = ["a dog sleeps .", "the red cat sees two birds in the garden", "no man eats", "a woman runs ."]
+TARGETS = ["the house runs in a garden", "a bird .", "two red dogs eat before the cat .", "no"]
+
+
+def sentence_tokenizer() -> Any:
+    """Words and letters, an end mark behind each sentence."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    from tiny import WORDS
+
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    pieces = ["<pad>", "</s>", "<unk>", "<s>", *WORDS, *letters, *(f"##{c}" for c in letters)]
+    vocab = {w: i for i, w in enumerate(dict.fromkeys(pieces))}
+    backend = Tokenizer(models.WordPiece(vocab, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece()
+    backend.post_processor = processors.TemplateProcessing(
+        single="$A </s>", special_tokens=[("</s>", vocab["</s>"])]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        unk_token="<unk>",
+        pad_token="<pad>",
+        eos_token="</s>",
+        bos_token="<s>",
+        model_max_length=40,
+    )
+
+
+def tiny_seq2seq(family: str = "marian", seed: int = 0, spread: float = 0.3, **config: Any) -> Any:
+    """A random transformers model. ``spread`` widens the weights so that masking a head is visible."""
+    from transformers import AutoConfig, AutoModelForSeq2SeqLM
+
+    settings: dict[str, Any] = {
+        "vocab_size": len(sentence_tokenizer()),
+        "d_model": 32,
+        "pad_token_id": 0,
+        "eos_token_id": 1,
+        "bos_token_id": 3,
+        "decoder_start_token_id": 0,
+        "is_encoder_decoder": True,
+    }
+    if family == "t5":
+        settings |= {
+            "num_layers": LAYERS,
+            "num_decoder_layers": DECODER_LAYERS,
+            "num_heads": HEADS,
+            "d_kv": 8,
+            "d_ff": 48,
+            "relative_attention_num_buckets": 8,
+            "relative_attention_max_distance": 12,
+            "dropout_rate": 0.1,
+        }
+    else:
+        settings |= {
+            "encoder_layers": LAYERS,
+            "decoder_layers": DECODER_LAYERS,
+            "encoder_attention_heads": HEADS,
+            "decoder_attention_heads": HEADS,
+            "encoder_ffn_dim": 48,
+            "decoder_ffn_dim": 48,
+            "max_position_embeddings": 64,
+            "forced_eos_token_id": None,
+            "forced_bos_token_id": None,
+        }
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = AutoModelForSeq2SeqLM.from_config(AutoConfig.for_model(family, **(settings | config)))
+        for name, weight in model.named_parameters():
+            if "relative_attention_bias" in name:
+                torch.nn.init.normal_(weight, std=1.0)
+            elif weight.ndim > 1 and "embed" not in name and "shared" not in name:
+                torch.nn.init.normal_(weight, std=spread)
+            elif weight.ndim > 1 and "position" not in name:
+                torch.nn.init.normal_(weight, std=0.5)
+            elif name.endswith("bias"):
+                torch.nn.init.normal_(weight, std=0.1)
+    return model.eval()
+
+
+def tiny_translator(family: str = "marian", **options: Any) -> Any:
+    """The same, as a headviz translator."""
+    import headviz
+
+    return headviz.wrap(tiny_seq2seq(family, **options), sentence_tokenizer(), name=f"tiny-{family}")
+
+
+def tiny_translator_folder(path: Path, family: str = "marian", **options: Any) -> Path:
+    """The same, saved as a plain transformers folder."""
+    tiny_seq2seq(family, **options).save_pretrained(path)
+    sentence_tokenizer().save_pretrained(path)
+    return path
