@@ -49,11 +49,11 @@ def check_pairing(clf: Classifier, paired: bool) -> None:
 
 def encode(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None) -> list[Encoding]:
     """Encodings of texts somebody typed: an empty text, or one without a known word, is an error."""
+    if not texts:
+        raise TaskError("There is no text to explain. Give at least one.")
     check_pairing(clf, pairs is not None)
     if pairs is not None and len(pairs) != len(texts):
         raise TaskError(f"There are {len(texts)} texts but {len(pairs)} pairs. Give one pair for each text.")
-    if not texts:
-        raise TaskError("There is no text to explain. Give at least one.")
     for words in (texts, pairs or ()):
         for text in words:
             if not isinstance(text, str):

@@ -1,0 +1,381 @@
+"""Conductance against Captum, against a slow float64 integral, and against itself in other batches."""
+
+import threading
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from captum.attr import LayerConductance
+from tiny import FAMILY_NAMES, PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_model
+
+import headviz
+from headviz import HeadMask
+from headviz.errors import MaskError, ModelError, OptionError, TaskError
+from headviz.path import PathOptions, Walk, sweep
+from headviz.rules import DEFAULT_STEPS, RULES
+from headviz.store import Store, StoreWarning
+
+CAPTUM_LAYERS = {
+    "bert": "bert.encoder.layer.{}.attention.self",
+    "roberta": "roberta.encoder.layer.{}.attention.self",
+    "electra": "electra.encoder.layer.{}.attention.self",
+    "distilbert": "distilbert.transformer.layer.{}.attention",
+}
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return tiny_classifier("bert")
+
+
+def one(clf, i=1, **options):
+    return headviz.conductance(clf, TEXTS[i], PAIRS[i], **{"cache": False, **options})
+
+
+def distance(a, b):
+    return np.linalg.norm(a - b) / np.linalg.norm(b)
+
+
+# against Captum -----------------------------------------------------------------------------------
+
+
+def captum_maps(family, clf, batch, start, end, target, steps):
+    """Captum's attribution of every layer's probabilities, under transformers' own eager attention."""
+    model = tiny_model(family)
+    model.set_attn_implementation("eager")
+    names = list(batch)
+
+    def logits(embeddings, *rest):
+        return model(inputs_embeds=embeddings, **dict(zip(names, rest, strict=True))).logits
+
+    for layer in range(clf.num_layers):
+        module = model.get_submodule(CAPTUM_LAYERS[family].format(layer))
+        found = LayerConductance(logits, module).attribute(
+            end, start, target=target, additional_forward_args=tuple(batch.values()), n_steps=steps
+        )
+        yield found[1].detach().numpy()
+
+
+@pytest.mark.parametrize("steps", [1, 5, 20])
+@pytest.mark.parametrize("family", CAPTUM_LAYERS)
+def test_the_captum_rule_is_captum_in_every_layer(family, steps):
+    clf = tiny_classifier(family)
+    encodings = clf.encode(TEXTS, PAIRS)
+    walk = Walk(clf, encodings, [2] * len(TEXTS), None)
+    found = sweep(clf, encodings, [2] * len(TEXTS), PathOptions(steps, "captum"))
+    reference = captum_maps(family, clf, walk.batch, walk.start, walk.end, 2, steps)
+    for layer, maps in enumerate(reference):
+        assert np.abs(maps).max() > 1e-4
+        for i, e in enumerate(encodings):
+            t = len(e)
+            np.testing.assert_allclose(
+                found[i].attribution[layer], maps[i, :, :t, :t], rtol=1e-4, atol=2e-6 * np.abs(maps).max()
+            )
+
+
+# against the integral -----------------------------------------------------------------------------
+
+
+def integral(clf, encoding, target, mask=None, nodes=64):
+    """The definition in float64: Gauss-Legendre over ∂F/∂A · dA/da, the derivative by central differences."""
+    walk = Walk(clf, [encoding], [target], mask)
+    alphas, weights = np.polynomial.legendre.leggauss(nodes)
+    total = [0.0] * clf.num_layers
+
+    def run(a, grad):
+        call = clf.call(mask, "eager", keep_probs=True)
+        x = walk.start + a * (walk.end - walk.start)
+        with torch.enable_grad():
+            logits = clf.forward(walk.rows(x.requires_grad_(True)), call)
+        if not grad:
+            return [p.detach() for p in call.probs]
+        return torch.autograd.grad(logits[0, target], call.probs)
+
+    h = 1e-5
+    for a, w in zip((alphas + 1) / 2, weights / 2, strict=True):
+        gradients = run(a, True)
+        above, below = run(a + h, False), run(a - h, False)
+        for layer, g in enumerate(gradients):
+            total[layer] = total[layer] + w * g[0] * (above[layer][0] - below[layer][0]) / (2 * h)
+    return np.stack([t.numpy() for t in total])
+
+
+@pytest.mark.parametrize("family", ["bert", "electra", "albert"])
+@pytest.mark.parametrize("off", [(), ((0, 1), (2, 3))])
+def test_all_rules_approach_the_integral(family, off):
+    clf = tiny_classifier(family)
+    clf.model.double()
+    mask = HeadMask.full(clf.num_layers, clf.num_heads).without(off)
+    (encoding,) = clf.encode(TEXTS[1:2], PAIRS[1:2])
+    exact = integral(clf, encoding, 1, mask)
+    size = np.linalg.norm(exact)
+    for rule, steps, bound in [("richardson", 64, 1e-4), ("trapezoid", 256, 1e-3), ("captum", 256, 0.02)]:
+        found = sweep(clf, [encoding], [1], PathOptions(steps, rule), mask)[0]
+        assert np.linalg.norm(found.attribution - exact) < bound * size, rule
+
+
+def test_richardson_has_the_smallest_error_and_no_estimate_flatters():
+    clf = tiny_classifier("bert")
+    encodings = clf.encode(TEXTS, PAIRS)
+    fine = sweep(clf, encodings, [None] * 4, PathOptions(256))
+    errors = {}
+    for rule in RULES:
+        found = sweep(clf, encodings, [None] * 4, PathOptions(8, rule))
+        true = [np.linalg.norm(m.attribution - f.attribution) for m, f in zip(found, fine, strict=True)]
+        told = [np.linalg.norm(m.error) for m in found]
+        errors[rule] = np.mean(true)
+        assert np.mean(told) > 0.8 * np.mean(true), rule
+    assert errors["richardson"] < errors["trapezoid"] < errors["captum"]
+
+
+def test_a_tolerance_refines_until_it_is_met(clf):
+    rough = one(clf, steps=2)
+    fine = one(clf, steps=2, tolerance=0.004)
+    assert rough.error > 0.004 >= fine.error
+    assert fine.steps > 2
+    assert fine.notes == ()
+    never = one(clf, steps=256, tolerance=1e-12)
+    assert "above" in never.notes[0]
+
+
+def test_a_single_trapezoid_step_has_no_estimate(clf):
+    assert np.isnan(one(clf, steps=1, rule="trapezoid").error)
+
+
+# the definition's consequences --------------------------------------------------------------------
+
+
+def test_the_last_layer_acts_through_the_first_row_only(clf):
+    maps = one(clf)
+    assert np.abs(maps.attribution[-1, :, 0]).max() > 0
+    assert (maps.attribution[-1, :, 1:] == 0).all()
+    assert (np.abs(maps.attribution[0]).max(axis=(0, 2)) > 0).all()
+
+
+def test_attention_is_the_models_own(clf):
+    maps = one(clf)
+    np.testing.assert_allclose(maps.attention.sum(axis=-1), 1, rtol=1e-5)
+    model = tiny_model("bert")
+    model.set_attn_implementation("eager")
+    batch = clf.collate(clf.encode(TEXTS[1:2], PAIRS[1:2]))
+    with torch.no_grad():
+        own = model(**batch, output_attentions=True)
+    np.testing.assert_allclose(maps.attention, np.stack([a[0] for a in own.attentions]), atol=1e-6)
+    np.testing.assert_allclose(maps.logits, own.logits[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("family", PRUNABLE)
+def test_a_pruned_model_has_the_masked_models_maps(family):
+    clf = tiny_classifier(family)
+    mask = HeadMask.full(3, 4).without([(0, 1), (1, 0), (1, 1), (1, 2), (1, 3), (2, 2)])
+    masked, pruned = one(clf, mask=mask), one(headviz.prune(clf, mask))
+    kept = mask.array()
+    for name in ("attention", "attribution"):
+        a, b = getattr(masked, name), getattr(pruned, name)
+        np.testing.assert_allclose(a[kept], b[kept], atol=3e-6)
+        assert np.isnan(b[~kept]).all()
+    assert (masked.attribution[~kept] == 0).all()
+    assert masked.error == pytest.approx(pruned.error, rel=1e-3)
+
+
+def test_the_target_is_the_class_predicted_under_the_mask(clf):
+    full = one(clf)
+    assert full.target == full.logits.argmax()
+    for seed in range(40):
+        mask = HeadMask.full(3, 4).without_random(6, seed)
+        masked = one(clf, mask=mask)
+        assert masked.target == masked.logits.argmax()
+        if masked.target != full.target:
+            return
+    pytest.fail("no mask changed the prediction: the test shows nothing")
+
+
+def test_targets_by_name_number_and_label(clf):
+    by_number = one(clf, target=2)
+    assert by_number.target_label == "contradiction"
+    for same in ({"target": "contradiction"}, {"target": "gold", "label": 2}, {"target": "2"}):
+        np.testing.assert_array_equal(one(clf, **same).attribution, by_number.attribution)
+    assert distance(one(clf, target=0).attribution, by_number.attribution) > 0.1
+
+
+# batches, chunks, padding, threads ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+def test_batch_order_padding_and_budget_do_not_matter(family):
+    clf = tiny_classifier(family)
+    together = headviz.conductance(clf, TEXTS, PAIRS, cache=False)
+    backwards = headviz.conductance(clf, TEXTS[::-1], PAIRS[::-1], cache=False)[::-1]
+    chunked = headviz.conductance(clf, TEXTS, PAIRS, cache=False, budget=1)
+    for i, maps in enumerate(together):
+        alone = one(clf, i)
+        size = np.abs(maps.attribution).max()
+        for other in (alone, backwards[i], chunked[i]):
+            np.testing.assert_allclose(other.attribution, maps.attribution, atol=2e-5 * size)
+            np.testing.assert_allclose(other.attention, maps.attention, atol=3e-6)
+            assert other.error == pytest.approx(maps.error, rel=1e-2)
+            assert (other.tokens, other.target) == (maps.tokens, maps.target)
+
+
+def test_chunks_do_not_change_captums_rule_either(clf):
+    for rule in ("captum", "trapezoid"):
+        np.testing.assert_allclose(
+            one(clf, rule=rule, steps=7, budget=1).attribution, one(clf, rule=rule, steps=7).attribution, atol=1e-6
+        )
+
+
+def test_threads_with_different_masks_share_one_model(clf):
+    masks = [HeadMask.full(3, 4).without([(i, i)]) for i in range(3)]
+    alone = [one(clf, mask=m).attribution for m in masks]
+    found = {}
+    threads = [
+        threading.Thread(target=lambda i=i: found.update({i: [one(clf, mask=masks[i]).attribution for _ in range(3)]}))
+        for i in range(3)
+    ]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for i, maps in enumerate(alone):
+        for again in found[i]:
+            np.testing.assert_array_equal(again, maps)
+
+
+def test_the_callers_model_is_not_touched():
+    model = tiny_model("bert")
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    from tiny import tiny_tokenizer
+
+    clf = headviz.wrap(model, tiny_tokenizer())
+    one(clf)
+    assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
+    assert all(p.requires_grad and p.grad is None for p in model.parameters())
+    assert not any(m._forward_hooks for m in clf.model.modules())
+
+
+def test_bfloat16_is_close_enough_for_a_preview(clf):
+    fine, fast = one(clf), one(clf, precision="bfloat16")
+    assert 0 < distance(fast.attribution, fine.attribution) < 0.1
+
+
+# bad input ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "says"),
+    [
+        ({"text": " "}, TaskError, "empty"),
+        ({"pair": ""}, TaskError, "empty"),
+        ({"text": "☃", "pair": "☃ ☃"}, TaskError, "knows no word"),
+        ({"pair": None}, TaskError, "Give its pair"),
+        ({"target": "maybe"}, OptionError, "entailment, neutral, contradiction"),
+        ({"target": 3}, OptionError, "0 to 2"),
+        ({"target": -1}, OptionError, "0 to 2"),
+        ({"target": "gold"}, OptionError, "label"),
+        ({"steps": 0}, OptionError, "at least 1"),
+        ({"steps": -4}, OptionError, "at least 1"),
+        ({"steps": 2.5}, OptionError, "whole number"),
+        ({"steps": 5}, OptionError, "use 6"),
+        ({"rule": "simpson"}, OptionError, "richardson, trapezoid, captum"),
+        ({"precision": "int8"}, OptionError, "float32, bfloat16"),
+        ({"tolerance": 0}, OptionError, "0.02"),
+        ({"mask": HeadMask.full(2, 2)}, MaskError, "2 layers"),
+        ({"text": ["a", "b"], "pair": ["a"]}, TaskError, "2 texts but 1 pairs"),
+        ({"text": []}, TaskError, "at least one"),
+    ],
+)
+def test_bad_input_is_answered_in_one_line(clf, given, error, says):
+    options = {"text": "a dog", "pair": "a cat", **given}
+    with pytest.raises(error, match=says) as caught:
+        headviz.conductance(clf, options.pop("text"), options.pop("pair"), cache=False, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_pair_for_a_single_text_model():
+    clf = tiny_classifier("bert", labels=("negative", "positive"))
+    with pytest.raises(TaskError, match="reads one text"):
+        headviz.conductance(clf, "a dog", "a cat")
+    assert headviz.conductance(clf, "a dog", cache=False).types == (0,) * 4
+    unknown = tiny_classifier("bert", labels=("x", "y"))  # nothing tells: both are fine
+    headviz.conductance(unknown, "a dog", cache=False)
+    headviz.conductance(unknown, "a dog", "a cat", cache=False)
+
+
+def test_a_regression_explains_its_output():
+    clf = tiny_classifier("bert", labels=("score",))
+    maps = one(clf)
+    assert (maps.target, len(maps.logits)) == (0, 1)
+    with pytest.raises(OptionError, match="number"):
+        one(clf, target=1)
+
+
+def test_nan_weights_are_reported():
+    clf = tiny_classifier("bert")
+    clf.projections(1).value.weight.data[0, 0] = float("nan")
+    with pytest.raises(ModelError, match="NaN"):
+        one(clf)
+
+
+# the cache ----------------------------------------------------------------------------------------
+
+
+def test_a_second_call_reads_the_cache(clf, monkeypatch):
+    first = one(clf, cache=True)
+    monkeypatch.setattr(type(clf), "forward", lambda *_: pytest.fail("computed again"))
+    again = one(clf, cache=True)
+    for name in ("attention", "attribution", "logits", "head_error"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(first, name))
+    assert (again.target, again.error, again.tokens, again.steps) == (first.target, first.error, first.tokens, first.steps)
+
+
+def test_everything_that_matters_is_in_the_key(clf, tmp_path):
+    store = Store(tmp_path / "store")
+    masked = HeadMask.full(3, 4).without([(0, 0)])
+    other = tiny_classifier("bert", seed=1)
+    calls = [
+        (clf, {}),
+        (clf, {"steps": 8}),
+        (clf, {"rule": "trapezoid"}),
+        (clf, {"target": 0}),
+        (clf, {"target": 1}),
+        (clf, {"mask": masked}),
+        (clf, {"precision": "bfloat16"}),
+        (clf, {"i": 2}),
+        (other, {}),
+        (headviz.prune(clf, masked), {}),
+    ]
+    kept = [one(c, cache=store, **o) for c, o in calls]
+    assert store.usage().kinds == {"maps": len(calls)}
+    for (c, o), maps in zip(calls, kept, strict=True):
+        np.testing.assert_array_equal(one(c, **o).attribution, one(c, cache=store, **o).attribution)
+        np.testing.assert_array_equal(maps.attribution, one(c, cache=store, **o).attribution)
+
+
+def test_renaming_a_model_keeps_its_entries(clf, tmp_path):
+    store = Store(tmp_path / "store")
+    one(clf, cache=store)
+    from dataclasses import replace
+
+    one(replace(clf, name="another name"), cache=store)
+    assert store.usage().entries == 1
+
+
+def test_without_a_cache_folder_the_result_still_comes(clf, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.warns(StoreWarning):
+        maps = one(clf, cache=Store(tmp_path / "file" / "store"))
+    np.testing.assert_array_equal(maps.attribution, one(clf).attribution)
+
+
+def test_no_cache_writes_nothing(clf, tmp_path, monkeypatch):
+    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path / "home"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one(clf, cache=False)
+    assert not (tmp_path / "home").exists()
+
+
+def test_the_default_steps_suit_the_default_rule():
+    PathOptions()
+    assert DEFAULT_STEPS % 2 == 0
