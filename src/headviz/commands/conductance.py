@@ -1,0 +1,122 @@
+"""``headviz conductance``: attention and attribution maps of one text or pair, into a .npz file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..conductance_maps import conductance
+from ..errors import OptionError
+from ..maps import Maps
+from ..results import plain
+from ..rules import DEFAULT_RULE, DEFAULT_STEPS, RULES
+from .common import add_mask, add_model, load_model, number, read_mask, table, warn
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_mask(parser)
+    parser.add_argument("--text", required=True, metavar="A", help="the text")
+    parser.add_argument("--text-pair", metavar="B", help="its pair, for models that compare two texts")
+    parser.add_argument(
+        "--steps", type=int, default=DEFAULT_STEPS, metavar="N", help=f"intervals ({DEFAULT_STEPS})"
+    )
+    parser.add_argument(
+        "--rule", default=DEFAULT_RULE, metavar="R", help=f"{', '.join(RULES)} ({DEFAULT_RULE})"
+    )
+    parser.add_argument("--target", default="predicted", metavar="T", help="predicted (default), or a class")
+    parser.add_argument("--label", metavar="Y", help="the example's label, for --target gold")
+    parser.add_argument(
+        "--tolerance", type=float, metavar="E", help="double the steps until the error is below E"
+    )
+    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
+    parser.add_argument("--out", required=True, metavar="FILE", help="where to write the maps (.npz)")
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    out = Path(args.out).expanduser()
+    if not out.parent.is_dir():
+        raise OptionError(f"There is no folder '{out.parent}' to write '{out.name}' into. Make it first.")
+    if out.is_dir():
+        raise OptionError(f"'{out}' is a folder. Give a file name such as {out / 'maps.npz'}.")
+    clf = load_model(args)
+    mask = read_mask(args, clf)
+    start = time.perf_counter()
+    maps: Maps = conductance(
+        clf,
+        args.text,
+        args.text_pair,
+        steps=args.steps,
+        rule=args.rule,
+        target=args.target,
+        label=args.label,
+        mask=mask,
+        tolerance=args.tolerance,
+        cache=not args.no_cache,
+    )
+    seconds = time.perf_counter() - start
+    for note in maps.notes:
+        warn(note)
+    write(maps, out)
+    return {
+        "out": str(out),
+        "layers": clf.num_layers,
+        "heads": clf.num_heads,
+        "tokens": list(maps.tokens),
+        "target": maps.target,
+        "target_label": maps.target_label,
+        "probabilities": dict(zip(maps.labels, plain(maps.probabilities), strict=True)),
+        "error": plain(maps.error),
+        "rule": maps.rule,
+        "steps": maps.steps,
+        "mask": mask.hex,
+        "truncated": maps.truncated,
+        "seconds": round(seconds, 4),
+    }
+
+
+def write(maps: Maps, out: Path) -> None:
+    """An .npz of plain arrays, whole or not at all; readable with ``np.load(..., allow_pickle=False)``."""
+    arrays = {
+        "attention": maps.attention,
+        "attribution": maps.attribution,
+        "tokens": np.array(maps.tokens),
+        "types": np.array(maps.types),
+        "special": np.array(maps.special),
+        "labels": np.array(maps.labels),
+        "logits": maps.logits,
+        "target": np.array(maps.target),
+        "mask": maps.mask.array(),
+        "error": np.array(maps.error),
+        "head_error": maps.head_error,
+        "steps": np.array(maps.steps),
+        "rule": np.array(maps.rule),
+    }
+    handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+        os.replace(name, out)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def show(result: dict[str, Any]) -> str:
+    error = "not known" if result["error"] is None else f"{100 * result['error']:.2g} %"
+    probability = result["probabilities"][result["target_label"]]
+    return table(
+        [
+            ("maps", f"{result['layers']} × {result['heads']} heads, {len(result['tokens'])} tokens"),
+            ("class explained", f"{result['target_label']} ({number(probability, 3)})"),
+            ("integration error", f"{error} (estimated; {result['rule']}, {result['steps']} steps)"),
+            ("written to", result["out"]),
+            ("seconds", f"{result['seconds']:.2f}"),
+        ]
+    )

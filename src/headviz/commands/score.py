@@ -1,0 +1,155 @@
+"""``headviz score``: a head score over a sample of the training split."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import MISSING, fields
+from typing import Any
+
+from ..errors import OptionError
+from ..heads import HeadId
+from ..scores import DEFAULT, PRESETS, SCORES, score_heads
+from ..scores.table import preset_named, score_named
+from ..tasks import DEFAULT_SAMPLES, LengthFilter, sample
+from .common import (
+    add_mask,
+    add_model,
+    add_task,
+    load_data,
+    load_model,
+    number,
+    positive_int,
+    progress_bar,
+    read_mask,
+    table,
+    warn,
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_task(parser, split="train")
+    add_mask(parser)
+    parser.add_argument("--score", metavar="NAME", help=f"{', '.join(SCORES)} (default {DEFAULT})")
+    parser.add_argument("--preset", metavar="NAME", help=f"a published choice: {', '.join(PRESETS)}")
+    parser.add_argument(
+        "--samples",
+        type=positive_int,
+        default=DEFAULT_SAMPLES,
+        metavar="N",
+        help=f"examples ({DEFAULT_SAMPLES:,})",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the draw (0)")
+    parser.add_argument(
+        "--length-filter",
+        default="quantile",
+        metavar="F",
+        help="quantile (default), std, or none: lengths kept",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="OPTION=VALUE",
+        help="an option of the score, such as rows=influential or abs_level=token; repeatable",
+    )
+    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    chosen = preset_named(args.preset).score if args.preset is not None else args.score or DEFAULT
+    options = read_options(chosen, args.set)
+    if chosen == "random":
+        options.setdefault("seed", args.seed)
+    clf = load_model(args)
+    mask = read_mask(args, clf)
+    data = load_data(args)
+    drawn = sample(
+        data,
+        args.samples,
+        seed=args.seed,
+        length_filter=LengthFilter(args.length_filter),
+        lengths=clf.tokenizer,
+    )
+    start = time.perf_counter()
+    with progress_bar("scoring heads") as progress:
+        found = score_heads(
+            clf,
+            drawn,
+            args.score,
+            preset=args.preset,
+            mask=mask,
+            label_order=args.label_order,
+            cache=not args.no_cache,
+            progress=progress,
+            **options,
+        )
+    for note in found.notes:
+        warn(note)
+    return {
+        "model": clf.name,
+        "task": data.task.name,
+        "split": data.split,
+        **found.to_dict(),
+        "ranking": [h.dotted for h in found.ranked()],
+        "sample": None if drawn.report is None else drawn.report.text(),
+        "seconds": round(time.perf_counter() - start, 4),
+    }
+
+
+def read_options(score: str, given: list[str]) -> dict[str, Any]:
+    """``name=value`` pairs, each read as the type of the option's default."""
+    kinds = {f.name: f.default for f in fields(score_named(score).options)}
+    out: dict[str, Any] = {}
+    for text in given:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise OptionError(f"'{text}' sets nothing. Write OPTION=VALUE, such as rows=influential.")
+        out[name] = _typed(name, value, kinds.get(name, MISSING))
+    return out
+
+
+def _typed(name: str, value: str, default: object) -> Any:
+    if isinstance(default, bool):
+        words = {
+            "true": True,
+            "yes": True,
+            "on": True,
+            "1": True,
+            "false": False,
+            "no": False,
+            "off": False,
+            "0": False,
+        }
+        if value.lower() not in words:
+            raise OptionError(f"{name} is yes or no, not '{value}'.")
+        return words[value.lower()]
+    if isinstance(default, int):
+        try:
+            return int(value)
+        except ValueError:
+            raise OptionError(f"{name} is a whole number, not '{value}'.") from None
+    return value
+
+
+def show(result: dict[str, Any]) -> str:
+    def line(text: str) -> tuple[str, str, str]:
+        h = HeadId.parse(text)
+        value, low, high = (result[k][h.layer][h.head] for k in ("values", "interval_low", "interval_high"))
+        interval = "" if low is None else f"[{number(low)}, {number(high)}]"
+        return str(h), number(value), interval
+
+    ranking = result["ranking"]
+    rows: list[tuple[str, ...]] = [("head", result["score"], "95 % interval")]
+    if len(ranking) <= 12:
+        rows += [line(h) for h in ranking]
+    else:
+        rows += [*(line(h) for h in ranking[:5]), ("…", "", ""), *(line(h) for h in ranking[-5:])]
+    said = [f"{result['task']} {result['split']}: {result['sample'] or ''}".rstrip(": "), "", table(rows), ""]
+    if result["stability"] is not None:
+        said.append(
+            f"Another sample of this size would agree on {100 * result['stability']:.0f} % of the lowest fifth."
+        )
+    said.append(f"{result['samples']:,} examples, {result['seconds']:.1f} s")
+    return "\n".join(said)
