@@ -9,7 +9,7 @@ from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions, State, open_context, run_plan, start
 from headviz.pruning.context import base_of
 from headviz.pruning.finetune import Diverged
-from headviz.pruning.recipe import recipe_of
+from headviz.pruning.recipe import examples_of, recipe_of
 from headviz.tasks import Dataset, get_task
 from tiny import tiny_classifier, tiny_folder
 
@@ -176,10 +176,16 @@ def test_a_models_own_recipe_is_its_default(tmp_path):
     assert recipe_of(folder) is None
     (folder / "recipe.json").write_text('{"finetune": {"epochs": 7, "batch": 5}}')
     assert recipe_of(folder) == FinetuneOptions(epochs=7, batch=5)
+    assert examples_of(folder) is None
     c = context(tmp_path, recipe=recipe_of(folder))
     assert start(c, plan("igspp", finetune=None)).finetune["epochs"] == 7
     assert start(c, plan("igspp")).finetune["epochs"] == 1
-    for bad in ("{}", '{"finetune": 3}', "no json", '{"finetune": {"epoch": 1}}'):
+    (folder / "recipe.json").write_text('{"finetune": {}, "examples": 500}')
+    assert examples_of(folder) == 500
+    (folder / "recipe.json").write_text('{"finetune": {}, "examples": 0}')
+    with pytest.raises(OptionError, match="examples"):
+        examples_of(folder)
+    for bad in ("{}", "[1]", '{"finetune": 3}', "no json", '{"finetune": {"epoch": 1}}'):
         (folder / "recipe.json").write_text(bad)
         with pytest.raises(OptionError):
             recipe_of(folder)

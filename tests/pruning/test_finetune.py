@@ -149,6 +149,12 @@ def test_the_learning_rate_follows_its_schedule(clf):
     rates = [p.learning_rate for p in fine_tune(clf, TRAIN, options).curve]
     assert rates.index(max(rates)) in (5, 6)
     assert max(rates) == pytest.approx(1e-3)
+    plateau = dataclasses.replace(O, schedule="plateau", fall=0.5, warmup=0.25)
+    rates = [p.learning_rate for p in fine_tune(clf, TRAIN, plateau).curve]
+    assert rates[4:6] == pytest.approx([1e-3, 1e-3])  # 12 updates: 3 to rise, 3 level, 6 to fall
+    assert rates[:3] == sorted(rates[:3])
+    assert rates[6:] == sorted(rates[6:], reverse=True)
+    assert rates[-1] < 3e-4
     constant = fine_tune(clf, TRAIN, dataclasses.replace(O, schedule="constant"))
     assert {p.learning_rate for p in constant.curve} == {1e-3}
 

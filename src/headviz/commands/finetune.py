@@ -44,7 +44,7 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--learning-rate", type=float, metavar="R", help="thesis: 2e-5")
     group.add_argument("--weight-decay", type=float, metavar="D", help="0")
     group.add_argument("--warmup", type=float, metavar="W", help="share of all updates (0)")
-    group.add_argument("--schedule", metavar="NAME", help="linear (default), cosine, constant")
+    group.add_argument("--schedule", metavar="NAME", help="linear (default), cosine, constant, plateau")
     group.add_argument("--accumulation", type=positive_int, metavar="K", help="batches per update (1)")
     group.add_argument("--precision", metavar="P", help="float32 (default), bfloat16, float16 (CUDA)")
     group.add_argument(
@@ -69,7 +69,7 @@ def training_options(args: argparse.Namespace, recipe: FinetuneOptions | None) -
 def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..evaluation import evaluate
     from ..pruning.finetune import fine_tune, require_trainable
-    from ..pruning.recipe import recipe_of
+    from ..pruning.recipe import examples_of, recipe_of
     from ..results import plain
 
     out = Path(args.out).expanduser()
@@ -80,6 +80,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if args.seed < 0:
         raise OptionError(f"A seed is a whole number of at least 0, not {args.seed}.")
     options = training_options(args, recipe_of(args.model))
+    if args.limit is None and args.data is None:
+        args.limit = examples_of(args.model)
     train = load_data(args, "train")
     dev = load_data(argparse.Namespace(**{**vars(args), "limit": None}), "dev")
     clf = _model(args, train)

@@ -62,6 +62,13 @@ def read_split(name: str) -> tuple[Example, ...]:
         return tuple(Example(**json.loads(line)) for line in lines)
 
 
+def generate_split(name: str, count: int) -> tuple[Example, ...]:
+    """As many pairs of a split as asked for; the shipped ones are a sample of the same corpus."""
+    from .corpus import generate
+
+    return tuple(generate(name, count, seed=1))
+
+
 @cache
 def card() -> dict[str, Any]:
     """The model card's figures: recipe, accuracy per phenomenon, what the heads do."""

@@ -15,6 +15,8 @@ from pathlib import Path
 from . import DATA, FILES
 from .corpus import generate
 from .phenomena import PHENOMENA
+from .recipe import Recipe
+from .retraining import retraining
 
 # Pairs per phenomenon and split, and the seed that drew them.
 PER_PHENOMENON = {"train": 200, "dev": 200, "unseen": 100}
@@ -80,6 +82,9 @@ def main() -> None:
             write_model(given.run / kind, given.out / kind)
         shutil.copyfile(given.run / "recipe.json", given.out / "recipe.json")
         shutil.copyfile(given.run / "small" / "facts.json", given.out / "small.json")
+        recipe = Recipe(**json.loads((given.run / "recipe.json").read_text()))
+        again = json.dumps(retraining(recipe), indent=1) + "\n"
+        (given.out / "pretrained" / "recipe.json").write_text(again)
         shutil.rmtree(given.out / "checkpoints", ignore_errors=True)
         for path in sorted((given.run / "checkpoints").iterdir()):
             if given.checkpoints is None or path.name in given.checkpoints:

@@ -136,7 +136,7 @@ def _check_data(context: Context, plan: PruningPlan) -> None:
             f"'{clf.name}' has {clf.num_labels} ({', '.join(clf.labels)}). Choose a model that was fine-tuned on this "
             "task, or say with --label-order which output means what."
         )
-    for data in (context.train, context.dev):
+    for data in (context.train, context.dev, context.pool or context.train):
         if data.labels is None:
             raise TaskError(
                 f"The {data.split} split of '{task.name}' carries no labels, and pruning needs them."
@@ -158,7 +158,8 @@ def _notes(context: Context, plan: PruningPlan) -> tuple[str, ...]:
 
 
 def _data_digest(context: Context) -> str:
-    return hashlib.sha256(f"{context.train.digest}{context.dev.digest}".encode()).hexdigest()
+    pool = context.pool or context.train
+    return hashlib.sha256(f"{context.train.digest}{context.dev.digest}{pool.digest}".encode()).hexdigest()
 
 
 def _versions(clf: Classifier) -> dict[str, str]:

@@ -14,7 +14,7 @@ from ..tasks import Dataset, load_task, sample
 from .initialising import randomised
 from .options import FinetuneOptions
 from .plan import PruningPlan
-from .recipe import recipe_of
+from .recipe import examples_of, recipe_of
 from .table import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class Context:
     load_masked_lm: Callable[[], Classifier] | None = None  # θ0 with its masked-language head
     score: ScoreFunction | None = None  # None = the table of headviz.scores
     recipe: FinetuneOptions | None = None  # for plans without options of their own
+    pool: Dataset | None = None  # what samples for scoring and repairing are drawn from; None = train
     _samples: dict[tuple[int, int, str], Dataset] = field(default_factory=dict)
     _bases: dict[int, Classifier] = field(default_factory=dict)
     _trained: dict[tuple[int, int], Classifier] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class Context:
         key = (seed, count, plan.length_filter)
         if key not in self._samples:
             lengths = None if plan.length_filter == "none" else self.clf.tokenizer
-            drawn = sample(self.train, count, seed, plan.length_filter, lengths)
+            drawn = sample(self.pool or self.train, count, seed, plan.length_filter, lengths)
             report = drawn.report
             empty = [k for k, n in (report.per_class if report else {}).items() if n == 0]
             if empty:
@@ -184,7 +185,11 @@ def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | N
     def load_masked_lm() -> Classifier:
         return load(base, revision=plan.base_revision, device=plan.device, masked_lm=True)
 
-    return Context(Path(folder), clf, train, dev, load_base, load_masked_lm, score, recipe_of(base))
+    pool, examples = train, examples_of(base)
+    own = plan.train_limit is None and plan.data is None
+    if examples is not None and own and ALGORITHMS[plan.algorithm].retrains:
+        train = load_task(plan.task, split=plan.train_split, limit=examples)
+    return Context(Path(folder), clf, train, dev, load_base, load_masked_lm, score, recipe_of(base), pool)
 
 
 def base_of(plan: PruningPlan) -> str | None:

@@ -36,6 +36,13 @@ if TYPE_CHECKING:
 
 CURVE_POINTS = 100
 FINGERPRINT = "training.json"
+# our schedule -> transformers' name; all rise over the warm-up first
+SCHEDULERS = {
+    "linear": "linear",
+    "cosine": "cosine",
+    "constant": "constant_with_warmup",
+    "plateau": "warmup_stable_decay",
+}
 
 
 class Diverged(UserError):
@@ -231,8 +238,10 @@ def _trainer(
         learning_rate=options.learning_rate,
         optim="adamw_torch",
         adam_epsilon=options.epsilon,
+        adam_beta2=options.beta2,
         weight_decay=options.weight_decay,
-        lr_scheduler_type=options.schedule if options.schedule != "constant" else "constant_with_warmup",
+        lr_scheduler_type=SCHEDULERS[options.schedule],
+        lr_scheduler_kwargs=_decay(options, len(rows)),
         warmup_steps=_warmup(options, len(rows)),
         max_grad_norm=options.max_grad_norm,
         bf16=options.precision == "bfloat16",
@@ -290,6 +299,12 @@ def updates_of(options: FinetuneOptions, examples: int) -> int:
 
 def _warmup(options: FinetuneOptions, examples: int) -> int:
     return int(np.ceil(options.warmup * updates_of(options, examples)))
+
+
+def _decay(options: FinetuneOptions, examples: int) -> dict[str, int] | None:
+    if options.schedule != "plateau":
+        return None
+    return {"num_decay_steps": int(np.ceil(options.fall * updates_of(options, examples)))}
 
 
 def _divergence(step: int, total: int, options: FinetuneOptions) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from ..errors import OptionError, unknown_choice
 
 PRECISIONS = ("float32", "bfloat16", "float16")
-SCHEDULES = ("linear", "cosine", "constant")
+SCHEDULES = ("linear", "cosine", "constant", "plateau")
 
 T = TypeVar("T")
 
@@ -28,9 +28,11 @@ class FinetuneOptions:
     batch: int = 32
     learning_rate: float = 2e-5
     epsilon: float = 1e-8
+    beta2: float = 0.999
     weight_decay: float = 0.0
     warmup: float = 0.0  # share of all steps
     schedule: str = "linear"
+    fall: float = 0.25  # share of all steps over which a plateau ends linearly
     max_grad_norm: float = 1.0
     accumulation: int = 1  # batches per update
     precision: str = "float32"  # bfloat16 and float16 train with autocast; weights stay float32
@@ -45,6 +47,8 @@ class FinetuneOptions:
         positive(self.learning_rate, "learning_rate")
         positive(self.epsilon, "epsilon")
         share(self.warmup, "warmup")
+        share(self.fall, "fall")
+        share(self.beta2, "beta2")
         whole(self.accumulation, "accumulation", 1)
         positive(self.max_grad_norm, "max_grad_norm")
         if not (_is_number(self.weight_decay) and self.weight_decay >= 0):
