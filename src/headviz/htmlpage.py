@@ -23,8 +23,8 @@ p, dd { margin: .25rem 0; } .soft { color: var(--soft); } .scroll { overflow-x: 
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } th { font-weight: 600; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; } dt { color: var(--soft); } 
-  dd { margin: 0; overflow-wrap: anywhere; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; } dt { color: var(--soft); }
+dd { margin: 0; overflow-wrap: anywhere; }
 pre { background: var(--off); padding: .6rem; overflow-x: auto; font-size: .85rem; }
 .masks { display: flex; flex-wrap: wrap; gap: 1rem; } .masks figure { margin: 0; } figcaption { font-size: .8rem;
   color: var(--soft); }

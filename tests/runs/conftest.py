@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from headviz.runs import service
 from headviz.runs.process import kill
+from headviz.runs.record import CARRIED
 from headviz.runs.registry import Registry
 from headviz.runs.states import ACTIVE
 
@@ -31,7 +31,8 @@ def registry(own_home: None) -> Iterator[Registry]:
     yield made
     if made.path.exists():
         for record in made.records(states=["queued"]):
-            service.cancel(record.id, record.owner, wait=0)
+            if record.executor != CARRIED:
+                made.apply(record.id, "cancel")
         for record in made.records(states=sorted(ACTIVE)):
             if record.worker:
                 kill(record.worker)

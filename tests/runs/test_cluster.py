@@ -85,7 +85,8 @@ def on_cluster(**spec):
 
 
 @pytest.mark.parametrize(
-    "address", ["tls://gpu.example.org:8786", "tcp://127.0.0.1:8786", "tcp://localhost:1/", "tcp://[::1]:8786"]
+    "address",
+    ["tls://gpu.example.org:8786", "tcp://127.0.0.1:8786", "tcp://localhost:1/", "tcp://[::1]:8786"],
 )
 def test_safe_addresses(address):
     assert cluster_address(address) == address.rstrip("/")

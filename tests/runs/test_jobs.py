@@ -1,4 +1,4 @@
-"""Every kind of run follows the protocol: what a job gives does not depend on where or in which order pieces are done."""
+"""Every kind of run follows the protocol: its result does not depend on where or in which order pieces are done."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def carried(kind: str, spec: dict, folder: Path, seed: int | None) -> tuple[list
         state = job.absorb(state, piece, result)
         state = job.unpack(job.pack(state))
     steps = job.steps(state)
-    assert list(steps) and len(steps) == job.expected(state)
+    assert steps
+    assert len(steps) == job.expected(state)
     return [timeless(steps[n]) for n in sorted(steps)], timeless(job.finish(state, folder))
 
 
@@ -71,7 +72,7 @@ def test_the_order_of_pieces_does_not_matter(kind, place, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_misspelt_option_is_refused(kind, place):
-    with pytest.raises(OptionError, match="Choose one of|Did you mean"):
+    with pytest.raises(OptionError, match="Choose one of"):
         make_job(kind, {**spec_of(kind, place), "modell": 1})
 
 
@@ -98,7 +99,9 @@ def test_the_ablation_is_that_of_the_library(place, tmp_path):
     spec = spec_of("ablation", place)
     _, outcome = carried("ablation", spec, tmp_path / "a", 1)
     clf = headviz.load(place["model"], device="cpu")
-    data = headviz.load_task("custom", data=place["data"], text_columns=("text", "pair"), label_column="label")
+    data = headviz.load_task(
+        "custom", data=place["data"], text_columns=("text", "pair"), label_column="label"
+    )
     whole = timeless(ablate(headviz.Evaluator(clf, data)).to_dict())
     assert json.loads(json.dumps(outcome)) == json.loads(json.dumps(whole))
 
@@ -113,7 +116,7 @@ def test_a_pruning_run_leaves_a_state_and_models_that_load(place, registry):
     view = reading.show(run.id)
     assert [s["mask"] for s in view.steps] == [r.mask for r in state.steps]
     assert not (folder / "training").exists()
-    assert not list(folder.rglob("*.bin")) and not list(folder.rglob("*.pt"))
+    assert not [p for p in folder.rglob("*") if p.suffix in (".bin", ".pt", ".pth", ".pkl")]
     last = headviz.load(folder / state.records[-1].model, device="cpu")
     assert last.digest == state.records[-1].model_digest
     assert last.present.hex == view.steps[-1]["mask"]

@@ -186,7 +186,7 @@ def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
                 f"--{name} is needed, one or several with commas. See: headviz run sweep --help"
             )
     first = {n: given[0] for n, given in axes.items()}
-    base = read_plan(args, **first).to_dict()
+    base = read_plan(args, None, **first).to_dict()
     plans = sweep.expand(base, axes["task"], axes["algorithm"], axes["score"], base["seeds"])
     prepared = prepare_all(plans)
     for note in dict.fromkeys(n for p in prepared for n in p.notes):

@@ -46,26 +46,12 @@ def _show_run(r: dict[str, Any]) -> str:
         rows.append(("queue", f"place {r['position']}"))
     parts = [_columns(rows)]
     if r.get("children"):
-        head = ("id", "state", "steps", "what", "error")
-        parts.append(
-            table(
-                [
-                    head,
-                    *((c["id"], c["state"], _steps(c), c["title"], c["error"] or "") for c in r["children"]),
-                ]
-            )
-        )
+        runs = [[c["id"], c["state"], _steps(c), c["title"], c["error"] or ""] for c in r["children"]]
+        parts.append(table([["id", "state", "steps", "what", "error"], *runs]))
     if r.get("results"):
-        names = ("task", "algorithm", "score", "sparsity", "metric", "mean", "sd", "seeds")
-        lines = [
-            [
-                f"{v:.1%}" if n == "sparsity" else number(v) if n in ("mean", "sd") else v
-                for n in names
-                for v in (line[n],)
-            ]
-            for line in r["results"]
-        ]
-        parts.append(table([names, *lines]))
+        parts.append(
+            table([["task", "algorithm", "score", "sparsity", "metric", "mean", "sd", "seeds"], *_results(r)])
+        )
     points = [*r["baseline"][:1], *r["steps"]]
     if points:
         names = list(points[0]["metrics"])
@@ -85,6 +71,16 @@ def _show_run(r: dict[str, Any]) -> str:
     if r["state"] in ("failed", "lost") and r["log"]:
         parts.append("\n".join(["end of the log:", *(f"  {line}" for line in r["log"][-12:])]))
     return "\n\n".join(parts)
+
+
+def _results(r: dict[str, Any]) -> list[list[Any]]:
+    return [
+        [
+            *(w["task"], w["algorithm"], w["score"], f"{w['sparsity']:.1%}", w["metric"]),
+            *(number(w["mean"]), number(w["sd"]), w["seeds"]),
+        ]
+        for w in r["results"]
+    ]
 
 
 def _steps(r: dict[str, Any]) -> str:

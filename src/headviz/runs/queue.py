@@ -14,7 +14,7 @@ from dataclasses import replace
 from ..errors import OptionError, RunError
 from .files import RunFiles
 from .process import kill, kill_leftovers, spawn
-from .record import DASK, RunRecord
+from .record import CARRIED, DASK, RunRecord
 from .registry import Registry, Superseded
 from .states import ACTIVE, CANCELLING, FAIL, QUEUED, VANISH, IllegalTransition, follow
 
@@ -120,6 +120,6 @@ def look(registry: Registry, run_id: str) -> RunRecord:
 def look_at_all(registry: Registry, **which: object) -> list[RunRecord]:
     """Every run as it is now; starts what is waiting if there is room."""
     with suppress(RunError):  # a locked registry can still be read
-        if registry.records(states=[QUEUED, *sorted(ACTIVE)]):
+        if any(r.executor != CARRIED for r in registry.records(states=[QUEUED, *sorted(ACTIVE)])):
             dispatch(registry)
     return [_reconcile_one(registry, r) for r in registry.records(**which)]  # type: ignore[arg-type]

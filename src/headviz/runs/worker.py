@@ -57,7 +57,7 @@ def carry(registry: Registry, record: RunRecord) -> int:
     files = RunFiles(record.id, registry.folder)
     files.make_reserve()
     heart = Heart(registry, record, files)
-    heart.before_end = lambda: dispatch(registry)
+    heart.before_end = lambda: dispatch(Registry(registry.folder, wait=0.3))
     heart.watch_signals()
     heart.start()
     try:

@@ -1,0 +1,331 @@
+"""What goes wrong on real machines: killed workers, killed servers, locks, full disks, damaged files, clocks set back.
+
+Most of it on rehearsals, whose result depends on every step before; the slow ones on real pruning runs.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from real import folders, options
+from runs_help import ended, essence, folder_of, running_steps, until
+
+from headviz.errors import ModelError, TaskError
+from headviz.pruning import ALGORITHMS
+from headviz.runs import reading, service
+from headviz.runs.files import RunFiles
+from headviz.runs.process import start_of
+from headviz.runs.queue import look
+from headviz.runs.registry import Registry
+from headviz.runs.states import DONE, LOST
+
+
+def rehearse(**spec: Any) -> Any:
+    return service.start("rehearsal", spec)
+
+
+def whole(kind: str, spec: dict[str, Any]) -> list[dict]:
+    """The steps of an uninterrupted run."""
+    run = service.start(kind, spec)
+    after = ended(run.id, 280)
+    assert (after.state, after.error) == (DONE, "")
+    return essence(run.id)
+
+
+def kill_worker(run_id: str) -> bool:
+    """SIGKILL, if there is a worker to kill."""
+    record = look(Registry(), run_id)
+    if record.state != "running" or record.worker is None or not record.worker.alive():
+        return False
+    os.kill(record.worker.pid, signal.SIGKILL)
+    return True
+
+
+def interrupted(
+    kind: str, spec: dict[str, Any], kills: int, draw: random.Random, ahead: int, nap: float
+) -> list[dict]:
+    """The steps of a run whose worker is killed at random moments and resumed each time."""
+    run = service.start(kind, spec)
+    done = 0
+    while done < kills:
+        at = newest(run.id) + draw.randint(0, ahead)
+        begun = time.monotonic()
+        while (
+            newest(run.id) < at and look(Registry(), run.id).state != DONE and time.monotonic() - begun < 120
+        ):
+            time.sleep(0.01)
+        time.sleep(draw.random() * nap)
+        if look(Registry(), run.id).state == DONE:
+            break
+        if kill_worker(run.id):
+            done += 1
+            if ended(run.id, 20).state == LOST:
+                service.resume(run.id)
+    assert ended(run.id, 280).state == DONE
+    assert done > 0, "the run was over before the first kill"
+    return essence(run.id)
+
+
+def newest(run_id: str) -> int:
+    found = RunFiles(run_id).checkpoints()
+    return found[0][0] if found else 0
+
+
+# killed ---------------------------------------------------------------------------------------
+
+
+def test_killed_at_twenty_random_moments(registry):
+    spec = {"steps": 60, "seconds": 0.03, "payload": 20_000}
+    assert interrupted("rehearsal", spec, 20, random.Random(7), 2, 0.1) == whole(
+        "rehearsal", {"steps": 60, "payload": 20_000}
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_algorithm_killed_at_three_random_moments(registry, tmp_path, algorithm):
+    spec = options(folders(tmp_path / "real"), algorithm, step=0.25, until=0.5)
+    expected = whole("prune", spec)
+    draw = random.Random(list(ALGORITHMS).index(algorithm))
+    assert interrupted("prune", spec, 3, draw, 2, 0.5) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("algorithm", ["one-importance", "igspp", "mask-search"])
+def test_each_family_of_algorithms_killed_once_on_the_demo(registry, algorithm):
+    from headviz.models.loading import load
+    from headviz.tasks import load_task
+
+    try:
+        load("demo")
+        load_task("demo", split="train", limit=10)
+    except (ModelError, TaskError, OSError, ImportError) as error:
+        pytest.skip(f"the demo is not in this checkout: {error}")
+    spec: dict[str, Any] = {
+        "model": "demo", "task": "demo", "algorithm": algorithm, "sparsities": [0.3, 0.6], "samples": 48,
+        "score": "fisher" if algorithm == "mask-search" else "taylor", "train_limit": 256, "dev_limit": 120,
+        "repair_samples": 64, "device": "cpu",
+        "finetune": {"epochs": 1.0, "batch": 32, "learning_rate": 1e-4, "checkpoint_steps": 3},
+    }  # fmt: skip
+    expected = whole("prune", spec)
+    assert interrupted("prune", spec, 1, random.Random(1), 2, 1.0) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("phase", ["loading", "score", "train", "evaluate"])
+def test_a_real_run_cancelled_in_each_phase_stops_in_time_and_resumes_to_the_same(registry, tmp_path, phase):
+    spec = options(folders(tmp_path / "real"), "igspp", until=0.5, seeds=[0])
+    expected = whole("prune", spec)
+    run = service.start("prune", spec)
+    until(
+        lambda: reading.show(run.id).progress.phase == phase or look(registry, run.id).state == DONE,
+        120,
+        phase,
+    )
+    begun = time.monotonic()
+    if look(registry, run.id).state == DONE:
+        pytest.skip(f"phase '{phase}' was over too soon to be seen")
+    after = service.cancel(run.id)
+    assert time.monotonic() - begun < 2.0
+    assert after.state == "cancelled"
+    until(lambda: start_of(after.pid) != after.worker.start, 1, "the end of the process")
+    service.resume(run.id)
+    assert ended(run.id, 280).state == DONE
+    assert essence(run.id) == expected
+
+
+def test_a_run_survives_the_death_of_the_program_that_started_it(registry):
+    server = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import time; from headviz.runs import service\n"
+            "print(service.start('rehearsal', {'steps': 8, 'seconds': 0.2}).id, flush=True); time.sleep(600)",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    run_id = server.stdout.readline().strip()
+    running_steps(run_id, 1)
+    os.killpg(server.pid, signal.SIGKILL)  # and everything that a terminal would take along
+    server.wait(10)
+    server.stdout.close()
+    after = ended(run_id)
+    assert (after.state, after.attempt) == (DONE, 1)
+
+
+# damaged, locked, full ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("harm", ["newest", "both"])
+def test_a_damaged_checkpoint_costs_steps_but_not_the_result(registry, harm):
+    spec = {"steps": 8, "seconds": 0.1}
+    run = rehearse(**spec)
+    running_steps(run.id, 4)
+    kill_worker(run.id)
+    ended(run.id)
+    found = RunFiles(run.id).checkpoints()
+    for _, path in found if harm == "both" else found[:1]:
+        path.write_bytes(path.read_bytes()[:-5])
+    service.resume(run.id)
+    assert ended(run.id).state == DONE
+    assert essence(run.id) == whole("rehearsal", {"steps": 8})
+    history = [e["what"] for e in registry.events(run.id)]
+    assert history.count("damaged checkpoint") == (2 if harm == "both" else 1)
+
+
+@pytest.mark.parametrize("seconds", [3, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_registry_locked_by_another_program(registry, seconds):
+    run, other = rehearse(steps=6, seconds=0.1), None
+    running_steps(run.id, 1)
+    other = sqlite3.connect(registry.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    begun = time.monotonic()
+    try:
+        assert reading.show(run.id).state == "running"  # looking is still possible
+        while time.monotonic() - begun < seconds:
+            assert look(registry, run.id).state == "running"
+            time.sleep(0.1)
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+    assert ended(run.id).state == DONE
+    assert essence(run.id) == whole("rehearsal", {"steps": 6})
+
+
+def test_a_cancel_is_heard_while_the_registry_is_locked(registry):
+    run = rehearse(steps=50, seconds=1.0)
+    until(lambda: reading.show(run.id).progress.phase == "scoring", 20, "work")
+    other = sqlite3.connect(registry.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        pid = look(registry, run.id).pid
+        begun = time.monotonic()
+        service._ask(registry, look(registry, run.id), "me")
+        until(lambda: start_of(pid) is None, 4, "the end of the worker")
+        assert time.monotonic() - begun < 3.5  # one second of it is the wait for the lock
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+    assert ended(run.id).state == "cancelled"
+
+
+def test_a_full_disk_fails_the_run_and_more_room_lets_it_go_on(tmp_path):
+    """A tmpfs of 2 MB in a namespace of its own, enlarged later."""
+    script = textwrap.dedent("""
+        import subprocess, sys
+        from headviz.runs import reading, service
+        from headviz.runs.registry import Registry
+        run = service.start("rehearsal", {"steps": 12, "payload": 100_000, "seconds": 0.02})
+        full = service.wait_for(run.id, timeout=60)
+        print(full.state, "|", full.error, "|", len(Registry().steps(run.id)))
+        subprocess.run(["mount", "-o", "remount,size=64m", sys.argv[1]], check=True)
+        service.resume(run.id)
+        print(service.wait_for(run.id, timeout=60).state, len(Registry().steps(run.id)))
+    """)
+    home = tmp_path / "small"
+    home.mkdir()
+    mount = f'mount -t tmpfs -o size=2m tmpfs {home} && exec {sys.executable} -c "$0" {home}'
+    try:
+        done = subprocess.run(
+            ["unshare", "-rm", "sh", "-c", mount, script],
+            capture_output=True, text=True, check=False, env={**os.environ, "HEADVIZ_HOME": str(home)},
+        )  # fmt: skip
+    except FileNotFoundError:
+        pytest.skip("this machine has no unshare")
+    if "mount:" in done.stderr or "unshare:" in done.stderr:
+        pytest.skip("this machine does not let a user mount a small tmpfs")
+    first, last = done.stdout.splitlines()[-2:]
+    state, error, steps = first.split(" | ")
+    assert state == "failed", done.stderr
+    assert "is full. Free some space" in error
+    assert 0 < int(steps) < 12
+    assert last == "done 12"
+
+
+# time and number ------------------------------------------------------------------------------
+
+
+def test_the_clock_set_back_in_the_middle_of_a_run(registry, tmp_path, monkeypatch):
+    """The worker's clock jumps back by a day; so does ours. Neither liveness nor the result depends on it."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import time\n_real, _begun = time.time, time.monotonic()\n"
+        "time.time = lambda: _real() - (86400 if time.monotonic() - _begun > 1 else 0)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    run = rehearse(steps=10, seconds=0.25)
+    running_steps(run.id, 2)
+    real = time.time
+    for shift in (-86400, 86400, 0):
+        monkeypatch.setattr(time, "time", lambda: real() + shift)  # noqa: B023
+        view = reading.show(run.id)
+        assert view.state == "running"
+        assert view.progress.responsive
+    after = ended(run.id)
+    assert (after.state, after.attempt) == (DONE, 1)
+    assert after.ended < after.started  # the clock did jump
+    assert reading.show(run.id).seconds >= 0
+    monkeypatch.delenv("PYTHONPATH")
+    assert essence(run.id) == whole("rehearsal", {"steps": 10})
+
+
+def test_fifty_queued_runs_end_in_order_and_never_too_many_at_once(registry, monkeypatch):
+    monkeypatch.setenv("HEADVIZ_RUNS_AT_ONCE", "3")
+    runs = [rehearse(steps=1) for _ in range(50)]
+    most = 0
+
+    def all_done() -> bool:
+        nonlocal most
+        records = registry.records()
+        most = max(most, sum(r.state == "running" for r in records))
+        return all(r.state == DONE for r in records)
+
+    until(all_done, 240, "the end of fifty runs")
+    assert most <= 3
+    records = [look(registry, r.id) for r in runs]
+    assert [r.attempt for r in records] == [1] * 50
+    started = [r.started for r in records]
+    # in order, but for neighbours that were started at the same moment
+    assert all(a < b for a, b in zip(started, started[3:], strict=False))
+
+
+def test_a_worker_that_was_only_stopped_is_not_called_lost(registry):
+    run = rehearse(steps=6, seconds=0.2)
+    pid = running_steps(run.id, 1).record.pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        time.sleep(1.0)
+        assert look(registry, run.id).state == "running"
+        begun = time.monotonic()
+        assert service.cancel(run.id, wait=4).state == "cancelled"  # it cannot hear, so it is ended
+        assert time.monotonic() - begun < 3.5
+    finally:
+        if start_of(pid):
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_what_a_killed_worker_was_writing_is_cleared_away(registry):
+    run = rehearse(steps=8, seconds=0.1)
+    running_steps(run.id, 2)
+    kill_worker(run.id)
+    ended(run.id)
+    half = folder_of(run.id) / ".checkpoint-9.bin.1.tmp"
+    half.write_bytes(b"half")
+    service.resume(run.id)
+    assert ended(run.id).state == DONE
+    assert not half.exists()
+    assert not list(Path(folder_of(run.id)).glob(".checkpoint*"))

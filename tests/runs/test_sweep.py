@@ -1,0 +1,144 @@
+"""Sweeps: one parent, a run for each combination, one table."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from runs_help import running_steps, until
+
+from headviz.errors import OptionError, RunError
+from headviz.runs import housekeeping, reading, service
+from headviz.runs.prepare import Amount, amount
+from headviz.runs.queue import look
+from headviz.runs.registry import Registry
+from headviz.runs.states import IllegalTransition
+from headviz.runs.sweep import Member, Row, _spread, expand, results, start_sweep
+
+BASE = {"model": "models/{task}", "base": "theta0", "data": None}
+
+
+def rehearsals(count: int, **spec) -> list[Member]:
+    return [Member("rehearsal", {"steps": 2, **spec, "payload": i}, f"run {i}") for i in range(count)]
+
+
+def wait_for_sweep(run_id: str, seconds: float = 60) -> str:
+    until(lambda: service.wait_for(run_id, timeout=seconds), seconds)
+    return reading.show(run_id).state
+
+
+def test_every_combination_once_and_in_order():
+    plans = expand(BASE, ["mrpc", "rte"], ["iterative", "igspp"], ["taylor", "random"], [0, 1])
+    assert len(plans) == 16
+    assert [(p.task, p.algorithm, p.score, p.seeds) for p in plans[:3]] == [
+        ("mrpc", "iterative", "taylor", (0,)),
+        ("mrpc", "iterative", "taylor", (1,)),
+        ("mrpc", "iterative", "random", (0,)),
+    ]
+    assert {(p.task, p.model) for p in plans} == {("mrpc", "models/mrpc"), ("rte", "models/rte")}
+
+
+@pytest.mark.parametrize(
+    ("axes", "reason"),
+    [
+        (([], ["iterative"], ["taylor"], [0]), "at least one task"),
+        ((["mrpc"], ["iterative"], ["taylor"], [0, 0]), "repeats one"),
+        ((["mrpc"], ["iterativ"], ["taylor"], [0]), "Did you mean 'iterative'"),
+        ((["mrpc"], ["iterative"], ["taylor"], list(range(1001))), "at most 1,000"),
+    ],
+)
+def test_a_sweep_that_makes_no_sense_is_refused(axes, reason):
+    with pytest.raises(OptionError, match=reason):
+        expand(BASE, *axes)
+
+
+def test_the_plan_counts_what_the_algorithms_do():
+    plans = {
+        a: expand(BASE, ["mrpc"], [a], ["taylor"], [0])[0] for a in ("one-importance", "iterative", "igspp")
+    }
+    assert amount(plans["one-importance"], 9) == Amount(1, 9, 0, 1, 10)
+    assert amount(plans["iterative"], 9) == Amount(1, 9, 0, 9, 10)
+    assert amount(plans["igspp"], 9) == Amount(1, 9, 10, 9, 11)
+    both = amount(plans["iterative"], 9) + amount(plans["igspp"], 9)
+    assert (both.finetunings, both.scorings, both.evaluations) == (10, 18, 21)
+
+
+def test_the_estimate_fills_what_is_free_first():
+    assert _spread([4, 1, 1, 1, 1], 1) == 8
+    assert _spread([4, 1, 1, 1, 1], 2) == 4
+    assert _spread([3, 3], 4) == 3
+
+
+def test_a_sweep_on_this_machine_runs_all_and_needs_no_process_of_its_own(registry):
+    sweep = start_sweep(rehearsals(3), title="three")
+    assert sweep.worker is None
+    assert wait_for_sweep(sweep.id) == "done"
+    view = reading.show(sweep.id)
+    assert [c.state for c in view.children] == ["done"] * 3
+    assert look(registry, sweep.id).worker is None
+    assert [v.record.id for v in reading.overview()] == [sweep.id]
+    assert len(view.to_json()["children"]) == 3
+
+
+def test_a_sweep_shows_a_failed_run_and_the_others_go_on(registry):
+    members = [*rehearsals(1), Member("rehearsal", {"steps": 2, "fail_at": 1}, "bad"), *rehearsals(1)]
+    sweep = start_sweep(members, title="one bad")
+    assert wait_for_sweep(sweep.id) == "failed"
+    assert [c.state for c in reading.show(sweep.id).children] == ["done", "failed", "done"]
+
+
+def test_cancelling_a_sweep_stops_all_its_runs_and_resuming_finishes_them(registry):
+    sweep = start_sweep(rehearsals(3, steps=6, seconds=0.2), title="three")
+    first = registry.records(parent=sweep.id)[0]
+    running_steps(first.id, 2)
+    service.cancel(sweep.id)
+    assert [r.state for r in registry.records(parent=sweep.id)] == ["cancelled"] * 3
+    assert reading.show(sweep.id).state == "cancelled"
+    with pytest.raises(IllegalTransition, match="nothing to cancel"):
+        service.cancel(sweep.id)
+    service.resume(sweep.id)
+    assert wait_for_sweep(sweep.id) == "done"
+    assert [len(registry.steps(r.id)) for r in registry.records(parent=sweep.id)] == [6, 6, 6]
+
+
+def test_a_sweep_is_deleted_as_a_whole(registry):
+    sweep = start_sweep(rehearsals(2, payload=10_000), title="two")
+    wait_for_sweep(sweep.id)
+    child = registry.records(parent=sweep.id)[0]
+    with pytest.raises(RunError, match="deleted as a whole"):
+        housekeeping.delete(child.id)
+    freed = housekeeping.used(sweep.id)
+    assert housekeeping.delete(sweep.id) == freed
+    assert registry.records() == []
+    assert [p for p in registry.folder.iterdir() if p.is_dir()] == []
+
+
+def test_nothing_is_written_when_one_member_is_wrong(registry):
+    with pytest.raises(OptionError):
+        start_sweep([*rehearsals(2), Member("rehearsal", {"steps": 0}, "bad")], title="x")
+    assert not Registry().path.exists()
+
+
+def child(seed: int, steps: dict[float, float | None], full: float, algorithm: str = "igspp"):
+    spec = {"task": "mrpc", "algorithm": algorithm, "score": "taylor", "seeds": [seed]}
+    baseline = (
+        {"step": 0, "reference": True, "sparsity": 0.0, "metrics": {"accuracy": 0.99}},
+        {"step": 0, "sparsity": 0.0, "metrics": {"accuracy": full}},
+    )
+    return SimpleNamespace(
+        record=SimpleNamespace(spec=spec, kind="prune"),
+        baseline=baseline,
+        steps=tuple({"sparsity": s, "metrics": {"accuracy": v}} for s, v in steps.items()),
+    )
+
+
+def test_the_table_has_mean_and_sd_over_seeds_and_counts_what_is_missing():
+    view = SimpleNamespace(
+        children=[child(0, {0.5: 0.8, 0.9: None}, 0.9), child(1, {0.5: 0.6}, 0.7), child(0, {}, 0.5, "isp")]
+    )
+    assert results(view) == [
+        Row("mrpc", "igspp", "taylor", 0.0, "accuracy", pytest.approx(0.8), pytest.approx(0.141421356), 2, 0),
+        Row("mrpc", "igspp", "taylor", 0.5, "accuracy", pytest.approx(0.7), pytest.approx(0.141421356), 2, 0),
+        Row("mrpc", "igspp", "taylor", 0.9, "accuracy", None, None, 0, 2),
+        Row("mrpc", "isp", "taylor", 0.0, "accuracy", 0.5, None, 1, 0),
+    ]
