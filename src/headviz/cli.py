@@ -32,6 +32,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "distill": ("distill", "remove a part and train students in its place, from several starts"),
     "run": ("run", "pruning runs in the background: start, list, show, cancel, resume, report"),
     "cache": ("cache", "what is kept on disk: show, clear"),
+    "tickets": ("tickets", "winning tickets of finished runs, beside the published ones"),
+    "transfer": ("transfer", "masks found on one task, given to the models of others"),
     "serve": ("serve", "open the dashboard in a browser"),
 }
 

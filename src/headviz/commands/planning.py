@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import OptionError
 from ..pruning.options import FinetuneOptions
-from ..pruning.plan import KEEP_MODELS, LENGTH_FILTERS, PruningPlan
+from ..pruning.plan import INITIALISATIONS, KEEP_MODELS, LENGTH_FILTERS, SCORE_SOURCES, PruningPlan
 from ..pruning.repair import REPAIRS
 from ..pruning.table import ALGORITHMS
 from .common import positive_int
@@ -78,6 +78,9 @@ PLAN: dict[str, tuple[str, Callable[[str], Any], str]] = {
     "--samples": ("samples", positive_int, "examples to score on, balanced over the classes (2000)"),
     "--length-filter": ("length_filter", str, f"of those examples: {', '.join(LENGTH_FILTERS)}"),
     "--repair": ("repair", str, f"mend the kept weights after removal: {', '.join(REPAIRS)}"),
+    "--repair-samples": ("repair_samples", positive_int, "examples to repair on (512)"),
+    "--score-source": ("score_source", str, f"{', '.join(SCORE_SOURCES)}: score θ0 at its own task instead"),
+    "--initialisation": ("initialisation", str, f"of retrained networks: {', '.join(INITIALISATIONS)}"),
     "--keep-models": ("keep_models", str, f"which trained models stay on disk: {', '.join(KEEP_MODELS)}"),
     "--device": ("device", str, "auto (default), cpu, cuda, mps"),
 }  # fmt: skip

@@ -1,0 +1,79 @@
+"""``headviz tickets``: finished runs as the thesis's tables, its published figures in columns of their own."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import OptionError, RunError
+from .common import table, warn
+
+if TYPE_CHECKING:
+    from ..pruning.state import State
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "runs", nargs="+", metavar="RUN", help="ids of pruning runs, or folders with their states"
+    )
+    parser.add_argument(
+        "--pruned-at",
+        type=float,
+        default=0.7,
+        metavar="S",
+        help="sparsity of the table without retraining (0.7)",
+    )
+    parser.add_argument(
+        "--retrained-at",
+        type=float,
+        default=0.8,
+        metavar="S",
+        help="sparsity of the table with retraining (0.8)",
+    )
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    from ..pruning.layouts import table_62, table_63, table_64
+    from ..pruning.table import ALGORITHMS
+
+    for name in ("pruned_at", "retrained_at"):
+        if not 0 < getattr(args, name) <= 1:
+            raise OptionError(
+                f"--{name.replace('_', '-')} is a share above 0 and at most 1, not {getattr(args, name)}."
+            )
+    states = [_state(name) for name in args.runs]
+    retrained = [s for s in states if ALGORITHMS[s.plan["algorithm"]].retrains and s.plan["retrain_full"]]
+    for name, state in zip(args.runs, states, strict=True):
+        if state not in retrained and ALGORITHMS[state.plan["algorithm"]].retrains:
+            warn(f"run {name} did not train the full model and has no tickets.")
+    found = (table_62(retrained), table_63(states, args.pruned_at), table_64(states, args.retrained_at))
+    return {"tables": [t.to_dict() for t in found]}
+
+
+def show(result: dict[str, Any]) -> str:
+    parts = []
+    for found in result["tables"]:
+        rows = [found["header"], *found["rows"]]
+        parts.append(f"{found['title']}\n" + (table(rows) if found["rows"] else "no such run"))
+    return "\n\n".join(parts)
+
+
+def _state(name: str) -> State:
+    """A folder's state, or that of a run by its id."""
+    from ..pruning.state import State
+
+    if Path(name).is_dir():
+        return State.load(name)
+    from ..runs.jobs.pruning import state_of
+    from ..runs.queue import look
+    from ..runs.registry import Registry
+
+    registry = Registry()
+    record = look(registry, name)
+    if record.kind != "prune":
+        raise RunError(f"Run {record.id} is of kind '{record.kind}': only pruning runs have tickets.")
+    state = state_of(record, registry.folder)
+    if state is None:
+        raise RunError(f"Run {record.id} has no step yet; it is {record.state}.")
+    return state

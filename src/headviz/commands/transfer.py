@@ -1,0 +1,117 @@
+"""``headviz transfer``: masks found on one task, given to the models of others."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import OptionError
+from ..heads import HeadMask
+from .common import number, progress_bar, table
+
+if TYPE_CHECKING:
+    from ..pruning.transfer import Cell
+
+SHAPE = (
+    '{"masks": {"mrpc": "fff…"}, "targets": {"rte": {"model": M, "task": "rte", "base": M0, "data": DIR}}, '
+    '"retrain": false, "seeds": [0]}'
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("spec", metavar="SPEC", help=f"JSON file: {SHAPE}")
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        help="JSON lines, one per cell, written as they come; an existing file is continued",
+    )
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    from ..pruning.context import open_context
+    from ..pruning.options import FinetuneOptions
+    from ..pruning.plan import PruningPlan
+    from ..pruning.transfer import matrix, transfer
+
+    spec = _read(Path(args.spec))
+    retrain = bool(spec.get("retrain", False))
+    seeds = [int(s) for s in spec.get("seeds", [0])]
+    algorithm = "one-shot-isp" if retrain else "one-importance"
+    out = None if args.out is None else Path(args.out)
+    contexts = {}
+    for name, target in spec["targets"].items():
+        plan = PruningPlan.from_dict({"algorithm": algorithm, **target})
+        contexts[name] = open_context(plan, Path(args.spec).parent)
+    masks = {}
+    for name, text in spec["masks"].items():
+        grid = next(iter(contexts.values())).clf
+        masks[name] = HeadMask.from_hex(str(text), grid.num_layers, grid.num_heads)
+    given = spec.get("finetune")
+    options = None if given is None else FinetuneOptions.from_dict(given)
+    cells = _known(out, set(masks) | {""}, set(contexts))
+    with progress_bar("transferring") as progress:
+        found = transfer(
+            masks,
+            contexts,
+            retrain=retrain,
+            seeds=seeds,
+            options=options,
+            known=cells,
+            progress=lambda _, done, total: progress(done, total),
+        )
+        for cell in found:
+            cells.append(cell)
+            if out is not None:
+                with open(out, "a", encoding="utf-8") as file:
+                    file.write(json.dumps(dataclasses.asdict(cell)) + "\n")
+    result = matrix(cells)
+    return {**result.to_dict(), "universal": result.universal(), "cells": [c.to_dict() for c in cells]}
+
+
+def show(result: dict[str, Any]) -> str:
+    rows = [["mask of ↓, model of →", *result["targets"]]]
+    rows.append(["every head on", *(number(v, 3) for v in result["full"])])
+    for i, source in enumerate(result["sources"]):
+        cells = []
+        for mean, sd in zip(result["mean"][i], result["sd"][i], strict=True):
+            cells.append(number(mean, 3) + ("" if sd is None else f" ± {sd:.3f}"))
+        rows.append([source, *cells])
+    matching = [f"{s}: {', '.join(t)}" for s, t in result["universal"].items() if t]
+    return table(rows) + ("\n\nmatching subnetworks: " + "; ".join(matching) if matching else "")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        spec = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise OptionError(f"'{path}' cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise OptionError(f"'{path}' is not JSON: {error}.") from error
+    if not isinstance(spec, dict) or not spec.get("masks") or not spec.get("targets"):
+        raise OptionError(f"'{path}' needs masks and targets: {SHAPE}")
+    return spec
+
+
+def _known(out: Path | None, sources: set[str], targets: set[str]) -> list[Cell]:
+    """Cells of an earlier, interrupted call; a broken last line is left out."""
+    from ..pruning.options import read_options
+    from ..pruning.transfer import Cell
+
+    if out is None or not out.exists():
+        return []
+    cells = []
+    for line in out.read_text(encoding="utf-8").splitlines():
+        try:
+            given = json.loads(line)
+        except ValueError:
+            continue
+        cell = read_options(Cell, given, "field of a cell")
+        if cell.source not in sources or cell.target not in targets:
+            raise OptionError(
+                f"'{out}' holds cells of another matrix ({cell.source}, {cell.target}). Choose another file."
+            )
+        cells.append(cell)
+    return cells
