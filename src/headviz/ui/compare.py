@@ -118,14 +118,11 @@ def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:
         found.append(one)
     rows = [(c.name, one.target_label, one.values) for c, one in zip(given, found, strict=True)]
     show.figure(
-        charts.token_rows(
-            [(c.name, one.target_label, one.values) for c, one in zip(given, found, strict=True)],
-            found[0].tokens,
-        ),
+        charts.token_rows(rows, found[0].tokens),
         "compare_tokens",
         "What each token spoke for (blue) or against (orange) each model's own answer, on one scale.",
         formula=r"(x - x') \cdot \int_0^1 \nabla F(x' + a(x - x'))\,da",
-        source="Integrated gradients on the word embeddings from padding to the input (Captum's LayerIntegratedGradients).",
+        source="Integrated gradients on the word embeddings, from padding to the input (Captum).",
     )
 
 

@@ -45,6 +45,7 @@ _CSS = """<style>
 .stApp {font-variant-numeric: tabular-nums}
 .stMainBlockContainer {padding-top: 4.2rem; padding-bottom: 3rem; max-width: 84rem}
 [data-testid="stMetricDelta"] svg {display: none}
+.stApp [data-testid="stCaptionContainer"] {color: inherit; opacity: 0.8}
 @media (max-width: 640px) {.stMainBlockContainer {padding-left: 0.9rem; padding-right: 0.9rem}}
 </style>"""
 _PRESENT = "<style>html {font-size: 118%}</style>"

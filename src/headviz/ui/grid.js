@@ -130,9 +130,10 @@ function paint(s) {
     node.tabIndex = -1;
     node.type = "button";
     const group = groupOf(s, node);
-    const name = node.dataset.layer !== undefined ? "layer " + node.dataset.layer : "head column " + node.dataset.column;
-    node.setAttribute("aria-label", "Toggle all heads of " + name);
-    node.title = node.getAttribute("aria-label") + " (" + group.filter((i) => s.off.has(i)).length + " off)";
+    const row = node.dataset.layer !== undefined;
+    const name = row ? "L" + node.dataset.layer + ": toggle this layer" : "H" + node.dataset.column + ": toggle this column";
+    node.setAttribute("aria-label", name);
+    node.title = name + " (" + group.filter((i) => s.off.has(i)).length + " of " + group.length + " off)";
   }
   paintLegend(s, dark);
 }

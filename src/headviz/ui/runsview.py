@@ -106,7 +106,7 @@ def make_plan(view: View, options: dict[str, Any]) -> PruningPlan:
 def _plan_and_start(plan: PruningPlan, title: str) -> None:
     key = ("plan", plan.digest)
     left, right = st.columns(2)
-    if left.button("Plan and estimate", key="run_plan", width="stretch"):
+    if left.button("Plan", key="run_plan", width="stretch", help="Check it and estimate the time"):
         st.session_state["planned"] = key
     if st.session_state.get("planned") != key:
         right.button("Start", key="run_start", disabled=True, width="stretch", help="Look at the plan first")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -140,6 +139,8 @@ def _pre_trained(view: View) -> jobs.Work[HeadScores]:
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> HeadScores:
         import headviz
 
+        from ..scores.fresh import averaged
+
         name = loaders.model_name(view.base or f"{view.model}-pretrained")
         data = sample(view, clf)
         tables = []
@@ -156,23 +157,6 @@ def _pre_trained(view: View) -> jobs.Work[HeadScores]:
 
 def _part(progress: jobs.Progress, number: int, done: int, total: int) -> None:
     progress(number * total + done, FRESH_HEADS * total)
-
-
-def averaged(tables: Sequence[HeadScores]) -> HeadScores:
-    """The mean over fresh heads; its interval is over the heads' seeds."""
-    from scipy.stats import t as student
-
-    stack = np.stack([t.values for t in tables])
-    mean, n = stack.mean(axis=0), len(tables)
-    error = stack.std(axis=0, ddof=1) / np.sqrt(n)
-    half = error * student.ppf(0.975, n - 1)
-    first = tables[0]
-    return HeadScores(
-        score=first.score, values=mean, stderr=error, interval_low=mean - half, interval_high=mean + half,
-        samples=first.samples, undefined=max(t.undefined for t in tables), undefined_by_head=first.undefined_by_head,
-        mask=first.mask, stability=float("nan"), settings={**first.settings, "fresh_heads": n},
-        notes=(f"mean over {n} fresh classification heads on the pre-trained encoder",),
-    )  # fmt: skip
 
 
 def tips(view: View) -> dict[str, list[list[str]]]:

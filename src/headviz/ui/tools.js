@@ -33,7 +33,7 @@ export default function ({ data, parentElement }) {
   }
   box.replaceChildren();
   if (data.kind === "link") {
-    box.appendChild(button("Copy link", "Copy the link to this view", copyAddress));
+    box.appendChild(button("Copy link", "Copy link to this view", copyAddress));
   } else {
     for (const format of ["png", "svg"])
       box.appendChild(button("↓ " + format.toUpperCase(), "Save " + data.name + " as " + format.toUpperCase(),

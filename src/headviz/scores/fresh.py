@@ -1,0 +1,25 @@
+"""A score of pre-trained weights: their classifier is a fresh one, so the table is a mean over several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import t as student
+
+from ..heads import HeadScores
+
+
+def averaged(tables: Sequence[HeadScores]) -> HeadScores:
+    """The mean over fresh heads; its interval is over the heads' seeds."""
+    stack = np.stack([t.values for t in tables])
+    mean, n = stack.mean(axis=0), len(tables)
+    error = stack.std(axis=0, ddof=1) / np.sqrt(n)
+    half = error * student.ppf(0.975, n - 1)
+    first = tables[0]
+    return HeadScores(
+        score=first.score, values=mean, stderr=error, interval_low=mean - half, interval_high=mean + half,
+        samples=first.samples, undefined=max(t.undefined for t in tables), undefined_by_head=first.undefined_by_head,
+        mask=first.mask, stability=float("nan"), settings={**first.settings, "fresh_heads": n},
+        notes=(f"mean over {n} fresh classification heads on the pre-trained encoder",),
+    )  # fmt: skip

@@ -1,0 +1,157 @@
+"""A dashboard in a process of its own and a Chromium that looks at it. Skips where there is no Chromium."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlparse
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "pages")]
+
+IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
+FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+PATIENCE = 90_000  # milliseconds; a loaded machine answers late, and lateness is measured elsewhere
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="browser tests need playwright")
+    found = os.environ.get("CHROMIUM") or next((p for n in NAMES if (p := shutil.which(n))), None)
+    with sync_api.sync_playwright() as playwright:
+        if found is None and not Path(playwright.chromium.executable_path).is_file():
+            pytest.skip("browser tests need Chromium: install it, or set CHROMIUM to its path")
+        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def studio_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import studio
+
+    folder = tmp_path_factory.mktemp("studio")
+    studio.make_model(folder / "model")
+    studio.make_data(folder / "data", 48)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def server(studio_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a running dashboard."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    env = {
+        **os.environ,
+        "HEADVIZ_HOME": str(tmp_path_factory.mktemp("home")),
+        "HEADVIZ_ROOTS": str(studio_folder),
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "streamlit",
+        "run",
+        "app.py",
+        "--server.port",
+        str(port),
+        "--server.headless",
+        "true",
+    ]
+    log = (tmp_path_factory.mktemp("log") / "server.log").open("wb")
+    process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=subprocess.STDOUT)
+    address = f"http://127.0.0.1:{port}"
+    for _ in range(240):
+        try:
+            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2):
+                break
+        except OSError:
+            assert process.poll() is None, Path(log.name).read_text()
+            time.sleep(0.25)
+    yield address
+    process.terminate()
+    process.wait(20)
+    log.close()
+
+
+@pytest.fixture(scope="session")
+def query(studio_folder: Path) -> dict[str, str]:
+    return {
+        "model": str(studio_folder / "model"),
+        "task": "custom",
+        "data": str(studio_folder / "data"),
+        "columns": "premise,hypothesis",
+        "label": "label",
+        "groups": "phenomenon",
+    }
+
+
+class Visit:
+    """One browser tab of its own context. Every request it makes is kept, and so is every dialog."""
+
+    def __init__(self, context: Any, address: str) -> None:
+        self.page, self.address = context.new_page(), address
+        self.page.set_default_timeout(PATIENCE)
+        self.outside: list[str] = []
+        self.dialogs: list[str] = []
+        self.errors: list[str] = []
+        self.page.on("request", self._note)
+        self.page.on("dialog", lambda d: (self.dialogs.append(d.message), d.dismiss()))
+        self.page.on("pageerror", lambda e: self.errors.append(str(e)))
+
+    def _note(self, request: Any) -> None:
+        where = urlparse(request.url)
+        if where.scheme in ("http", "https", "ws", "wss") and where.hostname not in (
+            "127.0.0.1",
+            "localhost",
+        ):
+            self.outside.append(request.url)
+
+    def go(self, page: str, **parameters: str) -> Any:
+        self.page.goto(f"{self.address}/{page}?{urlencode(parameters)}")
+        self.settle()
+        return self.page
+
+    def settle(self) -> None:
+        """Wait until the page has been drawn and stays so."""
+        self.page.wait_for_selector(IDLE)
+        self.page.wait_for_timeout(400)
+        self.page.wait_for_selector(IDLE)
+
+    def cell(self, head: str) -> Any:
+        """A head's cell on the board by its name, such as L3·H5."""
+        return self.page.locator(f'.cell[aria-label^="{head},"], .cell[aria-label="{head}"]').first
+
+    def heads_off(self, count: int) -> None:
+        """Wait until the page says so."""
+        self.page.get_by_test_id("stMetricValue").get_by_text(f"{count} of 144", exact=True).wait_for()
+
+
+@pytest.fixture
+def visit(browser: Any, server: str) -> Iterator[Callable[..., Visit]]:
+    """Open a context of its own; whatever the test does, nothing outside this machine may be asked for."""
+    opened: list[tuple[Any, Visit]] = []
+
+    def open_one(**options: Any) -> Visit:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        opened.append((context, Visit(context, server)))
+        return opened[-1][1]
+
+    yield open_one
+    for context, v in opened:
+        assert not v.outside, f"requests left this machine: {v.outside}"
+        assert not v.errors, v.errors
+        context.close()

@@ -1,0 +1,37 @@
+"""axe-core (vendored, Mozilla Public License 2.0) finds nothing serious on any page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headviz.heads import HeadMask
+from headviz.ui.frame import PAGES
+
+pytestmark = pytest.mark.browser
+AXE = (Path(__file__).parent / "vendor" / "axe-4.14.1.min.js").read_text(encoding="utf-8")
+MASK = HeadMask.full(12, 12).without_random(40, seed=3).hex
+# Streamlit draws tables on a canvas and names the scroll area of its own page; neither is ours to change.
+NOT_OURS = ("[data-testid=stDataFrame]", "[data-testid=stMain]", "[data-testid=stHeader]")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("page", [file for file, _ in PAGES])
+def test_nothing_serious(visit: Callable[..., Any], query: dict[str, str], page: str, scheme: str) -> None:
+    v = visit(color_scheme=scheme)
+    v.go("" if page == PAGES[0][0] else page, **query, mask=MASK, head="3.5")
+    v.page.wait_for_timeout(2500)
+    v.settle()
+    v.page.evaluate(AXE)
+    found = v.page.evaluate(
+        "exclude => axe.run({exclude: exclude.map(e => [e])}, {resultTypes: ['violations']})", list(NOT_OURS)
+    )
+    serious = [
+        (f["id"], f["impact"], [n["target"] for n in f["nodes"]][:4], f["nodes"][0]["failureSummary"][:300])
+        for f in found["violations"]
+        if f["impact"] in ("serious", "critical")
+    ]
+    assert not serious, serious

@@ -1,0 +1,121 @@
+"""Switching heads off by mouse, drag and keyboard; undo; links; two people at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+
+from headviz.heads import HeadMask
+
+pytestmark = pytest.mark.browser
+Open = Callable[..., Any]
+
+
+def mask_in_address(visit: Any) -> HeadMask:
+    text = parse_qs(urlparse(visit.page.url).query).get("mask", [HeadMask.full(12, 12).hex])[0]
+    return HeadMask.from_hex(text, 12, 12)
+
+
+def test_mouse_keyboard_headers_and_undo(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    v.go("masklab", **query)
+    v.heads_off(0)
+    v.cell("L3·H5").click()
+    v.heads_off(1)
+    assert v.cell("L3·H5").get_attribute("aria-pressed") == "false"
+    v.settle()
+    v.cell("L3·H5").focus()
+    v.page.keyboard.press("ArrowRight")
+    v.page.keyboard.press("ArrowDown")
+    v.page.keyboard.press("Space")
+    v.heads_off(2)
+    v.settle()
+    assert [h.dotted for h in mask_in_address(v).off] == ["3.5", "4.6"]
+    v.page.get_by_role("button", name="L11: toggle this layer").click()
+    v.heads_off(14)
+    v.settle()
+    v.page.get_by_role("button", name="Undo").click()
+    v.heads_off(2)
+    v.settle()
+    v.page.get_by_role("button", name="Redo").click()
+    v.heads_off(14)
+
+
+def test_drag_switches_many_and_a_double_click_solos(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    v.go("masklab", **query)
+    v.heads_off(0)
+    start, end = (v.cell(f"L2·H{h}").bounding_box() for h in (1, 6))
+    v.page.mouse.move(start["x"] + 9, start["y"] + 9)
+    v.page.mouse.down()
+    v.page.mouse.move(end["x"] + 9, end["y"] + 9, steps=25)
+    v.page.mouse.up()
+    v.heads_off(6)
+    v.settle()
+    assert [h.dotted for h in mask_in_address(v).off] == [f"2.{h}" for h in range(1, 7)]
+    v.cell("L7·H3").dblclick()
+    v.heads_off(17)
+    v.settle()
+    assert mask_in_address(v).off_in(7) == tuple(h for h in range(12) if h != 3)
+    v.page.get_by_role("button", name="Undo").click()
+    v.heads_off(6)
+
+
+def test_quick_clicks_are_all_kept(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    v.go("masklab", **query)
+    v.heads_off(0)
+    for layer in range(6):
+        v.cell(f"L{layer}·H0").click()
+    v.heads_off(6)
+    v.settle()
+    assert [h.dotted for h in mask_in_address(v).off] == [f"{layer}.0" for layer in range(6)]
+
+
+def test_a_link_restores_the_view_elsewhere(visit: Open, query: dict[str, str]) -> None:
+    mask = HeadMask.full(12, 12).without([(0, 0), (5, 5), (11, 11)])
+    v = visit()
+    v.go("masklab", **query, mask=mask.hex)
+    v.heads_off(3)
+    v.cell("L1·H1").click()
+    v.heads_off(4)
+    v.settle()
+    other = visit()
+    other.page.goto(v.page.url)
+    other.settle()
+    other.heads_off(4)
+    assert other.cell("L1·H1").get_attribute("aria-pressed") == "false"
+
+
+def test_two_people_have_masks_of_their_own(visit: Open, query: dict[str, str]) -> None:
+    one, two = visit(), visit()
+    for v in (one, two):
+        v.go("masklab", **query)
+        v.heads_off(0)
+    one.cell("L3·H5").click()
+    one.heads_off(1)
+    for h in range(2):
+        two.cell(f"L7·H{h}").click()
+    two.heads_off(2)
+    one.cell("L4·H4").click()
+    one.heads_off(2)
+    one.settle()
+    two.settle()
+    assert [h.dotted for h in mask_in_address(one).off] == ["3.5", "4.4"]
+    assert [h.dotted for h in mask_in_address(two).off] == ["7.0", "7.1"]
+
+
+def test_the_mask_stays_when_one_leaves_and_returns(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    v.go("masklab", **query)
+    v.heads_off(0)
+    v.cell("L3·H5").click()
+    v.heads_off(1)
+    v.page.get_by_role("link", name="Compare").click()
+    v.page.get_by_role("heading", name="Compare").wait_for()
+    v.settle()
+    v.page.get_by_role("link", name="Mask lab").first.click()
+    v.heads_off(1)

@@ -1,0 +1,101 @@
+"""One's own texts, phones, light and dark, and texts that would rather be markup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headviz.heads import HeadMask
+from headviz.ui.frame import PAGES
+
+pytestmark = pytest.mark.browser
+Open = Callable[..., Any]
+
+MASK = HeadMask.full(12, 12).without_random(40, seed=3).hex
+ATTACK = "<img src=x onerror=alert(1)><script>alert(2)</script> [x](javascript:alert(3)) the dog"
+
+
+def path_of(page: str) -> str:
+    return "" if page == PAGES[0][0] else page
+
+
+def test_typing_changes_the_answer_at_once(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    v.go("compare", **query, mask=MASK)
+    text = v.page.locator("textarea").first
+    text.wait_for()
+    before = v.page.locator("h3").all_inner_texts()
+    text.fill("three birds see the red house")
+    v.page.wait_for_function(
+        "before => JSON.stringify([...document.querySelectorAll('h3')].map(e => e.innerText)) !== before",
+        arg=__import__("json").dumps(before, separators=(",", ":")),
+    )
+    v.settle()
+    assert "a=three+birds" in v.page.url
+    assert text.input_value() == "three birds see the red house"
+
+
+@pytest.mark.parametrize("page", [file for file, _ in PAGES])
+def test_no_page_is_wider_than_a_phone(visit: Open, query: dict[str, str], page: str) -> None:
+    v = visit(viewport={"width": 390, "height": 800})
+    v.go(path_of(page), **query, mask=MASK, head="3.5")
+    v.page.get_by_role("heading", name=dict(PAGES)[page], exact=True).wait_for()
+    v.page.wait_for_timeout(1500)
+    wide = v.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    main = v.page.evaluate(
+        "(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))"
+    )
+    assert (wide, main) == (0, 0)
+
+
+def test_light_and_dark_follow_the_reader(visit: Open, query: dict[str, str]) -> None:
+    shades = {}
+    for scheme in ("light", "dark"):
+        v = visit(color_scheme=scheme)
+        v.go("masklab", **query)
+        v.heads_off(0)
+        shades[scheme] = v.page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor")
+    assert shades == {"light": "rgb(253, 253, 252)", "dark": "rgb(20, 23, 27)"}
+
+
+@pytest.mark.parametrize("page", ["compare", "head"])
+def test_texts_are_never_run(visit: Open, query: dict[str, str], page: str) -> None:
+    v = visit()
+    v.go(page, **query, mask=MASK, a=ATTACK, b=ATTACK)
+    v.page.locator("textarea").first.wait_for()
+    v.page.wait_for_timeout(2500)
+    assert v.page.locator("textarea").first.input_value() == ATTACK
+    assert v.page.locator("img[src=x]").count() == 0
+    assert not v.dialogs
+
+
+def test_an_upload_is_read_whatever_its_name_and_labels(
+    visit: Open, query: dict[str, str], tmp_path: Path
+) -> None:
+    table = tmp_path / "..<img src=x onerror=alert(4)>.csv"
+    rows = [
+        f"the dog sleeps {i},a cat runs,{label}"
+        for i in range(3)
+        for label in ("entailment", "neutral", "contradiction")
+    ]
+    table.write_text("\n".join(["<b>premise</b>,hypothesis,label", *rows]), encoding="utf-8")
+    v = visit()
+    v.go("data", **query)
+    v.page.get_by_role("tab", name="Upload").click()
+    v.page.locator("input[type=file]").first.set_input_files(str(table))
+    v.page.get_by_role("button", name="Use these data").click()
+    v.page.get_by_text("9 examples").wait_for()
+    v.settle()
+    assert "data=upload-" in v.page.url
+    assert v.page.locator("img[src=x]").count() == 0
+    assert not v.dialogs
+
+
+def test_presentation_hides_the_controls(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    v.go("masklab", **query, mask=MASK, present="1")
+    v.heads_off(40)
+    assert v.page.get_by_role("button", name="Undo").count() == 0
