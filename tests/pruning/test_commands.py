@@ -1,0 +1,122 @@
+"""The command line of fine-tuning, tickets and transfer: JSON results, mistakes in one line, nothing half-written."""
+
+import json
+
+import pytest
+from made import context, make_data, plan
+
+import headviz
+from headviz.cli import main
+from headviz.pruning import run_plan
+from tiny import tiny_folder
+
+LABELS = ("entailment", "neutral", "contradiction")
+
+
+@pytest.fixture
+def place(tmp_path):
+    data = make_data(48)
+    for split in ("train", "dev"):
+        rows = [f"{x.text}\t{x.pair}\t{x.label}" for x in data]
+        (tmp_path / f"{split}.tsv").write_text("\n".join(["one\ttwo\tlabel", *rows]) + "\n")
+    tiny_folder(tmp_path / "base", labels=LABELS)
+    return tmp_path
+
+
+def arguments(place, *more):
+    task = ["--task", "custom", "--data", str(place), "--text-columns", "one,two", "--label-column", "label"]
+    return ["--model", str(place / "base"), *task, "--device", "cpu", *more]
+
+
+def call(capsys, *words):
+    status = main([str(w) for w in words])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_finetune_writes_a_model_and_its_report(place, capsys):
+    words = arguments(
+        place, "--out", place / "new", "--epochs", 2, "--batch", 8, "--seed", 3, "--off", "0.1,1.0"
+    )
+    status, out, err = call(capsys, "finetune", *words, "--json")
+    assert status == 0, err
+    found = json.loads(out)
+    assert found["heads_per_layer"] == [3, 3, 4]
+    assert [p["metrics"] is not None for p in found["curve"]].count(True) == 2
+    assert found["options"]["batch"] == 8
+    assert json.loads((place / "new" / "training-report.json").read_text()) == found
+    clf = headviz.load(place / "new", device="cpu")
+    assert clf.digest == found["digest"]
+    assert sorted(clf.labels) == sorted(LABELS)
+    assert not list(place.glob(".new-*"))
+    again = call(
+        capsys,
+        "finetune",
+        *arguments(
+            place, "--out", place / "two", "--epochs", 2, "--batch", 8, "--seed", 3, "--off", "0.1,1.0"
+        ),
+        "--json",
+    )
+    assert json.loads(again[1])["digest"] == found["digest"]
+    text = call(capsys, "finetune", *arguments(place, "--out", place / "three", "--epochs", 1))[1]
+    assert "dev accuracy" in text
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--epochs", "0"], "epochs is a number above 0"),
+        (["--precision", "float17"], "Did you mean 'float16'"),
+        (["--off", "9.9"], "Head 9.9 does not exist"),
+        (["--seed", "-1"], "A seed"),
+        (["--schedule", "step"], "Unknown schedule"),
+    ],
+)
+def test_finetune_refuses_in_one_line_and_writes_nothing(place, capsys, more, says):
+    before = sorted(p.name for p in place.iterdir())
+    status, _, err = call(capsys, "finetune", *arguments(place, "--out", place / "new", *more))
+    assert status == 2
+    assert says in err
+    assert sorted(p.name for p in place.iterdir()) == before
+
+
+def test_finetune_looks_at_its_out_folder_before_it_trains(place, capsys):
+    status, _, err = call(capsys, "finetune", *arguments(place, "--out", place / "base"))
+    assert status == 2
+    assert "not an empty folder" in err
+
+
+def test_tickets_of_runs_in_folders(tmp_path, capsys):
+    for i, (name, options) in enumerate([("one-shot-isp", {"seeds": (0, 1)}), ("iterative", {})]):
+        for _ in run_plan(plan(name, step=0.4, until=0.8, **options), context(tmp_path / str(i))):
+            pass
+    folders = [tmp_path / "0" / "run", tmp_path / "1" / "run"]
+    status, out, err = call(capsys, "tickets", *folders, "--json")
+    assert status == 0, err
+    tickets, pruned, retrained = json.loads(out)["tables"]
+    assert [len(t["rows"]) for t in (tickets, pruned, retrained)] == [1, 1, 1]
+    status, out, _ = call(capsys, "tickets", *folders)
+    assert "Table 6.2" in out
+    status, _, err = call(capsys, "tickets", folders[0], "--pruned-at", "2")
+    assert (status, "share above 0" in err) == (2, True)
+
+
+def test_transfer_is_continued_from_its_file(place, capsys):
+    target = {
+        "model": str(place / "base"), "task": "custom", "data": str(place), "text_columns": ["one", "two"],
+        "label_column": "label", "device": "cpu",
+    }  # fmt: skip
+    spec = place / "spec.json"
+    spec.write_text(json.dumps({"masks": {"a": "7ff", "b": "0ff"}, "targets": {"t": target}}))
+    status, out, err = call(capsys, "transfer", spec, "--out", place / "cells.jsonl", "--json")
+    assert status == 0, err
+    found = json.loads(out)
+    assert (found["sources"], found["targets"]) == (["a", "b"], ["t"])
+    lines = (place / "cells.jsonl").read_text().splitlines()
+    (place / "cells.jsonl").write_text("\n".join(lines[:2]) + "\n" + lines[2][:10])
+    status, out, _ = call(capsys, "transfer", spec, "--out", place / "cells.jsonl", "--json")
+    assert json.loads(out) == found
+    assert "every head on" in call(capsys, "transfer", spec)[1]
+    spec.write_text("{}")
+    status, _, err = call(capsys, "transfer", spec)
+    assert (status, "needs masks and targets" in err) == (2, True)
