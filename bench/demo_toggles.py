@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from transformers import BertConfig, BertForSequenceClassification
 
 import headviz
 from headviz import HeadMask
@@ -39,7 +40,7 @@ def subject(args: argparse.Namespace) -> tuple[Any, Any]:
     from headviz.tasks import Dataset
     from headviz.tasks.table import get_task
     from tiny import WORDS as words
-    from tiny import tiny_classifier
+    from tiny import tiny_tokenizer
 
     rng = random.Random(0)
 
@@ -48,7 +49,17 @@ def subject(args: argparse.Namespace) -> tuple[Any, Any]:
 
     texts, pairs = (tuple(text() for _ in range(args.examples)) for _ in range(2))
     gold = np.array([rng.randrange(3) for _ in texts])
-    clf = tiny_classifier(layers=12, heads=12, hidden=HIDDEN, intermediate_size=4 * HIDDEN, spread=0.05)
+    config = BertConfig(
+        vocab_size=len(tiny_tokenizer()),
+        hidden_size=HIDDEN,
+        num_hidden_layers=12,
+        num_attention_heads=12,
+        intermediate_size=4 * HIDDEN,
+        max_position_embeddings=64,
+        id2label=dict(enumerate(get_task("mnli").label_names)),
+    )
+    torch.manual_seed(0)
+    clf = headviz.wrap(BertForSequenceClassification(config).eval(), tiny_tokenizer(), "random weights")
     return clf, Dataset(get_task("mnli"), "dev", texts, pairs, gold)
 
 

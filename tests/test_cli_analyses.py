@@ -135,6 +135,9 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Pat
     assert "choose from" in mistake(capsys, "analyse", "ablaton", *common(place))
     assert "same, other" in mistake(capsys, "analyse", "all-but-one", *common(place), "--select", "none")
     assert "magnitude" in mistake(capsys, "analyse", "pruning-curves", *common(place), "--scores", "magnitud")
+    correlation = ["analyse", "correlation", *common(place), "--base", str(place / "model")]
+    assert "masked-lm" in mistake(capsys, *correlation, "--source", "mlm")
+    assert "correlations" in mistake(capsys, *correlation, "--source", "masked-lm", "--score", "taylor")
     speed = ["analyse", "speed", "--model", str(place / "model"), "--device", "cpu"]
     assert "batch sizes" in mistake(capsys, *speed, "--batches", "1;2")
     assert "between 0 and 1" in mistake(capsys, *speed, "--remove", "2")
@@ -150,3 +153,19 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Pat
         "--text-pair", "a cat", "--head", "9.9",
     )  # fmt: skip
     assert list(tmp_path.iterdir()) == []
+
+
+def test_correlation_of_a_masked_language_model(
+    capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Path
+) -> None:
+    from transformers import BertForMaskedLM
+
+    clf = headviz.load(place / "model", device="cpu")
+    BertForMaskedLM(clf.config).save_pretrained(tmp_path)
+    clf.tokenizer.save_pretrained(tmp_path)
+    found = call(
+        capsys, "analyse", "correlation", *common(place), "--base", str(tmp_path), "--source", "masked-lm",
+        "--samples", "3",
+    )  # fmt: skip
+    assert "true token" in found["source"]
+    assert np.isfinite(np.array(found["pretrained"], dtype=float)).all()

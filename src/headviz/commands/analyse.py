@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..errors import OptionError
+from ..errors import OptionError, unknown_choice
 from ..heads import HeadId, HeadMask
 from .ablate import (
     add_evaluator,
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
+FRESH, MASKED = "fresh-head", "masked-lm"  # where a pre-trained model's F comes from
+ORACLE = "oracle"  # single-head ablation on the reported data itself
+STATISTICS = ("spearman", "kendall", "pearson")
 Found = tuple[Any, "Evaluator | None"]  # the result, and the evaluator whose precision it depends on
 
 
@@ -155,6 +158,12 @@ def _correlation_arguments(parser: argparse.ArgumentParser) -> None:
         "--base", required=True, metavar="BASE", help="the pre-trained model it was made from"
     )
     parser.add_argument("--score", default="conductance-spearman", metavar="NAME", help="a correlation score")
+    parser.add_argument(
+        "--source",
+        default=FRESH,
+        metavar="F",
+        help="pre-trained model's F: fresh-head (default) or masked-lm",
+    )
     parser.add_argument(
         "--heads", type=positive_int, default=5, metavar="N", help="fresh heads to average (default 5)"
     )
@@ -299,19 +308,41 @@ def _correlation(args: argparse.Namespace) -> Found:
     from ..models.loading import load
 
     _known_score(args.score)
+    if args.source not in (FRESH, MASKED):
+        raise OptionError(unknown_choice("source", args.source, (FRESH, MASKED)))
     clf = load_model(args)
     data = _sample(args, clf)
-    fresh = [
-        load(args.base, device=args.device, fresh_labels=clf.labels, seed=seed) for seed in range(args.heads)
-    ]
-    with progress_bar("scoring") as progress:
+    if args.source == FRESH:
+        before = [
+            load(args.base, device=args.device, fresh_labels=clf.labels, seed=s) for s in range(args.heads)
+        ]
+    else:
+        from ..analyses.masked_place import SOURCE
+
+        if args.score not in (f"conductance-{s}" for s in STATISTICS):
+            raise OptionError(
+                f"--source masked-lm is for correlations: conductance-{', conductance-'.join(STATISTICS)}."
+            )
+        before = [load(args.base, device=args.device, masked_lm=True)]
+
+    def measure(model: Classifier) -> Any:
+        if model is clf or args.source == FRESH:
+            return _score(args, model, args.score, data)
+        from ..analyses.masked_place import masked_correlations
+
+        with progress_bar("masked places") as progress:
+            statistic = args.score.removeprefix("conductance-")
+            return masked_correlations(model, data, statistic, seed=args.seed, progress=progress)
+
+    with progress_bar("models") as progress:
         found = correlation_grids(
             clf,
-            fresh,
-            lambda model: _score(args, model, args.score, data),
+            before,
+            measure,
             score=args.score,
             data=f"{data.task.name} {data.split}",
             n=len(data),
+            source=None if args.source == FRESH else SOURCE,
             progress=progress,
         )
     return found, None
@@ -346,15 +377,11 @@ def _redundant(args: argparse.Namespace) -> Found:
 
 # help -----------------------------------------------------------------------------------------
 
-ORACLE = "oracle"
-
 
 def _known_score(name: str) -> None:
     from ..scores import SCORES
 
     if name != ORACLE and name not in SCORES:
-        from ..errors import unknown_choice
-
         raise OptionError(unknown_choice("score", name, [*SCORES, ORACLE]))
 
 

@@ -1,0 +1,89 @@
+"""Correlations at a masked place, against finite differences along the path written out."""
+
+import numpy as np
+import pytest
+import torch
+from made import texts
+
+from headviz.analyses.masked_place import hidden_place, masked_correlations
+from headviz.errors import ModelError, OptionError
+from headviz.path import PathOptions
+from headviz.scores.correlation import correlations
+from headviz.tasks import Dataset
+from headviz.tasks.table import get_task
+from tiny import tiny_classifier, tiny_tokenizer
+
+
+def tiny_mlm() -> object:
+    from transformers import BertConfig, BertForMaskedLM
+
+    import headviz
+
+    tokenizer = tiny_tokenizer()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = BertForMaskedLM(
+            BertConfig(
+                vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+                intermediate_size=32, max_position_embeddings=64, initializer_range=0.4,
+            )
+        ).eval()  # fmt: skip
+    return headviz.wrap(model, tokenizer, "tiny-mlm")
+
+
+def some(n: int) -> Dataset:
+    a, b = texts(n, 0)
+    return Dataset(get_task("mnli"), "train", a, b, np.zeros(n, dtype=np.int64))
+
+
+def test_one_text_equals_the_path_written_out() -> None:
+    """trapezoid rule by hand: F is the true token's logit at the masked position."""
+    mlm, data, steps = tiny_mlm(), some(1), 6
+    got = masked_correlations(mlm, data, "pearson", options=PathOptions(steps, "trapezoid"))
+    encoding = mlm.encode(list(data.texts), list(data.pairs))[0]
+    place = hidden_place(encoding, 0, 0)
+    ids = torch.tensor([encoding.ids])
+    truth = int(ids[0, place])
+    ids[0, place] = mlm.tokenizer.mask_token_id
+    words = mlm.model.get_input_embeddings()
+    stay = torch.tensor([encoding.special])
+    start, end = words(torch.where(stay, ids, mlm.tokenizer.pad_token_id)), words(ids)
+    types = torch.tensor([encoding.types])
+    maps, grads = [], []
+    for k in range(steps + 1):
+        x = (start + k / steps * (end - start)).detach().requires_grad_(True)
+        call = mlm.call(None, "eager", keep_probs=True)
+        logits = mlm.model(inputs_embeds=x, token_type_ids=types, headviz=call).logits
+        grads.append(torch.autograd.grad(logits[0, place, truth], call.probs))
+        maps.append([p.detach() for p in call.probs])
+    for layer in range(2):
+        attr = sum(
+            0.5 * (grads[k][layer] + grads[k + 1][layer]) * (maps[k + 1][layer] - maps[k][layer])
+            for k in range(steps)
+        )
+        expected = correlations(maps[-1][layer][0].flatten(1).numpy(), attr[0].flatten(1).numpy())["pearson"]
+        np.testing.assert_allclose(got[layer], expected, atol=1e-4)
+
+
+def test_texts_are_averaged_wherever_they_stand() -> None:
+    mlm, data = tiny_mlm(), some(3)
+    options = PathOptions(4, "trapezoid")
+    whole = masked_correlations(mlm, data, options=options)
+    alone = [masked_correlations(mlm, data.subset([i]), options=options) for i in range(3)]
+    np.testing.assert_allclose(whole, np.mean(alone, axis=0), atol=1e-6)
+    np.testing.assert_allclose(
+        masked_correlations(mlm, data.subset([2, 0, 1]), options=options), whole, atol=1e-6
+    )
+
+
+def test_special_tokens_are_never_hidden() -> None:
+    mlm, data = tiny_mlm(), some(20)
+    for e in mlm.encode(list(data.texts), list(data.pairs)):
+        assert not e.special[hidden_place(e, 0, 0)]
+
+
+def test_mistakes() -> None:
+    with pytest.raises(ModelError, match="masked_lm=True"):
+        masked_correlations(tiny_classifier(), some(1))
+    with pytest.raises(OptionError, match="kendall"):
+        masked_correlations(tiny_mlm(), some(1), "tau")
