@@ -71,13 +71,12 @@ def collect(context: Context, progress: PhaseProgress | None = None, cancel: Can
     options, paths = context.plan.iterates, context.iterate_paths
     if all(p.exists() for p in paths):
         return
-    shutil.rmtree(context.folder / ITERATES, ignore_errors=True)
     steps = options.count * options.gap
     training = TrainingOptions(
         steps=steps,
         batch=options.batch,
         learning_rate=options.learning_rate,
-        every=steps,
+        every=options.gap,  # a checkpoint with every iterate
         warmup=0.0,
         schedule="constant",
     )
@@ -90,7 +89,7 @@ def collect(context: Context, progress: PhaseProgress | None = None, cancel: Can
     onward = Method("further training", COPY, LIKELIHOOD)
     train(
         context.teacher, _Unmeasured(context.problem), onward, training, options.seed,
-        at_step=keep, progress=tell, cancel=cancel,
+        folder=context.folder / WORK / ITERATES, at_step=keep, progress=tell, cancel=cancel,
     )  # fmt: skip
 
 

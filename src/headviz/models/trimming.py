@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from ..errors import ModelError
 from ..heads import HeadMask
+from . import position
 from .classifier import Classifier
 from .pruning import _kept_rows, prune, require_prunable
 from .trunks import Trunk, trunks_of
@@ -87,6 +88,7 @@ def trim(
     hollow(smaller.model, ffn, trunks)
     if layers:
         smaller = _without_layers(smaller, trunks, layers, kept, zeroed)
+    _tables(clf, smaller, kept)
     exact = all(trunks[stack].pre_norm for stack, _ in layers)
     remark = (
         ""
@@ -115,6 +117,17 @@ def _heads(clf: Classifier, present: HeadMask, kept: dict[str, Piece], zeroed: l
         gone = torch.ones(output.in_features, dtype=torch.bool)
         gone[index] = False
         zeroed.append(Piece(name, 1, gone.nonzero()[:, 0]))
+
+
+def _tables(clf: Classifier, smaller: Classifier, kept: dict[str, Piece]) -> None:
+    """Position tables have a column for every head that is left in any layer of their stack."""
+    names = {id(m): name for name, m in clf.model.named_modules()}
+    both = zip(position.tables(clf), position.tables(smaller), strict=True)
+    for (table, rows), (_, new_rows) in both:
+        old, new = position.columns(clf.present, rows), position.columns(smaller.present, new_rows)
+        if old != new:
+            name = f"{names[id(table)]}.weight"
+            kept[name] = Piece(name, 1, torch.tensor([old.index(h) for h in new], dtype=torch.long))
 
 
 # feed-forward blocks ---------------------------------------------------------------------------
@@ -188,7 +201,13 @@ def _without_layers(
     stay = [row for row in range(clf.num_layers) if row not in rows]
     off = [(new, h) for new, row in enumerate(stay) for h in clf.present.off_in(row)]
     present = HeadMask.full(len(stay), clf.num_heads, clf.present.stack).without(off)
-    return dataclasses.replace(clf, model=model, present=present)
+    columns = [position.columns(clf.present, own) for _, own in position.tables(clf)]
+    smaller = dataclasses.replace(clf, model=model, present=present)
+    wider = present
+    for heads, (_, own) in zip(columns, position.tables(smaller), strict=True):
+        wider = wider.with_([(own.start, h) for h in heads])  # a grid with just the old columns
+    position.fit(smaller, wider)
+    return smaller
 
 
 def _keep(model: Any, trunk: Trunk, modules: nn.ModuleList, left: list[int]) -> None:

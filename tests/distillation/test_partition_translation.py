@@ -1,0 +1,95 @@
+"""The same statement on encoder-decoder models: exact where norms stand in front, said so where they do not."""
+
+import dataclasses
+
+import pytest
+import torch
+
+import headviz
+from headviz.distillation.partition import remove, zeroed_model
+from headviz.distillation.removal import Removal
+from headviz.errors import ModelError
+from tiny_translation import SOURCES, TARGETS, TRANSLATION_NAMES, tiny_translator
+
+each_family = pytest.mark.parametrize("family", TRANSLATION_NAMES)
+PRE_NORM = ("mbart", "t5")
+
+
+def logits(clf):
+    return clf.logits(clf.collate(clf.encode(SOURCES, TARGETS)))
+
+
+def zeroed(clf, partition):
+    return dataclasses.replace(clf, model=zeroed_model(clf.model, partition))
+
+
+def close(ours, theirs):
+    torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-5)
+
+
+@each_family
+@pytest.mark.parametrize(
+    "text", ["heads:0.1,2.0,3.3,6.2", "ffn:0,decoder.1", "heads:5.0,5.1,5.2,5.3+ffn:decoder.0"]
+)
+def test_heads_and_feed_forward_blocks_are_exact_in_every_stack(family, text):
+    clf = tiny_translator(family)
+    found = remove(clf, Removal.parse(text))
+    assert found.partition.exact
+    assert not torch.allclose(logits(found.student), logits(clf), atol=1e-3)
+    close(logits(found.student), logits(zeroed(clf, found.partition)))
+
+
+@each_family
+@pytest.mark.parametrize(
+    "text", ["layers:1", "layers:decoder.1", "layers:1,decoder.2+ffn:decoder.1+heads:2.0"]
+)
+def test_layers_are_exact_with_norms_in_front(family, text):
+    clf = tiny_translator(family)
+    found = remove(clf, Removal.parse(text))
+    assert found.partition.exact == (family in PRE_NORM)
+    ours, theirs = logits(found.student), logits(zeroed(clf, found.partition))
+    if family in PRE_NORM:
+        close(ours, theirs)
+    else:
+        assert "norm(norm(x))" in found.partition.remark
+        assert not torch.allclose(ours, theirs, atol=1e-5)
+    sizes = found.partition.sizes
+    assert sizes["kept"] == sum(p.numel() for p in found.student.model.parameters())
+    assert sum(sizes.values()) == sum(p.numel() for p in clf.model.parameters())
+
+
+@each_family
+@pytest.mark.parametrize("text", ["layers:decoder.1", "layers:1+heads:0.3", "ffn:decoder.2"])
+def test_students_are_translators_that_load_again(family, text, tmp_path):
+    student = remove(tiny_translator(family), Removal.parse(text)).student
+    rows = {"layers:decoder.1": (2, 2, 2), "layers:1+heads:0.3": (1, 3, 3), "ffn:decoder.2": (2, 3, 3)}[text]
+    assert tuple(len(r) for r in student.stacks.values()) == rows
+    student.save(tmp_path / "student")
+    again = headviz.load(tmp_path / "student")
+    assert torch.equal(logits(again), logits(student))
+    assert again.digest == student.digest
+    batch = again.collate(again.encode(SOURCES))
+    cached = again.generate(batch, max_new_tokens=8)
+    assert torch.equal(cached, again.generate(batch, max_new_tokens=8, cached=False))
+    assert torch.equal(cached, student.generate(batch, max_new_tokens=8))
+
+
+def test_columns_of_t5s_position_tables_go_with_the_last_head_that_reads_them():
+    clf = tiny_translator("t5")
+    text = "heads:" + ",".join(f"{row}.2" for row in (5, 7)) + "+layers:decoder.1"
+    found = remove(clf, Removal.parse(text))
+    assert found.partition.exact
+    close(logits(found.student), logits(zeroed(clf, found.partition)))
+    # in two steps it is the same
+    one = remove(clf, Removal.parse("heads:5.2,7.2")).student
+    two = remove(one, Removal.parse("layers:decoder.1")).student
+    assert torch.equal(logits(two), logits(found.student))
+
+
+def test_what_a_translator_lacks():
+    with pytest.raises(ModelError, match="built otherwise"):
+        remove(tiny_translator("t5"), Removal.parse("layers:decoder.0"))
+    with pytest.raises(ModelError, match="no cross layers"):
+        remove(tiny_translator("bart"), Removal.parse("layers:cross.0"))
+    with pytest.raises(ModelError, match="leaves nothing"):
+        remove(tiny_translator("marian"), Removal.parse("layers:decoder.0,decoder.1,decoder.2"))
