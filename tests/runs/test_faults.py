@@ -84,11 +84,11 @@ def newest(run_id: str) -> int:
 # killed ---------------------------------------------------------------------------------------
 
 
-def test_killed_at_twenty_random_moments(registry):
-    spec = {"steps": 60, "seconds": 0.03, "payload": 20_000}
-    assert interrupted("rehearsal", spec, 20, random.Random(7), 2, 0.1) == whole(
-        "rehearsal", {"steps": 60, "payload": 20_000}
-    )
+@pytest.mark.parametrize("kills", [5, pytest.param(20, marks=pytest.mark.slow)])
+def test_killed_at_random_moments(registry, kills):
+    spec = {"steps": 3 * kills, "seconds": 0.03, "payload": 20_000}
+    expected = whole("rehearsal", {**spec, "seconds": 0.0})
+    assert interrupted("rehearsal", spec, kills, random.Random(7), 2, 0.1) == expected
 
 
 @pytest.mark.slow

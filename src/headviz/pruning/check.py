@@ -64,7 +64,7 @@ def first_state(
         plan_digest=plan.digest,
         model_digest=clf.digest,
         base_digest=base_digest,
-        data_digest=_data_digest(context),
+        data_digest=data_digest(context),
         num_layers=clf.num_layers,
         num_heads=clf.num_heads,
         labels=clf.labels,
@@ -92,7 +92,7 @@ def same_run(context: Context, state: State) -> None:
         raise ModelError(
             f"'{context.clf.name}' does not hold the weights that this run was started with. Start a new run."
         )
-    if _data_digest(context) != state.data_digest:
+    if data_digest(context) != state.data_digest:
         raise TaskError(
             "The train or dev data are not those that this run was started with. Start a new run."
         )
@@ -157,7 +157,8 @@ def _notes(context: Context, plan: PruningPlan) -> tuple[str, ...]:
     return (*context.train.notes, *context.dev.notes, *notes)
 
 
-def _data_digest(context: Context) -> str:
+def data_digest(context: Context) -> str:
+    """Identifies everything that a run reads examples from."""
     pool = context.pool or context.train
     return hashlib.sha256(f"{context.train.digest}{context.dev.digest}{pool.digest}".encode()).hexdigest()
 

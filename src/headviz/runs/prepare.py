@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -63,7 +62,7 @@ def prepare_all(plans: Sequence[PruningPlan]) -> list[Prepared]:
 
 
 def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context]) -> Prepared:
-    from ..pruning.check import first_state, heads_off
+    from ..pruning.check import data_digest, first_state, heads_off
     from ..pruning.context import open_context
 
     key = (ALGORITHMS[plan.algorithm].retrains, *(getattr(plan, name) for name in _LOADED))
@@ -77,7 +76,7 @@ def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context]) -> Pr
     digests = {
         "model": clf.digest,
         "base": context.base(plan.seeds[0]).digest if ALGORITHMS[plan.algorithm].retrains else None,
-        "data": hashlib.sha256(f"{context.train.digest}{context.dev.digest}".encode()).hexdigest(),
+        "data": data_digest(context),
     }
     return Prepared(
         spec={**plan.to_dict(), "digests": digests},

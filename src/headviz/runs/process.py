@@ -120,7 +120,8 @@ def be_nice() -> None:
     given = os.environ.get(NICENESS_VARIABLE, "")
     wanted = int(given) if given.isdecimal() else NICENESS
     with suppress(OSError, AttributeError):
-        os.nice(max(0, wanted - os.nice(0)))
+        if wanted:
+            os.nice(max(0, wanted - os.nice(0)))
 
 
 def kill(identity: Identity) -> None:

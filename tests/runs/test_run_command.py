@@ -1,0 +1,171 @@
+"""``headviz run``: what people and scripts see."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from real import folders, options
+from runs_help import ended, running_steps
+
+from headviz.cli import main
+from headviz.runs import service
+
+
+def headviz(capsys, *words: str) -> tuple[int, str, str]:
+    status = main(["run", *words])
+    out = capsys.readouterr()
+    return status, out.out, out.err
+
+
+def as_json(capsys, *words: str) -> dict:
+    status, out, err = headviz(capsys, *words, "--json")
+    assert status == 0, err
+    return json.loads(out)
+
+
+PLAN = ("--model", "m", "--task", "demo", "--score", "taylor", "--algorithm")
+REHEARSAL = ("start", "--kind", "rehearsal", "--spec")
+
+
+def test_start_and_wait_then_list_and_show(registry, capsys):
+    run = as_json(capsys, *REHEARSAL, '{"steps": 3}', "--wait", "--title", "a try")
+    assert (run["state"], run["error"], len(run["steps"]), run["title"]) == ("done", None, 3, "a try")
+    assert {"sparsity", "mask", "metrics", "seconds"} <= set(run["steps"][0])
+    assert [r["id"] for r in as_json(capsys, "list")["runs"]] == [run["id"]]
+    assert as_json(capsys, "show", run["id"][:4])["steps"] == run["steps"]
+    for words in (("list",), ("show", run["id"])):
+        status, out, _ = headviz(capsys, *words)
+        assert status == 0
+        assert run["id"] in out
+        assert "done" in out
+
+
+def test_without_wait_it_returns_at_once_and_can_be_cancelled_and_resumed(registry, capsys):
+    run = as_json(capsys, *REHEARSAL, '{"steps": 30, "seconds": 0.2}')
+    assert run["state"] in ("queued", "running")
+    running_steps(run["id"], 1)
+    assert as_json(capsys, "cancel", run["id"])["state"] == "cancelled"
+    assert as_json(capsys, "resume", run["id"])["state"] in ("queued", "running")
+    assert as_json(capsys, "cancel", run["id"])["state"] == "cancelled"
+
+
+def test_a_failed_run_gives_its_steps_and_status_2(registry, capsys):
+    status, out, err = headviz(capsys, *REHEARSAL, '{"steps": 3, "fail_at": 2}', "--wait", "--json")
+    assert status == 2
+    assert json.loads(out)["state"] == "failed"
+    assert len(json.loads(out)["steps"]) == 2
+    assert err == "headviz: Step 2 was asked to fail.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ((), "WHAT"),
+        (("dance",), "invalid choice"),
+        (("start",), "--model is needed"),
+        (("start", "--model", "demo", "--task", "demo"), "--algorithm is needed"),
+        (("start", *PLAN, "isp", "--step", "0"), "step of 0"),
+        (("start", *PLAN, "magic"), "Choose one of"),
+        (("start", *PLAN, "isp", "--seeds", "a"), "not a list"),
+        (("start", "--kind", "rehearsal", "--spec", "{"), "not JSON"),
+        (("start", "--kind", "rehearsal", "--spec", "nowhere.json"), "cannot be read"),
+        (("start", "--kind", "waltz"), "Choose one of"),
+        (("show", "ffffffff"), "no run"),
+        (("show", "../../etc"), "not a run's id"),
+        (("cancel", "ffffffff"), "no run"),
+        (("report", "ffffffff", "--out", "x.html"), "no run"),
+        (("sweep", "--model", "m", "--task", "demo"), "--algorithm is needed"),
+    ],
+)  # fmt: skip
+def test_mistakes_get_one_clear_line(registry, capsys, words, reason):
+    status, out, err = headviz(capsys, *words)
+    assert status == 2
+    assert reason in err
+    assert err.startswith("headviz: ")
+    assert err.count("\n") == 1
+    assert out == ""
+
+
+def test_nothing_is_written_for_a_plan_that_cannot_work(registry, capsys, tmp_path):
+    place = folders(tmp_path / "real")
+    for change, reason in (
+        ({"keep_per_layer": 2}, "keeping 2 per layer allows"),
+        ({"algorithm": "igspp", "base": None}, "name them with --base"),
+        ({"score": "tailor"}, "Did you mean 'taylor'"),
+        ({"model": place["model"] + "x"}, "There is no folder"),
+        ({"label_column": "labels"}, "label"),
+    ):
+        spec = tmp_path / "plan.json"
+        spec.write_text(json.dumps({**options(place, "one-importance"), **change}))
+        status, _, err = headviz(capsys, "start", "--spec", str(spec))
+        assert status == 2, change
+        assert reason in err
+    assert not (registry.folder / "registry.sqlite").exists() or registry.records() == []
+
+
+def test_flags_and_a_spec_make_one_plan(capsys, tmp_path):
+    import argparse
+
+    from headviz.commands.planning import add_plan, read_plan
+
+    parser = argparse.ArgumentParser()
+    add_plan(parser)
+    words = "--model m --task demo --algorithm iterative --score taylor".split()
+    words += "--seeds 0,3 --step 0.2 --score-option x=1".split()
+    plan = read_plan(parser.parse_args(words), {"until": 0.5, "step": 0.3})
+    assert (plan.seeds, plan.step, plan.until, dict(plan.score_options)) == ((0, 3), 0.2, 0.5, {"x": 1})
+    search = read_plan(parser.parse_args("--model m --task demo --algorithm mask-search".split()))
+    assert search.score == "fisher"
+    trained = read_plan(parser.parse_args([*words, "--epochs", "2"]))
+    assert trained.finetune.epochs == 2
+
+
+def test_a_real_plan_is_shown_and_run_and_saved(registry, capsys, tmp_path):
+    place = folders(tmp_path / "real")
+    spec = tmp_path / "plan.json"
+    spec.write_text(json.dumps(options(place, "one-importance", step=0.5, until=0.5)))
+    plan = as_json(capsys, "start", "--spec", str(spec), "--plan")["plan"]
+    assert (plan["finetunings"], plan["scorings"], plan["evaluations"], plan["heads_off"]) == (0, 1, 2, [4])
+    assert plan["total_seconds"] > 0
+    assert not registry.path.exists()
+    run = as_json(capsys, "start", "--spec", str(spec), "--wait")
+    assert (run["state"], run["algorithm"], run["score"]) == ("done", "one-importance", "taylor")
+    assert [s["sparsity"] for s in run["steps"]] == [0.5]
+    assert run["spec"]["digests"]["model"]
+    saved = as_json(capsys, "save", run["id"], "--out", str(tmp_path / "small"))["saved"]
+
+    import headviz as library
+
+    assert library.load(saved["pruned"], device="cpu").present.hex == run["steps"][0]["mask"]
+
+
+def test_archive_and_delete_say_what_they_free(registry, capsys):
+    run = as_json(capsys, *REHEARSAL, '{"steps": 2, "payload": 100000}', "--wait")
+    ended(run["id"])
+    assert as_json(capsys, "archive", run["id"])["freed"] > 100_000
+    assert as_json(capsys, "list")["runs"] == []
+    assert [r["id"] for r in as_json(capsys, "list", "--archived")["runs"]] == [run["id"]]
+    assert as_json(capsys, "delete", run["id"])["freed"] > 100_000
+
+
+def test_only_the_owner_cancels(registry, capsys):
+    run = service.start("rehearsal", {"steps": 100, "seconds": 0.2}, owner="ann")
+    status, _, err = headviz(capsys, "cancel", run.id)
+    assert status == 2
+    assert "belongs to ann" in err
+    assert as_json(capsys, "cancel", run.id, "--user", "ann")["state"] == "cancelled"
+
+
+def test_looking_at_runs_needs_no_torch(registry):
+    code = (
+        "import sys; from headviz.cli import main; main(['run', 'list', '--json'])\n"
+        "sys.stderr.write(str(sorted({m.split('.')[0] for m in sys.modules} & {'torch', 'transformers', 'streamlit'})))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
+    )
+    assert done.stderr == "[]"
