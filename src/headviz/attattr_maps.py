@@ -20,7 +20,7 @@ from .errors import Cancelled, OptionError, unknown_choice
 from .explaining import Explainer, store_for
 from .fastlinear import FastLinear
 from .heads import HeadMask
-from .path import BUDGET, ExampleMaps, Options, Target, Walk, groups
+from .path import BUDGET, ExampleMaps, Options, Target, Walk, gradients, groups
 from .rules import check_steps
 from .store import Store
 
@@ -143,7 +143,7 @@ def _layer(walk: Walk, layer: int, attention: Tensor, weights: Weights, budget: 
         call = walk.clf.call(walk.mask, "eager", edit_probs=swap)
         with torch.enable_grad():
             logits = walk.clf.forward(walk.rows(walk.end.repeat(len(nodes), 1, 1)), call)
-            (grad,) = torch.autograd.grad(walk.pick(logits).sum(), [scaled], materialize_grads=True)
+            (grad,) = gradients(walk.pick(logits).sum(), [scaled])
         grad = grad.view(len(nodes), *attention.shape)
         for k in range(len(nodes)):
             value.add_(grad[k], alpha=float(weights.value[first + k]))

@@ -203,7 +203,7 @@ def _sweep_group(
                 scores = clf.forward(walk.rows(walk.point(nodes).requires_grad_(True)), call)  # [N·B, C]
                 if one_pass:
                     logits = walk.choose(scores[-walk.size :].detach())
-                grads = torch.autograd.grad(walk.pick(scores).sum(), call.probs, materialize_grads=True)
+                grads = gradients(walk.pick(scores).sum(), call.probs)
             probs = [p.detach() for p in call.probs]
             del call, scores  # the graph goes before the sums need memory
             for layer, total in enumerate(sums):
@@ -215,6 +215,13 @@ def _sweep_group(
     results = [total.result() for total in sums]
     errors = [error for _, error in results if error is not None]
     return walk.examples(logits, attention, [value for value, _ in results], errors or None)
+
+
+def gradients(of: Tensor, by: Sequence[Tensor]) -> list[Tensor]:
+    """Derivatives by tensors of the graph; zeros for those it does not depend on, such as a layer without heads."""
+    live = [t for t in by if t.requires_grad and t.numel()]
+    found = iter(torch.autograd.grad(of, live, materialize_grads=True) if live else ())
+    return [next(found) if t.requires_grad and t.numel() else torch.zeros_like(t) for t in by]
 
 
 def groups(clf: Classifier, encodings: Sequence[Encoding], steps: int, budget: int) -> Iterator[slice]:

@@ -17,7 +17,7 @@ from ..path import BUDGET
 from ..store import Store
 from .collect import Collector
 from .options import build
-from .statistics import BOTTOM, stability
+from .statistics import BOTTOM, Summary, stability
 from .table import DEFAULT, Given, Score, preset_named, score_named
 
 if TYPE_CHECKING:
@@ -131,20 +131,22 @@ class _Job:
         found = self.collector
         rows: dict[str, np.ndarray] = {}
         data = self.data
-        samples = 0
+        samples, places = 0, np.zeros(0, np.int64)
         if found is not None:
-            index = np.flatnonzero(found.done)
-            samples = len(index)
-            rows = {name: table[index] for name, table in found.rows.items()}
-            data = self.data if samples == len(self.data) else self.data.subset(index)
-        summary = self.score.function(Given(self.clf, self.mask, rows, data, self.order), self.options)
+            places = found.finished()
+            samples = len(places)
+            rows = {name: table[places] for name, table in found.rows.items()}
+            data = self.data.subset(places)
+        summary = self.score.function(
+            Given(self.clf, self.mask, rows, data, places, self.order), self.options
+        )
         on = self.mask.array()
         undefined = np.where(on, summary.undefined, 0)
         settings: dict[str, Any] = {"score": self.score.name, **asdict(self.options)}
         if self.preset is not None:
             settings["preset"] = self.preset
         if samples:
-            settings |= {"data": data.digest, "task": data.task.name, "split": data.split}
+            settings |= {"data": self._digest(samples), "task": data.task.name, "split": data.split}
         if "error" in rows:
             settings["integration_error"] = _mean(rows["error"])
         return HeadScores(
@@ -159,8 +161,12 @@ class _Job:
             mask=self.mask,
             stability=stability(summary, on),
             settings=settings,
-            notes=self._notes(undefined, samples),
+            notes=self._notes(summary, undefined, samples),
         )
+
+    def _digest(self, samples: int) -> str | None:
+        """Of the data; None while only a part of them is measured."""
+        return self.data.digest if samples == len(self.data) else None
 
     def _examples_undefined(self, rows: dict[str, np.ndarray]) -> int:
         """Examples in which some head that is on has no correlation."""
@@ -170,13 +176,16 @@ class _Job:
         name += "_influential" if self.options.rows == "influential" else ""
         return int(np.isnan(rows[name][:, self.mask.array()]).any(axis=1).sum())
 
-    def _notes(self, undefined: np.ndarray, samples: int) -> tuple[str, ...]:
+    def _notes(self, summary: Summary, undefined: np.ndarray, samples: int) -> tuple[str, ...]:
         notes = []
         masked = len(self.mask.off) - len(self.clf.present.off)
         if masked:
             notes.append(f"{masked} heads are masked and have no score")
         if self.clf.present.off:
             notes.append(f"{len(self.clf.present.off)} heads were removed from the model and have no score")
+        missing = int(np.isnan(summary.values[self.mask.array()]).sum())
+        if missing:
+            notes.append(f"the score is undefined on these examples for {missing} heads")
         if undefined.any():
             heads = int((undefined > 0).sum())
             notes.append(

@@ -35,6 +35,7 @@ class Summary:
 
 def mean(per: NDArray) -> Summary:
     """Mean over the examples that have a value; [n, L, H] with NaN for those that have none."""
+    per = per.astype(np.float64)
     known = ~np.isnan(per)
     count = known.sum(axis=0)
     filled = np.where(known, per, 0.0)

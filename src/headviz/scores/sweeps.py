@@ -94,26 +94,23 @@ def correlate(maps: ExampleMaps, kept: np.ndarray) -> Tables:
     layer has an attribution other than exactly 0.
     """
     attention, attribution = maps.attention, maps.attribution
-    shape = attention.shape[:2]
-    flat = correlations(attention[kept].reshape(kept.sum(), -1), attribution[kept].reshape(kept.sum(), -1))
-    out = {name: _placed(values, kept) for name, values in flat.items()}
-    out["max"] = (
-        _placed(attribution[kept].reshape(kept.sum(), -1).max(axis=1), kept) if kept.any() else _empty(shape)
-    )
+    tokens = attention.shape[-1]
+
+    def statistics(which: Any, rows: Any = slice(None)) -> Tables:
+        a, b = attention[which][:, rows], attribution[which][:, rows]  # [heads, rows, T]
+        a, b = a.reshape(len(a), a.shape[1] * tokens), b.reshape(len(b), b.shape[1] * tokens)
+        return {**correlations(a, b), "max": b.max(axis=1, initial=-np.inf).astype(np.float64)}
+
+    out = {name: _placed(values, kept) for name, values in statistics(kept).items()}
     rows = {name: table.copy() for name, table in out.items()}
-    for layer in range(shape[0]):
-        heads = kept[layer]
+    for layer, heads in enumerate(kept):
         active = (attribution[layer, heads] != 0).any(axis=(0, 2))  # [T]
-        if active.all():
+        if not heads.any() or active.all():
             continue
-        here = attribution[layer, heads][:, active].reshape(heads.sum(), -1)
-        if active.any():
-            some = correlations(attention[layer, heads][:, active].reshape(heads.sum(), -1), here)
-            some["max"] = here.max(axis=1)
-        else:
-            some = {name: np.full(heads.sum(), np.nan) for name in rows}
-        for name, values in some.items():
-            rows[name][layer, heads] = values
+        one = np.zeros_like(kept)
+        one[layer] = heads
+        for name, values in statistics(one, active).items():
+            rows[name][layer, heads] = values if active.any() else np.nan
     out |= {f"{name}_influential": table for name, table in rows.items()}
     size = np.linalg.norm(attribution[kept].astype(np.float64))
     wrong = np.linalg.norm(np.nan_to_num(maps.error[kept]))
@@ -166,7 +163,7 @@ def _gates(chunk: Chunk) -> list[Callable[[], Tables]]:
         else:
             classes = torch.tensor(chunk.gold, device=logits.device)
             loss = torch.nn.functional.cross_entropy(logits, classes, reduction="sum")
-        grads = torch.autograd.grad(loss, call.outputs, materialize_grads=True)
+        grads = path.gradients(loss, call.outputs)
     tables = {name: np.full((size, clf.num_layers, clf.num_heads), np.nan) for name in ("signed", "token")}
     for layer, (output, grad) in enumerate(zip(call.outputs, grads, strict=True)):
         heads = [h for h in range(clf.num_heads) if h not in clf.present.off_in(layer)]

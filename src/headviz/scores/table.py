@@ -37,12 +37,13 @@ DEFAULT = "conductance-spearman"
 
 @dataclass(frozen=True)
 class Given:
-    """What a score is computed from. Rows are in the data's order."""
+    """What a score is computed from. Rows are in the order of the examples' content, not in the data's."""
 
     clf: Classifier
     mask: HeadMask  # what is off: masked or removed
     rows: Tables  # per-example values of the score's sweep
-    data: Dataset
+    data: Dataset  # the examples of the rows
+    places: np.ndarray  # where each row stands in the data
     order: np.ndarray | None  # the model's output for each class of the task
 
 
@@ -79,6 +80,7 @@ def taylor(given: Given, options: TaylorOptions) -> Summary:
     elif options.abs_level == "signed":
         raw = mean(signed)
     else:  # one value per batch of consecutive examples: the absolute value of its mean derivative
+        signed = signed[np.argsort(given.places)]
         starts = np.arange(0, len(signed), options.batch_size)
         sizes = np.diff(np.append(starts, len(signed)))
         raw = mean(np.abs(np.add.reduceat(signed, starts, axis=0) / sizes[:, None, None]))

@@ -62,10 +62,11 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray, metric: str | 
         unknown = np.full(shape, np.nan)
         return Summary(values, unknown, unknown, unknown, np.zeros(shape, np.int64))
     drawn = resample(draw(len(gold), resamples=_RESAMPLES if name in CLASS_METRICS else _RESAMPLES // 5))
+    known = measured & np.isfinite(values)  # Matthews of constant answers, say, is undefined
     stderr = np.full(shape, np.nan)
-    stderr[measured] = np.nanstd(drawn[:, measured], axis=0, ddof=1)
+    stderr[known] = np.nanstd(drawn[:, known], axis=0, ddof=1)
     low, high = np.full(shape, np.nan), np.full(shape, np.nan)
-    low[measured], high[measured] = np.nanquantile(drawn[:, measured], [0.025, 0.975], axis=0)
+    low[known], high[known] = np.nanquantile(drawn[:, known], [0.025, 0.975], axis=0)
     return Summary(values, stderr, low, high, np.zeros(shape, np.int64), len(gold), resample)
 
 

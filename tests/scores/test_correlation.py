@@ -1,0 +1,93 @@
+"""Vectorised correlations against scipy's, one head at a time."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+from headviz.scores.correlation import _swaps, correlations, kendall, pearson, spearman
+
+SCIPY = {"spearman": stats.spearmanr, "kendall": stats.kendalltau, "pearson": stats.pearsonr}
+
+
+def oracle(name, a, b):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.array(
+            [SCIPY[name](x.astype(float), y.astype(float)).statistic for x, y in zip(a, b, strict=True)]
+        )
+
+
+def tables(size, dtype):
+    """Heads with and without ties, constant ones, both zeros, tiny and huge numbers."""
+    rng = np.random.default_rng(size)
+    a, b = rng.normal(size=(2, 14, size)).astype(dtype)
+    a[3:8] = np.round(a[3:8])
+    b[6:10] = np.round(2 * b[6:10])
+    b[0] = 0
+    a[1] = 0.1
+    a[2, : size // 2] = -0.0
+    a[2, size // 2 :] = 0.0
+    a[10] *= 1e-25
+    b[11] *= 1e12
+    a[12] = b[12]
+    a[13] = -b[13]
+    return a, b
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [2, 3, 9, 100, 625, 1100])
+def test_equal_to_scipy(size, dtype):
+    a, b = tables(size, dtype)
+    together = correlations(a, b)
+    for name, alone in (("spearman", spearman), ("kendall", kendall), ("pearson", pearson)):
+        np.testing.assert_allclose(together[name], oracle(name, a, b), atol=1e-11, err_msg=name)
+        np.testing.assert_array_equal(alone(a, b), together[name])
+
+
+def test_more_connections_than_sixteen_bits():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(2, 70_000)).astype(np.float32)
+    b = (a + rng.normal(size=a.shape)).astype(np.float32)
+    b[1] = np.round(b[1], 1)
+    found = correlations(a, b)
+    for name in SCIPY:
+        np.testing.assert_allclose(found[name], oracle(name, a, b), atol=1e-10)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_any_numbers(data):
+    size = data.draw(st.integers(2, 40))
+    numbers = st.one_of(
+        st.integers(-3, 3).map(float), st.floats(-1e3, 1e3, width=32).map(lambda x: round(x, 3))
+    )
+    a, b = (data.draw(arrays(np.float32, (3, size), elements=numbers.map(np.float32))) for _ in range(2))
+    found = correlations(a, b)
+    for name in ("spearman", "kendall"):
+        np.testing.assert_allclose(found[name], oracle(name, a, b), atol=1e-9, err_msg=name)
+
+
+def test_a_constant_map_has_no_correlation():
+    a, b = np.full((1, 9), 0.1, np.float32), np.arange(9, dtype=np.float32)[None]
+    assert all(np.isnan(v).all() for v in correlations(a, b).values())
+    assert all(np.isnan(v).all() for v in correlations(b, a).values())
+    one = np.ones((1, 1), np.float32)
+    assert all(np.isnan(v).all() for v in correlations(one, one).values())
+
+
+def test_no_heads():
+    none = np.zeros((0, 25), np.float32)
+    assert all(v.shape == (0,) for v in correlations(none, none).values())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 33])
+def test_swaps_are_counted_one_by_one(size):
+    rng = np.random.default_rng(size)
+    order = np.argsort(rng.random((5, size)), axis=1)
+    slow = [sum(row[i] > row[j] for j in range(size) for i in range(j)) for row in order]
+    np.testing.assert_array_equal(_swaps(order.astype(np.uint64)), slow)

@@ -1,0 +1,162 @@
+"""Taylor, Fisher and ablation against finite differences, plain autograd and brute force."""
+
+import numpy as np
+import pytest
+import torch
+from scored_data import made
+from sklearn.metrics import f1_score, matthews_corrcoef
+
+import headviz
+from headviz import HeadMask
+from headviz.scores import score_heads
+from tiny import tiny_classifier
+
+
+def derivatives(clf, data, order=None):
+    """∂Loss/∂ξ of every example by central differences of the gates, in float64."""
+    clf.model.double()
+    out = np.zeros((len(data), clf.num_layers, clf.num_heads))
+    h = 1e-5
+    for n in range(len(data)):
+        batch = clf.collate(clf.encode([data.texts[n]], [data.pairs[n]]))
+        for layer in range(clf.num_layers):
+            for head in range(clf.num_heads):
+                losses = []
+                for xi in (1 + h, 1 - h):
+                    gate = torch.ones(1, clf.num_heads, 1, 1, dtype=torch.float64)
+                    gate[0, head] = xi
+                    call = clf.call()
+                    call.gates = tuple(gate if i == layer else None for i in range(clf.num_layers))
+                    with torch.no_grad():
+                        logits = clf.forward(batch, call)
+                    if clf.is_regression:
+                        losses.append(float((logits[0, 0] - data.labels[n]) ** 2))
+                    else:
+                        gold = torch.tensor([int(data.labels[n])])
+                        losses.append(float(torch.nn.functional.cross_entropy(logits, gold)))
+                out[n, layer, head] = (losses[0] - losses[1]) / (2 * h)
+    return out
+
+
+def normed(values):
+    return values / np.sqrt((values**2).sum(axis=1, keepdims=True))
+
+
+def test_taylor_and_fisher_by_finite_differences():
+    data = made(5)
+    d = derivatives(tiny_classifier("bert"), data)
+    clf = tiny_classifier("bert")
+
+    def taylor(**options):
+        return score_heads(clf, data, "taylor", cache=False, **options).values
+
+    np.testing.assert_allclose(taylor(), normed(np.abs(d).mean(axis=0)), rtol=1e-3)
+    np.testing.assert_allclose(taylor(layer_norm=False), np.abs(d).mean(axis=0), rtol=1e-3)
+    np.testing.assert_allclose(
+        taylor(abs_level="signed", layer_norm=False), d.mean(axis=0), rtol=1e-3, atol=1e-5
+    )
+    batches = np.abs([d[:2].mean(axis=0), d[2:4].mean(axis=0), d[4]]).mean(axis=0)
+    np.testing.assert_allclose(
+        taylor(abs_level="batch", batch_size=2, layer_norm=False), batches, rtol=1e-3, atol=1e-5
+    )
+    assert (taylor(abs_level="token", layer_norm=False) >= taylor(layer_norm=False) - 1e-6).all()
+    fisher = score_heads(clf, data, "fisher", cache=False)
+    np.testing.assert_allclose(fisher.values, (d**2).sum(axis=0), rtol=2e-3)
+
+
+def test_a_regression_uses_its_squared_error():
+    data = made(3, task="stsb")
+    d = derivatives(tiny_classifier("bert", labels=("score",)), data)
+    got = score_heads(
+        tiny_classifier("bert", labels=("score",)), data, "taylor", layer_norm=False, cache=False
+    )
+    np.testing.assert_allclose(got.values, np.abs(d).mean(axis=0), rtol=1e-3)
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta"])
+def test_the_output_matrix_knows_the_same_derivative(family):
+    """W_O.grad ∘ W_O, summed over a head's columns, is ∂Loss/∂ξ of the whole batch."""
+    clf, data = tiny_classifier(family), made(4)
+    signed = score_heads(clf, data, "taylor", abs_level="signed", layer_norm=False, cache=False).values * len(
+        data
+    )
+    weights = [clf.projections(layer).output.weight for layer in range(3)]
+    batch = clf.collate(clf.encode(list(data.texts), list(data.pairs)))
+    for w in weights:
+        w.requires_grad_(True)
+    with torch.enable_grad():
+        logits = clf.forward(batch, clf.call())
+        loss = torch.nn.functional.cross_entropy(logits, torch.tensor(data.labels), reduction="sum")
+    grads = torch.autograd.grad(loss, weights)
+    for layer, (w, g) in enumerate(zip(weights, grads, strict=True)):
+        by_head = (w * g).detach().sum(dim=0).view(4, -1).sum(dim=1).numpy()
+        np.testing.assert_allclose(signed[layer], by_head, rtol=1e-3, atol=1e-4)
+
+
+def test_token_level_is_the_sum_of_the_tokens_absolute_parts():
+    clf, data = tiny_classifier("bert"), made(3)
+    token = score_heads(clf, data, "taylor", abs_level="token", layer_norm=False, cache=False).values
+    slow = np.zeros((3, 4))
+    for n in range(3):
+        batch = clf.collate(clf.encode([data.texts[n]], [data.pairs[n]]))
+        call = clf.call(kernel="eager", keep_outputs=True)
+        x = clf.model.get_input_embeddings()(batch.pop("input_ids")).requires_grad_(True)
+        with torch.enable_grad():
+            logits = clf.forward({"inputs_embeds": x, **batch}, call)
+            loss = torch.nn.functional.cross_entropy(logits, torch.tensor([int(data.labels[n])]))
+        for layer, (o, g) in enumerate(
+            zip(call.outputs, torch.autograd.grad(loss, call.outputs), strict=True)
+        ):
+            for head in range(4):
+                for t in range(o.shape[2]):
+                    slow[layer, head] += abs(float((o.detach()[0, head, t] * g[0, head, t]).sum())) / 3
+    np.testing.assert_allclose(token, slow, rtol=1e-3)
+
+
+def brute(clf, data, metric, order):
+    def measure(mask):
+        return metric(data.labels, order[headviz.evaluate(clf, data, mask).logits.argmax(axis=1)])
+
+    full = HeadMask.full(3, 4)
+    return np.array([[measure(full) - measure(full.without([(i, j)])) for j in range(4)] for i in range(3)])
+
+
+def test_ablation_is_the_metric_lost():
+    clf, data = tiny_classifier("bert"), made(40)
+    order = np.arange(3)
+    s = score_heads(clf, data, "ablation", cache=False)
+    np.testing.assert_allclose(s.values, brute(clf, data, lambda g, p: (g == p).mean(), order), atol=1e-12)
+    assert (s.values != 0).any()
+
+
+@pytest.mark.parametrize(
+    ("metric", "by_hand"), [("f1", f1_score), ("accuracy", lambda g, p: (g == p).mean())]
+)
+def test_ablation_of_another_metric_and_order_of_classes(metric, by_hand):
+    clf = tiny_classifier(
+        "bert", labels=("equivalent", "not_equivalent")
+    )  # the other way round than the task
+    data = made(40, task="mrpc")
+    s = score_heads(clf, data, "ablation", metric=metric, cache=False)
+    np.testing.assert_allclose(s.values, brute(clf, data, by_hand, np.array([1, 0])), atol=1e-12)
+
+
+def test_ablation_by_matthews_has_a_bootstrap_interval():
+    clf, data = tiny_classifier("bert", labels=("unacceptable", "acceptable"), seed=3), made(60, task="cola")
+    s = score_heads(clf, data, "ablation", cache=False)
+    known = np.isfinite(s.values)  # without some heads every answer is the same: no correlation
+    assert known.any()
+    by_hand = brute(clf, data, matthews_corrcoef, np.arange(2))
+    np.testing.assert_allclose(s.values[known], by_hand[known], atol=1e-12)
+    changed = known & (s.values != 0)
+    assert changed.any()
+    assert (s.stderr[changed] > 0).all()
+    assert (s.interval_low[changed] < s.interval_high[changed]).all()
+    assert np.isnan(s.stderr[~known]).all()
+
+
+def test_ablation_of_a_regression():
+    clf, data = tiny_classifier("bert", labels=("score",)), made(15, task="stsb")
+    s = score_heads(clf, data, "ablation", metric="spearman", cache=False)
+    assert np.isfinite(s.values).all()
+    assert (s.stderr > 0).any()

@@ -1,0 +1,99 @@
+"""Means, intervals and stability against plain loops and against their meaning."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from headviz.scores.statistics import draw, exact, layer_normed, mean, scaled, stability, total
+
+ON = np.ones((2, 3), bool)
+
+
+def per_example(n=30, seed=0):
+    per = np.random.default_rng(seed).normal(size=(n, 2, 3)) + np.arange(6).reshape(2, 3)
+    per[3, 0, 1] = np.nan
+    per[:, 1, 2] = np.nan
+    return per
+
+
+def test_mean_and_interval():
+    per = per_example()
+    s = mean(per)
+    for i in range(2):
+        for j in range(3):
+            known = per[:, i, j][~np.isnan(per[:, i, j])]
+            assert s.undefined[i, j] == 30 - len(known)
+            if len(known) == 0:
+                assert np.isnan([s.values[i, j], s.stderr[i, j], s.low[i, j], s.high[i, j]]).all()
+                continue
+            assert s.values[i, j] == pytest.approx(known.mean())
+            assert s.stderr[i, j] == pytest.approx(stats.sem(known))
+            low, high = stats.t.interval(0.95, len(known) - 1, known.mean(), stats.sem(known))
+            assert (s.low[i, j], s.high[i, j]) == pytest.approx((low, high))
+
+
+def test_one_example_has_no_interval():
+    s = mean(np.ones((1, 2, 3)))
+    assert (s.values == 1).all()
+    assert np.isnan(s.stderr).all()
+    assert np.isnan(s.low).all()
+
+
+def test_total_and_scale():
+    per = per_example()[:, :1, :1]
+    assert total(per).values == pytest.approx(np.nansum(per, axis=0))
+    assert scaled(mean(per), 3.0).stderr == pytest.approx(3 * mean(per).stderr)
+
+
+def test_layer_norm_leaves_out_what_is_off():
+    s = mean(np.abs(per_example()))
+    on = ON.copy()
+    on[0, 0] = False
+    n = layer_normed(s, on)
+    assert np.nansum(n.values[0, 1:] ** 2) == pytest.approx(1)
+    ratio = n.values / s.values
+    assert ratio[0, 0] == pytest.approx(ratio[0, 1]) == pytest.approx((n.stderr / s.stderr)[0, 2])
+    zeros = layer_normed(mean(np.zeros((4, 2, 3))), ON)
+    assert (zeros.values == 0).all()
+
+
+def test_a_resample_is_the_mean_of_the_drawn_examples():
+    per = per_example(7)[:, :, :2]
+    s = layer_normed(mean(np.abs(per)), ON[:, :2])
+    counts = draw(7)[:5]
+    for row, got in zip(counts, s.resample(counts), strict=True):
+        index = np.repeat(np.arange(7), row.astype(int))
+        np.testing.assert_allclose(got, layer_normed(mean(np.abs(per[index])), ON[:, :2]).values)
+
+
+def test_stability_grows_with_the_sample_and_the_distance():
+    rng = np.random.default_rng(0)
+    on = np.ones((5, 10), bool)
+    truth = rng.permutation(50).reshape(5, 10).astype(float)
+
+    def of(n, noise):
+        return stability(mean(truth + noise * rng.normal(size=(n, 5, 10))), on)
+
+    assert of(10, 1e-9) == 1
+    assert of(10, 1e9) < 0.6
+    assert of(10, 30) < of(100, 30) < of(1000, 30)
+
+
+def test_stability_is_what_another_sample_says():
+    """The estimate against truth: the mean overlap of pairs of independent samples."""
+    rng = np.random.default_rng(1)
+    on = np.ones((10, 10), bool)
+    heads = rng.normal(size=(10, 10))
+
+    def sample():
+        return mean(heads + 2 * rng.normal(size=(40, 10, 10)))
+
+    lowest = [set(np.argsort(sample().values.ravel())[:20]) for _ in range(40)]
+    truth = np.mean([len(a & b) / 20 for a, b in zip(lowest[::2], lowest[1::2], strict=True)])
+    told = np.mean([stability(sample(), on) for _ in range(10)])
+    assert told == pytest.approx(truth, abs=0.08)
+
+
+def test_nothing_to_resample():
+    assert np.isnan(stability(exact(np.ones((2, 3))), ON))
+    assert np.isnan(stability(mean(np.ones((1, 2, 3))), ON))
