@@ -17,11 +17,11 @@ LEVELS: list[str] = [
     "errors heads home palette tables results",
     "attention tasks store strictdisk significance resampling comparison maskedit reference",
     "models",
-    "rules path conductance evaluation statecache evaluator",
+    "rules path conductance evaluation translating statecache evaluator",
     "scores",
     "analyses pruning demo distillation",
     "runs",
-    "charts charts_analyses report",
+    "charts charts_parts charts_heads charts_curves charts_analyses report",
     "commands cli __main__",
     "ui",
 ]

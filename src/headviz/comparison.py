@@ -13,6 +13,8 @@ from . import resampling as rs
 from .errors import TaskError, unknown_choice
 from .results import Result
 from .significance import LEVEL, Flips, accuracy_intervals, confusion, flips, mcnemar
+from .tasks import bleu as text_scores
+from .tasks import metric as task_metric
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Comparison(Result):
     """Everything that is shown about one mask. ``deltas`` starts with the task's primary metric."""
 
     deltas: tuple[Delta, ...]
-    flips: Flips | None  # None for a regression
+    flips: Flips | None  # None without classes
     confusion_full: NDArray[np.int64] | None  # [gold, predicted]
     confusion_masked: NDArray[np.int64] | None
     slices: tuple[Delta, ...]  # of the primary metric, by the data's slices
@@ -73,8 +75,30 @@ class Answers:
         return Answers(self.gold[index], self.full[index], self.classes)
 
 
+@dataclass(frozen=True, eq=False)
+class TextAnswers(Answers):
+    """References and the full model's translations. ``counts`` are what BLEU needs of the latter."""
+
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, references: Sequence[str], full: Sequence[str]) -> TextAnswers:
+        """Texts as they are."""
+        return cls(
+            np.array(references, dtype=object),
+            np.array(full, dtype=object),
+            0,
+            text_scores.counts(full, references),
+        )
+
+    def pick(self, index: NDArray) -> TextAnswers:
+        return TextAnswers(self.gold[index], self.full[index], 0, self.counts[index])
+
+
 def measure(answers: Answers, predicted: NDArray, metric: str) -> float:
     """A metric of some predictions of the same examples."""
+    if isinstance(answers, TextAnswers):
+        return task_metric(metric, predicted, answers.gold)
     if answers.classes:
         return rs.class_metric(answers.gold, predicted, answers.classes, metric)
     if metric not in rs.REGRESSION_METRICS:
@@ -92,6 +116,8 @@ def deltas(
 ) -> list[Delta]:
     """One ``Delta`` per set of masked predictions; the whole of an ablation table at once."""
     n, full = len(answers.gold), measure(answers, answers.full, metric)
+    if isinstance(answers, TextAnswers):
+        return [_resampled(answers, m, metric, full, seed, name) for m in masked]
     if metric == "accuracy":
         right = answers.full == answers.gold
         worse = np.array([np.count_nonzero(right & (m != answers.gold)) for m in masked], dtype=np.int64)
@@ -131,6 +157,22 @@ def compare(
         *_confusions(answers, masked),
         tuple(parts),
     )
+
+
+def _resampled(
+    answers: TextAnswers, masked: NDArray, metric: str, full: float, seed: int, name: str
+) -> Delta:
+    """Paired bootstrap resampling of BLEU. chrF comes without an interval: it is there to be read beside BLEU."""
+    n, unknown = len(answers.gold), float("nan")
+    if metric != "bleu":
+        return Delta(metric, n, full, measure(answers, masked, metric), unknown, unknown, unknown, name)
+    # a sentence that stayed the same keeps its counts
+    changed = np.flatnonzero(masked != answers.full)
+    counts = answers.counts.copy()
+    if len(changed):
+        counts[changed] = text_scores.counts(masked[changed].tolist(), answers.gold[changed].tolist())
+    found = text_scores.compare(answers.counts, counts, seed)
+    return Delta(metric, n, full, found.other, found.interval_low, found.interval_high, found.p_value, name)
 
 
 def _confusions(answers: Answers, masked: NDArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

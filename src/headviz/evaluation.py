@@ -74,6 +74,7 @@ def evaluate(
     *,
     batch_tokens: int = BATCH_TOKENS,
     label_order: Sequence[str] | str | None = None,
+    beams: int = 1,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Evaluation:
@@ -82,7 +83,17 @@ def evaluate(
     Texts of similar length share a batch of at most ``batch_tokens`` tokens, padding included.
     Between batches ``progress(done, total)`` is told, and ``cancel()`` may stop everything with
     ``Cancelled``. For many masks on the same data use ``headviz.Evaluator``, which reuses layers.
+
+    A translation model gives a ``TranslationEvaluation``; ``beams`` is for those alone, 1 = greedy.
     """
+    if data.is_translation or clf.kind == "translation":
+        from .translating import evaluate_translation
+
+        return evaluate_translation(
+            clf, data, mask, beams=beams, batch_tokens=batch_tokens, progress=progress, cancel=cancel
+        )
+    if beams != 1:
+        raise OptionError("beams is for translation models; a classifier has none.")
     start = time.perf_counter()
     if len(data) == 0:
         raise TaskError("There is nothing to evaluate: the data set has no examples.")

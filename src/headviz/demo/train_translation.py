@@ -41,9 +41,9 @@ class Recipe:
     width: int = 128
     inner: int = 256  # of a feed-forward block
     spread: float = 0.05  # of the first weights
-    steps: int = 4000
-    batch: int = 96
-    rate: float = 1.5e-3
+    steps: int = 6000
+    batch: int = 48
+    rate: float = 1.2e-3
     warmup: int = 250
     fall: float = 0.5
     weight_decay: float = 0.01

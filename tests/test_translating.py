@@ -1,0 +1,158 @@
+"""Evaluation of translation models: order, batches, bounds, statistics, and what is refused."""
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU, CHRF
+
+import headviz
+from headviz import HeadMask
+from headviz.comparison import measure
+from headviz.errors import Cancelled, MaskError, OptionError, TaskError
+from headviz.tasks import TASKS, Dataset
+from headviz.translating import (
+    TOKENISED,
+    TranslationEvaluation,
+    TranslationEvaluator,
+    TranslationOptions,
+    translate,
+)
+from tiny import tiny_classifier
+from tiny_translation import SOURCES, TARGETS, tiny_translator
+
+MASK = HeadMask.full(8, 4).without([(0, 1), (2, 0), (4, 2), (5, 1), (7, 3)])
+
+
+def data_of(repeat: int = 1, slices: bool = False) -> Dataset:
+    n = repeat * len(SOURCES)
+    return Dataset(
+        TASKS["custom-translation"],
+        "dev",
+        texts=tuple(SOURCES * repeat),
+        pairs=tuple(TARGETS * repeat),
+        slices=tuple("ab"[i % 2] for i in range(n)) if slices else None,
+        slice_name="kind" if slices else None,
+    )
+
+
+@pytest.fixture(scope="module")
+def clf() -> headviz.Classifier:
+    return tiny_translator(seed=3)
+
+
+def test_metrics_are_those_of_sacrebleu(clf: headviz.Classifier) -> None:
+    found = headviz.evaluate(clf, data_of(), MASK)
+    assert isinstance(found, TranslationEvaluation)
+    texts, references = list(found.translations), [TARGETS]
+    assert found.metrics["bleu"] == BLEU().corpus_score(texts, references).score
+    assert found.metrics["chrf"] == CHRF().corpus_score(texts, references).score
+    pieces = [" ".join(clf.tokenizer.tokenize(t)) for t in texts]
+    expected = BLEU(tokenize="none").corpus_score(
+        pieces, [[" ".join(clf.tokenizer.tokenize(t)) for t in TARGETS]]
+    )
+    assert found.metrics[TOKENISED] == expected.score
+    assert "tok:13a" in found.signatures["bleu"]
+    assert "tok:none" in found.signatures[TOKENISED]
+    assert found.mask == MASK
+    assert found.n == len(found.predictions) == 4
+
+
+def test_as_json(clf: headviz.Classifier) -> None:
+    shown = headviz.evaluate(clf, data_of(), MASK, beams=2).to_json()
+    assert shown["beams"] == 2
+    assert set(shown["metrics"]) == set(shown["signatures"]) == {"bleu", "chrf", TOKENISED}
+    assert shown["n"] == 4
+    assert shown["mask"] == MASK.hex
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+def test_neither_batches_nor_the_order_matter(clf: headviz.Classifier, beams: int) -> None:
+    together, _ = translate(clf, SOURCES, MASK, beams)
+    alone = [translate(clf, [text], MASK, beams)[0][0] for text in SOURCES]
+    small, _ = translate(clf, SOURCES, MASK, beams, batch_tokens=1)
+    backwards, _ = translate(clf, SOURCES[::-1], MASK, beams)
+    assert together == alone == small == backwards[::-1]
+
+
+def test_translations_that_never_end_are_cut(clf: headviz.Classifier) -> None:
+    clf.model.generation_config.suppress_tokens = [1]  # never the end
+    try:
+        found = headviz.evaluate(clf, data_of())
+        ids = clf.generate(clf.collate(clf.encode(SOURCES[:1])))
+    finally:
+        clf.model.generation_config.suppress_tokens = None
+    assert found.cut == 4
+    assert ids.shape[1] == clf.max_length
+    own = [len(clf.encode([t])[0]) for t in SOURCES]
+    words = [len(t.split()) for t in found.translations]
+    assert all(w <= 2 * n + 20 for w, n in zip(words, own, strict=True))
+
+
+def test_progress_and_cancel(clf: headviz.Classifier) -> None:
+    told: list[tuple[int, int]] = []
+    headviz.evaluate(clf, data_of(), batch_tokens=8, progress=lambda *at: told.append(at))
+    assert told[0] == (0, 4)
+    assert told[-1] == (4, 4)
+    with pytest.raises(Cancelled):
+        headviz.evaluate(clf, data_of(), cancel=lambda: True)
+
+
+def test_truncated_sentences_are_counted(clf: headviz.Classifier) -> None:
+    data = Dataset(TASKS["custom-translation"], "dev", ("a dog " * 60, "a cat"), ("a", "dog " * 50))
+    assert headviz.evaluate(clf, data).truncated == 2
+
+
+# many masks --------------------------------------------------------------------------------------
+
+
+def test_evaluator_equals_plain_evaluation(clf: headviz.Classifier) -> None:
+    evaluator = TranslationEvaluator(clf, data_of())
+    for mask in (None, MASK, MASK.without([(1, 1)])):
+        assert evaluator.evaluate(mask).translations == headviz.evaluate(clf, data_of(), mask).translations
+    assert evaluator.evaluate(MASK) is evaluator.evaluate(MASK)
+    with pytest.raises(MaskError):
+        evaluator.evaluate(HeadMask.full(2, 2))
+
+
+def test_comparison(clf: headviz.Classifier) -> None:
+    evaluator = TranslationEvaluator(clf, data_of(8, slices=True))
+    found = evaluator.compare(MASK)
+    assert [d.metric for d in found.deltas] == ["bleu", "chrf"]
+    full, masked = headviz.evaluate(clf, data_of(8)), headviz.evaluate(clf, data_of(8), MASK)
+    assert found.primary.full == pytest.approx(full.metrics["bleu"])
+    assert found.primary.masked == pytest.approx(masked.metrics["bleu"])
+    assert found.primary.interval_low <= found.primary.delta <= found.primary.interval_high
+    assert found.flips is None
+    assert [d.name for d in found.slices] == ["a", "b"]
+    assert np.isnan(found.deltas[1].p_value)
+    assert found.deltas[1].delta == pytest.approx(masked.metrics["chrf"] - full.metrics["chrf"])
+    answers = evaluator.answers()
+    assert measure(answers, answers.full, "bleu") == pytest.approx(full.metrics["bleu"])
+    nothing = evaluator.compare(HeadMask.full(8, 4)).primary
+    assert (nothing.delta, nothing.p_value) == (0, 1)
+
+
+# bad input ---------------------------------------------------------------------------------------
+
+
+def test_an_encoder_only_model_is_refused() -> None:
+    with pytest.raises(
+        TaskError, match=r"needs an encoder-decoder model.*'tiny-bert' is BERT, an encoder only"
+    ):
+        headviz.evaluate(tiny_classifier(), data_of())
+    with pytest.raises(TaskError, match="an encoder only"):
+        TranslationEvaluator(tiny_classifier(), data_of())
+
+
+def test_a_translator_does_not_classify(clf: headviz.Classifier) -> None:
+    labelled = Dataset(TASKS["sst2"], "dev", ("a", "b"), labels=np.array([0, 1]))
+    with pytest.raises(TaskError, match="'tiny-marian' translates, but task 'sst2' is no translation"):
+        headviz.evaluate(clf, labelled)
+    with pytest.raises(OptionError, match="beams is for translation models"):
+        headviz.evaluate(tiny_classifier(labels=("negative", "positive")), labelled, beams=2)
+
+
+def test_nothing_to_translate(clf: headviz.Classifier) -> None:
+    with pytest.raises(TaskError, match="no examples"):
+        headviz.evaluate(clf, Dataset(TASKS["custom-translation"], "dev", (), ()))
+    with pytest.raises(OptionError, match="beams must be at least 1"):
+        TranslationOptions(beams=0)
