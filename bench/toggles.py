@@ -22,7 +22,8 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 import headviz
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate
-from headviz.evaluator import Evaluator, EvaluatorOptions, bfloat16_here
+from headviz.evaluator import Evaluator, EvaluatorOptions
+from headviz.models.kernels import bfloat16_here
 from headviz.tasks import Dataset
 
 LABELS = ("entailment", "neutral", "contradiction")

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from headviz import HeadMask, charts_analyses
+from headviz import HeadMask, charts_analyses, charts_curves, charts_heads
 from headviz.analyses.ablation import Ablation
 from headviz.analyses.all_but_one import AllButOne, BestHead
 from headviz.analyses.common import Subject
@@ -83,7 +83,7 @@ def test_a_table_covers_all_results() -> None:
 
 
 def test_significant_heads_are_marked_and_the_baseline_is_drawn() -> None:
-    fig = charts_analyses.ablation(table())
+    fig = charts_heads.ablation(table())
     marks = next(t for t in fig.data if t.name and t.name.startswith("significant"))
     assert sorted(zip(marks.y, marks.x, strict=True)) == [(0, 0), (1, 1)]
     assert any(shape.x0 == shape.x1 == 0.9 for shape in fig.layout.shapes)
@@ -101,7 +101,7 @@ def test_published_rows_stand_apart() -> None:
 
 
 def test_band_of_a_curve_is_its_interval() -> None:
-    fig = charts_analyses.pruning_curves(curves())
+    fig = charts_curves.pruning_curves(curves())
     band = fig.data[0]
     assert list(band.y[:3]) == pytest.approx([0.92, 0.67, 0.42])
     assert list(band.y[3:]) == pytest.approx([0.38, 0.63, 0.88])
@@ -109,10 +109,10 @@ def test_band_of_a_curve_is_its_interval() -> None:
 
 def test_nothing_found_says_so() -> None:
     empty = Harmful(SUBJECT, 0.9, 0.05, 144, ())
-    notes = [a.text for a in charts_analyses.harmful(empty).layout.annotations]
+    notes = [a.text for a in charts_heads.harmful(empty).layout.annotations]
     assert any("no head does harm" in n for n in notes)
     none = Redundant(SUBJECT, 0.9, 2, 1, 1, 60, 60, ())
-    assert any("no redundant pair" in a.text for a in charts_analyses.redundant(none).layout.annotations)
+    assert any("no redundant pair" in a.text for a in charts_heads.redundant(none).layout.annotations)
 
 
 def test_texts_from_data_are_no_markup() -> None:

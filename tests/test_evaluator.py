@@ -12,10 +12,12 @@ import headviz
 from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError, TaskError
 from headviz.evaluation import evaluate
-from headviz.evaluator import Evaluator, EvaluatorOptions, bfloat16_here, plan
+from headviz.evaluator import Evaluator, EvaluatorOptions
+from headviz.models.kernels import bfloat16_here
 from headviz.models.packing import pack
 from headviz.models.stages import stages_for
 from headviz.models.trimming import trim
+from headviz.statecache import plan
 from headviz.tasks import Dataset
 from headviz.tasks.table import get_task
 from tiny import FAMILY_NAMES, PRUNABLE, WORDS, tiny_classifier

@@ -24,10 +24,11 @@ from .comparison import Answers, Comparison, compare
 from .errors import Cancelled, ModelError, OptionError, TaskError
 from .evaluation import Cancel, Evaluation, Progress, class_order, encode_data, gold_for, metrics_for
 from .heads import HeadId, HeadMask
+from .models.kernels import bfloat16_here
 from .models.packing import pack
 from .models.stages import stages_for
 from .results import Result
-from .statecache import Name, StateCache
+from .statecache import Name, StateCache, plan
 from .tasks import predicted
 
 if TYPE_CHECKING:
@@ -75,15 +76,6 @@ class Agreement(Result):
 
     def extra(self) -> dict[str, Any]:
         return {"share": self.share}
-
-
-@dataclass(frozen=True)
-class Keep:
-    """Which layers' states a budget has room for: those that enter a layer, and the heads' outputs inside it."""
-
-    states: frozenset[int]
-    contexts: frozenset[int]
-    all_contexts: bool  # also for masks other than the full one
 
 
 @dataclass
@@ -313,32 +305,6 @@ class Evaluator:
             if progress is not None:
                 progress(done, len(self.data))
         return logits
-
-
-def plan(budget: int, layers: int, state: int, context: int, first_only: bool) -> Keep:
-    """Room for two paths of states, the full model's and the mask in hand; then for outputs inside layers.
-
-    Where even that is too much, evenly spaced layers are kept, which makes the mean way to recompute shortest.
-    """
-    inner = layers - first_only  # the first tokens' states in the last layer hardly count
-    if inner == 0 or state == 0:
-        return Keep(frozenset(range(layers)), frozenset(), False)
-    fits = budget // (2 * state)
-    if fits < inner:
-        return Keep(frozenset(round((i + 1) * inner / (fits + 1)) for i in range(fits)), frozenset(), False)
-    spare = budget - 2 * inner * state
-    count = min(inner, spare // context) if context else inner
-    return Keep(frozenset(range(inner)), frozenset(range(count)), spare >= 2 * inner * context)
-
-
-def bfloat16_here(device: torch.device) -> bool:
-    """Whether this processor computes in bfloat16 by itself; elsewhere it would be slower than float32."""
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    if device.type == "mps":
-        return False
-    flags = torch.cpu.get_capabilities()
-    return any(flags.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
 def _dtype(clf: Classifier, precision: str) -> torch.dtype:

@@ -18,6 +18,15 @@ from .heads import HeadId
 Name = tuple[int, tuple[HeadId, ...]]  # the layer that a state enters, and the heads off before it
 
 
+@dataclass(frozen=True)
+class Keep:
+    """Which layers' states a budget has room for: those that enter a layer, and the heads' outputs inside it."""
+
+    states: frozenset[int]
+    contexts: frozenset[int]
+    all_contexts: bool  # also for masks other than the full one
+
+
 @dataclass
 class _Entry:
     size: int
@@ -100,3 +109,19 @@ class StateCache:
         with self._lock:
             for key in [k for k, e in self._entries.items() if not e.users and e.value is not None]:
                 self._held -= self._entries.pop(key).size
+
+
+def plan(budget: int, layers: int, state: int, context: int, first_only: bool) -> Keep:
+    """Room for two paths of states, the full model's and the mask in hand; then for outputs inside layers.
+
+    Where even that is too much, evenly spaced layers are kept, which makes the mean way to recompute shortest.
+    """
+    inner = layers - first_only  # the first tokens' states in the last layer hardly count
+    if inner == 0 or state == 0:
+        return Keep(frozenset(range(layers)), frozenset(), False)
+    fits = budget // (2 * state)
+    if fits < inner:
+        return Keep(frozenset(round((i + 1) * inner / (fits + 1)) for i in range(fits)), frozenset(), False)
+    spare = budget - 2 * inner * state
+    count = min(inner, spare // context) if context else inner
+    return Keep(frozenset(range(inner)), frozenset(range(count)), spare >= 2 * inner * context)

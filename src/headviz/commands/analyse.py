@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError, unknown_choice
 from ..heads import HeadId, HeadMask
+from . import analyse_arguments as arguments
 from .ablate import (
-    add_evaluator,
     add_figure,
     check_figure,
     evaluator_for,
@@ -17,11 +17,9 @@ from .ablate import (
     table_of,
     with_agreement,
 )
+from .analyse_arguments import FRESH, MASKED
 from .analyse_text import TEXT
 from .common import (
-    add_mask,
-    add_model,
-    add_task,
     load_data,
     load_model,
     positive_int,
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
-FRESH, MASKED = "fresh-head", "masked-lm"  # where a pre-trained model's F comes from
 ORACLE = "oracle"  # single-head ablation on the reported data itself
 STATISTICS = ("spearman", "kendall", "pearson")
 Found = tuple[Any, "Evaluator | None"]  # the result, and the evaluator whose precision it depends on
@@ -42,11 +39,11 @@ Found = tuple[Any, "Evaluator | None"]  # the result, and the evaluator whose pr
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = parser.add_subparsers(dest="analysis", required=True, metavar="NAME")
-    for name, (arguments, _, text) in ANALYSES.items():
+    for name, (declare, _, text) in ANALYSES.items():
         sub = names.add_parser(
             name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
         )
-        arguments(sub)
+        declare(sub)
         add_figure(sub)
         sub.add_argument(
             "--json", action="store_true", default=argparse.SUPPRESS, help="print the result as JSON"
@@ -63,131 +60,6 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> str:
     return TEXT[result["analysis"]](result)
-
-
-# arguments ------------------------------------------------------------------------------------
-
-
-def _evaluated(parser: argparse.ArgumentParser) -> None:
-    add_model(parser)
-    add_task(parser)
-    add_evaluator(parser)
-
-
-def _masked(parser: argparse.ArgumentParser) -> None:
-    _evaluated(parser)
-    add_mask(parser)
-
-
-def _sampled(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument(
-        "--samples", type=positive_int, default=2000, metavar="N", help=f"{what} (default 2000)"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the sample (default 0)")
-
-
-def _all_but_one_arguments(parser: argparse.ArgumentParser) -> None:
-    _evaluated(parser)
-    parser.add_argument(
-        "--select",
-        default="other",
-        metavar="HOW",
-        help="choose the heads on the 'same' data, or 'other' (default)",
-    )
-    _sampled(parser, "train examples to choose the heads on")
-
-
-def _cross_arguments(parser: argparse.ArgumentParser) -> None:
-    _evaluated(parser)
-    parser.add_argument("--other-task", metavar="T", help="the second data set (default: the same task)")
-    parser.add_argument("--other-data", metavar="DIR", help="its folder (default: that of --data)")
-    parser.add_argument("--other-split", metavar="S", help="its split (default: that of --split)")
-
-
-def _curves_arguments(parser: argparse.ArgumentParser) -> None:
-    _evaluated(parser)
-    parser.add_argument(
-        "--scores",
-        default="conductance-spearman",
-        metavar="A,B,…",
-        help="score orders; 'oracle' is ablation's own",
-    )
-    parser.add_argument("--step", type=float, default=0.1, metavar="K", help="share per step (default 0.1)")
-    parser.add_argument("--until", type=float, default=1.0, metavar="S", help="last sparsity (default 1)")
-    parser.add_argument(
-        "--keep-per-layer",
-        type=int,
-        default=0,
-        metavar="N",
-        help="heads that stay in every layer (default 0)",
-    )
-    _sampled(parser, "train examples for scoring")
-
-
-def _speed_arguments(parser: argparse.ArgumentParser) -> None:
-    add_model(parser)
-    add_mask(parser)
-    parser.add_argument(
-        "--remove",
-        type=float,
-        default=0.5,
-        metavar="S",
-        help="without a mask: this share, at random (default 0.5)",
-    )
-    parser.add_argument("--length", type=positive_int, default=128, metavar="T", help="tokens (default 128)")
-    parser.add_argument("--repeats", type=positive_int, default=7, metavar="N", help="default 7")
-    parser.add_argument("--batches", default="1,4,16,64", metavar="A,B,…", help="batch sizes")
-
-
-def _dynamics_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--checkpoints", required=True, metavar="DIR", help="folder with one folder per checkpoint"
-    )
-    parser.add_argument("--device", default="auto", metavar="D", help="auto (default), cpu, cuda, mps")
-    add_task(parser)
-    add_evaluator(parser)
-    parser.add_argument("--score", default="taylor", metavar="NAME", help="order of pruning (default taylor)")
-    parser.add_argument("--step", type=float, default=0.1, metavar="K", help="share per step (default 0.1)")
-    _sampled(parser, "train examples for scoring")
-
-
-def _correlation_arguments(parser: argparse.ArgumentParser) -> None:
-    add_model(parser)
-    add_task(parser)
-    parser.add_argument(
-        "--base", required=True, metavar="BASE", help="the pre-trained model it was made from"
-    )
-    parser.add_argument("--score", default="conductance-spearman", metavar="NAME", help="a correlation score")
-    parser.add_argument(
-        "--source",
-        default=FRESH,
-        metavar="F",
-        help="pre-trained model's F: fresh-head (default) or masked-lm",
-    )
-    parser.add_argument(
-        "--heads", type=positive_int, default=5, metavar="N", help="fresh heads to average (default 5)"
-    )
-    _sampled(parser, "train examples")
-
-
-def _scatter_arguments(parser: argparse.ArgumentParser) -> None:
-    add_model(parser)
-    parser.add_argument("--text", required=True, metavar="A", help="the text")
-    parser.add_argument("--text-pair", metavar="B", help="its pair")
-    parser.add_argument("--head", required=True, metavar="L.H", help="the head, such as 3.5")
-    parser.add_argument(
-        "--coefficient", default="spearman", metavar="C", help="spearman (default), kendall, pearson"
-    )
-    parser.add_argument(
-        "--target", default="predicted", metavar="T", help="class to explain (default: predicted)"
-    )
-
-
-def _redundant_arguments(parser: argparse.ArgumentParser) -> None:
-    _evaluated(parser)
-    parser.add_argument(
-        "--seconds", type=float, default=60.0, metavar="S", help="time for the search (default 60)"
-    )
 
 
 # what they do ---------------------------------------------------------------------------------
@@ -401,26 +273,46 @@ def _score(args: argparse.Namespace, clf: Classifier, name: str, data: Dataset) 
 
 
 ANALYSES: dict[str, tuple[Callable[[Any], None], Callable[[Any], Found], str]] = {
-    "ablation": (_masked, _ablation, "one head off at a time: its cost, with significance"),
-    "all-but-one": (_all_but_one_arguments, _all_but_one, "all heads of a layer off but the best one"),
+    "ablation": (arguments.masked, _ablation, "one head off at a time: its cost, with significance"),
+    "all-but-one": (
+        arguments.all_but_one_arguments,
+        _all_but_one,
+        "all heads of a layer off but the best one",
+    ),
     "cross-dataset": (
-        _cross_arguments,
+        arguments.cross_arguments,
         _cross,
         "the same ablation on two data sets, and how well they agree",
     ),
     "pruning-curves": (
-        _curves_arguments,
+        arguments.curves_arguments,
         _curves,
         "metric against percentage pruned, by scores and by the oracle",
     ),
-    "speed": (_speed_arguments, _speed, "examples per second before and after really removing heads"),
-    "dynamics": (_dynamics_arguments, _dynamics, "pruning curves of the checkpoints of a training run"),
+    "speed": (
+        arguments.speed_arguments,
+        _speed,
+        "examples per second before and after really removing heads",
+    ),
+    "dynamics": (
+        arguments.dynamics_arguments,
+        _dynamics,
+        "pruning curves of the checkpoints of a training run",
+    ),
     "correlation": (
-        _correlation_arguments,
+        arguments.correlation_arguments,
         _correlation,
         "pre-trained against fine-tuned correlation of every head",
     ),
-    "scatter": (_scatter_arguments, _scatter, "attention against attribution of one head on one example"),
-    "harmful": (_masked, _harmful, "heads whose removal improves the metric significantly"),
-    "redundant": (_redundant_arguments, _redundant, "pairs of heads, harmless one by one but not together"),
+    "scatter": (
+        arguments.scatter_arguments,
+        _scatter,
+        "attention against attribution of one head on one example",
+    ),
+    "harmful": (arguments.masked, _harmful, "heads whose removal improves the metric significantly"),
+    "redundant": (
+        arguments.redundant_arguments,
+        _redundant,
+        "pairs of heads, harmless one by one but not together",
+    ),
 }

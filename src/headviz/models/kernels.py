@@ -56,3 +56,13 @@ def _onednn() -> Any:
     except (AttributeError, RuntimeError):
         return None
     return op if same else None
+
+
+def bfloat16_here(device: torch.device) -> bool:
+    """Whether this processor computes in bfloat16 by itself; elsewhere it would be slower than float32."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type == "mps":
+        return False
+    flags = torch.cpu.get_capabilities()
+    return any(flags.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
