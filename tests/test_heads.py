@@ -98,8 +98,6 @@ def test_a_hex_mask_with_bits_beyond_the_grid() -> None:
 def test_masks_of_different_grids_do_not_mix() -> None:
     with pytest.raises(MaskError, match="12×12"):
         HeadMask.full(12, 12) | HeadMask.full(6, 12)
-    with pytest.raises(MaskError, match="decoder"):
-        HeadMask.full(2, 2) | HeadMask.full(2, 2, stack="decoder")
 
 
 def test_reading_heads() -> None:
@@ -108,6 +106,19 @@ def test_reading_heads() -> None:
     assert str(HeadId(3, 5)) == "L3·H5"
     with pytest.raises(MaskError, match=r"Write layer\.head"):
         parse_heads("3-5")
+
+
+def test_reading_heads_of_stacks() -> None:
+    stacks = {"encoder": range(3), "cross": range(3, 5), "decoder": range(5, 7)}
+    assert parse_heads("0.1,encoder.2.0, cross.1.5,Decoder:0.3", stacks) == [(0, 1), (2, 0), (4, 5), (5, 3)]
+    with pytest.raises(MaskError, match=r"no stack 'cross'\. Its stacks: encoder\."):
+        parse_heads("cross.0.1", {"encoder": range(12)})
+    with pytest.raises(MaskError, match=r"Head cross\.2\.0 does not exist: layers of 'cross' are 0 to 1"):
+        parse_heads("cross.2.0", stacks)
+    with pytest.raises(MaskError, match="is not a head"):
+        parse_heads("cross.1", stacks)
+    with pytest.raises(MaskError, match="is not a head"):
+        parse_heads("cross.0.1")
 
 
 def test_random_removal_is_seeded_and_takes_only_heads_that_are_on() -> None:

@@ -22,6 +22,7 @@ _LAZY = {
     "sample": "tasks",
     "Dataset": "tasks",
     "evaluate": "evaluation",
+    "TranslationEvaluator": "translating",
     "Evaluator": "evaluator",
     "EvaluatorOptions": "evaluator",
     "ablate": "analyses.ablation",

@@ -1,9 +1,10 @@
 """The vocabulary of headviz: head, mask, score table.
 
-layer   a transformer layer, ``l = 0 .. L-1``
+layer   a transformer layer, ``l = 0 .. L-1``; a row of the grid of heads
 head    one attention head of a layer, ``h = 0 .. H-1``; written ``L3·H5`` on screen, ``3.5`` as input
-stack   a named column of layers: ``encoder`` for a classifier; translation models also have ``cross``, ``decoder``
-mask    which heads of a stack are switched on (1) and off (0)
+stack   a named range of rows: ``encoder`` is all there is of a classifier; a translation model's grid has the rows
+        of ``encoder``, ``cross`` (the decoder's attention to the encoder) and ``decoder``, one below the other
+mask    which heads are switched on (1) and off (0), of all stacks together
 score   a head's importance, high = keep; NaN = not measured
 metric  a task's own measure, such as accuracy
 
@@ -14,8 +15,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import MaskError
@@ -51,14 +52,32 @@ class HeadId(NamedTuple):
         return cls(int(match[1]), int(match[2]))
 
 
-def parse_heads(text: str) -> list[HeadId]:
-    """Read a comma-separated list such as ``3.5,7.0``; an empty text is an empty list."""
-    return [HeadId.parse(part) for part in text.split(",") if part.strip()]
+def parse_heads(text: str, stacks: Mapping[str, range] | None = None) -> list[HeadId]:
+    """Read a comma-separated list such as ``3.5,7.0``; an empty text is an empty list.
+
+    With a model's ``stacks`` a head may also be named by its stack: ``cross.1.5`` is head 5 of the second layer of
+    cross-attention. Its row in the grid is what comes back.
+    """
+    return [_parse_in_stack(part, stacks) for part in text.split(",") if part.strip()]
+
+
+def _parse_in_stack(text: str, stacks: Mapping[str, range] | None) -> HeadId:
+    match = re.fullmatch(r"\s*([A-Za-z]{2,})[.:](.+)", text)
+    if match is None or stacks is None:
+        return HeadId.parse(text)
+    rows, head = stacks.get(match[1].lower()), HeadId.parse(match[2])
+    if rows is None:
+        raise MaskError(f"The model has no stack '{match[1]}'. Its stacks: {', '.join(stacks)}.")
+    if head.layer >= len(rows):
+        raise MaskError(
+            f"Head {text.strip()} does not exist: layers of '{match[1]}' are 0 to {len(rows) - 1}, counted from zero."
+        )
+    return HeadId(rows[head.layer], head.head)
 
 
 @dataclass(frozen=True)
 class HeadMask:
-    """Which heads of one stack are on. Immutable and hashable: usable as a cache key.
+    """Which heads are on. Immutable and hashable: usable as a cache key.
 
     Build one with ``HeadMask.full(12, 12).without([(3, 5)])``; the constructor wants
     ``off`` to be sorted and in range, and says so otherwise.
@@ -67,7 +86,6 @@ class HeadMask:
     num_layers: int
     num_heads: int
     off: tuple[HeadId, ...] = ()
-    stack: str = field(default=ENCODER)
 
     def __post_init__(self) -> None:
         if self.num_layers < 1 or self.num_heads < 1:
@@ -87,19 +105,17 @@ class HeadMask:
             )
 
     @classmethod
-    def full(cls, num_layers: int, num_heads: int, stack: str = ENCODER) -> HeadMask:
+    def full(cls, num_layers: int, num_heads: int) -> HeadMask:
         """Every head on."""
-        return cls(num_layers, num_heads, (), stack)
+        return cls(num_layers, num_heads, ())
 
     @classmethod
-    def only(
-        cls, num_layers: int, num_heads: int, kept: Iterable[tuple[int, int]], stack: str = ENCODER
-    ) -> HeadMask:
+    def only(cls, num_layers: int, num_heads: int, kept: Iterable[tuple[int, int]]) -> HeadMask:
         """Every head off but these."""
-        return cls.full(num_layers, num_heads, stack).without(kept).inverted()
+        return cls.full(num_layers, num_heads).without(kept).inverted()
 
     @classmethod
-    def from_hex(cls, text: str, num_layers: int, num_heads: int, stack: str = ENCODER) -> HeadMask:
+    def from_hex(cls, text: str, num_layers: int, num_heads: int) -> HeadMask:
         """Read ``mask.hex`` back. The text must have exactly the digits that the grid needs."""
         size = num_layers * num_heads
         digits = -(-size // 4)
@@ -114,15 +130,14 @@ class HeadMask:
             num_layers,
             num_heads,
             tuple(HeadId(*divmod(i, num_heads)) for i, b in enumerate(bits) if b == "0"),
-            stack,
         )
 
     @classmethod
-    def from_array(cls, kept: Any, stack: str = ENCODER) -> HeadMask:
+    def from_array(cls, kept: Any) -> HeadMask:
         """From an L×H table where true, or 1, means kept."""
         rows = [[bool(v) for v in row] for row in kept]
         off = tuple(HeadId(i, j) for i, row in enumerate(rows) for j, v in enumerate(row) if not v)
-        return cls(len(rows), len(rows[0]) if rows else 0, off, stack)
+        return cls(len(rows), len(rows[0]) if rows else 0, off)
 
     @property
     def hex(self) -> str:
@@ -169,29 +184,25 @@ class HeadMask:
 
     def without(self, heads: Iterable[tuple[int, int]]) -> HeadMask:
         """A mask with these heads off as well."""
-        return HeadMask(
-            self.num_layers, self.num_heads, (*self.off, *(HeadId(*h) for h in heads)), self.stack
-        )
+        return HeadMask(self.num_layers, self.num_heads, (*self.off, *(HeadId(*h) for h in heads)))
 
     def with_(self, heads: Iterable[tuple[int, int]]) -> HeadMask:
         """A mask with these heads on again."""
         back = {HeadId(*h) for h in heads}
         for h in back:
             self._check(h)
-        return HeadMask(
-            self.num_layers, self.num_heads, tuple(h for h in self.off if h not in back), self.stack
-        )
+        return HeadMask(self.num_layers, self.num_heads, tuple(h for h in self.off if h not in back))
 
     def toggled(self, heads: Iterable[tuple[int, int]]) -> HeadMask:
         """Each of these heads switched over."""
         flip = {HeadId(*h) for h in heads}
         for h in flip:
             self._check(h)
-        return HeadMask(self.num_layers, self.num_heads, tuple(set(self.off) ^ flip), self.stack)
+        return HeadMask(self.num_layers, self.num_heads, tuple(set(self.off) ^ flip))
 
     def inverted(self) -> HeadMask:
         """Every head switched over."""
-        return HeadMask(self.num_layers, self.num_heads, self.kept, self.stack)
+        return HeadMask(self.num_layers, self.num_heads, self.kept)
 
     def without_random(self, count: int, seed: int = 0) -> HeadMask:
         """``count`` more heads off, drawn from those that are on."""
@@ -205,10 +216,10 @@ class HeadMask:
         return self.without(other.off)
 
     def _same_grid(self, other: HeadMask) -> None:
-        if (self.num_layers, self.num_heads, self.stack) != (other.num_layers, other.num_heads, other.stack):
+        if (self.num_layers, self.num_heads) != (other.num_layers, other.num_heads):
             raise MaskError(
-                f"The mask is for {other.num_layers}×{other.num_heads} {other.stack} heads, "
-                f"but {self.num_layers}×{self.num_heads} {self.stack} heads are needed."
+                f"The mask is for {other.num_layers}×{other.num_heads} heads, "
+                f"but {self.num_layers}×{self.num_heads} are needed."
             )
 
     def array(self) -> np.ndarray:

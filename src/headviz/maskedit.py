@@ -70,7 +70,7 @@ def off_to_count(mask: HeadMask, values: Any, count: int, present: HeadMask) -> 
     there = present.kept
     if not 0 <= count <= len(there):
         raise MaskError(f"{count} heads cannot be off: the model has {len(there)}.")
-    return HeadMask.full(mask.num_layers, mask.num_heads, mask.stack).without(lowest(values, count, there))
+    return HeadMask.full(mask.num_layers, mask.num_heads).without(lowest(values, count, there))
 
 
 def off_at_random(mask: HeadMask, count: int, present: HeadMask, seed: int = 0) -> HeadMask:

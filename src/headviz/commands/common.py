@@ -51,7 +51,9 @@ def add_task(parser: argparse.ArgumentParser, split: str | None = "dev") -> None
 def add_mask(parser: argparse.ArgumentParser) -> None:
     """``--off`` or ``--mask``."""
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--off", metavar="L.H,…", help="heads to switch off, such as 3.5,7.0")
+    which.add_argument(
+        "--off", metavar="L.H,…", help="heads to switch off, such as 3.5,7.0; of a stack: cross.1.5"
+    )
     which.add_argument("--mask", metavar="HEX", help="a whole mask in hexadecimal, as headviz prints it")
 
 
@@ -86,7 +88,7 @@ def read_mask(args: argparse.Namespace, clf: Classifier) -> HeadMask:
     if args.mask is not None:
         mask = HeadMask.from_hex(args.mask, clf.num_layers, clf.num_heads)
     elif args.off is not None:
-        heads = parse_heads(args.off)
+        heads = parse_heads(args.off, clf.stacks)
         if not heads:
             raise MaskError(
                 "--off names no head. Write heads as layer.head, separated by commas, such as 3.5,7.0."

@@ -112,7 +112,7 @@ def remove(clf: Classifier, removal: Removal) -> Removed:
 def _mask(clf: Classifier, removal: Removal) -> HeadMask:
     from ..models.trimming import rows_of
 
-    mask = HeadMask.full(clf.num_layers, clf.num_heads, clf.present.stack).without(removal.heads)
+    mask = HeadMask.full(clf.num_layers, clf.num_heads).without(removal.heads)
     gone = [h for h in removal.heads if h in set(clf.present.off)]
     if gone:
         raise MaskError(f"Head {gone[0].dotted} is not there any more: the model has lost it already.")

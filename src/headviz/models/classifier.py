@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from ..attention import NAME, Gate, HeadCall, Kernel, gates_for
 from ..errors import MaskError, ModelError
-from ..heads import HeadMask
+from ..heads import ENCODER, HeadMask
 from .digest import tokenizer_digest, weights_digest
-from .families import ENCODER, Family, family_of
+from .families import Family, family_of
 
 if TYPE_CHECKING:
     from .cost import Cost

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import ModelError
+from ..heads import ENCODER
 
-ENCODER, CROSS, DECODER = "encoder", "cross", "decoder"  # stacks of heads, in the order of the grid's rows
+CROSS, DECODER = "cross", "decoder"  # with ENCODER the stacks of heads, in the order of the grid's rows
 
 
 @dataclass(frozen=True)

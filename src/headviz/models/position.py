@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from ..heads import HeadMask
-from .families import CROSS, DECODER, ENCODER
+from ..heads import ENCODER, HeadMask
+from .families import CROSS, DECODER
 
 if TYPE_CHECKING:
     from .classifier import Classifier

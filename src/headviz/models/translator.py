@@ -19,9 +19,9 @@ from torch import Tensor
 
 from ..attention import HeadCall, Kernel, RunOrder
 from ..errors import ModelError, OptionError, TaskError, unknown_choice
-from ..heads import HeadMask
+from ..heads import ENCODER, HeadMask
 from .classifier import TRANSLATION, Classifier, Projections
-from .families import CROSS, DECODER, ENCODER
+from .families import CROSS, DECODER
 from .memory import new_cache
 from .quiet import quiet
 

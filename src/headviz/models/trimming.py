@@ -200,7 +200,7 @@ def _without_layers(
     kept.update(after)
     stay = [row for row in range(clf.num_layers) if row not in rows]
     off = [(new, h) for new, row in enumerate(stay) for h in clf.present.off_in(row)]
-    present = HeadMask.full(len(stay), clf.num_heads, clf.present.stack).without(off)
+    present = HeadMask.full(len(stay), clf.num_heads).without(off)
     columns = [position.columns(clf.present, own) for _, own in position.tables(clf)]
     smaller = dataclasses.replace(clf, model=model, present=present)
     wider = present
