@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from made import learnt, unlearnt
+from analysed import learnt, unlearnt
 
 import headviz
 from headviz import HeadMask

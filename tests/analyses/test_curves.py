@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made import learnt
+from analysed import learnt
 from scipy import stats
 
 import headviz

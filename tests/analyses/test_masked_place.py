@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from made import texts
+from analysed import texts
 
 from headviz.analyses.masked_place import hidden_place, masked_correlations
 from headviz.errors import ModelError, OptionError
