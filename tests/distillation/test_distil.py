@@ -15,6 +15,7 @@ from headviz.distillation.state import begin, outcome, ready
 from headviz.distillation.translator import RnnTranslator
 from headviz.errors import Cancelled, OptionError, RunError, UserError
 from tiny import PAIRS, TEXTS, tiny_folder
+from tiny_translation import SOURCES, TARGETS, tiny_translator_folder
 
 TRAINING = {"steps": 4, "batch": 4, "every": 2, "learning_rate": 1e-3}
 ITERATES = {"count": 4, "gap": 1}
@@ -207,6 +208,41 @@ def test_recurrent_translators_through_the_command(pairs, tmp_path, capsys):
     assert student.parameters == found["parameters"]
     assert cli.main([*words[:8], "heads:0.0", "--out", str(tmp_path / "b")]) == 2
     assert "--remove attention" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("family", ["marian", "t5"])
+def test_transformer_translators_through_the_command(family, tmp_path, capsys):
+    for split in ("train", "dev"):
+        lines = [f"{a}\t{b}" for a, b in zip(SOURCES, TARGETS, strict=True)] * 3
+        (tmp_path / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    tiny_translator_folder(tmp_path / "m", family)
+    words = [
+        "distill", "--model", str(tmp_path / "m"), "--task", "custom-translation", "--data", str(tmp_path),
+        "--steps", "4", "--batch", "4", "--every", "4", "--iterates", "3", "--gap", "1", "--init",
+        "copy,variational,kd", "--json",
+    ]  # fmt: skip
+    assert cli.main([*words, "--remove", "layers:decoder.1", "--out", str(tmp_path / "out")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["metrics"]) >= {"bleu", "chrf"}
+    assert found["teacher"]["partition"]["exact"] == (family == "t5")
+    assert len(headviz.load(tmp_path / "out").stacks["decoder"]) == 2
+    assert found["students"][1]["curve"][1]["metrics"] != {}
+
+
+def test_a_classifier_does_not_translate(teacher, pairs, tmp_path, capsys):
+    words = [
+        "distill",
+        "--model",
+        teacher,
+        "--task",
+        "custom-translation",
+        "--data",
+        pairs,
+        "--remove",
+        "ffn:0",
+    ]
+    assert cli.main([*words, "--out", str(tmp_path / "out")]) == 2
+    assert "cannot translate" in capsys.readouterr().err
 
 
 def test_it_can_be_a_run(teacher, data, tmp_path):

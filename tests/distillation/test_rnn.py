@@ -57,6 +57,10 @@ def test_padding_takes_no_part(attention):
             one, own = padded([made.source.encode(text)], torch.device("cpu"))
             alone = made.model(one, own, given[i : i + 1])
             torch.testing.assert_close(together[i : i + 1], alone, atol=1e-5, rtol=0)
+        wanted = torch.arange(given.numel()).view_as(given) % 3 == 1
+        torch.testing.assert_close(
+            made.model(source, mask, given, wanted), together[wanted], atol=1e-6, rtol=0
+        )
 
 
 @pytest.mark.parametrize("attention", [True, False])

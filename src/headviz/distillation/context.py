@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from ..errors import ModelError, OptionError
+from ..errors import ModelError, OptionError, TaskError
+from ..models.classifier import TRANSLATION
 from .classifying import Classifying
 from .conditional import Prior
 from .iterates import FileIterates, Iterates, MemoryIterates
@@ -20,6 +21,7 @@ from .posterior import Posterior
 from .problem import Problem
 from .removal import Removal
 from .rnn import without_attention
+from .seq2seq import Translating
 from .translating import RnnTranslating
 from .translator import RnnTranslator, is_rnn
 
@@ -100,6 +102,13 @@ def open_context(plan: DistillationPlan, folder: Path) -> Context:
 
 
 def _problem(plan: DistillationPlan, teacher: Any, train: Dataset, dev: Dataset) -> Problem:
+    if teacher.kind == TRANSLATION:
+        return Translating(teacher, train, dev)
+    if train.is_translation:
+        raise TaskError(
+            f"'{plan.model}' is a {teacher.kind} model and cannot translate. "
+            "Choose a translation model, or another task."
+        )
     return Classifying(teacher, train, dev, plan.label_order)
 
 

@@ -120,15 +120,18 @@ class Rnn(nn.Module):
                 for module in self.attention.modules():
                     _draw(module)
 
-    def forward(self, source: Tensor, mask: Tensor, given: Tensor) -> Tensor:
-        """Logits [B, T, V] after each of the given target words [B, T]."""
+    def forward(self, source: Tensor, mask: Tensor, given: Tensor, wanted: Tensor | None = None) -> Tensor:
+        """Logits [B, T, V] after each of the given target words [B, T]; those of the ``wanted`` places [n, V] alone.
+
+        The output layer is most of the work, so places of padding are better not asked for.
+        """
         states = self.encode(source)
         h, c = self.first(states, mask)
         words = self.drop(self.target(given))
         if self.attention is None:
             context = mean_of(states, mask)[:, None].expand(-1, given.shape[1], -1)
             out = self.decoder(torch.cat([words, context], -1), h, c)
-            return self.output(torch.cat([self.drop(out), context], -1))
+            return self._read(out, context, wanted)
         keys = self.attention.key(states)
         outs, contexts = [], []
         for t in range(given.shape[1]):
@@ -137,7 +140,11 @@ class Rnn(nn.Module):
             outs.append(h)
             contexts.append(context)
         out, context = torch.stack(outs, 1), torch.stack(contexts, 1)
-        return self.output(torch.cat([self.drop(out), context], -1))
+        return self._read(out, context, wanted)
+
+    def _read(self, out: Tensor, context: Tensor, wanted: Tensor | None) -> Tensor:
+        both = torch.cat([self.drop(out), context], -1)
+        return self.output(both if wanted is None else both[wanted])
 
     def encode(self, source: Tensor) -> Tensor:
         """Encoder states [B, S, H]. Padding stands behind the words, so it cannot reach their states."""

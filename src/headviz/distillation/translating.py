@@ -52,7 +52,7 @@ class RnnTranslating:
         gold, real = padded([self.targets[i] for i in index], self.device)
         given = torch.cat([torch.full_like(gold[:, :1], BEGIN), gold[:, :-1]], 1)
         given[given == END] = BEGIN  # behind the end: any word will do, its output is not looked at
-        return call(source, mask, given)[real], gold[real]
+        return call(source, mask, given, real), gold[real]
 
     def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
         from ..tasks import metrics

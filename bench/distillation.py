@@ -1,0 +1,333 @@
+"""The curves of docs/distillation.md: students of three removals, from every start, over seeds.
+
+    python bench/distillation.py [--work FOLDER] [--parts rnn,decoder,heads] [--seeds 0,1,2] [--threads 1]
+
+Stop it whenever you like and start it again with the same options: it goes on from its last checkpoint, and what is
+done is not done again. The recurrent teacher is trained here; the other two are the models that headviz ships.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import headviz
+from headviz.distillation.curves import steps_to
+from headviz.distillation.driver import distil
+from headviz.distillation.methods import COPY, LIKELIHOOD, METHODS, Method
+from headviz.distillation.options import IterateOptions, PosteriorOptions, TrainingOptions
+from headviz.distillation.plan import DistillationPlan
+from headviz.distillation.students import train
+from headviz.distillation.translating import RnnTranslating
+from headviz.distillation.translator import RnnTranslator
+from headviz.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+INITS = ("random", "copy", "conditional", "variational", "kd")
+COLOURS = {
+    "random": "#8a8f98", "copy": "#c4651f", "conditional": "#0b7285", "variational": "#7b4fa3", "kd": "#3f7d3a",
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """One removal: title, the plan but for seeds and teacher, and what the text calls the teacher."""
+
+    title: str
+    about: str
+    model: str
+    task: str
+    remove: str
+    metric: str
+    training: TrainingOptions
+    iterates: IterateOptions
+    posterior: PosteriorOptions
+    dev_limit: int | None = None
+    train_limit: int | None = None
+
+
+SIZES = {"embedding": 48, "hidden": 96, "units": 48}
+TEACHING = TrainingOptions(steps=3000, batch=32, learning_rate=4e-3, every=100, warmup=0.02)
+PARTS = {
+    "rnn": Part(
+        "LSTM encoder-decoder without its attention",
+        f"The teacher is an LSTM encoder-decoder with Bahdanau attention (embedding {SIZES['embedding']}, hidden "
+        f"{SIZES['hidden']}, attention {SIZES['units']}; the paper's is 512-512-512), trained here for "
+        f"{TEACHING.steps:,} steps. The student reads the mean of the encoder's states instead.",
+        "",
+        "demo-translation",
+        "attention",
+        "bleu",
+        TrainingOptions(steps=600, batch=32, learning_rate=2e-3, every=100, anneal=0.3),
+        IterateOptions(count=10, gap=10, batch=32, learning_rate=3e-4),
+        PosteriorOptions(scale=100.0),
+        dev_limit=140,
+    ),
+    "decoder": Part(
+        "Transformer without a decoder layer",
+        "The teacher is the shipped translation model; its last decoder layer but one goes.",
+        "demo-translation",
+        "demo-translation",
+        "layers:decoder.1",
+        "bleu",
+        TrainingOptions(steps=300, batch=32, learning_rate=5e-4, every=50, anneal=0.3),
+        IterateOptions(count=10, gap=10, batch=32, learning_rate=1e-4),
+        PosteriorOptions(scale=100.0),
+        dev_limit=280,
+    ),
+    "heads": Part(
+        "BERT classifier without single heads",
+        "The teacher is the shipped classifier; the heads of its third layer go.",
+        "demo",
+        "demo",
+        "heads:" + ",".join(f"2.{h}" for h in range(12)),
+        "accuracy",
+        TrainingOptions(steps=300, batch=32, learning_rate=4e-4, every=50, anneal=0.3),
+        IterateOptions(count=10, gap=10, batch=32, learning_rate=1e-4),
+        PosteriorOptions(scale=100.0),
+        dev_limit=500,
+    ),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--work", default=str(ROOT / "cache" / "distillation"))
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--inits", default=",".join(INITS))
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    seeds = tuple(int(s) for s in args.seeds.split(","))
+    for name in args.parts.split(","):
+        try:
+            result = run(name, PARTS[name], Path(args.work), seeds, tuple(args.inits.split(",")))
+        except UserError as error:
+            say(f"{name}: left out. {error}")
+            continue
+        keep(name, result)
+    write()
+
+
+def run(name: str, part: Part, work: Path, seeds: tuple[int, ...], inits: tuple[str, ...]) -> dict[str, Any]:
+    model = part.model or str(rnn_teacher(part, work / f"{name}-teacher"))
+    plan = DistillationPlan(
+        model=model,
+        task=part.task,
+        remove=part.remove,
+        inits=inits,
+        seeds=seeds,
+        training=part.training,
+        iterates=part.iterates,
+        posterior=part.posterior,
+        dev_limit=part.dev_limit,
+        train_limit=part.train_limit,
+    )
+    return distil(plan, work / f"{name}-students", Say(name))
+
+
+def rnn_teacher(part: Part, folder: Path) -> Path:
+    """Trained once, checkpointed on the way."""
+    if folder.exists():
+        return folder
+    data = headviz.load_task(part.task, split="train")
+    dev = headviz.load_task(part.task, split="dev", limit=part.dev_limit)
+    fresh = RnnTranslator.new(data.texts, data.references, seed=0, **SIZES)
+    trained = train(
+        fresh,
+        RnnTranslating(fresh, data, dev),
+        Method("as drawn", COPY, LIKELIHOOD),
+        TEACHING,
+        0,
+        folder=folder.with_name(f"{folder.name}-training"),
+        progress=lambda done, total: Say("teacher")("training", done, total),
+    )
+    for point in trained.curve:
+        say(f"teacher, step {point.step}: {point.metrics}")
+    dataclasses.replace(trained.subject).save(folder)
+    return folder
+
+
+class Say:
+    """A line whenever something new begins, and every few seconds."""
+
+    last: tuple[str, float] = ("", 0.0)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        was, when = Say.last
+        if phase != was or time.monotonic() - when > 20:
+            Say.last = (phase, time.monotonic())
+            say(f"{self.name}: {phase} {done}/{total}")
+
+
+def say(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+# results ---------------------------------------------------------------------------------------
+
+
+def keep(name: str, result: dict[str, Any]) -> None:
+    """Figures only: no weights, no sentences."""
+    part = PARTS[name]
+    record = {
+        "part": {k: v for k, v in dataclasses.asdict(part).items() if k not in ("title", "about")},
+        "seeds": result["seeds"],
+        "teacher": result["teacher"],
+        "notes": result["notes"],
+        "students": [{k: v for k, v in s.items() if k != "runs"} for s in result["students"]],
+        "runs": {s["init"]: [r["metrics"] for r in s["runs"]] for s in result["students"]},
+        "machine": {
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+            "threads": torch.get_num_threads(),
+        },
+    }
+    DOCS.mkdir(exist_ok=True)
+    (DOCS / f"distillation-{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    (DOCS / f"distillation-{name}.svg").write_text(picture(part, record))
+
+
+def write() -> None:
+    """Put the measured sections between the marks of docs/distillation.md."""
+    page = DOCS / "distillation.md"
+    text = page.read_text(encoding="utf-8")
+    sections = [section(name) for name in PARTS if (DOCS / f"distillation-{name}.json").exists()]
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    page.write_text(before + BEGIN + "\n" + "\n".join(sections) + END + after, encoding="utf-8")
+
+
+def section(name: str) -> str:
+    part, found = PARTS[name], json.loads((DOCS / f"distillation-{name}.json").read_text())
+    metric, teacher = part.metric, found["teacher"]
+    sizes = teacher["partition"]
+    lines = [f"### {part.title}", "", part.about, ""]
+    exact = "exact" if sizes["exact"] else "not exact"
+    gap = sizes["difference"]
+    lines += [
+        f"Removed: `{part.remove}`. {sizes['kept']:,} weights kept, {sizes['zeroed']:,} zeroed, {sizes['useless']:,} "
+        f"useless. Student with copied weights = teacher with zeros: {exact} (largest difference of logits "
+        f"{gap['largest']:.2g}, {gap['changed']:.1%} of predictions differ). "
+        f"{len(found['seeds'])} seeds; intervals are 95 %, Student's t.",
+        "",
+        f"![Learning curves](distillation-{name}.svg)",
+        "",
+        f"| model | {metric} | before training | steps to the random start's end | seconds per student |",
+        "|---|---|---|---|---|",
+        f"| teacher | {teacher['metrics'][metric]:.3g} | | | |",
+    ]
+    ends = {s["init"]: s["metrics"][metric] for s in found["students"]}
+    for s in found["students"]:
+        low, high = s["interval_low"][metric], s["interval_high"][metric]
+        interval = "" if low is None else f" [{low:.3g}, {high:.3g}]"
+        reached = None if "random" not in ends else steps_to(s["curve"], metric, ends["random"])
+        lines.append(
+            f"| {s['title']} | {s['metrics'][metric]:.3g}{interval} | {s['curve'][0]['metrics'][metric]:.3g} "
+            f"| {'never' if reached is None else reached} | {s['seconds']:.0f} |"
+        )
+    return "\n".join([*lines, "", verdict(found, metric), *(f"\nNote: {n}" for n in found["notes"]), ""])
+
+
+def verdict(found: dict[str, Any], metric: str) -> str:
+    """Whether the paper's order shows: the student from the teacher above the student from random weights."""
+    bands = {
+        s["init"]: (s["metrics"][metric], s["interval_low"][metric], s["interval_high"][metric])
+        for s in found["students"]
+    }
+    if "random" not in bands:
+        return ""
+    base = bands["random"]
+    parts = []
+    for init, (mean, low, _) in bands.items():
+        if init in ("random", "kd"):
+            continue
+        word = "above" if mean > base[0] else "not above"
+        clear = ", intervals apart" if low is not None and base[2] is not None and low > base[2] else ""
+        parts.append(
+            f"{METHODS[init].title}: {word} random weights ({mean:.3g} against {base[0]:.3g}{clear})"
+        )
+    return (
+        "The published order is teacher > student from the teacher > student from random weights. Here: "
+        + "; ".join(parts)
+        + "."
+    )
+
+
+def picture(part: Part, found: dict[str, Any], width: int = 720, height: int = 380) -> str:
+    """Curves as plain SVG: mean over seeds, interval as a band, the teacher as a dashed line."""
+    metric = part.metric
+    left, right, top, bottom = 52, 150, 16, 40
+    last = found["students"][0]["curve"][-1]["step"]
+    teacher = found["teacher"]["metrics"][metric]
+    values = [p["metrics"][metric] for s in found["students"] for p in s["curve"]] + [teacher]
+    best, least = max(v for v in values if v is not None) * 1.04, 0.0
+
+    def x(step: float) -> float:
+        return left + (width - left - right) * step / last
+
+    def y(value: float) -> float:
+        value = min(max(value, least), best)
+        return top + (height - top - bottom) * (1 - (value - least) / (best - least))
+
+    ticks = [best / 1.04 * i / 4 for i in range(5)]
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        'font-family="Helvetica, Arial, sans-serif" font-size="12">',
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+    ]
+    for t in ticks:
+        out.append(
+            f'<line x1="{left}" x2="{width - right}" y1="{y(t):.1f}" y2="{y(t):.1f}" stroke="#e6e8eb"/>'
+        )
+        out.append(f'<text x="{left - 6}" y="{y(t) + 4:.1f}" text-anchor="end" fill="#555">{t:.3g}</text>')
+    for i in range(5):
+        out.append(
+            f'<text x="{x(last * i / 4):.1f}" y="{height - 20}" text-anchor="middle" fill="#555">{last * i // 4}</text>'
+        )
+    out.append(
+        f'<text x="{(left + width - right) / 2}" y="{height - 4}" text-anchor="middle" '
+        'fill="#333">training steps</text>'
+    )
+    out.append(f'<text x="{left - 44}" y="{top - 4}" fill="#333">{metric}</text>')
+    out.append(
+        f'<line x1="{left}" x2="{width - right}" y1="{y(teacher):.1f}" y2="{y(teacher):.1f}" '
+        'stroke="#333" stroke-dasharray="5 4"/>'
+    )
+    labels = [(y(teacher), f"teacher {teacher:.3g}", "#333")]
+    for s in found["students"]:
+        colour = COLOURS[s["init"]]
+        curve = [p for p in s["curve"] if p["metrics"][metric] is not None]
+        if all(p["interval_low"][metric] is not None for p in curve):
+            up = " ".join(f"{x(p['step']):.1f},{y(p['interval_high'][metric]):.1f}" for p in curve)
+            down = " ".join(f"{x(p['step']):.1f},{y(p['interval_low'][metric]):.1f}" for p in reversed(curve))
+            out.append(f'<polygon points="{up} {down}" fill="{colour}" opacity="0.14"/>')
+        line = " ".join(f"{x(p['step']):.1f},{y(p['metrics'][metric]):.1f}" for p in curve)
+        out.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        labels.append(
+            (y(curve[-1]["metrics"][metric]), f"{s['init']} {curve[-1]['metrics'][metric]:.3g}", colour)
+        )
+    at = 0.0
+    for height_at, text, colour in sorted(labels):
+        at = max(at + 14, height_at + 4)  # labels of near curves stand below each other
+        out.append(f'<text x="{width - right + 8}" y="{at:.1f}" fill="{colour}">{text}</text>')
+    return "\n".join([*out, "</svg>", ""])
+
+
+if __name__ == "__main__":
+    main()
