@@ -14,11 +14,13 @@ from pathlib import Path
 
 import psutil
 import pytest
+from real import folders, options
 from runs_help import ended, essence, running_steps, until
 
 from headviz.errors import RunError
 from headviz.runs import reading, service
 from headviz.runs.address import cluster_address, is_loopback
+from headviz.runs.sweep import Member, start_sweep
 
 pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
 
@@ -206,6 +208,71 @@ def test_a_cluster_that_is_not_there_is_named(registry, monkeypatch):
     after = ended(run.id, 60)
     assert after.state == "failed"
     assert "does not answer" in after.error
+
+
+# sweeps and real runs -------------------------------------------------------------------------
+
+
+def members(count: int, **spec):
+    return [Member("rehearsal", {**spec, "payload": i}, f"run {i}") for i in range(count)]
+
+
+def test_a_sweep_is_split_over_both_workers_and_one_may_die(cluster, registry):
+    made = members(4, steps=4, seconds=0.2)
+    local = start_sweep(made, title="here")
+    sweep = start_sweep(made, title="there", executor="dask")
+    children = registry.records(parent=sweep.id)
+    until(lambda: sum(len(registry.steps(c.id)) for c in children) >= 3, 60, "three steps")
+    os.kill(cluster.workers[1].pid, signal.SIGKILL)
+    after = ended(sweep.id, 120)
+    assert (after.state, after.error) == ("done", "")
+    service.wait_for(local.id, timeout=120)
+    found, expected = (registry.records(parent=s.id) for s in (sweep, local))
+    assert [r.state for r in found] == ["done"] * 4
+    assert [essence(r.id) for r in found] == [essence(r.id) for r in expected]
+    assert {r.pid for r in found} == {after.pid}  # one process for all
+
+
+def test_a_failed_run_of_a_sweep_leaves_the_others_alone_and_can_be_resumed(cluster, registry):
+    made = [*members(2, steps=2), Member("rehearsal", {"steps": 3, "fail_at": 2}, "bad")]
+    sweep = start_sweep(made, title="one bad", executor="dask")
+    after = ended(sweep.id)
+    assert after.state == "failed"
+    assert "1 of 3 runs did not finish" in after.error
+    assert [c.state for c in reading.show(sweep.id).children] == ["done", "done", "failed"]
+    bad = registry.records(parent=sweep.id)[2]
+    with pytest.raises(RunError, match="resume that one"):
+        service.resume(bad.id)
+    service.resume(sweep.id)
+    assert ended(sweep.id).attempt == 2
+
+
+def test_cancelling_a_sweep_on_a_cluster_stops_all_its_runs(cluster, registry):
+    sweep = start_sweep(members(3, steps=3, seconds=300.0), title="long", executor="dask")
+    first = registry.records(parent=sweep.id)[0]
+    until(lambda: reading.show(first.id).progress.phase == "scoring", 30, "work on the cluster")
+    begun = time.monotonic()
+    assert service.cancel(sweep.id).state == "cancelled"
+    assert time.monotonic() - begun < 2.5
+    assert {c.state for c in reading.show(sweep.id).children} == {"cancelled"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("algorithm", ["one-shot-isp", "igspp"])
+def test_a_real_run_with_a_worker_killed_equals_the_local_one(cluster, registry, tmp_path, algorithm):
+    spec = options(folders(tmp_path / "real"), algorithm, until=0.5, seeds=[0, 1], keep_models="all")
+    local = service.start("prune", spec)
+    assert ended(local.id, 400).error == ""
+    run = service.start("prune", spec, executor="dask")
+    running_steps(run.id, 3, 400)
+    os.kill(cluster.workers[0].pid, signal.SIGKILL)
+    after = ended(run.id, 400)
+    assert (after.state, after.error) == ("done", "")
+    assert essence(run.id) == essence(local.id)
+    models = reading.show(run.id).outcome["models"]
+    assert models == reading.show(local.id).outcome["models"]
+    assert all((registry.folder / run.id / "results" / m / "config.json").is_file() for m in models)
 
 
 # TLS ------------------------------------------------------------------------------------------

@@ -33,6 +33,15 @@ def spec_of(kind: str, place: dict[str, str]) -> dict:
         "prune": options(place, "one-shot-isp", seeds=[0, 1], keep_models="all"),
         "finetune": {**source, "model": place["base"], "finetune": {"epochs": 1.0, "batch": 8}},
         "ablation": {**source, "model": place["model"]},
+        "distill": {
+            **source,
+            "model": place["model"],
+            "remove": "heads:0.0",
+            "inits": ["conditional", "random"],
+            "seeds": [0, 1],
+            "training": {"steps": 2, "batch": 4, "every": 2},
+            "iterates": {"count": 2, "gap": 1},
+        },
         "rehearsal": {"steps": 3, "chains": 3},
     }[kind]
 

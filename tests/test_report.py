@@ -1,0 +1,151 @@
+"""Reports of runs: self-contained, escaped, and the same numbers in every form."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from headviz.charts_runs import Curve, curve_of, run_curves
+from headviz.errors import RunError
+from headviz.heads import HeadMask
+from headviz.htmlpage import Page
+from headviz.report import command_of, run_csv, run_html, run_json, run_table, run_tex, write_run
+from headviz.runs.reading import Progress, RunView
+from headviz.runs.record import RunRecord
+
+EVIL = '=cmd|"<script>alert(1)</script> & 50 %_{x}'
+
+
+def step(seed: int, sparsity: float, value: float | None, **more: Any) -> dict[str, Any]:
+    return {
+        "seed": seed, "step": int(sparsity * 10), "sparsity": sparsity, "heads_off": int(8 * sparsity), "mask": "f0",
+        "metrics": {"accuracy": value}, "intervals": {"accuracy": [0.1, 0.9]}, "seconds": 1.5, **more,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def view() -> RunView:
+    spec = {"model": "demo", "task": "demo", "algorithm": "iterative", "score": "taylor", "seeds": [0, 1]}
+    record = RunRecord(
+        id="0123abcd",
+        kind="rehearsal",
+        spec=spec,
+        title=EVIL,
+        version="0.1.0",
+        state="failed",
+        error=EVIL,
+        started=1.0,
+    )
+    return RunView(
+        record=record,
+        state="failed",
+        steps=(step(0, 0.5, 0.75), step(0, 1.0, None), step(1, 0.5, 0.25)),
+        baseline=(step(0, 0.0, 0.9, reference=True),),
+        progress=Progress(),
+        log=("a line", EVIL),
+        outcome={},
+    )
+
+
+def test_html_is_one_file_without_network_and_without_a_cloud_button(view):
+    page = run_html(view)
+    outside = re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL)  # plotly itself names its home page
+    assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", outside)
+    assert '"showSendToCloud": false' in page
+    assert page.count("Plotly.newPlot") == 1
+    assert "0.75" in outside
+
+
+def test_a_text_is_never_markup(view):
+    page = run_html(view)
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; 50 %" in page
+    tex = run_tex(view)
+    assert r"\&" in tex
+    assert r"50 \%\_\{x\}" in tex
+    named = replace(view, steps=(step(0, 0.5, 0.75, mask=EVIL),))
+    cell = next(csv.DictReader(io.StringIO(run_csv(named))))
+    assert cell["mask"] == "f0"
+    assert [r["mask"] for r in csv.DictReader(io.StringIO(run_csv(named)))][1] == "'" + EVIL
+
+
+def test_every_form_has_the_same_numbers(view):
+    rows = list(csv.DictReader(io.StringIO(run_csv(view))))
+    found = json.loads(run_json(view))
+    steps = [*found["baseline"], *found["steps"]]
+    assert [r["accuracy"] for r in rows] == ["0.9", "0.75", "", "0.25"]
+    assert [s["metrics"]["accuracy"] for s in steps] == [0.9, 0.75, None, 0.25]
+    assert [r["seed"] for r in rows] == ["", "0", "0", "1"]  # the model as given has no seed of ours
+    assert [r["accuracy low"] for r in rows] == ["0.1"] * 4
+    assert run_tex(view).count(r"\\") == 5
+    header, body = run_table(view, full=False)
+    assert len(header) == len(body[0])
+
+
+@pytest.mark.parametrize("name", ["r.html", "r.json", "r.csv", "r.tex"])
+def test_writing_makes_a_new_file_and_never_overwrites(view, tmp_path, name):
+    path = tmp_path / name
+    assert write_run(view, path).read_text(encoding="utf-8")
+    with pytest.raises(RunError, match="exists"):
+        write_run(view, path)
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_an_unknown_form_or_folder_is_named(view, tmp_path):
+    with pytest.raises(RunError, match=r"Choose one of: \.html"):
+        write_run(view, tmp_path / "r.pdf")
+    with pytest.raises(RunError, match="no folder"):
+        write_run(view, tmp_path / "x" / "r.csv")
+
+
+def test_a_run_that_has_no_step_yet_still_makes_a_report(view):
+    empty = replace(view, steps=(), baseline=())
+    assert "Metric against" not in run_html(empty)
+    assert run_csv(empty)
+    assert json.loads(run_json(empty))["steps"] == []
+
+
+def test_the_command_gives_the_same_plan_back():
+    import argparse
+    import shlex
+
+    from headviz.commands.planning import add_plan, read_plan
+    from headviz.commands.run import _spec
+    from headviz.pruning.plan import PruningPlan
+
+    plan = PruningPlan(
+        model="a model", base="b", task="mrpc", algorithm="igspp", score="taylor", seeds=(1, 2), step=0.2,
+        keep_per_layer=1, label_order=("it's", "b"), score_options=(("abs_level", "batch"),),
+    )  # fmt: skip
+    line = command_of({"kind": "prune", "spec": {**plan.to_dict(), "digests": {"model": "x"}}})
+    words = shlex.split(line.replace("\\\n", " "))
+    assert words[:3] == ["headviz", "run", "start"]
+    parser = argparse.ArgumentParser()
+    add_plan(parser)
+    parser.add_argument("--spec")
+    args = parser.parse_args(words[3:])
+    assert read_plan(args, _spec(args.spec)) == plan
+
+
+def test_a_curve_has_means_over_seeds_and_leaves_out_what_is_not_known(view):
+    curve = curve_of(view.to_json())
+    assert curve is not None
+    assert curve.baseline == 0.9
+    assert curve.by_seed == {0: [(0.5, 0.75)], 1: [(0.5, 0.25)]}
+    assert curve.means == [(0.5, 0.5, pytest.approx(0.35355339))]
+    figure = run_curves([curve, Curve("<b>other</b>", "accuracy", None, {0: [(0.1, 0.5)]})])
+    assert "<b>" not in (figure.data[-1].name or "")
+    assert curve_of({**view.to_json(), "steps": [], "baseline": []}) is None
+
+
+def test_a_mask_grid_shows_each_head():
+    page = Page("x")
+    page.masks([("half", HeadMask.full(2, 4).without([(0, 1), (1, 3)]))])
+    assert page.html().count('class="on"') == 6
+    assert page.html().count('class="off"') == 2
