@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,9 @@ import numpy as np
 from .comparison import Comparison, TextAnswers, compare
 from .errors import Cancelled, OptionError, TaskError
 from .evaluation import BATCH_TOKENS, Cancel, Evaluation, Progress, batches
+from .evaluator import Evaluator, EvaluatorOptions
 from .heads import HeadMask
+from .models.classifier import TRANSLATION
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -250,3 +253,23 @@ class TranslationEvaluator:
         """Masked against full, on the same sentences."""
         masked = self.predictions(mask, progress=progress, cancel=cancel)
         return compare(self.answers(cancel=cancel), masked, self.data.task.metrics, self.data.slices)
+
+
+def evaluator_of(
+    clf: Classifier,
+    data: Dataset,
+    options: EvaluatorOptions | None = None,
+    *,
+    label_order: Sequence[str] | str | None = None,
+    beams: int = 1,
+) -> Any:
+    """An evaluator of many masks that fits the model: for a classifier or for a translator."""
+    if not (clf.kind == TRANSLATION or data.is_translation):
+        if beams != 1:
+            raise OptionError("beams is for translation models; a classifier has none.")
+        return Evaluator(clf, data, options, label_order=label_order)
+    if options is not None and options.precision != "float32":
+        raise OptionError(
+            f"A translation model is evaluated in its own precision; '{options.precision}' is for classifiers."
+        )
+    return TranslationEvaluator(clf, data, TranslationOptions(beams))

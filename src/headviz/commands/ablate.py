@@ -68,10 +68,12 @@ def add_figure(parser: argparse.ArgumentParser) -> None:
 
 
 def evaluator_for(args: argparse.Namespace, clf: Classifier, data: Dataset) -> Evaluator:
-    from ..evaluator import Evaluator, EvaluatorOptions
+    from ..evaluator import EvaluatorOptions
+    from ..translating import evaluator_of
 
     options = EvaluatorOptions(budget=args.memory * 2**20, precision=args.precision)
-    return Evaluator(clf, data, options, label_order=args.label_order)
+    found: Evaluator = evaluator_of(clf, data, options, label_order=args.label_order)
+    return found
 
 
 def table_of(args: argparse.Namespace) -> tuple[Ablation, Evaluator]:

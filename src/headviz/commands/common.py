@@ -57,6 +57,31 @@ def add_mask(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--mask", metavar="HEX", help="a whole mask in hexadecimal, as headviz prints it")
 
 
+def add_translation(parser: argparse.ArgumentParser) -> None:
+    """What only translation models have."""
+    parser.add_argument(
+        "--beams", type=positive_int, default=1, metavar="N", help="translation: beam search with N beams"
+    )
+    parser.add_argument(
+        "--prefix", metavar="TEXT", help="translation: put before each source, as T5 wants it"
+    )
+    parser.add_argument(
+        "--languages", metavar="A,B", help="translation: source and target code, for models of many languages"
+    )
+
+
+def reading(args: argparse.Namespace, clf: Classifier) -> Classifier:
+    """The model with the prefix and the languages asked for."""
+    from ..models.translator import Translator
+
+    if args.prefix is None and args.languages is None:
+        return clf
+    if not isinstance(clf, Translator):
+        raise OptionError(f"--prefix and --languages are for translation models; '{clf.name}' is none.")
+    codes = None if args.languages is None else [c.strip() for c in args.languages.split(",")]
+    return clf.reading(args.prefix, codes)
+
+
 def load_model(args: argparse.Namespace) -> Classifier:
     from ..models.loading import load
 

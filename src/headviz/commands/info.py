@@ -24,6 +24,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "layers": clf.num_layers,
         "heads": clf.num_heads,
         "heads_per_layer": clf.heads_per_layer,
+        "kind": clf.kind,
+        "stacks": {name: [rows.start, rows.stop] for name, rows in clf.stacks.items()},
         "head_size": clf.head_size,
         "labels": list(clf.labels),
         "regression": clf.is_regression,
@@ -42,13 +44,16 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> str:
     heads = f"{result['layers']} × {result['heads']}"
+    if len(result["stacks"]) > 1:
+        parts = (f"{name} {first}–{stop - 1}" for name, (first, stop) in result["stacks"].items())
+        heads += f" (rows: {', '.join(parts)})"
     if set(result["heads_per_layer"]) != {result["heads"]}:
         heads += f" originally; left per layer: {' '.join(map(str, result['heads_per_layer']))}"
     return table(
         [
             ("model", f"{result['name']} ({result['family']})"),
             ("layers × heads", heads),
-            ("labels", "a number (regression)" if result["regression"] else ", ".join(result["labels"])),
+            ("labels", _labels(result)),
             ("parameters", f"{result['parameters']:,}"),
             ("FLOPs", f"{result['flops'] / 1e9:.3g} G for {result['flops_length']} tokens"),
             ("longest input", f"{result['max_length']} tokens"),
@@ -60,3 +65,9 @@ def show(result: dict[str, Any]) -> str:
             ("digest", result["digest"]),
         ]
     )
+
+
+def _labels(result: dict[str, Any]) -> str:
+    if result["kind"] == "translation":
+        return "none (translates)"
+    return "a number (regression)" if result["regression"] else ", ".join(result["labels"])

@@ -15,9 +15,9 @@ from ..errors import UserError
 from .example import LABELS, Example
 
 DATA = Path(__file__).parent / "data"
-FOLDERS = ("finetuned", "pretrained", "checkpoints")
+FOLDERS = ("finetuned", "pretrained", "checkpoints", "translation")
 FILES = {"train": "train_sample", "dev": "dev", "unseen": "unseen"}
-RARE = 60  # words met fewer times than this in a million training pairs' worth of text count as rare
+RARE = 60  # a word that 200,000 training pairs show fewer times than this counts as rare
 
 __all__ = [
     "DATA",
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def demo_folder(kind: str = "finetuned") -> Path:
-    """The folder of the fine-tuned model, the pretrained one, or the fine-tuning checkpoints."""
+    """The folder of the fine-tuned model, the pretrained one, the fine-tuning checkpoints, or the translation model."""
     if kind not in FOLDERS:
         raise UserError(f"The demo has no folder {kind!r}. It has: {', '.join(FOLDERS)}.")
     folder = DATA / kind

@@ -171,6 +171,9 @@ def _mask(state: Mapping[str, Any]) -> HeadMask:
 
 @lru_cache(maxsize=1)
 def _evaluator(spec: AblationSpec) -> Evaluator:
-    from ...evaluator import Evaluator
+    from ...translating import evaluator_of
 
-    return Evaluator(spec.classifier(), spec.dataset(spec.split, spec.limit), label_order=spec.label_order)
+    found: Evaluator = evaluator_of(
+        spec.classifier(), spec.dataset(spec.split, spec.limit), label_order=spec.label_order
+    )
+    return found
