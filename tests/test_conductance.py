@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from captum.attr import LayerConductance
-from tiny import FAMILY_NAMES, PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_model
 
 import headviz
 from headviz import HeadMask
@@ -15,6 +14,7 @@ from headviz.errors import MaskError, ModelError, OptionError, TaskError
 from headviz.path import PathOptions, Walk, sweep
 from headviz.rules import DEFAULT_STEPS, RULES
 from headviz.store import Store, StoreWarning
+from tiny import FAMILY_NAMES, PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_model
 
 CAPTUM_LAYERS = {
     "bert": "bert.encoder.layer.{}.attention.self",
@@ -221,7 +221,9 @@ def test_batch_order_padding_and_budget_do_not_matter(family):
 def test_chunks_do_not_change_captums_rule_either(clf):
     for rule in ("captum", "trapezoid"):
         np.testing.assert_allclose(
-            one(clf, rule=rule, steps=7, budget=1).attribution, one(clf, rule=rule, steps=7).attribution, atol=1e-6
+            one(clf, rule=rule, steps=7, budget=1).attribution,
+            one(clf, rule=rule, steps=7).attribution,
+            atol=1e-6,
         )
 
 
@@ -230,7 +232,9 @@ def test_threads_with_different_masks_share_one_model(clf):
     alone = [one(clf, mask=m).attribution for m in masks]
     found = {}
     threads = [
-        threading.Thread(target=lambda i=i: found.update({i: [one(clf, mask=masks[i]).attribution for _ in range(3)]}))
+        threading.Thread(
+            target=lambda i=i: found.update({i: [one(clf, mask=masks[i]).attribution for _ in range(3)]})
+        )
         for i in range(3)
     ]
     for t in threads:
@@ -326,7 +330,8 @@ def test_a_second_call_reads_the_cache(clf, monkeypatch):
     again = one(clf, cache=True)
     for name in ("attention", "attribution", "logits", "head_error"):
         np.testing.assert_array_equal(getattr(again, name), getattr(first, name))
-    assert (again.target, again.error, again.tokens, again.steps) == (first.target, first.error, first.tokens, first.steps)
+    for name in ("target", "error", "tokens", "steps", "mask", "rule"):
+        assert getattr(again, name) == getattr(first, name)
 
 
 def test_everything_that_matters_is_in_the_key(clf, tmp_path):

@@ -1,0 +1,90 @@
+"""AttAttr against its definition, and against what the definition implies."""
+
+import numpy as np
+import pytest
+import torch
+
+import headviz
+from headviz import HeadMask
+from headviz.errors import OptionError
+from tiny import PAIRS, TEXTS, tiny_classifier
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return tiny_classifier("bert")
+
+
+def one(clf, i=1, **options):
+    return headviz.attattr(clf, TEXTS[i], PAIRS[i], **{"cache": False, **options})
+
+
+def logits_with(clf, i, layer, factor, attention):
+    """The logits when one layer's attention is a factor times its own."""
+    batch = clf.collate(clf.encode([TEXTS[i]], [PAIRS[i]]))
+    swap = torch.tensor(attention[layer])[None] * factor
+    call = clf.call(None, "eager", edit_probs=lambda n, probs: swap if n == layer else probs)
+    return clf.forward(batch, call)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "albert", "modernbert"])
+def test_a_layers_attributions_sum_to_what_its_attention_adds(family):
+    """Scaling all heads of a layer from 0 to 1: the fundamental theorem."""
+    clf = tiny_classifier(family)
+    maps = one(clf, steps=32)
+    for layer in range(3):
+        with torch.no_grad():
+            high, low = (logits_with(clf, 1, layer, f, maps.attention)[0, maps.target] for f in (1.0, 0.0))
+        assert maps.attribution[layer].sum() == pytest.approx(float(high - low), abs=2e-3)
+
+
+def test_against_many_midpoints(clf):
+    maps = one(clf, steps=32)
+    for layer in range(3):
+        total = 0
+        for k in range(200):
+            scaled = (torch.tensor(maps.attention[layer])[None] * (k + 0.5) / 200).requires_grad_(True)
+            call = clf.call(None, "eager", edit_probs=lambda n, p, s=scaled, at=layer: s if n == at else p)
+            with torch.enable_grad():
+                logits = clf.forward(clf.collate(clf.encode([TEXTS[1]], [PAIRS[1]])), call)
+            total = total + torch.autograd.grad(logits[0, maps.target], scaled)[0][0] / 200
+        slow = maps.attention[layer] * total.numpy()
+        np.testing.assert_allclose(maps.attribution[layer], slow, atol=2e-3 * np.abs(slow).max())
+
+
+def test_the_published_rule_approaches_the_same(clf):
+    fine = one(clf, steps=64).attribution
+    errors = [np.linalg.norm(one(clf, rule="riemann", steps=n).attribution - fine) for n in (5, 20, 80)]
+    assert errors[0] > errors[1] > errors[2]
+    told = one(clf, rule="riemann", steps=20)
+    assert told.error == pytest.approx(errors[1] / np.linalg.norm(fine), rel=0.5)
+
+
+def test_it_is_not_conductance(clf):
+    a, b = one(clf), headviz.conductance(clf, TEXTS[1], PAIRS[1], cache=False)
+    assert (a.method, b.method) == ("attattr", "conductance")
+    np.testing.assert_allclose(a.attention, b.attention, atol=1e-6)
+    assert np.linalg.norm(a.attribution - b.attribution) > 0.5 * np.linalg.norm(b.attribution)
+
+
+def test_batches_masks_pruning_and_the_cache(clf):
+    together = headviz.attattr(clf, TEXTS, PAIRS, cache=False)
+    for i, maps in enumerate(together):
+        size = np.abs(maps.attribution).max()
+        np.testing.assert_allclose(one(clf, i, budget=1).attribution, maps.attribution, atol=2e-5 * size)
+    mask = HeadMask.full(3, 4).without([(0, 1), (1, 0), (1, 1), (1, 2), (1, 3)])
+    masked, pruned = one(clf, mask=mask), one(headviz.prune(clf, mask))
+    kept = mask.array()
+    np.testing.assert_allclose(masked.attribution[kept], pruned.attribution[kept], atol=3e-6)
+    assert (masked.attribution[~kept] == 0).all()
+    assert np.isnan(pruned.attribution[~kept]).all()
+    np.testing.assert_array_equal(one(clf, cache=True).attribution, one(clf, cache=True).attribution)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [({"steps": 0}, "at least 1"), ({"steps": 3}, "use 4"), ({"rule": "captum"}, "simpson, riemann")],
+)
+def test_bad_options(clf, given, says):
+    with pytest.raises(OptionError, match=says):
+        one(clf, **given)

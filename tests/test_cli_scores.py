@@ -1,0 +1,211 @@
+"""Commands conductance, score and cache: JSON, files, exit codes, and nothing written after a mistake."""
+
+import json
+
+import numpy as np
+import pytest
+
+import headviz
+from headviz.cli import main
+from headviz.scores import SCORES
+from tiny import WORDS, tiny_folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return tiny_folder(tmp_path_factory.mktemp("models") / "bert")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    for split, count in (("train", 60), ("dev", 12)):
+        rows = ["a,b,y"]
+        for i in range(count):
+            a, b = (" ".join(rng.choice(WORDS[:-2], rng.integers(3, 8))) for _ in range(2))
+            rows.append(f"{a},{b},{('entailment', 'neutral', 'contradiction')[i % 3]}")
+        (folder / f"{split}.csv").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+def call(capsys, *words):
+    status = main([*map(str, words), "--json"])
+    out, err = capsys.readouterr()
+    assert status == 0, err
+    return json.loads(out)
+
+
+def mistake(capsys, *words):
+    status = main([*map(str, words)])
+    out, err = capsys.readouterr()
+    assert status == 2, (out, err)
+    assert out == ""
+    assert len(err.strip().splitlines()) == 1, err
+    return err
+
+
+def scored(data, *more):
+    return (
+        "--task", "custom", "--data", data, "--text-columns", "a,b", "--label-column", "y",
+        "--length-filter", "none", *more,
+    )  # fmt: skip
+
+
+def test_conductance_writes_the_maps(capsys, model, tmp_path):
+    out = tmp_path / "maps.npz"
+    told = call(
+        capsys, "conductance", "--model", model, "--text", "a dog sleeps", "--text-pair", "no dog runs",
+        "--steps", 8, "--off", "0.1", "--target", "neutral", "--out", out,
+    )  # fmt: skip
+    clf = headviz.load(model)
+    mask = headviz.HeadMask.full(3, 4).without([(0, 1)])
+    maps = headviz.conductance(clf, "a dog sleeps", "no dog runs", steps=8, mask=mask, target="neutral")
+    with np.load(out, allow_pickle=False) as file:
+        np.testing.assert_array_equal(file["attention"], maps.attention)
+        np.testing.assert_array_equal(file["attribution"], maps.attribution)
+        assert tuple(file["tokens"]) == maps.tokens
+        assert not file["mask"][0, 1]
+    assert told["target_label"] == "neutral"
+    assert told["mask"] == mask.hex
+    assert told["tokens"] == list(maps.tokens)
+    assert told["error"] == pytest.approx(maps.error)
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_conductance_for_people(capsys, model, tmp_path):
+    words = [
+        "conductance",
+        "--model",
+        str(model),
+        "--text",
+        "a dog",
+        "--text-pair",
+        "a cat",
+        "--out",
+        str(tmp_path / "m.npz"),
+    ]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "integration error" in out
+    assert "m.npz" in out
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--text", ""],
+        ["--text", "a dog"],
+        ["--text", "a dog", "--text-pair", "a cat", "--steps", "0"],
+        ["--text", "a dog", "--text-pair", "a cat", "--steps", "-2"],
+        ["--text", "a dog", "--text-pair", "a cat", "--steps", "many"],
+        ["--text", "a dog", "--text-pair", "a cat", "--target", "maybe"],
+        ["--text", "a dog", "--text-pair", "a cat", "--target", "7"],
+        ["--text", "a dog", "--text-pair", "a cat", "--rule", "euler"],
+        ["--text", "a dog", "--text-pair", "a cat", "--off", "9.9"],
+        ["--text", "☃", "--text-pair", "☃"],
+    ],
+)
+def test_a_mistake_in_conductance_writes_nothing(capsys, model, tmp_path, given):
+    mistake(capsys, "conductance", "--model", model, "--out", tmp_path / "maps.npz", *given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written(capsys, model, tmp_path):
+    texts = ("--text", "a dog", "--text-pair", "a cat")
+    assert "no folder" in mistake(
+        capsys, "conductance", "--model", model, *texts, "--out", tmp_path / "x" / "m.npz"
+    )
+    assert "is a folder" in mistake(capsys, "conductance", "--model", model, *texts, "--out", tmp_path)
+
+
+def test_score_prints_the_contracts_fields(capsys, model, data):
+    told = call(
+        capsys, "score", "--model", model, *scored(data), "--score", "conductance-spearman", "--samples", 12,
+        "--set", "steps=4", "--off", "1.2",
+    )  # fmt: skip
+    assert told["score"] == "conductance-spearman"
+    assert np.array(told["values"], dtype=float).shape == (3, 4)
+    assert told["values"][1][2] is None
+    assert told["stderr"][1][2] is None
+    assert told["samples"] == 12
+    assert told["undefined"] == 0
+    assert told["split"] == "train"
+    assert told["settings"]["steps"] == 4
+    clf = headviz.load(model)
+    whole = headviz.load_task(
+        "custom", split="train", data=str(data), text_columns=["a", "b"], label_column="y"
+    )
+    some = headviz.sample(whole, 12, seed=0, length_filter=None)
+    mask = headviz.HeadMask.full(3, 4).without([(1, 2)])
+    found = headviz.score_heads(clf, some, steps=4, mask=mask)
+    np.testing.assert_array_equal(np.array(told["values"], dtype=float), found.values)
+
+
+@pytest.mark.parametrize("name", ["taylor", "magnitude", "random"])
+def test_other_scores_and_seeds(capsys, model, data, name):
+    told = [
+        call(
+            capsys, "score", "--model", model, *scored(data), "--score", name, "--samples", 9, "--seed", seed
+        )["values"]
+        for seed in (0, 0, 1)
+    ]
+    assert told[0] == told[1]
+    assert (told[0] == told[2]) == (name == "magnitude")
+
+
+def test_a_preset_and_the_table_for_people(capsys, model, data):
+    told = call(capsys, "score", "--model", model, *scored(data), "--preset", "michel-2019", "--samples", 6)
+    assert told["settings"]["abs_level"] == "token"
+    assert (
+        main(["score", "--model", str(model), *map(str, scored(data)), "--score", "fisher", "--samples", "6"])
+        == 0
+    )
+    out = capsys.readouterr().out
+    assert "95 % interval" in out
+    assert "6 examples" in out
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--score", "spearman"],
+        ["--preset", "thesis"],
+        ["--samples", "0"],
+        ["--set", "rows"],
+        ["--set", "rows=first"],
+        ["--set", "steps=four"],
+        ["--score", "taylor", "--set", "layer_norm=maybe"],
+        ["--length-filter", "short"],
+    ],
+)
+def test_a_mistake_in_score(capsys, model, data, given):
+    words = [w for w in scored(data) if w not in ("--length-filter", "none")]
+    mistake(capsys, "score", "--model", model, *words, *given)
+
+
+def test_an_unknown_score_names_the_valid_ones(capsys, model, data):
+    said = mistake(capsys, "score", "--model", model, *scored(data), "--score", "conductanse-max")
+    assert "Did you mean 'conductance-max'" in said
+    assert all(name in said for name in SCORES)
+
+
+def test_the_cache_is_shown_and_cleared(capsys, model, tmp_path):
+    call(
+        capsys,
+        "conductance",
+        "--model",
+        model,
+        "--text",
+        "a dog",
+        "--text-pair",
+        "a cat",
+        "--out",
+        tmp_path / "m.npz",
+    )
+    shown = call(capsys, "cache", "show")
+    assert shown["kinds"] == {"maps": 1}
+    assert shown["bytes"] > 0
+    assert call(capsys, "cache", "clear")["dropped"] == 1
+    assert call(capsys, "cache", "show")["entries"] == 0
+    mistake(capsys, "cache", "empty")

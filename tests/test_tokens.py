@@ -1,0 +1,86 @@
+"""Token attributions: completeness, the same path as conductance, nothing left behind."""
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+import headviz
+from headviz import HeadMask
+from headviz.errors import OptionError, TaskError
+from headviz.path import Walk
+from tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return tiny_classifier("bert")
+
+
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+def test_they_sum_to_the_change_of_the_logit(family):
+    """Conductance of the embedding layer is complete: it sums to F(x) − F(x')."""
+    clf = tiny_classifier(family)
+    found = headviz.token_attributions(clf, TEXTS[1], PAIRS[1], steps=300)
+    walk = Walk(clf, clf.encode(TEXTS[1:2], PAIRS[1:2]), [None], None)
+    with torch.no_grad():
+        ends = [clf.forward(walk.rows(x), clf.call())[0, found.target] for x in (walk.end, walk.start)]
+    change = float(ends[0] - ends[1])
+    assert found.total == pytest.approx(change, rel=0.02, abs=1e-3)
+    assert found.error < 0.02
+    assert found.tokens[0] == "[CLS]"
+    assert all(v == 0 for v, special in zip(found.values, found.special, strict=True) if special)
+    assert np.abs(found.values).max() > 0
+
+
+def test_by_plain_integrated_gradients(clf):
+    encodings = clf.encode(TEXTS[1:2], PAIRS[1:2])
+    walk = Walk(clf, encodings, [1], None)
+    total = 0
+    for k in range(400):
+        x = (walk.start + (k + 0.5) / 400 * (walk.end - walk.start)).requires_grad_(True)
+        with torch.enable_grad():
+            logit = clf.forward(walk.rows(x), clf.call(None, "eager"))[0, 1]
+        total = total + torch.autograd.grad(logit, x)[0] / 400
+    slow = ((walk.end - walk.start) * total)[0].sum(dim=-1).numpy()
+    found = headviz.token_attributions(clf, TEXTS[1], PAIRS[1], target=1)
+    np.testing.assert_allclose(found.values, slow, atol=1e-3)
+
+
+def test_masks_targets_and_pruned_models(clf):
+    mask = HeadMask.full(3, 4).without([(0, 0), (1, 2)])
+    masked = headviz.token_attributions(clf, TEXTS[1], PAIRS[1], mask=mask, target="neutral")
+    pruned = headviz.token_attributions(headviz.prune(clf, mask), TEXTS[1], PAIRS[1], target="neutral")
+    np.testing.assert_allclose(masked.values, pruned.values, atol=1e-5)
+    assert masked.target_label == "neutral"
+    full = headviz.token_attributions(clf, TEXTS[1], PAIRS[1], target="neutral")
+    assert np.abs(masked.values - full.values).max() > 1e-3
+
+
+def test_threads_do_not_meet(clf):
+    """Captum hooks the layer it looks at; another thread's pass through the model must not notice."""
+    expected = [headviz.token_attributions(clf, t, p).values for t, p in zip(TEXTS, PAIRS, strict=True)]
+    got = {}
+
+    def work(i):
+        got[i] = [headviz.token_attributions(clf, TEXTS[i], PAIRS[i]).values for _ in range(3)]
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for i, values in enumerate(expected):
+        for again in got[i]:
+            np.testing.assert_array_equal(again, values)
+    assert not any(m._forward_hooks for m in clf.model.modules())
+
+
+def test_bad_input(clf):
+    with pytest.raises(OptionError, match="at least 1"):
+        headviz.token_attributions(clf, "a dog", "a cat", steps=0)
+    with pytest.raises(TaskError, match="empty"):
+        headviz.token_attributions(clf, "", "a cat")
+    with pytest.raises(OptionError, match="one text"):
+        headviz.token_attributions(clf, ["a dog"], ["a cat"])
