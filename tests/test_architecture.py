@@ -17,7 +17,7 @@ LEVELS: list[str] = [
     "errors heads home palette tables results",
     "attention tasks store strictdisk significance resampling comparison maskedit reference",
     "models",
-    "rules path conductance evaluation translating statecache evaluator",
+    "fastlinear rules path maps inputs explaining conductance_maps attattr_maps tokens evaluation translating statecache evaluator",
     "scores",
     "analyses pruning demo distillation",
     "runs",
