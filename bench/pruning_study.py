@@ -19,6 +19,7 @@ import numpy as np
 
 from headviz.errors import RunError
 from headviz.pruning import ALGORITHMS, PruningPlan, State, absorb, open_context, perform, ready, start
+from headviz.pruning.context import Context
 from headviz.pruning.driver import works
 from headviz.pruning.outcome import seconds
 from headviz.pruning.recipe import recipe_of
@@ -72,7 +73,10 @@ def run(args: argparse.Namespace) -> None:
         retrains = ALGORITHMS[plan.algorithm].retrains
         if retrains not in shared:
             shared[retrains] = open_context(plan, folder)
-        contexts[name] = dataclasses.replace(shared[retrains], folder=folder)
+        one = shared[retrains]
+        contexts[name] = Context(
+            folder, one.clf, one.train, one.dev, one.load_base, one.load_masked_lm, None, one.recipe, one.pool
+        )
         try:
             states[name] = State.load(folder)
             if states[name].plan_digest != plan.digest:

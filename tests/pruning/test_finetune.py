@@ -49,6 +49,8 @@ def test_a_pruned_model_stays_pruned_and_its_layers_train(pruned):
     changed = {k for k in before if before[k].numel() and not torch.equal(before[k], after[k])}
     assert {k for k in before if ".attention.output.dense.bias" in k} <= changed
     assert not any(p.requires_grad for p in after.values())
+    assert trained.config.headviz_num_texts == 2
+    assert not hasattr(pruned.config, "headviz_num_texts")
 
 
 def test_the_callers_model_and_random_numbers_stay(clf):

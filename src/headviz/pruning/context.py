@@ -139,7 +139,7 @@ class Context:
         from ..errors import ModelError
 
         key = (record.seed, record.step)
-        if key in self._trained:
+        if key in self._trained and self._trained[key].digest == record.model_digest:
             return self._trained[key]
         if record.model is None:
             return None

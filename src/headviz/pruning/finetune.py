@@ -24,6 +24,7 @@ import torch
 
 from ..errors import OptionError, TaskError, UserError
 from ..evaluation import class_order, encode_data, gold_for, metrics_for
+from ..inputs import NUM_TEXTS
 from ..models.classifier import Classifier
 from ..models.quiet import quiet
 from .callbacks import WHOLE, Watch
@@ -92,6 +93,7 @@ def fine_tune(
         _claim(place, clf, train, options, seed)
         model: Any = copy.deepcopy(clf.model)
         model.requires_grad_(True)
+        setattr(model.config, NUM_TEXTS, 1 if train.pairs is None else 2)
         metrics = None if dev is None else lambda logits: metrics_for(dev, logits, order)
         saves = folder is not None or options.early_stopping is not None
         watch = Watch(rows.order(options, seed), progress, cancel, saves)
