@@ -19,6 +19,7 @@ import numpy as np
 
 from headviz.errors import RunError
 from headviz.pruning import ALGORITHMS, PruningPlan, State, absorb, open_context, perform, ready, start
+from headviz.pruning.check import same_run
 from headviz.pruning.context import Context
 from headviz.pruning.driver import works
 from headviz.pruning.outcome import seconds
@@ -81,6 +82,7 @@ def run(args: argparse.Namespace) -> None:
             states[name] = State.load(folder)
             if states[name].plan_digest != plan.digest:
                 raise SystemExit(f"{folder} holds a study with other options. Use another --out.")
+            same_run(contexts[name], states[name])
         except RunError:
             states[name] = start(contexts[name], plan)
             states[name].save(folder)
