@@ -67,6 +67,7 @@ class Today:
                 "truncation": True,
                 "max_length": LENGTH,
                 "return_tensors": "pt",
+                "return_token_type_ids": True,
             }
             self.batches.append(tokenizer(list(data.texts[part]), list(data.pairs[part]), **options))
         for number, layer in enumerate(model.bert.encoder.layer):

@@ -116,4 +116,4 @@ def dynamics(result: Dynamics) -> go.Figure:
         )  # fmt: skip
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102])
     fig.update_yaxes(title="% of the unpruned metric")
-    return frame(fig, 400)
+    return frame(fig, 400, showlegend=True)

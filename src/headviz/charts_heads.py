@@ -22,9 +22,9 @@ from .reference import find
 def ablation(result: Ablation) -> go.Figure:
     """The grid of costs, significant heads marked, beside the histogram against the baseline."""
     metric = result.subject.metric
-    fig = make_subplots(1, 2, column_widths=[0.56, 0.44], horizontal_spacing=0.16)
+    fig = make_subplots(1, 2, column_widths=[0.56, 0.44], horizontal_spacing=0.24)
     layers = len(result.values)
-    grid(fig, result.values, "cost", 1, 1, bar_x=0.47)
+    grid(fig, result.values, "cost", 1, 1, bar_x=0.435)
     marked = np.argwhere(result.significant())
     fig.add_scatter(
         x=marked[:, 1], y=marked[:, 0], mode="markers", name=f"significant (q < {SIGNIFICANT:g})",
