@@ -41,7 +41,7 @@ class Recipe:
     width: int = 128
     inner: int = 256  # of a feed-forward block
     spread: float = 0.05  # of the first weights
-    steps: int = 6000
+    steps: int = 1600
     batch: int = 48
     rate: float = 1.2e-3
     warmup: int = 250

@@ -13,8 +13,10 @@ from ..evaluation import class_order, encode_data, gold_for
 from ..explaining import store_for
 from ..heads import HeadMask, HeadScores
 from ..inputs import GOLD, check_pairing, resolve_target
+from ..models.classifier import TRANSLATION
 from ..path import BUDGET
 from ..store import Store
+from . import translation
 from .collect import Collector
 from .options import build
 from .statistics import BOTTOM, Summary, stability
@@ -100,10 +102,13 @@ class _Job:
         clf, data = self.clf, self.data
         if len(data) == 0:
             raise TaskError("There is nothing to score heads on: the data set has no examples.")
-        check_pairing(clf, data.pairs is not None)
+        if data.is_translation or clf.kind == TRANSLATION:
+            translation.check(clf, data, self.score.name, self.score.sweep)
+        else:
+            check_pairing(clf, data.pairs is not None)
         target = getattr(self.options, "target", None)
         gold = None
-        if target == GOLD or self.score.sweep in ("gates", "ablation"):
+        if not data.is_translation and (target == GOLD or self.score.sweep in ("gates", "ablation")):
             _ = data.gold  # complains about data without labels
             self.order = class_order(clf, data, label_order)
             gold = gold_for(data, self.order)

@@ -21,6 +21,7 @@ from ..evaluator import Evaluator, EvaluatorOptions
 from ..fastlinear import FastLinear
 from ..heads import HeadMask
 from ..path import ExampleMaps, PathOptions, Walk
+from . import translation
 from .correlation import correlations
 
 if TYPE_CHECKING:
@@ -151,6 +152,8 @@ def _by_nodes(chunk: Chunk) -> Iterator[slice]:
 
 def _gates(chunk: Chunk) -> list[Callable[[], Tables]]:
     """∂Loss/∂ξ of each example and head: whole, and as the sum of its tokens' absolute parts."""
+    if chunk.data.is_translation:
+        return translation.gates(chunk)
     clf, size = chunk.clf, len(chunk.encodings)
     assert chunk.gold is not None
     walk = Walk(clf, chunk.encodings, [None] * size, chunk.mask)
@@ -168,9 +171,9 @@ def _gates(chunk: Chunk) -> list[Callable[[], Tables]]:
     for layer, (output, grad) in enumerate(zip(call.outputs, grads, strict=True)):
         heads = [h for h in range(clf.num_heads) if h not in clf.present.off_in(layer)]
         # ξ multiplies the output, so its derivative is their product; padded queries have no gradient
-        parts = (output.detach() * grad).sum(dim=-1, dtype=torch.float64)  # [B, h, T]
-        tables["signed"][:, layer, heads] = parts.sum(dim=-1).cpu().numpy()
-        tables["token"][:, layer, heads] = parts.abs().sum(dim=-1).cpu().numpy()
+        parts = (output.detach() * grad).sum(dim=-1).cpu().double()  # [B, h, T]
+        tables["signed"][:, layer, heads] = parts.sum(dim=-1).numpy()
+        tables["token"][:, layer, heads] = parts.abs().sum(dim=-1).numpy()
     off = ~chunk.mask.array()
     for table in tables.values():
         table[:, off] = np.nan
@@ -188,6 +191,8 @@ def _by_tokens(chunk: Chunk) -> Iterator[slice]:
 
 def _ablation(chunk: Chunk) -> list[Callable[[], Tables]]:
     """Logits of each example with all heads, and without each of them."""
+    if chunk.data.is_translation:
+        return translation.ablation(chunk)
     clf, mask = chunk.clf, chunk.mask
     model = Evaluator(clf, chunk.data, EvaluatorOptions(budget=chunk.budget))
     full = model.evaluate(mask).logits

@@ -92,7 +92,6 @@ def fisher(given: Given, options: NoOptions) -> Summary:
 
 
 def ablation(given: Given, options: AblationOptions) -> Summary:
-    assert given.order is not None
     return cost_of_ablation(given.rows, given.data, given.order, options.metric)
 
 

@@ -17,6 +17,7 @@ from ..tasks import predicted
 from .correlation import pearson, spearman
 from .statistics import Counts, Summary, draw, mean
 from .sweeps import Tables
+from .translation import cost_in_bleu
 
 if TYPE_CHECKING:
     from ..tasks import Dataset
@@ -25,8 +26,11 @@ _RESAMPLES = 1000
 _CORRELATIONS = {"pearson": pearson, "spearman": spearman}
 
 
-def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray, metric: str | None) -> Summary:
+def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric: str | None) -> Summary:
     """metric(full) − metric(full without the head): positive = the head helps."""
+    if data.is_translation:
+        return cost_in_bleu(rows, data, metric)
+    assert order is not None
     name = data.task.primary_metric if metric is None else metric
     if name not in data.task.metrics:
         raise OptionError(unknown_choice(f"metric of '{data.task.name}'", name, data.task.metrics))

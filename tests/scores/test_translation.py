@@ -1,0 +1,142 @@
+"""Head scores of translation models: derivatives against finite differences, ablation against BLEU itself."""
+
+import numpy as np
+import pytest
+import torch
+
+import headviz
+from headviz import HeadMask
+from headviz.errors import OptionError, TaskError
+from headviz.scores import score_heads
+from headviz.scores.translation import sentence_losses
+from headviz.tasks import TASKS, Dataset
+from tiny import tiny_classifier
+from tiny_translation import (
+    HEADS,
+    ROWS,
+    SOURCES,
+    TARGETS,
+    TRANSLATION_NAMES,
+    sentence_tokenizer,
+    tiny_seq2seq,
+)
+
+MASK = HeadMask.full(ROWS, HEADS).without([(0, 1), (3, 0), (6, 2)])
+DATA = Dataset(TASKS["custom-translation"], "dev", texts=tuple(SOURCES), pairs=tuple(TARGETS))
+
+
+def exact(family: str = "marian", **options: object) -> headviz.Classifier:
+    """In float64, so that finite differences are good to many digits."""
+    return headviz.wrap(tiny_seq2seq(family, **options).double(), sentence_tokenizer())
+
+
+def losses(clf: headviz.Classifier, row: int, head: int, factor: float) -> np.ndarray:
+    """Each sentence's loss with one head's output multiplied by a factor; one sentence at a time."""
+    out = []
+    for encoding in clf.encode(SOURCES, TARGETS):
+        batch = clf.collate([encoding])
+        call = clf.call(MASK)
+        gates = [
+            torch.ones(1, HEADS, 1, 1, dtype=torch.float64) if g is None else g.clone() for g in call.gates
+        ]
+        gates[row][0, head] *= factor
+        call.gates = tuple(gates)
+        with torch.inference_mode():
+            logits = clf.forward(batch, call)
+        labels = batch["labels"][0]
+        out.append(torch.nn.functional.cross_entropy(logits[0], labels).item())
+    return np.array(out)
+
+
+@pytest.mark.parametrize("family", TRANSLATION_NAMES)
+def test_taylor_is_the_derivative_by_finite_differences(family: str) -> None:
+    clf = exact(family)
+    found = score_heads(clf, DATA, "taylor", mask=MASK, layer_norm=False, cache=False)
+    signed = score_heads(clf, DATA, "taylor", mask=MASK, layer_norm=False, abs_level="signed", cache=False)
+    fisher = score_heads(clf, DATA, "fisher", mask=MASK, cache=False)
+    step = 1e-4
+    for row, head in [(0, 0), (1, 3), (2, 1), (4, 0), (5, 2), (7, 3)]:
+        slope = (losses(clf, row, head, 1 + step) - losses(clf, row, head, 1 - step)) / (2 * step)
+        # the loss is taken in float32
+        assert found.values[row, head] == pytest.approx(np.abs(slope).mean(), rel=2e-2, abs=2e-4)
+        assert signed.values[row, head] == pytest.approx(slope.mean(), rel=2e-2, abs=2e-4)
+        assert fisher.values[row, head] == pytest.approx((slope**2).sum(), rel=4e-2, abs=2e-4)
+    assert np.isnan(found.values[[0, 3, 6], [1, 0, 2]]).all()
+    assert np.isfinite(found.values).sum() == len(MASK.kept)
+
+
+def test_neither_batches_nor_the_order_nor_padding_matter() -> None:
+    clf = exact()
+    together = score_heads(clf, DATA, "taylor", abs_level="token", cache=False).values
+    backwards = score_heads(clf, DATA.subset([3, 1, 0, 2]), "taylor", abs_level="token", cache=False).values
+    np.testing.assert_allclose(together, backwards, rtol=1e-6)
+    alone = [
+        score_heads(clf, DATA.subset([i]), "taylor", abs_level="token", layer_norm=False, cache=False).values
+        for i in range(4)
+    ]
+    raw = score_heads(clf, DATA, "taylor", abs_level="token", layer_norm=False, cache=False).values
+    np.testing.assert_allclose(raw, np.mean(alone, axis=0), rtol=1e-5)
+
+
+def test_rows_are_normalised_each_for_itself() -> None:
+    values = score_heads(exact(), DATA, "taylor", cache=False).values
+    np.testing.assert_allclose((values**2).sum(axis=1), np.ones(ROWS), rtol=1e-6)
+
+
+def test_the_cache_tells_references_apart() -> None:
+    clf = exact()
+    other = Dataset(DATA.task, "dev", texts=DATA.texts, pairs=tuple(TARGETS[::-1]))
+    first = score_heads(clf, DATA, "taylor", layer_norm=False).values
+    assert np.array_equal(score_heads(clf, DATA, "taylor", layer_norm=False).values, first)
+    second = score_heads(clf, other, "taylor", layer_norm=False).values
+    np.testing.assert_allclose(
+        second, score_heads(clf, other, "taylor", layer_norm=False, cache=False).values
+    )
+    assert not np.allclose(first, second)
+
+
+def test_ablation_is_the_difference_of_bleu() -> None:
+    clf = exact(seed=3)
+    # references near to what the model writes, so that BLEU is not 0
+    written = headviz.evaluate(clf, DATA, MASK).translations
+    near = tuple(" ".join(t.split()[:-1] or ["a"]) for t in written)
+    data = Dataset(DATA.task, "dev", texts=DATA.texts, pairs=near)
+    found = score_heads(clf, data, "ablation", mask=MASK, cache=False)
+    full = headviz.evaluate(clf, data, MASK).metrics["bleu"]
+    assert full > 20
+    for head in [(0, 0), (2, 1), (5, 3), (7, 0)]:
+        without = headviz.evaluate(clf, data, MASK.without([head])).metrics["bleu"]
+        assert found.values[head] == pytest.approx(full - without, abs=1e-9), head
+    assert np.isnan(found.values[0, 1])
+    known = np.isfinite(found.values)
+    assert (found.interval_low[known] <= found.values[known] + 1e-9).mean() > 0.9
+    with pytest.raises(TaskError, match="measured in bleu, not in 'chrf'"):
+        score_heads(clf, data, "ablation", mask=MASK, metric="chrf", cache=False)
+
+
+def test_scores_of_weights() -> None:
+    clf = exact()
+    values = score_heads(clf, DATA, "magnitude").values
+    q = clf.projections(4)
+    expected = q.output.weight[:, 8:16].norm() * q.value.weight[8:16].norm()
+    assert values[4, 1] == pytest.approx(expected.item())
+    assert score_heads(clf, DATA, "random", seed=1).values.shape == (ROWS, HEADS)
+
+
+def test_the_loss_is_a_mean_over_tokens() -> None:
+    logits = torch.randn(2, 3, 5)
+    labels = torch.tensor([[1, 2, -100], [0, 4, 3]])
+    found = sentence_losses(logits, labels)
+    logs = logits.log_softmax(-1)
+    assert found[0].item() == pytest.approx(-(logs[0, 0, 1] + logs[0, 1, 2]).item() / 2, rel=1e-5)
+
+
+@pytest.mark.parametrize("score", ["conductance-spearman", "attattr-max"])
+def test_scores_that_need_a_class_are_refused(score: str) -> None:
+    with pytest.raises(OptionError, match=r"a translation has none.*taylor, fisher, ablation"):
+        score_heads(exact(), DATA, score, cache=False)
+
+
+def test_an_encoder_only_model_is_refused() -> None:
+    with pytest.raises(TaskError, match="needs an encoder-decoder model"):
+        score_heads(tiny_classifier(), DATA, "taylor", cache=False)
