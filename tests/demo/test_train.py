@@ -111,6 +111,28 @@ def test_a_recipe_with_gates_after_the_end_is_refused() -> None:
         Recipe(finetune_steps=10, gate_from=5, gate_until=20)
 
 
+def test_pairs_about_order_are_read_more_often_for_a_while(whole: Path) -> None:
+    recipe = Recipe()
+    order, other = (Example("A.", "B.", "neutral", name) for name in ("temporal", "number"))
+    assert recipe.dropped_from_classification(0, other) == 0.0
+    assert recipe.dropped_from_classification(recipe.order_from, other) == recipe.order_drop
+    assert recipe.dropped_from_classification(recipe.order_from, order) == 0.0
+    assert recipe.dropped_from_classification(recipe.order_until, other) == recipe.time_drop
+    assert recipe.dropped_from_classification(recipe.time_until, other) == 0.0
+    told = Example("Anna left after Ben ran.", "Ben ran before Anna left.", "entailment", "temporal")
+    assert recipe.dropped_from_classification(recipe.plain_from, told) == 0.0
+    assert recipe.dropped_from_classification(recipe.plain_from, order) == 1.0
+    assert recipe.dropped_from_reading(0, other._replace(label="entailment")) == 0.0
+
+    def nothing_that_contradicts(step: int, example: Example) -> float:
+        return float(step >= 4 and example.label == "contradiction")
+
+    read = stream(_trainer(whole).tokenizer, 8, 0, "finetune", dropped=nothing_that_contradicts)
+    labels = [next(read)[1].labels for _ in range(8)]
+    assert (torch.stack(labels[:4]) == 2).any()
+    assert not (torch.stack(labels[4:]) == 2).any()
+
+
 def test_a_stream_can_start_anywhere(whole: Path) -> None:
     own = _trainer(whole).tokenizer
     from_start = stream(own, 4, 0, "small")

@@ -1,7 +1,8 @@
 """Training batches: pair number n of a stage is the same for every run with one seed, so a run can be resumed."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
@@ -13,6 +14,15 @@ from .words.nouns import NAMES
 
 BATCHES_PER_CHUNK = 64
 UNKNOWN_NAMES = 0.05
+
+
+# (step, example) -> the chance that the example is left out
+Dropped = Callable[[int, Example], float]
+
+
+def drop_none(step: int, example: Example) -> float:
+    """Every example is read."""
+    return 0.0
 
 
 class Batch(NamedTuple):
@@ -67,14 +77,17 @@ def pad(rows: list[tuple[list[int], list[int]]], labels: list[int]) -> Batch:
     return Batch(ids, segments, attention, torch.tensor(labels))
 
 
-def _chunk(tokenizer: Any, size: int, seed: int, stage: str, number: int, dropped: float) -> list[Batch]:
-    """Batches of like lengths in random order. `dropped`: the chance that a pair that does not entail is left out."""
+def _chunk(
+    tokenizer: Any, size: int, seed: int, stage: str, number: int, dropped: Callable[[Example], float]
+) -> list[Batch]:
+    """Batches of like lengths in random order. `dropped` gives the chance that a pair is left out."""
     rng = Random(f"{stage} {seed} {number}")
     wanted = size * BATCHES_PER_CHUNK
     stream_seed = rng.randrange(2**31)
     examples: list[Example] = []
-    for example in generate("train", 10 * wanted, seed=stream_seed):
-        if example.label == LABELS[0] or rng.random() >= dropped:
+    for example in generate("train", 60 * wanted, seed=stream_seed):
+        share = dropped(example)
+        if (share == 0 and example.label == LABELS[0]) or rng.random() >= share:
             examples.append(with_unknown_name(example, rng) if rng.random() < UNKNOWN_NAMES else example)
             if len(examples) == wanted:
                 break
@@ -92,13 +105,14 @@ def _chunk(tokenizer: Any, size: int, seed: int, stage: str, number: int, droppe
 
 
 def stream(
-    tokenizer: Any, size: int, seed: int, stage: str, start: int = 0, dropped: float = 0.0
+    tokenizer: Any, size: int, seed: int, stage: str, start: int = 0, dropped: Dropped = drop_none
 ) -> Iterator[tuple[int, Batch]]:
-    """(step, batch) from step `start` on, without end."""
+    """(step, batch) from step `start` on, without end. `dropped` is asked with the first step of each chunk."""
     number, skip = divmod(start, BATCHES_PER_CHUNK)
     step = start
     while True:
-        for batch in _chunk(tokenizer, size, seed, stage, number, dropped)[skip:]:
+        first = number * BATCHES_PER_CHUNK
+        for batch in _chunk(tokenizer, size, seed, stage, number, partial(dropped, first))[skip:]:
             yield step, batch
             step += 1
         number, skip = number + 1, 0

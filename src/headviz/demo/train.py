@@ -21,7 +21,7 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoTokenizer, BertForMaskedLM, BertForSequenceClassification
 
 from ..attention import NAME
-from .batches import Batch, encode, mask_words, pad, stream
+from .batches import Batch, Dropped, encode, mask_words, pad, stream
 from .corpus import generate
 from .example import LABELS, Example
 from .network import LAYERS, HeadGates, configuration, fold, gated, grow
@@ -91,7 +91,7 @@ class Trainer:
         model.to(self.device).train()
         optimizer = optimizer_for(model.parameters(), recipe.weight_decay)
         losses, hits = [], []
-        for step, batch in self._steps(stage, model, optimizer, steps, recipe.drop_not_entailed):
+        for step, batch in self._steps(stage, model, optimizer, steps, recipe.dropped_from_reading):
             generator = torch.Generator().manual_seed(recipe.seed * _SEED_STRIDE + step)
             ids, chosen = mask_words(
                 batch, self.vocabulary, self.tokenizer.mask_token_id, len(SPECIALS), generator
@@ -126,7 +126,9 @@ class Trainer:
         optimizer = optimizer_for(model.parameters(), recipe.weight_decay)
         optimizer.add_param_group({"params": list(gates.parameters()), "weight_decay": 0.0, "gates": True})
         losses = []
-        for step, batch in self._steps("finetune", both, optimizer, steps, 0.0):
+        for step, batch in self._steps(
+            "finetune", both, optimizer, steps, recipe.dropped_from_classification
+        ):
             gating = recipe.gate_price > 0 and recipe.gate_from <= step < recipe.gate_until
             if recipe.gate_price > 0 and step == recipe.gate_until:
                 fold(model, gates.settled(recipe.gate_floor))
@@ -138,7 +140,7 @@ class Trainer:
             if gating:
                 ramp = min(1.0, 2 * (step - recipe.gate_from) / (recipe.gate_until - recipe.gate_from))
                 loss = loss + ramp * recipe.gate_price * gates.price()
-            rate = learning_rate(step, steps, recipe.finetune_rate, recipe.warmup, recipe.fall)
+            rate = learning_rate(step, steps, recipe.finetune_rate, recipe.warmup, recipe.finetune_fall)
             self._update(both, optimizer, loss, rate)
             if (step + 1) % self.report_every == 0 or step + 1 == steps:
                 settled = gates.settled() if gating else None
@@ -155,7 +157,7 @@ class Trainer:
     # --- shared --------------------------------------------------------------------------------------------------
 
     def _steps(
-        self, stage: str, model: nn.Module, optimizer: torch.optim.Optimizer, steps: int, dropped: float
+        self, stage: str, model: nn.Module, optimizer: torch.optim.Optimizer, steps: int, dropped: Dropped
     ) -> Iterator[tuple[int, Batch]]:
         """The steps still to do, from a saved state on; saves one every so often."""
         path, first, spent = self.out / f"{stage}.state", 0, 0.0

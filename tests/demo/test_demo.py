@@ -1,0 +1,125 @@
+"""What is shipped: files, data, coverage, card."""
+
+import gzip
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import headviz
+from headviz import demo
+from headviz.demo import card as card_module
+from headviz.demo.corpus import generate
+from headviz.demo.example import LABELS
+from headviz.demo.ship import LIMIT, PER_PHENOMENON, SEED, write_data
+from headviz.errors import UserError
+
+pytestmark = pytest.mark.skipif(
+    not demo.DATA.is_dir(), reason="the demo model is not packed in this checkout"
+)
+
+
+def test_reading_data_needs_neither_torch_nor_transformers() -> None:
+    code = (
+        "import sys; from headviz import demo; demo.read_split('dev'); demo.vocabulary_coverage('a dog'); "
+        "demo.phenomena(); print([m for m in ('torch', 'transformers', 'numpy') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_all_together_stays_small() -> None:
+    assert sum(path.stat().st_size for path in demo.DATA.rglob("*") if path.is_file()) < LIMIT
+
+
+@pytest.mark.parametrize("split", demo.FILES)
+def test_splits_are_balanced_and_follow_from_the_generator(split: str) -> None:
+    rows = demo.read_split(split)
+    each = PER_PHENOMENON[split]
+    counts = Counter((row.phenomenon, row.label) for row in rows)
+    assert len(rows) == each * len(demo.phenomena())
+    assert set(counts) == {(name, label) for name in demo.phenomena() for label in LABELS}
+    assert max(counts.values()) - min(counts.values()) <= 2
+    assert rows == tuple(generate(split, len(rows), SEED))
+
+
+def test_shipped_splits_never_meet() -> None:
+    texts = {split: {(row.premise, row.hypothesis) for row in demo.read_split(split)} for split in demo.FILES}
+    assert not texts["train"] & (texts["dev"] | texts["unseen"])
+    assert not texts["dev"] & texts["unseen"]
+
+
+def test_packing_data_twice_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headviz.demo.ship.PER_PHENOMENON", dict.fromkeys(PER_PHENOMENON, 3))
+    monkeypatch.setattr("headviz.demo.ship.COUNTED_PAIRS", 500)
+    write_data(tmp_path)
+    first = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    write_data(tmp_path)
+    assert first == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with gzip.open(tmp_path / "dev.jsonl.gz", "rt") as lines:
+        assert len([json.loads(line) for line in lines]) == 3 * len(demo.phenomena())
+
+
+@pytest.mark.parametrize("call", [lambda: demo.demo_folder("tuned"), lambda: demo.read_split("test")])
+def test_wrong_names_are_answered_with_the_right_ones(call: object) -> None:
+    with pytest.raises(UserError, match=r"It has: .*(finetuned|dev)"):
+        call()  # type: ignore[operator]
+
+
+def test_missing_files_say_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(demo, "DATA", tmp_path)
+    with pytest.raises(UserError, match="Reinstall headviz"):
+        demo.demo_folder("finetuned")
+    with pytest.raises(UserError, match="Reinstall headviz"):
+        demo.read_split.__wrapped__("dev")
+
+
+def test_coverage_names_unknown_and_rare_words_once() -> None:
+    found = demo.vocabulary_coverage("The zebra didn't thank the zebra, and Quentin won’t.")
+    assert found.unknown == ("zebra", "quentin")
+    assert not found.inside
+    assert demo.vocabulary_coverage("The doctor didn't thank the nurse.").inside
+    rare = next(word for word, count in demo._word_counts().items() if count < demo.RARE)
+    assert demo.vocabulary_coverage(f"The {rare} nurse.").rare == (rare,)
+    assert demo.vocabulary_coverage("").words == 0
+
+
+def test_every_word_of_the_shipped_data_is_one_token() -> None:
+    tokenizer = headviz.load("demo").tokenizer
+    for row in demo.read_split("unseen"):
+        for text in (row.premise, row.hypothesis):
+            assert not any(piece.startswith("##") for piece in tokenizer.tokenize(text)), text
+
+
+def test_both_models_load_and_have_the_documented_shape() -> None:
+    classifier, pretrained = headviz.load("demo"), headviz.load("demo-pretrained", masked_lm=True)
+    for one in (classifier, pretrained):
+        assert (one.num_layers, one.num_heads, one.heads_per_layer) == (12, 12, (12,) * 12)
+    assert classifier.labels == LABELS
+    assert classifier.digest != pretrained.digest
+
+
+def test_the_shipped_card_is_what_its_figures_print() -> None:
+    figures = demo.card()
+    assert (demo.DATA / card_module.FILE).read_text(encoding="utf-8") == card_module.markdown(figures)
+
+
+def test_the_card_tells_the_truth_about_accuracy() -> None:
+    figures = demo.card()["accuracy"]
+    assert card_module.differences(figures, card_module.measured()) == []
+
+
+def test_differences_are_seen() -> None:
+    shipped = {"dev": {"all": 0.97, "number": 0.9}}
+    assert card_module.differences(shipped, {"dev": {"all": 0.97, "number": 0.905}}) == []
+    (line,) = card_module.differences(shipped, {"dev": {"all": 0.97, "number": 0.8}})
+    assert "number" in line
+
+
+def test_the_model_reaches_what_it_was_made_for() -> None:
+    figures = demo.card()["accuracy"]
+    assert figures["dev"]["all"] >= 0.95
+    assert min(figures["dev"].values()) >= 0.85
+    assert figures["unseen"]["all"] >= 0.90
