@@ -47,7 +47,7 @@ def absorb(state: State, piece: str, result: dict[str, Any]) -> State:
     """The state with one piece's result in it."""
     if piece == TEACHER:
         return {**state, "teacher": result}
-    return {**state, "students": {**state["students"], piece: result}}
+    return {**state, "students": dict(sorted({**state["students"], piece: result}.items()))}
 
 
 def checked(plan: DistillationPlan, state: Any) -> State:

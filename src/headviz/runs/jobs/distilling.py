@@ -55,14 +55,18 @@ class DistillationJob:
         return absorb(state, piece, json.loads(result))
 
     def steps(self, state: State) -> dict[int, dict[str, Any]]:
-        """Step 0 is the teacher; student i of the plan's trainings is step i + 1."""
+        """Step 0 is the teacher; student i of the plan's trainings is step i + 1.
+
+        Sparsity is here the share of the teacher's weights that the student has not.
+        """
         teacher = state["teacher"]
         if teacher is None:
             return {}
-        found = {0: _step(teacher, "teacher")}
+        whole = teacher["parameters"]
+        found = {0: {**_step(teacher, "teacher", whole), "reference": True}}
         for i, piece in enumerate(self.plan.pieces):
             if piece in state["students"]:
-                found[i + 1] = _step(state["students"][piece], piece)
+                found[i + 1] = _step(state["students"][piece], piece, whole)
         return found
 
     def expected(self, state: State) -> int:
@@ -91,17 +95,13 @@ def _context(plan: str, folder: Path) -> Context:
     return open_context(DistillationPlan.from_dict(json.loads(plan)), folder)
 
 
-def _step(result: dict[str, Any], name: str) -> dict[str, Any]:
-    return {
+def _step(result: dict[str, Any], name: str, whole: int) -> dict[str, Any]:
+    step = {
         "name": name,
-        "sparsity": None,
+        "sparsity": 1 - result["parameters"] / whole,
         "mask": None,
         "metrics": result["metrics"],
         "seconds": result.get("seconds", 0.0),
         "parameters": result["parameters"],
-        **(
-            {"curve": result["curve"], "init": result["init"], "seed": result["seed"]}
-            if "curve" in result
-            else {}
-        ),
     }
+    return step | {key: result[key] for key in ("init", "seed", "curve") if key in result}
