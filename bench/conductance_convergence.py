@@ -98,13 +98,12 @@ def main() -> None:
                 if n % 4 == 0 and n // 4 in t:
                     finer = np.linalg.norm(r - (4 * half - t[n // 4]) / 3)
                 note("richardson", n, r, change, finer)
-        for rule, n in (
-            ("captum", 20),
-            ("captum", 50),
-            *(("richardson", n) for n in (6, 12, 14) if n not in t),
-        ):
-            (maps,) = sweep(clf, encodings, [None], PathOptions(n, rule))
-            note(rule, n, maps.attribution.astype(np.float64), float(np.linalg.norm(maps.error)))
+        others = [("captum", 20, PathOptions(20, "captum")), ("captum", 50, PathOptions(50, "captum"))]
+        others += [("richardson", n, PathOptions(n)) for n in (6, 12, 14) if n not in t]
+        others += [("preview bf16", n, PathOptions(n, precision="bfloat16")) for n in (4, 8, 16)]
+        for name, n, options in others:
+            (maps,) = sweep(clf, encodings, [None], options)
+            note(name, n, maps.attribution.astype(np.float64), float(np.linalg.norm(maps.error)))
         print(f"example {i + 1}: {len(encodings[0])} tokens", flush=True)
 
     print(

@@ -15,17 +15,20 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from .models.kernels import linear
+from .models.kernels import bfloat16_here, linear
 
 _HALF: Any = WeakTensorKeyDictionary()  # weight -> its bfloat16 copy
 
 
 class FastLinear(TorchFunctionMode):
-    """``half=True`` multiplies in bfloat16 and adds up in float32: a preview, good to two or three digits."""
+    """``half=True`` multiplies in bfloat16 and adds up in float32: a preview, good to two or three digits.
+
+    On a processor that does not compute in bfloat16 by itself it changes nothing.
+    """
 
     def __init__(self, half: bool = False) -> None:
         super().__init__()
-        self.half = half
+        self.half = half and bfloat16_here(torch.device("cpu"))
 
     def __torch_function__(
         self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None

@@ -144,8 +144,8 @@ class Walk:
                 for table, source in zip(maps, (attention, values), strict=True):
                     table[layer, kept] = source[layer][i, :, :t, :t].float().cpu().numpy()
                 if errors is not None:
-                    wrong = torch.linalg.vector_norm(errors[layer][i, :, :t, :t].double(), dim=(1, 2))
-                    error[layer, kept] = wrong.cpu().numpy()
+                    wrong = torch.linalg.vector_norm(errors[layer][i, :, :t, :t].cpu().double(), dim=(1, 2))
+                    error[layer, kept] = wrong.numpy()
             out.append(ExampleMaps(maps[0], maps[1], error, logits[i].float().cpu().numpy(), int(classes[i])))
         return out
 
