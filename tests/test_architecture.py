@@ -14,14 +14,14 @@ SRC = ROOT / "src" / "headviz"
 
 # Lowest first. A module imports from its own level or below; a new module is added here, once.
 LEVELS: list[str] = [
-    "errors heads home palette tables results",
+    "errors heads home palette tables results connections",
     "attention tasks store strictdisk significance resampling comparison maskedit reference",
     "models",
-    "fastlinear rules path maps inputs explaining conductance_maps attattr_maps tokens evaluation translating statecache evaluator",
+    "fastlinear rules path maps inputs explaining conductance_maps attattr_maps tokens evaluation translating statecache evaluator restore",
     "scores",
     "analyses pruning demo distillation",
     "runs",
-    "charts charts_parts charts_heads charts_curves charts_analyses report",
+    "charts charts_parts charts_heads charts_curves charts_analyses charts_runs charts_distil htmlpage report",
     "commands cli __main__",
     "ui",
 ]
