@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
@@ -92,6 +93,7 @@ def main() -> None:
         f"{clf.name}: {clf.num_layers}×{clf.num_heads} heads, hidden {clf.config.hidden_size}; {len(data)} examples, "
         f"{np.mean([len(e) for e in encodings]):.1f} tokens; {args.threads} threads, {args.precision}"
     )
+    resident = psutil.Process().memory_info().rss
     evaluator = Evaluator(clf, data, EvaluatorOptions(precision=args.precision))
     bare = Evaluator(clf, data, EvaluatorOptions(budget=0, precision=args.precision))
     full = HeadMask.full(clf.num_layers, clf.num_heads)
@@ -128,7 +130,12 @@ def main() -> None:
     mask = full.without([heads[0]])
     evaluator.evaluate(mask)
     again = 1000 * timed(lambda: evaluator.evaluate(mask))
-    print(f"seen before: {again:.2f} ms; states {evaluator.memory / 2**20:.0f} MiB")
+    grown = psutil.Process().memory_info().rss - resident
+    print(f"seen before: {again:.2f} ms")
+    print(
+        f"states {evaluator.memory / 2**20:.0f} MiB of at most {evaluator.options.budget / 2**20:.0f}; the process grew by "
+        f"{grown / 2**20:.0f} MiB, weights in working order and work space included"
+    )
     _bounds(evaluator, full)
 
 

@@ -1,5 +1,7 @@
 """The evaluator gives plain evaluation's logits, for every family, whatever it reuses."""
 
+import copy
+import dataclasses
 import random
 import threading
 from collections.abc import Callable
@@ -274,6 +276,21 @@ def test_bfloat16_says_how_far_it_agrees() -> None:
     assert found.largest == pytest.approx(float(np.abs(exact.logits - rough.logits).max()), abs=1e-5)
     assert 0 < found.largest < 0.3
     assert found.share > 0.8
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_models_of_other_precisions(dtype: torch.dtype) -> None:
+    exact, data = tiny_classifier(spread=0.1), some_data()
+    clf = dataclasses.replace(exact, model=copy.deepcopy(exact.model).to(dtype))
+    mask = HeadMask.full(3, 4).without([(1, 1)])
+    evaluator = Evaluator(clf, data)
+    assert evaluator.precision == str(dtype).removeprefix("torch.")
+    loose = {torch.bfloat16: 0.2, torch.float16: 0.03, torch.float64: 1e-5}[dtype]
+    found = evaluator.evaluate(mask).logits
+    np.testing.assert_allclose(found, evaluate(exact, data, mask).logits, rtol=0, atol=loose)
+    agreement = evaluator.agreement(mask)
+    assert agreement.largest < loose
+    assert (agreement.largest > 1e-4) == (dtype != torch.float64)
 
 
 def test_bad_options_are_answered() -> None:

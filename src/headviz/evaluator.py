@@ -10,6 +10,7 @@ Logits equal those of ``evaluate`` to float precision. For a single mask use ``e
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from collections import OrderedDict
@@ -179,19 +180,20 @@ class Evaluator:
         masked = self.predictions(mask, progress=progress, cancel=cancel)
         return compare(answers, masked, self.data.task.metrics, self.data.slices)
 
+    @property
+    def precision(self) -> str:
+        """What the layers compute in: float32, bfloat16, …"""
+        return str(self._stages.dtype).removeprefix("torch.")
+
     def agreement(self, mask: HeadMask | None = None) -> Agreement:
-        """Measured against float32 under the same mask; one plain evaluation."""
-        own = self.evaluate(mask)
-        exact = Evaluator(
-            self.clf,
-            self.data,
-            replace(self.options, budget=0, precision="float32"),
-            label_order=self._label_order,
-        ).evaluate(mask)
-        same = own.predictions == exact.predictions
-        return Agreement(
-            self.options.precision, own.n, int(same.sum()), float(np.abs(own.logits - exact.logits).max())
-        )
+        """Measured against float32 under the same mask; one evaluation in float32."""
+        own, clf = self.evaluate(mask), self.clf
+        if clf.dtype != torch.float32:
+            clf = replace(clf, model=copy.deepcopy(clf.model).float())
+        options = replace(self.options, budget=0, precision="float32")
+        exact = Evaluator(clf, self.data, options, label_order=self._label_order).evaluate(mask)
+        same = int((own.predictions == exact.predictions).sum())
+        return Agreement(self.precision, own.n, same, float(np.abs(own.logits - exact.logits).max()))
 
     @property
     def memory(self) -> int:

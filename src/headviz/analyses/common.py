@@ -50,7 +50,7 @@ def subject(evaluator: Evaluator, metric: str | None = None) -> Subject:
         data.digest,
         len(data),
         metric or data.task.primary_metric,
-        evaluator.options.precision,
+        evaluator.precision,
     )
 
 

@@ -90,7 +90,7 @@ def table_of(args: argparse.Namespace) -> tuple[Ablation, Evaluator]:
 
 def with_agreement(content: dict[str, Any], evaluator: Evaluator) -> dict[str, Any]:
     """The measured agreement with float32 goes with every result in another precision."""
-    if evaluator.options.precision == "float32":
+    if evaluator.precision == "float32":
         return content
     found = evaluator.agreement()
     warn(

@@ -16,16 +16,19 @@ SHORT = 192
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None, gelu: bool = False) -> Tensor:
     """x·Wᵀ + b, then the exact GELU if asked for."""
-    op = (
-        _onednn()
-        if x.device.type == "cpu" and x.dtype == weight.dtype and x.numel() and weight.numel()
-        else None
-    )
+    op = _onednn() if _suits(x) and x.dtype == weight.dtype and weight.numel() else None
     if op is not None:
         out: Tensor = op(x, weight, bias, "gelu" if gelu else "none", [], "none")
         return out
     out = F.linear(x, weight, bias)
     return F.gelu(out) if gelu else out
+
+
+def _suits(x: Tensor) -> bool:
+    """Whether oneDNN computes in this precision on this processor."""
+    if x.device.type != "cpu" or not x.numel():
+        return False
+    return x.dtype == torch.float32 or (x.dtype == torch.bfloat16 and bfloat16_here(x.device))
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
