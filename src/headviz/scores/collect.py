@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 FIRST = 4  # examples after which a first, rough table can be shown
-WINDOW = 64  # examples among which those of similar length are put together
 _AHEAD = 2  # chunks whose statistics may wait while the next ones are computed
 
 
@@ -87,7 +87,7 @@ class Collector:
         progress: Callable[[int, int], None] | None = None,
         cancel: Callable[[], bool] | None = None,
     ) -> Iterator[int]:
-        """Gives the number of finished examples after each window: 4, 8, 16, 32, 64, then 64 more each time."""
+        """Gives the number of finished examples after each window: 4, 8, 16, 32, 64, then a window more each time."""
         if progress is not None:
             progress(0, len(self.done))
         start, size = 0, FIRST
@@ -98,7 +98,7 @@ class Collector:
                 progress(int(self.done.sum()), len(self.done))
             self._compute(missing, progress, cancel)
             start += size
-            size = min(start, WINDOW)
+            size = min(start, self.sweep.window)
             yield int(self.done.sum())
 
     def _stored(self, key: str) -> bool:
@@ -126,7 +126,7 @@ class Collector:
         if not keys:
             return
         keys = sorted(keys, key=lambda key: (len(self.chunk.encodings[self._twins[key][0]]), key))
-        chunk = self._chunk([self._twins[key][0] for key in keys])
+        chunk = self._chunk([self._twins[key][0] for key in keys], cancel)
         waiting: list[tuple[list[str], Future[list[Tables]]]] = []
         with ThreadPoolExecutor(1, "headviz-statistics") as pool:
             try:
@@ -141,17 +141,15 @@ class Collector:
                 for part_keys, future in waiting:
                     self._keep(part_keys, future, progress)
 
-    def _chunk(self, index: list[int]) -> Chunk:
+    def _chunk(self, index: list[int], cancel: Callable[[], bool] | None) -> Chunk:
         c = self.chunk
-        return Chunk(
-            c.clf,
-            c.mask,
-            [c.encodings[i] for i in index],
-            [c.targets[i] for i in index],
-            None if c.gold is None else c.gold[index],
-            c.data.subset(index),
-            c.options,
-            c.budget,
+        return replace(
+            c,
+            encodings=[c.encodings[i] for i in index],
+            targets=[c.targets[i] for i in index],
+            gold=None if c.gold is None else c.gold[index],
+            data=c.data.subset(index),
+            cancel=cancel,
         )
 
     def _keep(

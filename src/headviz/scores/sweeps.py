@@ -9,7 +9,7 @@ Shapes: B examples of a chunk, h heads present in a layer, T tokens, d head size
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,19 +44,17 @@ class Chunk:
     data: Dataset
     options: Any
     budget: int
+    cancel: Callable[[], bool] | None = None
 
     def part(self, which: slice) -> Chunk:
         index = range(len(self.encodings))[which]
         gold = None if self.gold is None else self.gold[which]
-        return Chunk(
-            self.clf,
-            self.mask,
-            self.encodings[which],
-            self.targets[which],
-            gold,
-            self.data.subset(index),
-            self.options,
-            self.budget,
+        return replace(
+            self,
+            encodings=self.encodings[which],
+            targets=self.targets[which],
+            gold=gold,
+            data=self.data.subset(index),
         )
 
 
@@ -72,6 +70,7 @@ class Sweep:
     settings: Callable[[Any], dict[str, Any]]  # the options that change the tables
     uses_target: bool = False
     uses_gold: bool = False
+    window: int = 64  # examples among which those of similar length are put together
 
 
 def _integration(options: Any) -> dict[str, Any]:
@@ -83,7 +82,9 @@ def _integration(options: Any) -> dict[str, Any]:
 
 def _conductance(chunk: Chunk) -> list[Callable[[], Tables]]:
     options = PathOptions(**_integration(chunk.options))
-    found = path.sweep(chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget)
+    found = path.sweep(
+        chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel
+    )
     kept = chunk.mask.array()
     return [lambda maps=maps: correlate(maps, kept) for maps in found]  # type: ignore[misc]
 
@@ -135,7 +136,9 @@ def _empty(shape: tuple[int, ...]) -> np.ndarray:
 
 def _attattr(chunk: Chunk) -> list[Callable[[], Tables]]:
     options = AttAttrOptions(**_integration(chunk.options))
-    found = attattr_maps.sweep(chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget)
+    found = attattr_maps.sweep(
+        chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel
+    )
     kept = chunk.mask.array()
     return [
         lambda maps=maps: {"max": np.where(kept, maps.attribution.max(axis=(2, 3)), np.nan)}  # type: ignore[misc]
@@ -195,10 +198,12 @@ def _ablation(chunk: Chunk) -> list[Callable[[], Tables]]:
         return translation.ablation(chunk)
     clf, mask = chunk.clf, chunk.mask
     model = Evaluator(clf, chunk.data, EvaluatorOptions(budget=chunk.budget))
-    full = model.evaluate(mask).logits
+    full = model.evaluate(mask, cancel=chunk.cancel).logits
     without = np.full((len(full), clf.num_layers, clf.num_heads, full.shape[1]), np.nan, np.float32)
     for head in mask.kept:
-        without[:, head.layer, head.head] = model.evaluate(mask.without([head]), keep=False).logits
+        without[:, head.layer, head.head] = model.evaluate(
+            mask.without([head]), keep=False, cancel=chunk.cancel
+        ).logits
     return [lambda i=i: {"full": full[i], "without": without[i]} for i in range(len(full))]  # type: ignore[misc]
 
 
@@ -210,5 +215,5 @@ SWEEPS: dict[str, Sweep] = {
     "conductance": Sweep(1, _conductance, _by_nodes, _integration, uses_target=True),
     "attattr": Sweep(1, _attattr, _by_nodes, _integration, uses_target=True),
     "gates": Sweep(1, _gates, _by_tokens, lambda options: {}, uses_gold=True),
-    "ablation": Sweep(1, _ablation, _all_at_once, lambda options: {}),
+    "ablation": Sweep(1, _ablation, _all_at_once, lambda options: {}, window=256),
 }
