@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # runs_help
 @pytest.fixture(autouse=True)
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setenv("HEADVIZ_NICENESS", "0")  # a busy machine would make the tests wait
+    # a busy machine would make the tests wait
+    monkeypatch.setenv("HEADVIZ_NICENESS", os.environ.get("HEADVIZ_NICENESS", "0"))
     monkeypatch.delenv("HEADVIZ_RUNS_AT_ONCE", raising=False)
     monkeypatch.delenv("HEADVIZ_DASK", raising=False)
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -72,6 +73,9 @@ def test_the_worker_is_its_own_session_and_nice_and_without_streamlit(registry, 
     pid = view.record.pid
     assert os.getsid(pid) == pid != os.getsid(0)
     assert psutil.Process(pid).nice() == NICENESS
+    group = Path(f"/proc/{pid}/autogroup")
+    if group.exists() and group.read_text().startswith("/autogroup"):
+        assert group.read_text().split()[-1] == str(NICENESS)
     maps = psutil.Process(pid).memory_maps()
     assert not any("streamlit" in m.path or "torch" in m.path for m in maps)
     service.cancel(run.id)

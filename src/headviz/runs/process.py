@@ -116,12 +116,24 @@ def spawn(run_id: str, claim: str, home: Path, log: Path, threads: int) -> int:
 
 
 def be_nice() -> None:
-    """Give way to everything else on the machine; a worker started by a worker is no nicer than that."""
-    given = os.environ.get(NICENESS_VARIABLE, "")
-    wanted = int(given) if given.isdecimal() else NICENESS
-    with suppress(OSError, AttributeError):
-        if wanted:
-            os.nice(max(0, wanted - os.nice(0)))
+    """Give way to everything else on the machine.
+
+    Linux may weigh sessions before it weighs processes (autogroups, usual on desktops); a worker has a session of its
+    own, so without the second line its niceness would count against nobody.
+    """
+    wanted = _wanted_niceness()
+    if wanted:
+        with suppress(OSError, AttributeError):
+            os.nice(wanted - os.nice(0))
+        with suppress(OSError):
+            Path("/proc/self/autogroup").write_text(str(wanted))
+
+
+def _wanted_niceness() -> int:
+    try:
+        return min(19, max(-20, int(os.environ.get(NICENESS_VARIABLE, NICENESS))))
+    except ValueError:
+        return NICENESS
 
 
 def kill(identity: Identity) -> None:
