@@ -9,7 +9,7 @@ from contextlib import suppress
 import streamlit as st
 
 from ..errors import Cancelled, UserError
-from . import loaders, show, state
+from . import loaders, show, state, viewreport
 from .view import View
 
 # file in pages/ (also its address) and title, in the order of the story; the first is the start page
@@ -20,6 +20,7 @@ PAGES = (
     ("compare", "Compare"),
     ("analyses", "Analyses"),
     ("runs", "Runs"),
+    ("distil", "Distil"),
     ("data", "Data & model"),
 )
 
@@ -93,7 +94,9 @@ def _guarded(page: st.Page) -> None:
         for text in state.take_notices():
             st.warning(show.plain(text), icon=":material/info:")
         _inside.page = page.title
+        viewreport.begin()
         page.run()
+        _report(page.title)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         if page.title != "Data & model":
@@ -105,6 +108,15 @@ def _guarded(page: st.Page) -> None:
     except Exception as fault:
         traceback.print_exc()
         st.error(f"headviz failed here ({type(fault).__name__}). The server's log has the details.")
+
+
+def _report(title: str) -> None:
+    view = state.view()
+    if not view.present:
+        mask = None
+        with suppress(UserError, ImportError):
+            mask = state.mask(loaders.shape(view).present)
+        viewreport.button(title, _what(view.model, view.task, view.limit), mask)
 
 
 def _context_line() -> None:

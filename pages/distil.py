@@ -1,0 +1,32 @@
+"""Distil: take a part out of the model and train students in its place, from several starts."""
+
+import streamlit as st
+
+from headviz.ui import board, distil, frame, loaders, scoring
+
+view = frame.begin()
+shape = loaders.shape(view)
+st.title("Distil")
+found = distil.runs()
+if frame.controls():
+    left, right = st.columns([5, 6], gap="large")
+    with left:
+        st.caption(
+            "Heads that are switched off here are removed for good; students learn to do without them."
+        )
+        board.toolbar(shape.present, scoring.known(view))
+        board.grid(shape.present, scoring.known(view), scoring.tips(view))
+        with st.container(border=True):
+            distil.start_form(view, shape.present)
+else:
+    right = st.container()
+with right:
+    if found:
+        distil.watch(distil.chooser(found, view))
+    else:
+        st.info(
+            "No distillation yet. Choose what to remove and start one: it goes on when this page is closed.",
+            icon=":material/science:",
+        )
+    distil.published()
+frame.recipe(*distil.recipe(view, shape.present))

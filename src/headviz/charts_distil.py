@@ -1,0 +1,48 @@
+"""Learning curves of students to a plotly figure: mean over seeds, interval as a band, the teacher dashed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from .palette import CLASSES, NEUTRAL
+
+
+def learning_curves(
+    students: Sequence[Mapping[str, Any]], teacher: float | None, metric: str, height: int = 400
+) -> go.Figure:
+    """``students`` are those of ``distillation.state.outcome``; one colour each, in the table's order."""
+    fig = go.Figure()
+    last = 0
+    for i, student in enumerate(students):
+        colour = CLASSES[i % len(CLASSES)]
+        points = [p for p in student["curve"] if p["metrics"].get(metric) is not None]
+        steps = [p["step"] for p in points]
+        last = max([last, *steps])
+        low, high = ([p[name].get(metric) for p in points] for name in ("interval_low", "interval_high"))
+        if points and None not in low and None not in high:
+            fig.add_scatter(
+                x=[*steps, *steps[::-1]], y=[*high, *low[::-1]], fill="toself", mode="none", opacity=0.18,
+                fillcolor=colour, hoverinfo="skip", showlegend=False, legendgroup=student["init"],
+            )  # fmt: skip
+        fig.add_scatter(
+            x=steps, y=[p["metrics"][metric] for p in points], mode="lines+markers", name=student["title"],
+            line={"color": colour, "width": 2.2}, marker={"size": 5}, legendgroup=student["init"],
+            hovertemplate=f"{student['title']}<br>step %{{x}}: %{{y:.4g}}<extra></extra>",
+        )  # fmt: skip
+    if teacher is not None:
+        fig.add_scatter(
+            x=[0, last], y=[teacher, teacher], mode="lines", name="teacher",
+            line={"color": NEUTRAL, "width": 1.6, "dash": "dash"}, hovertemplate="teacher %{y:.4g}<extra></extra>",
+        )  # fmt: skip
+    fig.update_layout(
+        height=height,
+        margin={"l": 8, "r": 12, "t": 8, "b": 8},
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0},
+        dragmode=False,
+    )
+    fig.update_xaxes(title="training steps", automargin=True, fixedrange=True, rangemode="tozero")
+    fig.update_yaxes(title=metric, automargin=True, fixedrange=True)
+    return fig

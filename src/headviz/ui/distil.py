@@ -1,0 +1,228 @@
+"""The Distil page's parts: what to remove, how students start, and their curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ..distillation.methods import METHODS
+from ..distillation.plan import DistillationPlan
+from ..distillation.removal import Removal
+from ..errors import UserError
+from ..heads import HeadMask
+from . import loaders, runsview, show, state
+from .recipes import load_options, task_options
+from .view import View
+
+if TYPE_CHECKING:
+    from ..runs.reading import RunView
+
+PUBLISHED = (23.70, 13.35, 17.73)  # BLEU in the 2023 paper: teacher, student from random, from the teacher
+PRIOR = (
+    r"m = \mu_v - \Sigma_{v,v_2}\Sigma_{v_2}^{-1}\mu_{v_2},\quad "
+    r"R = \Sigma_v - \Sigma_{v,v_2}\Sigma_{v_2}^{-1}\Sigma_{v_2,v}"
+)
+
+
+def start_form(view: View, present: HeadMask) -> None:
+    """The rest of the plan beside the grid; nothing starts before it is whole."""
+    layers = list(range(present.num_layers))
+    left, right = st.columns(2)
+    gone = left.multiselect("Whole layers", layers, key="distil_layers", format_func=lambda i: f"L{i}")
+    empty = right.multiselect("Feed-forward blocks", layers, key="distil_ffn", format_func=lambda i: f"L{i}")
+    inits = st.multiselect(
+        "Students start from", list(METHODS), ["random", "copy"], key="distil_inits",
+        format_func=lambda n: METHODS[n].title,
+    )  # fmt: skip
+    left, middle, right = st.columns(3)
+    steps = left.number_input("Training steps", 1, 100_000, 300, step=50, key="distil_steps")
+    limit = middle.number_input("Training examples", 0, 1_000_000, 0, key="distil_train", help="0 = all")
+    seeds = right.text_input("Seeds", "0,1,2", key="distil_seeds", help="One training of each for every seed")
+    try:
+        plan = make_plan(view, removal(view, present, gone, empty), inits, seeds, int(steps), int(limit))
+    except UserError as wrong:
+        st.info(show.plain(str(wrong)), icon=":material/edit:")
+        st.button("Start", key="distil_start", disabled=True, width="stretch")
+        return
+    count = len(plan.pieces)
+    st.caption(
+        show.plain(f"Remove {plan.remove}: {count} student{'s' if count > 1 else ''} of {steps} steps each.")
+    )
+    st.button("Start", key="distil_start", type="primary", width="stretch", on_click=_start, args=(plan,))
+
+
+def removal(view: View, present: HeadMask, layers: Sequence[int], ffn: Sequence[int]) -> Removal:
+    """What the grid and the two lists say. Heads of a removed layer go with it, as its feed-forward block does."""
+    off = [h for h in state.mask(present).off if h not in present.off and h.layer not in layers]
+    return Removal(
+        tuple(off),
+        tuple(("encoder", i) for i in layers),
+        tuple(("encoder", i) for i in ffn if i not in layers),
+    )
+
+
+def make_plan(
+    view: View, what: Removal, inits: Sequence[str], seeds: str, steps: int, train_limit: int
+) -> DistillationPlan:
+    """The plan for the view's model and data."""
+    place = view.data
+    if place:
+        place = str(loaders.uploads().get(place) or loaders.confined(place))
+    try:
+        numbers = tuple(int(s) for s in seeds.split(",") if s.strip())
+    except ValueError:
+        raise UserError("Seeds are whole numbers with commas, such as 0,1,2.") from None
+    given: dict[str, Any] = {
+        "model": loaders.model_name(view.model),
+        "task": view.task,
+        "remove": what.text,
+        "inits": tuple(inits),
+        "seeds": numbers,
+        "training": {"steps": steps, "every": max(1, steps // 6)},
+        "revision": view.revision or None,
+        "device": view.device,
+        "data": place or None,
+        "text_columns": tuple(c for c in view.columns.split(",") if c) or None,
+        "label_column": view.label or None,
+        "train_limit": train_limit or None,
+        "dev_limit": view.limit or None,
+    }
+    return DistillationPlan.from_dict(given)
+
+
+def _start(plan: DistillationPlan) -> None:
+    from ..runs import service
+
+    title = f"{plan.model.rsplit('/', 1)[-1]} without {plan.remove}"
+    try:
+        record = service.start("distill", plan.to_dict(), title=title[:120], owner=runsview.this_user())
+    except UserError as wrong:
+        state.notify(str(wrong))
+        return
+    state.update(run=record.id)
+
+
+# ---- looking
+
+
+def runs() -> list[RunView]:
+    return [r for r in runsview.overview() if r.record.kind == "distill"]
+
+
+def chooser(found: Sequence[RunView], view: View) -> str:
+    """The run to look at: the address's, or the newest."""
+    ids = [r.record.id for r in found]
+    titles = {r.record.id: r for r in found}
+    at = ids.index(view.run) if view.run in ids else 0
+    chosen: str = st.selectbox(
+        "Distillation", ids, at, key="distil_run",
+        format_func=lambda i: f"{runsview.ICONS.get(titles[i].state, '')} {titles[i].record.title}",
+    )  # fmt: skip
+    return chosen
+
+
+def watch(run_id: str) -> None:
+    """The run's students, drawn anew every second while it is at work."""
+    from ..runs import reading
+    from ..runs.states import ACTIVE, QUEUED
+
+    first = reading.show(run_id, log_lines=0)
+    busy = first.state in ACTIVE or first.state == QUEUED
+    st.fragment(_look, run_every=1.0 if busy else None)(run_id, busy)
+
+
+def _look(run_id: str, busy: bool) -> None:
+    from ..charts_distil import learning_curves
+    from ..runs import reading
+    from ..runs.states import ACTIVE, QUEUED
+
+    view = reading.show(run_id)
+    runsview._state_line(view)
+    found = outcome_of(view)
+    if found["students"] and found["teacher"] is not None:
+        metric = next(iter(found["teacher"]["metrics"]))
+        st.markdown(show.plain(finding(found, metric)))
+        show.figure(
+            learning_curves(found["students"], found["teacher"]["metrics"][metric], metric), "distil_curves",
+            f"{metric} on dev while students learn; bands are 95 % intervals over seeds, dashed the teacher.",
+            formula=PRIOR,
+            source="Prior of the student: the teacher's posterior with the removed part's weights at zero.",
+        )  # fmt: skip
+        _results(found, metric)
+    if busy and not (view.state in ACTIVE or view.state == QUEUED):
+        st.rerun()
+
+
+def outcome_of(view: RunView) -> dict[str, Any]:
+    """What a run has found so far, finished or not."""
+    from ..distillation.state import begin, outcome
+
+    plan = DistillationPlan.from_dict(view.record.spec)
+    so_far = begin(plan)
+    for step in (*view.baseline, *view.steps):
+        if step["name"] == "teacher":
+            so_far["teacher"] = {**step, "notes": []}
+        else:
+            so_far["students"][step["name"]] = {**step, "model": None}
+    return outcome(plan, so_far)
+
+
+def finding(found: dict[str, Any], metric: str) -> str:
+    """One sentence: does a start from the teacher pay?"""
+    ends = {s["init"]: s for s in found["students"]}
+    informed = [s for name, s in ends.items() if METHODS[name].start != "random"]
+    if "random" not in ends or not informed:
+        best = max(found["students"], key=lambda s: s["metrics"][metric] or 0)
+        return f"Best so far: {best['title']}, {metric} {show.number(best['metrics'][metric])}."
+    base, best = ends["random"], max(informed, key=lambda s: s["metrics"][metric] or 0)
+    low, high = best["interval_low"][metric], base["interval_high"][metric]
+    clear = " The intervals do not touch." if low is not None and high is not None and low > high else ""
+    better = (best["metrics"][metric] or 0) > (base["metrics"][metric] or 0)
+    return (
+        f"Starting from the teacher {'pays' if better else 'does not pay here'}: {best['title']} ends at {metric} "
+        f"{show.number(best['metrics'][metric])}, random weights at {show.number(base['metrics'][metric])}.{clear}"
+    )
+
+
+def _results(found: dict[str, Any], metric: str) -> None:
+    teacher = found["teacher"]
+    rows: list[list[Any]] = [
+        ["teacher", teacher["metrics"][metric], None, None, None, teacher["parameters"], None]
+    ]
+    rows += [
+        [
+            s["title"], s["metrics"][metric], s["interval_low"][metric], s["interval_high"][metric],
+            s["curve"][0]["metrics"][metric], s["parameters"], s["seconds"],
+        ]
+        for s in found["students"]
+    ]  # fmt: skip
+    header = ["model", metric, "low", "high", "before training", "parameters", "seconds"]
+    show.table(header, rows, "distil_table", caption="Means over seeds with 95 % intervals (Student's t).")
+
+
+def published() -> None:
+    """The paper's figures, apart from ours."""
+    teacher, random, informed = PUBLISHED
+    with st.expander("Published figures", icon=":material/menu_book:"):
+        st.caption(
+            "BLEU in the 2023 paper: an LSTM encoder-decoder (512-512-512) loses its Bahdanau attention. Another "
+            "model, another corpus: only the order compares with what is measured here."
+        )
+        models = ["teacher", "student from random weights", "student from the teacher"]
+        st.dataframe({"model": models, "BLEU": [teacher, random, informed]}, hide_index=True)
+
+
+def recipe(view: View, present: HeadMask) -> tuple[str, str]:
+    off = ",".join(h.dotted for h in state.mask(present).off if h not in present.off) or "3.5"
+    python = (
+        "from headviz.distillation.driver import distil\nfrom headviz.distillation.plan import DistillationPlan\n"
+        f"plan = DistillationPlan(model={view.model!r}, task={view.task!r}, remove='heads:{off}',\n"
+        "                        inits=('random', 'copy'), seeds=(0, 1, 2))\nresult = distil(plan, 'student')"
+    )
+    command = (
+        f"headviz distill {load_options(view)} {task_options(view)} --remove heads:{off} --init random,copy "
+        "--seeds 0,1,2 --out student"
+    )
+    return python, command

@@ -1,0 +1,83 @@
+"""The Distil page: what the grid and the lists come to, what a run's steps come to, and the page itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from headviz.charts_distil import learning_curves
+from headviz.distillation.plan import DistillationPlan
+from headviz.distillation.state import absorb, begin
+from headviz.runs.jobs.distilling import make
+
+PLAN = {"model": "m", "task": "custom", "remove": "layers:1", "inits": ["random", "copy"], "seeds": [0, 1]}
+
+
+def student(init: str, seed: int, ends: float) -> dict[str, Any]:
+    curve = [
+        {"step": s, "metrics": {"accuracy": v}, "loss": None, "kl": None, "seconds": float(s)}
+        for s, v in ((0, 0.3), (4, ends))
+    ]
+    return {
+        "init": init, "seed": seed, "curve": curve, "metrics": curve[-1]["metrics"], "parameters": 80,
+        "digest": "", "seconds": 4.0, "wall_seconds": 5.0, "model": f"students/{init}-s{seed}",
+    }  # fmt: skip
+
+
+def view_of(*pieces: tuple[str, int, float]) -> Any:
+    """A run as pages see it, with these students done."""
+    plan = DistillationPlan.from_dict(PLAN)
+    teacher = {"metrics": {"accuracy": 0.9}, "parameters": 100, "notes": [], "digest": "", "data": ""}
+    state = absorb(begin(plan), "teacher", teacher)
+    for init, seed, ends in pieces:
+        state = absorb(state, f"{init}-s{seed}", student(init, seed, ends))
+    steps = make(PLAN).steps(state)
+    return SimpleNamespace(
+        record=SimpleNamespace(spec=PLAN, kind="distill"),
+        baseline=[steps[0]],
+        steps=[steps[i] for i in sorted(steps) if i],
+    )
+
+
+def test_a_runs_steps_become_curves_with_intervals() -> None:
+    from headviz.ui import distil
+
+    found = distil.outcome_of(
+        view_of(("random", 0, 0.5), ("copy", 0, 0.8), ("random", 1, 0.6), ("copy", 1, 0.82))
+    )
+    assert [s["init"] for s in found["students"]] == ["random", "copy"]
+    assert found["students"][0]["metrics"]["accuracy"] == pytest.approx(0.55)
+    assert found["students"][1]["curve"][-1]["interval_low"]["accuracy"] < 0.8
+    said = distil.finding(found, "accuracy")
+    assert said.startswith("Starting from the teacher pays")
+    fig = learning_curves(found["students"], 0.9, "accuracy")
+    assert [t.name for t in fig.data if t.name] == ["random weights", "copied weights", "teacher"]
+    assert sum(t.fill == "toself" for t in fig.data) == 2
+
+
+def test_an_unfinished_run_shows_what_there_is() -> None:
+    from headviz.ui import distil
+
+    assert distil.outcome_of(view_of())["students"] == []
+    half = distil.outcome_of(view_of(("copy", 0, 0.4)))
+    assert distil.finding(half, "accuracy") == "Best so far: copied weights, accuracy 0.4."
+    assert len(learning_curves(half["students"], None, "accuracy").data) == 1
+    worse = distil.outcome_of(view_of(("random", 0, 0.7), ("copy", 0, 0.4)))
+    assert "does not pay here" in distil.finding(worse, "accuracy")
+
+
+def test_the_page_asks_for_a_part_first(open_page: Callable[..., Any], tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
+    app = open_page("distil")
+    assert not app.exception
+    start = next(b for b in app.button if b.key == "distil_start")
+    assert start.disabled
+    assert any("Nothing is to be removed" in str(i.value) for i in app.info)
+    layers = next(m for m in app.multiselect if m.key == "distil_layers")
+    layers.set_value([3]).run()
+    assert not app.exception
+    assert not next(b for b in app.button if b.key == "distil_start").disabled
+    assert any("layers:3" in str(c.value).replace("\\", "") for c in app.caption)
