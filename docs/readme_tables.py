@@ -1,0 +1,68 @@
+"""Write the README's tables from the tables in the code: ``python docs/readme_tables.py`` (``--check`` only compares)."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+README = Path(__file__).resolve().parents[1] / "README.md"
+
+
+def commands() -> Iterator[str]:
+    from headviz.cli import COMMANDS
+
+    yield "| command | what it does |"
+    yield "|---|---|"
+    for name, (_, text) in COMMANDS.items():
+        yield f"| `headviz {name}` | {text} |"
+
+
+def scores() -> Iterator[str]:
+    from headviz.scores.table import SCORES
+
+    yield "**Head scores** (high = keep; every one with its interval, NaN where nothing was measured):"
+    yield ""
+    yield "| score | formula | source |"
+    yield "|---|---|---|"
+    for s in SCORES.values():
+        yield f"| `{s.name}` | {s.formula.replace('|', '&#124;')} | {s.source} |"
+
+
+def algorithms() -> Iterator[str]:
+    from headviz.pruning.table import ALGORITHMS
+
+    yield "**Pruning algorithms** (θ0 = pre-trained weights, θ* = fine-tuned weights, κ = step):"
+    yield ""
+    yield "| algorithm | what it does | source |"
+    yield "|---|---|---|"
+    for a in ALGORITHMS.values():
+        yield f"| `{a.name}` | {a.what} | {a.source} |"
+
+
+TABLES = {"commands": commands, "scores": scores, "algorithms": algorithms}
+
+
+def filled(text: str) -> str:
+    """The README with every marked table as the code has it now."""
+    for name, rows in TABLES.items():
+        body = "\n".join(rows())
+        pattern = rf"<!-- {name} -->(?:.*?<!-- /{name} -->)?"
+        text, count = re.subn(pattern, lambda _, n=name, b=body: f"<!-- {n} -->\n{b}\n<!-- /{n} -->", text, flags=re.S)
+        if count != 1:
+            raise SystemExit(f"README.md needs the mark <!-- {name} --> once, not {count} times.")
+    return text
+
+
+def main() -> int:
+    now = README.read_text(encoding="utf-8")
+    then = filled(now)
+    if "--check" in sys.argv:
+        return int(now != then)
+    README.write_text(then, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

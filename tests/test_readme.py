@@ -1,0 +1,30 @@
+"""The README says what the code has."""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_tables_are_those_of_the_code() -> None:
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        import readme_tables
+    finally:
+        sys.path.pop(0)
+    assert readme_tables.filled(README) == README, "run: python docs/readme_tables.py"
+
+
+def test_links_and_pictures_exist() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        if not target.startswith("http"):
+            assert (ROOT / target).exists(), target
+
+
+def test_families_are_named() -> None:
+    from headviz.models.families import FAMILIES
+
+    for family in FAMILIES.values():
+        assert family.title in README
