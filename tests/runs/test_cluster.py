@@ -247,6 +247,18 @@ def test_a_failed_run_of_a_sweep_leaves_the_others_alone_and_can_be_resumed(clus
     assert ended(sweep.id).attempt == 2
 
 
+def test_one_run_of_a_sweep_can_be_cancelled_and_the_others_go_on(cluster, registry):
+    sweep = start_sweep(members(2, steps=4, seconds=0.6), title="two", executor="dask")
+    first, second = registry.records(parent=sweep.id)
+    running_steps(first.id, 1)
+    assert service.cancel(first.id).state == "cancelled"
+    assert ended(sweep.id).state == "failed"
+    assert registry.get(second.id).state == "done"
+    service.resume(sweep.id)
+    assert ended(sweep.id).state == "done"
+    assert len(registry.steps(first.id)) == 4
+
+
 def test_cancelling_a_sweep_on_a_cluster_stops_all_its_runs(cluster, registry):
     sweep = start_sweep(members(3, steps=3, seconds=300.0), title="long", executor="dask")
     first = registry.records(parent=sweep.id)[0]

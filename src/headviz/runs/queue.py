@@ -72,7 +72,8 @@ def _reconcile_one(registry: Registry, record: RunRecord) -> RunRecord:
         return record
     files = RunFiles(record.id, registry.folder)
     age = files.cancel_age()
-    if age is not None and age > CANCEL_LIMIT and record.worker.alive():
+    carried = record.executor == CARRIED  # its process works on the other runs of the sweep as well
+    if age is not None and age > CANCEL_LIMIT and not carried and record.worker.alive():
         kill(record.worker)
     if not is_gone(record, files):
         return record

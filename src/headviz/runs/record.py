@@ -14,7 +14,7 @@ from .states import QUEUED
 
 LOCAL = "local"  # one process of this machine does the work
 DASK = "dask"  # one light process of this machine gives the work to a cluster
-CARRIED = "carried"  # belongs to a sweep whose own process carries it
+CARRIED = "carried"  # nothing to start: a sweep's run that its parent's process carries, or a parent without a process
 EXECUTORS = (LOCAL, DASK, CARRIED)
 
 SWEEP = "sweep"  # kind of a parent of runs
