@@ -22,7 +22,7 @@ else:
     if view.weights == "difference" and len(shown) == 2:
         shown["difference"] = shown["fine-tuned"] - shown["pre-trained"]
     main = list(ready.values())[-1]
-    st.markdown(f"**{show.plain(headgrid.finding(main, main.values, view))}**")
+    show.finding(headgrid.finding(main, main.values, view))
     if len(shown) == 1:
         left, right = st.columns([5, 4], gap="large")
     else:

@@ -136,26 +136,56 @@ def _redundant(bench: Bench, progress: jobs.Progress, cancel: jobs.Cancel) -> An
     return redundant(bench.evaluator, seconds=20.0, progress=progress, cancel=cancel)
 
 
+def _dynamics(bench: Bench, progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
+    import headviz
+
+    from ..analyses.dynamics import dynamics
+
+    if bench.view.model != "demo" and not bench.view.base:
+        raise UserError("Name a folder with checkpoints of the fine-tuning, one model folder per checkpoint.")
+    if bench.view.model == "demo":
+        from ..demo import demo_folder
+
+        folder = demo_folder("checkpoints")
+    else:
+        folder = loaders.confined(bench.view.base)
+    some = scoring.sample(bench.view, bench.clf)
+
+    def taylor(evaluator: Evaluator) -> Any:
+        return headviz.score_heads(evaluator.clf, some, "taylor", cancel=cancel).values
+
+    return dynamics(folder, bench.data, "taylor", taylor, progress=progress, cancel=cancel)
+
+
+def _choose_folder(bench: Bench) -> None:
+    if bench.view.model != "demo":
+        state.text("base", "Folder with the checkpoints", placeholder="/path/to/run/checkpoints")
+
+
 # fmt: off
 ANALYSES: dict[str, Analysis] = {
     "ablation": Analysis(
-        "One head off at a time", "What does each head cost on its own, and is that more than chance?",
+        "One head off", "What does each head cost on its own, and is that more than chance?",
         _ablation, views.ablation, f"{MICHEL}, §3.2, Figure 1, Table 1", "headviz ablate"),
     "all-but-one": Analysis(
-        "All heads of a layer off but one", "How far does the best single head of each layer go?",
+        "All but one", "How far does the best single head of each layer go?",
         _all_but_one, views.all_but_one, f"{MICHEL}, §3.3, Tables 2, 3, 5 and 6", "headviz analyse all-but-one",
         lambda view: (view.select,), _choose_select),
     "cross-dataset": Analysis(
-        "The same heads on other data", "Do the heads that matter here matter on another data set too?",
+        "Other data", "Do the heads that matter here matter on another data set too?",
         _cross, views.cross_dataset, f"{MICHEL}, §3.4, Figure 2", "headviz analyse cross-dataset"),
     "curves": Analysis(
         "Pruning curves", "How much can go, in the order of each score and in the best order there is?",
         _curves, views.curves, f"{MICHEL}, §4, Figures 3 and 6", "headviz analyse pruning-curve"),
     "speed": Analysis(
-        "Speed after really removing heads", "How much faster is the model once the heads of the mask are gone?",
+        "Speed", "How much faster is the model once the heads of the mask are gone?",
         _speed, views.speed, f"{MICHEL}, §5, Table 4", "headviz analyse speed", lambda view: (view.mask,)),
+    "dynamics": Analysis(
+        "Training dynamics", "From which point of training on can heads go?",
+        _dynamics, views.dynamics, f"{MICHEL}, §6, Figure 5", "headviz analyse dynamics",
+        lambda view: (view.base, view.samples), _choose_folder),
     "redundant": Analysis(
-        "Heads that stand in for each other", "Which pairs are harmless alone, but not together?",
+        "Stand-ins", "Which pairs are harmless alone, but not together?",
         _redundant, views.redundant, "A search over the most promising pairs, 20 s", "headviz analyse redundant"),
 }
 # fmt: on

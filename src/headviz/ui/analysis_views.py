@@ -227,3 +227,22 @@ def redundant(found: Any, bench: Any) -> None:
         st.caption(
             f"{found.harmless} heads are harmless alone, and no pair that was tried is significant together."
         )
+
+
+def dynamics(found: Any, bench: Any) -> None:
+    last = found.checkpoints[-1]
+    show.figure(
+        charts_analyses.figure(found),
+        "dynamics_curves",
+        f"Each line is one checkpoint, pruned in the order of its own {found.score} score, later ones darker; "
+        f"the last one reaches {last.baseline:.3f} unpruned.",
+    )
+    rows = [
+        [c.name, c.baseline, s, r]
+        for c in found.checkpoints
+        for s, r in zip(c.sparsities, c.relative, strict=True)
+    ]
+    show.table(
+        ["checkpoint", "unpruned", "share off", "share of unpruned"], rows, "dynamics_table",
+        caption="The metric as a share of each checkpoint's own unpruned metric.", height=300,
+    )  # fmt: skip

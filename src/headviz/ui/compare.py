@@ -5,14 +5,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
 
 from .. import charts
-from ..heads import HeadMask
+from ..heads import HeadId, HeadMask
 from . import jobs, show, state
+from .grid import Look, head_grid
 from .recipes import load_call, load_options, mask_call, off_option
 from .texts import Text
 from .view import View
@@ -21,28 +23,37 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..restore import Restored
     from ..tasks import Dataset
+    from ..tokens import TokenAttributions
 
 MOST_LINES = 200
 
 
 @dataclass(frozen=True)
 class Column:
-    """One model that answers: a name and its mask."""
+    """One model that answers: a name, the weights and the mask."""
 
     name: str
+    clf: Classifier
     mask: HeadMask
 
 
-def columns(clf: Classifier) -> list[Column]:
-    """The full model, the current mask and the saved ones."""
+def columns(clf: Classifier, other: Classifier | None = None) -> list[Column]:
+    """The full model, the current mask, the saved ones, and a second model as it stands."""
     mask = state.mask(clf.present)
-    out = [Column("full model", HeadMask.full(clf.num_layers, clf.num_heads))]
+    out = [Column("full model", clf, HeadMask.full(clf.num_layers, clf.num_heads))]
     if mask.off:
-        out.append(Column(f"current mask ({len(mask.off)} off)", mask))
+        out.append(Column(f"current mask ({len(mask.off)} off)", clf, mask))
     for name, text in state.session().saved:
         saved = HeadMask.from_hex(text, clf.num_layers, clf.num_heads)
         if saved != mask:
-            out.append(Column(name, saved))
+            out.append(Column(name, clf, saved))
+    if other is not None:
+        kept = len(other.present.kept)
+        out.append(
+            Column(
+                f"{other.name[-40:]} ({kept} heads)", other, HeadMask.full(other.num_layers, other.num_heads)
+            )
+        )
     return out
 
 
@@ -60,9 +71,9 @@ def answer(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None, m
     return exp / exp.sum(axis=1, keepdims=True)
 
 
-def answers(clf: Classifier, shown: Text, given: Sequence[Column]) -> list[np.ndarray]:
+def answers(shown: Text, given: Sequence[Column]) -> list[np.ndarray]:
     pairs = None if shown.pair is None else [shown.pair]
-    return [answer(clf, [shown.text], pairs, c.mask)[0] for c in given]
+    return [answer(c.clf, [shown.text], pairs, c.mask)[0] for c in given]
 
 
 def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarray]) -> None:
@@ -101,18 +112,11 @@ def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:
         "Token attributions", key="show_tokens", help="Integrated gradients, by Captum"
     ):
         return
-    from headviz import token_attributions
-
     texts = (shown.text, shown.pair)
     found = []
     for column in given:
-        key = (clf.digest, str(clf.dtype), "tokens", *texts, column.mask.hex)
-        mask = column.mask if column.mask.off else None
-        one = jobs.need(
-            key,
-            f"Attributing tokens: {column.name}",
-            lambda p, c, mask=mask: token_attributions(clf, *texts, mask=mask),
-        )
+        key = (column.clf.digest, str(clf.dtype), "tokens", *texts, column.mask.hex)
+        one = jobs.need(key, f"Attributing tokens: {column.name}", partial(_tokens, column, shown))
         if one is None:
             return
         found.append(one)
@@ -123,6 +127,42 @@ def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:
         "What each token spoke for (blue) or against (orange) each model's own answer, on one scale.",
         formula=r"(x - x') \cdot \int_0^1 \nabla F(x' + a(x - x'))\,da",
         source="Integrated gradients on the word embeddings, from padding to the input (Captum).",
+    )
+
+
+def _tokens(column: Column, shown: Text, progress: jobs.Progress, cancel: jobs.Cancel) -> TokenAttributions:
+    from ..tokens import token_attributions
+
+    mask = column.mask if column.mask.off else None
+    return token_attributions(column.clf, shown.text, shown.pair, mask=mask)
+
+
+def shift(clf: Classifier, shown: Text) -> None:
+    """Where the heads that are left look elsewhere under the current mask."""
+    mask = state.mask(clf.present)
+    if not mask.off or not st.toggle("What attention changed", key="show_shift"):
+        return
+    from ..attentionshift import attention_shift
+
+    values = attention_shift(clf, shown.text, shown.pair, mask)
+    known = values[np.isfinite(values)]
+    if known.size:
+        top = HeadId(*(int(i) for i in np.unravel_index(np.nanargmax(values), values.shape)))
+        st.markdown(
+            f"**{top} changes where it looks most: {100 * values[top]:.0f} % of its attention has moved.**"
+        )
+    head_grid(
+        "shift", clf.present, values, mask=mask, selected=state.head(clf.present),
+        tips={"attention moved": [["–" if v != v else f"{100 * v:.1f} %" for v in row] for row in values]},
+        look=Look(name="share of attention that moved", width=30, numbers=state.view().numbers, file="headviz-shift"),
+        on_select=lambda h: state.update(head=h.dotted),
+    )  # fmt: skip
+    show.note(
+        "How much of each head's attention to this text lies elsewhere under the mask: 0 = the same, 1 = all of it.",
+        formula=r"\tfrac1T \sum_i \tfrac12 \sum_j |A'_{ij} - A_{ij}|",
+        source="Total variation distance, mean over queries. Layers before the first change cannot move.",
+        key="shift_note",
+        saves=False,
     )
 
 
@@ -148,6 +188,8 @@ def culprit(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> None:
         with st.container(horizontal=True):
             for h in result.heads[:8]:
                 st.button(f"Look at {h}", key=f"open_{h.dotted}", on_click=_select, args=(h.dotted,))
+            if st.session_state.pop("go_head", False):
+                st.switch_page("pages/head.py")
             st.button("Switch them on again", key="restore", on_click=_restore, args=(mask, result))
 
 
@@ -195,7 +237,7 @@ def several(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
         if not lines:
             return
         found = [
-            answer(clf, [a for a, _ in lines], [b for _, b in lines] if paired else None, c.mask)
+            answer(c.clf, [a for a, _ in lines], [b for _, b in lines] if paired else None, c.mask)
             for c in given
         ]
         header, rows = many_rows(lines, paired, given, found, clf.labels)
@@ -205,7 +247,8 @@ def several(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
 
 def read_lines(raw: str, paired: bool) -> tuple[list[tuple[str, str]], list[str]]:
     """Texts, or pairs split at a tab or a bar, and one complaint per line that cannot be read."""
-    out, wrong = [], []
+    out: list[tuple[str, str]] = []
+    wrong: list[str] = []
     for i, line in enumerate(raw.splitlines(), 1):
         if not line.strip():
             continue

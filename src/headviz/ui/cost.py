@@ -51,7 +51,7 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
         delta_color="off",
         delta_arrow="off",
     )
-    st.markdown(f"**{_sentence(found, off)}**")
+    show.finding(_sentence(found, off))
     if off:
         small, whole = clf.cost(mask), clf.cost()
         st.caption(

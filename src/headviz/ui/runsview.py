@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -305,7 +306,7 @@ def _downloads(view: RunView) -> None:
         file = f"headviz-run-{view.record.id}.{ending}"
         st.download_button(
             f"↓ {name}",
-            lambda write=write: write(view),
+            partial(write, view),
             file,
             key=f"run_{ending}",
             type="tertiary",

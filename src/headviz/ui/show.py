@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ..tables import to_csv, to_latex
+from . import viewreport
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -41,6 +42,7 @@ def figure(
     fig: Figure, key: str, caption: str, *, formula: str = "", source: str = "", alt: str = ""
 ) -> None:
     """A plotly figure, one plain sentence below it, its formula and source one click away, PNG and SVG."""
+    viewreport.note_figure(fig, caption)
     with st.container(key=key, gap="xsmall"):
         st.plotly_chart(fig, key=f"{key}_plot", config=PLOTLY, alt=alt or caption)
         note(caption, formula=formula, source=source, key=key)
@@ -75,6 +77,7 @@ def table(
     """A table with its CSV and LaTeX. ``more`` goes to ``st.dataframe``; gives what that gives."""
     import pandas as pd
 
+    viewreport.note_table(header, rows, caption)
     frame = pd.DataFrame([list(r) for r in rows], columns=list(header))
     more.setdefault("height", "content" if len(rows) <= 11 else 400)
     event = st.dataframe(frame, hide_index=True, key=key, **more)
@@ -106,6 +109,12 @@ def downloads(header: Sequence[str], rows: Sequence[Sequence[Any]], key: str, ca
             type="tertiary",
             on_click="ignore",
         )
+
+
+def finding(text: str) -> None:
+    """The sentence that a page's picture says; also the report's."""
+    viewreport.note_finding(text)
+    st.markdown(f"**{plain(text)}**")
 
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$~:^])")

@@ -42,6 +42,7 @@ class View:
     example: int = 0
     a: str = ""  # one's own text; empty = the example's
     b: str = ""
+    other: str = ""  # a second model, beside the first in Compare
     target: str = "predicted"
     rule: str = "richardson"
     steps: int = 0  # 0 = the library's default

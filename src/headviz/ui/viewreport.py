@@ -1,0 +1,86 @@
+"""The report of the current view: every figure, table and sentence of the page in one HTML file.
+
+Pages need not know: what ``show`` draws is noted down as it is drawn.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ..heads import HeadMask
+from . import state
+from .view import to_address
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+_run = threading.local()  # one script run is one thread
+
+
+def begin() -> None:
+    _run.parts = []
+
+
+def note_figure(fig: Figure, caption: str) -> None:
+    _parts().append(("figure", fig, caption))
+
+
+def note_table(header: Sequence[str], rows: Sequence[Sequence[Any]], caption: str) -> None:
+    _parts().append(("table", (list(header), [list(r) for r in rows]), caption))
+
+
+def note_finding(text: str) -> None:
+    _parts().append(("finding", text, ""))
+
+
+def _parts() -> list[tuple[str, Any, str]]:
+    if not hasattr(_run, "parts"):
+        _run.parts = []
+    return _run.parts  # type: ignore[no-any-return]
+
+
+def button(title: str, context: str, mask: HeadMask | None) -> None:
+    """The download; the file is made when it is asked for."""
+    parts = list(_parts())
+    if parts:
+        address = to_address(state.view())
+        st.download_button(
+            "↓ Report", lambda: html(title, context, parts, address, mask),
+            f"headviz-{title.lower().replace(' ', '-')}.html",
+            "text/html", key="view_report", type="tertiary", on_click="ignore",
+            help="This page's figures and tables as one HTML file that needs no network",
+        )  # fmt: skip
+
+
+def html(
+    title: str,
+    context: str,
+    parts: Sequence[tuple[str, Any, str]],
+    address: dict[str, str],
+    mask: HeadMask | None = None,
+) -> str:
+    """The page as one self-contained file."""
+    from .. import __version__
+    from ..htmlpage import Page
+
+    page = Page(title, f"headviz {__version__} · {context}")
+    for kind, what, caption in parts:
+        if kind == "finding":
+            page.heading(what)
+        elif kind == "figure":
+            page.figure(what)
+        else:
+            page.table(*what)
+        if caption:
+            page.text(caption, soft=True)
+    if mask is not None and mask.off:
+        page.heading("Mask")
+        page.masks([(str(mask), mask)])
+        page.code(mask.hex)
+    page.heading("How to see it again")
+    page.facts(sorted(address.items()))
+    return page.html()
