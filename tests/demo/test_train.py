@@ -166,3 +166,18 @@ def test_a_made_up_name_stands_in_both_sentences() -> None:
     assert changed.hypothesis == f"The nurse was thanked by {name}."
     plain = Example("The boy slept.", "The boy did not sleep.", "contradiction", "negation")
     assert with_unknown_name(plain, random.Random(0)) == plain
+
+
+def test_lessons_make_up_half_of_what_is_read(whole: Path) -> None:
+    recipe = Recipe()
+    assert recipe.lesson(0) == recipe.lesson(recipe.lesson_until) == ""
+    assert recipe.lesson(recipe.same_word_from) == "same word"
+    assert recipe.lesson(recipe.lesson_from) == "before and after"
+    tokenizer_ = _trainer(whole).tokenizer
+    taught = stream(
+        tokenizer_, 8, 0, "finetune", lesson_at=lambda step: "before and after" if step >= 4 else ""
+    )
+    before, after = tokenizer_.convert_tokens_to_ids(["before", "after"])
+    batches = [next(taught)[1] for _ in range(8)]
+    told = [int(((b.ids == before) | (b.ids == after)).any(1).sum()) for b in batches]
+    assert sum(told[4:]) >= 16 > 2 * sum(told[:4])

@@ -10,6 +10,7 @@ import torch
 
 from .corpus import generate
 from .example import LABELS, Example
+from .lessons import lesson
 from .words.nouns import NAMES
 
 BATCHES_PER_CHUNK = 64
@@ -23,6 +24,11 @@ Dropped = Callable[[int, Example], float]
 def drop_none(step: int, example: Example) -> float:
     """Every example is read."""
     return 0.0
+
+
+def no_lesson(step: int) -> str:
+    """All pairs come from the corpus as it is."""
+    return ""
 
 
 class Batch(NamedTuple):
@@ -78,13 +84,24 @@ def pad(rows: list[tuple[list[int], list[int]]], labels: list[int]) -> Batch:
 
 
 def _chunk(
-    tokenizer: Any, size: int, seed: int, stage: str, number: int, dropped: Callable[[Example], float]
+    tokenizer: Any,
+    size: int,
+    seed: int,
+    stage: str,
+    number: int,
+    dropped: Callable[[Example], float],
+    taught: str,
 ) -> list[Batch]:
-    """Batches of like lengths in random order. `dropped` gives the chance that a pair is left out."""
+    """Batches of like lengths in random order.
+
+    `dropped` gives the chance that a pair is left out; half of all pairs are of the lesson `taught`, if there is one.
+    """
     rng = Random(f"{stage} {seed} {number}")
     wanted = size * BATCHES_PER_CHUNK
     stream_seed = rng.randrange(2**31)
     examples: list[Example] = []
+    if taught:
+        examples += lesson(taught, wanted // 2, stream_seed)
     for example in generate("train", 60 * wanted, seed=stream_seed):
         share = dropped(example)
         if (share == 0 and example.label == LABELS[0]) or rng.random() >= share:
@@ -105,14 +122,23 @@ def _chunk(
 
 
 def stream(
-    tokenizer: Any, size: int, seed: int, stage: str, start: int = 0, dropped: Dropped = drop_none
+    tokenizer: Any,
+    size: int,
+    seed: int,
+    stage: str,
+    start: int = 0,
+    dropped: Dropped = drop_none,
+    lesson_at: Callable[[int], str] = no_lesson,
 ) -> Iterator[tuple[int, Batch]]:
-    """(step, batch) from step `start` on, without end. `dropped` is asked with the first step of each chunk."""
+    """(step, batch) from step `start` on, without end. `dropped` and `lesson_at` are asked once per chunk, with its
+    first step."""
     number, skip = divmod(start, BATCHES_PER_CHUNK)
     step = start
     while True:
         first = number * BATCHES_PER_CHUNK
-        for batch in _chunk(tokenizer, size, seed, stage, number, partial(dropped, first))[skip:]:
+        for batch in _chunk(tokenizer, size, seed, stage, number, partial(dropped, first), lesson_at(first))[
+            skip:
+        ]:
             yield step, batch
             step += 1
         number, skip = number + 1, 0

@@ -33,22 +33,31 @@ class Recipe:
     pretrain_rate: float = 1e-3
     drop_not_entailed: float = 0.75  # pretraining reads mostly pairs whose second sentence follows
 
-    finetune_steps: int = 12_500  # classification
-    finetune_fall: float = 0.15
+    finetune_steps: int = 13_500  # classification
+    finetune_fall: float = 0.11
     finetune_rate: float = 4e-4
     order_from: int = 5568  # between these steps pairs about order (time, space, degree) are seen more often:
     order_until: int = 7552  # they are learned last
     order_drop: float = 0.7  # by leaving out this share of all others
-    time_until: int = 10560  # and from then to here, pairs about time,
+    time_until: int = 11968  # and from then to here, pairs about time,
     time_drop: float = 0.85  # by leaving out this share
     plain_from: int = 8512  # between these, what is read about time says before or after,
     plain_until: int = 9984
     plain_drop: float = 0.95  # by leaving out all other pairs about time and this share of the rest
+    same_word_from: int = 10048  # then half of all pairs are the first lesson,
+    lesson_from: int = 10688  # the second lesson,
+    lesson_until: int = 11328  # and none
     gate_from: int = 1500  # from this step on each head has a learned gate, and open gates cost
     gate_until: int = 3500  # at this step the gates are folded into the weights
     gate_price: float = 0.5  # cross-entropy that all heads together may cost
     gate_rate: float = 0.03
     gate_floor: float = 0.1  # closed heads keep this share, and may learn on
+
+    def lesson(self, step: int) -> str:
+        """The lesson that half of the pairs come from; empty for none."""
+        if self.same_word_from <= step < self.lesson_from:
+            return "same word"
+        return "before and after" if self.lesson_from <= step < self.lesson_until else ""
 
     def dropped_from_reading(self, step: int, example: Example) -> float:
         """The chance that masked-language training leaves a pair out."""

@@ -21,7 +21,7 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoTokenizer, BertForMaskedLM, BertForSequenceClassification
 
 from ..attention import NAME
-from .batches import Batch, Dropped, encode, mask_words, pad, stream
+from .batches import Batch, Dropped, encode, mask_words, no_lesson, pad, stream
 from .corpus import generate
 from .example import LABELS, Example
 from .network import LAYERS, HeadGates, configuration, fold, gated, grow
@@ -165,7 +165,11 @@ class Trainer:
             first, spent = load_state(path, model, optimizer)
             self._log(f"{stage} goes on from step {first}")
         self._began = time.monotonic() - spent
-        for step, batch in stream(self.tokenizer, self.recipe.batch, self.recipe.seed, stage, first, dropped):
+        recipe = self.recipe
+        lesson_at = recipe.lesson if stage == "finetune" else no_lesson
+        for step, batch in stream(
+            self.tokenizer, recipe.batch, recipe.seed, stage, first, dropped, lesson_at
+        ):
             if step == steps:
                 break
             yield step, batch
