@@ -17,6 +17,7 @@ from ..errors import Cancelled
 from ..heads import HeadMask
 from ..store import Entry, Store, make_key
 from .sweeps import SWEEPS, Chunk, Tables
+from .threads import room_for_statistics
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -128,7 +129,7 @@ class Collector:
         keys = sorted(keys, key=lambda key: (len(self.chunk.encodings[self._twins[key][0]]), key))
         chunk = self._chunk([self._twins[key][0] for key in keys], cancel)
         waiting: list[tuple[list[str], Future[list[Tables]]]] = []
-        with ThreadPoolExecutor(1, "headviz-statistics") as pool:
+        with room_for_statistics(), ThreadPoolExecutor(1, "headviz-statistics") as pool:
             try:
                 for part in self.sweep.split(chunk):
                     if cancel is not None and cancel():
