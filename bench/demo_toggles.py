@@ -133,8 +133,8 @@ def main() -> None:
     grown = psutil.Process().memory_info().rss - resident
     print(f"seen before: {again:.2f} ms")
     print(
-        f"states {evaluator.memory / 2**20:.0f} MiB of at most {evaluator.options.budget / 2**20:.0f}; the process grew by "
-        f"{grown / 2**20:.0f} MiB, weights in working order and work space included"
+        f"states {evaluator.memory / 2**20:.0f} MiB of at most {evaluator.options.budget / 2**20:.0f}; "
+        f"the process grew by {grown / 2**20:.0f} MiB, weights in working order and work space included"
     )
     _bounds(evaluator, full)
 

@@ -78,7 +78,7 @@ def ablate(
     values, low, high, p = (empty_grid(whole) for _ in range(4))
     for head, delta in zip(heads, found, strict=True):
         values[head] = delta.full - delta.masked
-        low[head], high[head] = -delta.interval_high, -delta.interval_low
+        low[head], high[head] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
         p[head] = delta.p_value
 
     baseline = measure(answers, answers.full, about.metric)

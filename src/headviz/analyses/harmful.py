@@ -39,8 +39,8 @@ def harmful(ablation: Ablation, level: float = SIGNIFICANT) -> Harmful:
         HarmfulHead(
             h,
             float(-ablation.values[h]),
-            float(-ablation.interval_high[h]),
-            float(-ablation.interval_low[h]),
+            float(0.0 - ablation.interval_high[h]),
+            float(0.0 - ablation.interval_low[h]),
             float(ablation.p_value[h]),
             float(ablation.q_value[h]),
         )

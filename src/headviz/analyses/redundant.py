@@ -129,8 +129,8 @@ def _rows(
                     one,
                     two,
                     cost,
-                    -d.interval_high,
-                    -d.interval_low,
+                    0.0 - d.interval_high,  # not -0.0
+                    0.0 - d.interval_low,
                     cost - one - two,
                     d.p_value,
                     corrected,
