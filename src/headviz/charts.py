@@ -21,6 +21,11 @@ FONT = 12
 ROW = 26  # pixels per line of a horizontal chart
 
 
+def safe(text: str) -> str:
+    """A text from data, so that plotly reads no markup and no template in it."""
+    return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("%{", "% {")
+
+
 def _layout(fig: go.Figure, height: int, **more: Any) -> go.Figure:
     fig.update_layout(
         height=height,
@@ -39,11 +44,11 @@ def _layout(fig: go.Figure, height: int, **more: Any) -> go.Figure:
 def slices(deltas: Sequence[Delta], metric: str) -> go.Figure:
     """One line per slice: the full model, the masked one, the interval of the change as a whisker."""
     order = sorted(deltas, key=lambda d: (d.delta, d.name), reverse=True)
-    names = [d.name for d in order]
+    names = [safe(d.name) for d in order]
     fig = go.Figure()
     for d in order:
         fig.add_shape(
-            type="line", x0=d.full, x1=d.masked, y0=d.name, y1=d.name, layer="below",
+            type="line", x0=d.full, x1=d.masked, y0=safe(d.name), y1=safe(d.name), layer="below",
             line={"color": WORSE if d.delta < 0 else BETTER, "width": 5}, opacity=0.28,
         )  # fmt: skip
     fig.add_scatter(
@@ -83,7 +88,8 @@ def confusion(full: np.ndarray, masked: np.ndarray, labels: Sequence[str]) -> go
     scale = scale_for([float(v) for v in change.ravel()] or [0.0], signed=True)
     fig = go.Figure(
         go.Heatmap(
-            z=change, x=list(labels), y=list(labels), zmin=scale.lo, zmax=scale.hi, xgap=2, ygap=2,
+            z=change, x=[safe(x) for x in labels],
+            y=[safe(x) for x in labels], zmin=scale.lo, zmax=scale.hi, xgap=2, ygap=2,
             colorscale=[[0, "#dd8d4c"], [0.5, "rgba(140,146,152,0.12)"], [1, "#6ba2d8"]], showscale=False,
             text=[[f"{m}<br><sup>{_plus(c)}</sup>" for m, c in zip(a, b, strict=True)]
                   for a, b in zip(masked, change, strict=True)],
@@ -104,8 +110,10 @@ def probabilities(columns: Sequence[tuple[str, Sequence[float]]], labels: Sequen
     """Class probabilities of several models on one text, one group of bars per class."""
     fig = go.Figure()
     for k, (name, values) in enumerate(columns):
+        name = safe(name)
         fig.add_bar(
-            y=list(labels), x=list(values), name=name, orientation="h", marker={"color": CLASSES[k % len(CLASSES)]},
+            y=[safe(x) for x in labels], x=list(values), name=name,
+            orientation="h", marker={"color": CLASSES[k % len(CLASSES)]},
             text=[f"{v:.2f}" for v in values], textposition="auto",
             hovertemplate="%{y} %{x:.3f}<extra>" + name[:40] + "</extra>",
         )  # fmt: skip
@@ -141,6 +149,7 @@ def matrix(
 ) -> go.Figure:
     """One map, queries down and keys across. ``end`` fixes the colour scale, to compare maps."""
     values = np.asarray(values, dtype=np.float32)
+    queries, keys = [safe(q) for q in queries], [safe(k) for k in keys]
     scale = scale_for([float(v) for v in values.ravel()], signed=signed)
     high = end or scale.hi
     fig = go.Figure(
@@ -203,6 +212,7 @@ def layer(
 
 def arcs(found: Sequence[Arc], queries: Sequence[str], keys: Sequence[str], signed: bool) -> go.Figure:
     """The strongest connections as lines from queries (left) to keys (right); width and strength say how strong."""
+    queries, keys = [safe(q) for q in queries], [safe(k) for k in keys]
     fig = go.Figure()
     top = max((abs(a.value) for a in found), default=1.0)
     for a in reversed(found):
@@ -234,7 +244,8 @@ def scatter(
     """A cloud of points with its names on hover."""
     fig = go.Figure(
         go.Scatter(
-            x=np.asarray(x, dtype=np.float32), y=np.asarray(y, dtype=np.float32), mode="markers", text=list(names),
+            x=np.asarray(x, dtype=np.float32), y=np.asarray(y, dtype=np.float32), mode="markers",
+            text=[safe(n) for n in names],
             marker={"size": 6, "opacity": 0.6, "color": BETTER},
             hovertemplate="%{text}<br>" + x_title + " %{x:.3g}<br>" + y_title + " %{y:.3g}<extra></extra>",
         )
@@ -279,7 +290,8 @@ def token_rows(rows: Sequence[tuple[str, str, np.ndarray]], tokens: Sequence[str
     """Signed values of each token, one row per (name, class, values), on one scale."""
     values = np.stack([v for _, _, v in rows]).astype(np.float32)
     scale = scale_for([float(v) for v in values.ravel()], signed=True)
-    names = [f"{name} → {label}" for name, label, _ in rows]
+    names = [safe(f"{name} → {label}") for name, label, _ in rows]
+    tokens = [safe(t) for t in tokens]
     fig = go.Figure(
         go.Heatmap(
             z=values, zmin=scale.lo, zmax=scale.hi, colorscale=plotly_scale(scale.light), xgap=2, ygap=4,

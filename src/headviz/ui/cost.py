@@ -36,13 +36,13 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
     top = st.columns(3)
     top[0].metric(
         best.metric,
-        f"{best.masked:.3f}",
+        show.fixed(best.masked),
         f"{show.points(best.delta)} points" if best.delta else "unchanged",
         delta_color="off" if best.interval_low <= 0 <= best.interval_high else "normal",
         delta_arrow="off",
     )
     top[1].metric(
-        "full model", f"{best.full:.3f}", f"{best.n} examples", delta_color="off", delta_arrow="off"
+        "full model", show.fixed(best.full), f"{best.n} examples", delta_color="off", delta_arrow="off"
     )
     top[2].metric(
         "heads off",
@@ -53,7 +53,7 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
     )
     show.finding(_sentence(found, off))
     if off:
-        small, whole = clf.cost(mask), clf.cost()
+        small, whole = loaders.cost(clf, mask), loaders.cost(clf)
         st.caption(
             f"If really removed: parameters {_less(small.parameters, whole.parameters)}, "
             f"FLOPs {_less(small.flops, whole.flops)} for a text of {whole.length} tokens."

@@ -25,7 +25,8 @@ Cancel = Callable[[], bool]
 Work = Callable[[Progress, Cancel], T]
 
 PATIENCE = 0.7  # seconds a page waits for a result before it shows progress instead
-KEEP = 96  # finished results kept in the process
+KEEP = 96  # finished results kept in the process,
+BYTES = 256 * 2**20  # and the most bytes that their arrays may take
 POLL = 0.4  # seconds between two looks at a running job
 
 _log = logging.getLogger(__name__)
@@ -95,10 +96,24 @@ def start(key: Hashable, work: Work[T]) -> Job[T]:
         job = Job(key)
         job.wanted_by.add(who)
         _jobs[key] = job
-        for old in [k for k, j in _jobs.items() if not j.running][: max(0, len(_jobs) - KEEP)]:
-            del _jobs[old]
+        _forget_old()
     threading.Thread(target=_run, args=(job, work), name=f"headviz-{key!s:.40}", daemon=True).start()
     return job
+
+
+def _forget_old() -> None:
+    """Drop the oldest finished jobs beyond the limits; called with the lock held."""
+    ended = [k for k, j in _jobs.items() if not j.running]
+    held = sum(size_of(_jobs[k].result) for k in ended)
+    for k in ended:
+        if len(_jobs) <= KEEP and held <= BYTES:
+            break
+        held -= size_of(_jobs.pop(k).result)
+
+
+def size_of(result: Any) -> int:
+    """Bytes of the arrays that a result holds directly; maps of long texts are what fills a memory."""
+    return sum(int(getattr(v, "nbytes", 0)) for v in getattr(result, "__dict__", {}).values())
 
 
 def _run(job: Job[Any], work: Work[Any]) -> None:

@@ -27,10 +27,12 @@ from .view import View
 if TYPE_CHECKING:
     from ..evaluator import Evaluator
     from ..models.classifier import Classifier
+    from ..models.cost import Cost
     from ..tasks import Dataset
 
 _datasets: Memo[Dataset] = Memo(8)
 _evaluators: Memo[Evaluator] = Memo(3)
+_costs: Memo[Cost] = Memo(64)
 
 ROOTS = "HEADVIZ_ROOTS"  # folders that the dashboard may read, separated like PATH
 NAMED = ("demo", "demo-pretrained")
@@ -180,6 +182,11 @@ def evaluator(clf: Classifier, data: Dataset) -> Evaluator:
     return _evaluators.get(key, lambda: Evaluator(clf, data))
 
 
+def cost(clf: Classifier, mask: HeadMask | None = None) -> Cost:
+    """Parameters and FLOPs under a mask, remembered: counting them walks through all modules."""
+    return _costs.get((clf.digest, mask and mask.hex), lambda: clf.cost(mask))
+
+
 # ---- uploads: stored under a digest, whatever the file was called
 
 
@@ -197,8 +204,10 @@ def keep_upload(content: bytes, kind: str) -> str:
     """Store one uploaded table as the dev split of an own task; gives its id."""
     if kind not in ("csv", "tsv", "jsonl", "parquet"):
         raise TaskError(f"'{kind[:20]}' files cannot be read. Upload csv, tsv, jsonl or parquet.")
-    name = f"upload-{hashlib.sha256(content).hexdigest()[:12]}"
+    name = f"upload-{hashlib.sha256(kind.encode() + content).hexdigest()[:16]}"
     folder = uploads_folder() / name
+    if (folder / f"dev.{kind}").is_file():
+        return name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     part = folder / f".dev.{kind}.part"
     part.write_bytes(content)

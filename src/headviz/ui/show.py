@@ -135,6 +135,11 @@ def number(value: float | None, digits: int = 3) -> str:
     return text.replace("-", "−")
 
 
+def fixed(value: float) -> str:
+    """Three decimals, so that a metric keeps its width while heads go on and off."""
+    return "–" if value != value else f"{value:.3f}".replace("-", "−")
+
+
 def signed(value: float | None, digits: int = 3) -> str:
     """The same with a plus sign."""
     text = number(value, digits)

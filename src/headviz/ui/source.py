@@ -24,7 +24,7 @@ KINDS = ("csv", "tsv", "jsonl", "parquet")
 
 def card(clf: Classifier) -> None:
     """What the model is."""
-    cost = clf.cost()
+    cost = loaders.cost(clf)
     left, middle, right = st.columns(3)
     left.metric("layers × heads", f"{clf.num_layers} × {clf.num_heads}")
     middle.metric("parameters", _million(cost.parameters))
@@ -104,7 +104,6 @@ def data_form(view: View) -> None:
     from ..tasks import TASKS
 
     titles = {name: task.title for name, task in TASKS.items()}
-    uploads = loaders.uploads()
     with st.form("data_form", border=False):
         task = st.selectbox(
             "Task", list(titles), list(titles).index(view.task) if view.task in titles else 0,
@@ -112,7 +111,7 @@ def data_form(view: View) -> None:
         )  # fmt: skip
         data = st.text_input(
             "Folder with its files (empty: the shipped data, or the hub)", view.data,
-            placeholder=", ".join(list(uploads)[-2:]) or "/path/to/GLUE/MNLI",
+            placeholder="/path/to/GLUE/MNLI",
         )  # fmt: skip
         with st.container(horizontal=True):
             columns = st.text_input("Text columns", view.columns, placeholder="a or a,b", width=170)

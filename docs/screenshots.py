@@ -1,0 +1,66 @@
+"""Pictures of every page of a running dashboard, for the README.
+
+    headviz serve --headless &
+    python docs/screenshots.py --out docs/pictures
+
+Each page is taken in light and dark at 1280 pixels, and in light at 390 (a phone). Needs playwright and Chromium
+(``CHROMIUM`` names its path). The demo is shown, with a few heads off, so no text of any data set is in a picture.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from headviz.heads import HeadMask
+from headviz.ui.frame import PAGES
+
+IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
+VIEW = {"head": "3.5", "mask": HeadMask.full(12, 12).without_random(17, seed=1).hex}
+SHOTS = (("light", 1280), ("dark", 1280), ("light", 390))
+
+
+def take(browser: Any, address: str, page: str, scheme: str, width: int, out: Path) -> None:
+    """One page as a picture of its whole length."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, device_scale_factor=1.5
+    )
+    tab = context.new_page()
+    tab.set_default_timeout(180_000)
+    tab.goto(f"{address}/{'' if page == PAGES[0][0] else page}?{urlencode(VIEW)}")
+    for _ in range(3):  # progress may come and go
+        tab.wait_for_selector(IDLE)
+        tab.wait_for_timeout(1200)
+    tab.wait_for_function("!document.querySelector('[data-testid=stProgress]')")
+    height = tab.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+    tab.set_viewport_size({"width": width, "height": min(height + 40, 4000)})
+    tab.wait_for_timeout(1200)
+    tab.screenshot(path=str(out / f"{page}-{scheme}-{width}.png"))
+    context.close()
+
+
+def main() -> None:
+    from playwright.sync_api import sync_playwright
+
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--address", default="http://127.0.0.1:8501")
+    parser.add_argument("--out", type=Path, default=Path("docs/pictures"))
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        path = os.environ.get("CHROMIUM") or shutil.which("chromium")
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        for page, _ in PAGES:
+            for scheme, width in SHOTS:
+                take(browser, given.address.rstrip("/"), page, scheme, width, given.out)
+                print(f"{page} {scheme} {width}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Figures hold the numbers they were given, and no text of theirs is markup."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headviz import charts
+from headviz.comparison import Delta
+from headviz.connections import Arc
+
+EVIL = "<a href='javascript:alert(1)'>x</a> %{y} & co"
+
+
+def texts(value: object) -> list[str]:
+    """Every string in a figure's JSON."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [t for v in value.values() for t in texts(v)]
+    if isinstance(value, list | tuple):
+        return [t for v in value for t in texts(v)]
+    return []
+
+
+def test_no_text_is_markup_or_template() -> None:
+    delta = Delta("accuracy", 10, 0.9, 0.5, -0.6, -0.2, 0.01, EVIL)
+    square = np.array([[0.1, 0.9], [0.5, 0.5]])
+    figures = [
+        charts.slices([delta], "accuracy"),
+        charts.confusion(np.eye(2), np.ones((2, 2)), [EVIL, "b"]),
+        charts.probabilities([(EVIL, [0.1, 0.9])], [EVIL, "b"]),
+        charts.matrix(square, [EVIL, "b"], [EVIL, "b"], "attention", signed=False),
+        charts.arcs([Arc(0, 1, 0.5)], [EVIL, "b"], [EVIL, "b"], signed=True),
+        charts.scatter([1.0], [2.0], [EVIL], "x", "y"),
+        charts.token_rows([(EVIL, EVIL, np.array([0.1, -0.2]))], [EVIL, "b"]),
+    ]
+    for fig in figures:
+        for text in texts(fig.to_plotly_json()):
+            assert "<a" not in text
+            assert "%{y} & co" not in text
+
+
+def test_slices_show_both_values_and_the_interval_of_the_change() -> None:
+    worse = Delta("accuracy", 40, 0.9, 0.5, -0.6, -0.2, 0.001, "negation")
+    same = Delta("accuracy", 40, 0.8, 0.8, -0.1, 0.1, 1.0, "number")
+    fig = charts.slices([worse, same], "accuracy")
+    full, masked = fig.data
+    at = list(masked.y).index("negation")
+    assert (full.x[at], masked.x[at]) == (0.9, 0.5)
+    assert np.isclose(masked.error_x.array[at], 0.2)
+    assert np.isclose(masked.error_x.arrayminus[at], 0.2)
+    assert masked.marker.color[at] == charts.WORSE
+    assert masked.marker.color[1 - at] == charts.NEUTRAL
+
+
+def test_confusion_counts_and_changes() -> None:
+    full, masked = np.array([[8, 2], [1, 9]]), np.array([[5, 5], [1, 9]])
+    fig = charts.confusion(full, masked, ["a", "b"])
+    assert (np.array(fig.data[0].z) == masked - full).all()
+    assert fig.data[0].text[0][0].startswith("5<br>")
+    assert "−3" in fig.data[0].text[0][0]
+
+
+def test_maps_of_both_signs_share_one_symmetric_scale() -> None:
+    fig = charts.matrix(np.array([[0.5, -0.1], [0.0, 0.2]]), "ab", "ab", "attribution", signed=True)
+    assert (fig.data[0].zmin, fig.data[0].zmax) == (-0.5, 0.5)
