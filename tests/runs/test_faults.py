@@ -125,9 +125,14 @@ def test_each_family_of_algorithms_killed_once_on_the_demo(registry, algorithm):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("phase", ["loading", "score", "train", "evaluate"])
+@pytest.mark.parametrize("phase", ["loading", "score", "train"])
 def test_a_real_run_cancelled_in_each_phase_stops_in_time_and_resumes_to_the_same(registry, tmp_path, phase):
-    spec = options(folders(tmp_path / "real"), "igspp", until=0.5, seeds=[0])
+    slower: dict[str, Any] = {
+        "loading": {},
+        "score": {"score": "conductance-spearman", "score_options": {"steps": 1024}},
+        "train": {"finetune": {"epochs": 60.0, "batch": 8, "learning_rate": 1e-3}},
+    }[phase]
+    spec = options(folders(tmp_path / "real"), "igspp", until=0.25, retrain_full=False, **slower)
     expected = whole("prune", spec)
     run = service.start("prune", spec)
     until(
@@ -135,9 +140,8 @@ def test_a_real_run_cancelled_in_each_phase_stops_in_time_and_resumes_to_the_sam
         120,
         phase,
     )
+    assert look(registry, run.id).state != DONE, f"phase '{phase}' was over too soon to be seen"
     begun = time.monotonic()
-    if look(registry, run.id).state == DONE:
-        pytest.skip(f"phase '{phase}' was over too soon to be seen")
     after = service.cancel(run.id)
     assert time.monotonic() - begun < 2.0
     assert after.state == "cancelled"

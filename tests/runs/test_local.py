@@ -81,6 +81,12 @@ def test_the_worker_is_its_own_session_and_nice_and_without_streamlit(registry, 
     service.cancel(run.id)
 
 
+def test_the_process_is_gone_soon_after_the_outcome(registry):
+    run = rehearse(**QUICK)
+    after = ended(run.id)
+    assert until(lambda: start_of(after.pid) != after.worker.start, 5) < 2
+
+
 def test_the_workers_module_imports_no_streamlit_and_no_torch():
     code = (
         "import sys, headviz.runs.worker, headviz.runs.reading, headviz.runs.service, headviz.runs.jobs.rehearsal\n"

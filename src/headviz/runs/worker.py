@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import os
 import secrets
 import sys
 import time
@@ -149,4 +150,10 @@ def log(line: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    with suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(
+        status
+    )  # everything is on disk; taking torch and its threads apart would only keep the process there
