@@ -12,8 +12,8 @@ import plotly.graph_objects as go
 
 from .palette import CLASSES
 
-FAINT = "rgba(140,146,152,0.55)"
-CONFIG = {"showSendToCloud": False, "displaylogo": False}
+FAINT = "rgba(140,146,152,0.75)"
+GRID = "rgba(140,146,152,0.22)"
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ def run_curves(curves: Sequence[Curve], height: int = 400) -> go.Figure:
             name=escape(curve.name), legendgroup=curve.name, line={"color": tone, "width": 2}, marker={"size": 6},
             hovertemplate="%{x:.0f} % pruned: %{y:.4f}<extra></extra>",
         )  # fmt: skip
-    fig.update_xaxes(title="heads pruned, %", range=[-2, 102], gridcolor=FAINT, zeroline=False)
-    fig.update_yaxes(title=curves[0].metric if curves else "", gridcolor=FAINT, zeroline=False)
+    fig.update_xaxes(title="heads pruned, %", range=[-2, 102], gridcolor=GRID, zeroline=False)
+    fig.update_yaxes(title=curves[0].metric if curves else "", gridcolor=GRID, zeroline=False)
     fig.update_layout(
         height=height,
         margin={"l": 60, "r": 16, "t": 16, "b": 48},

@@ -63,7 +63,11 @@ def run_table(view: RunView, full: bool) -> Table:
     if view.record.kind == SWEEP:
         columns = ("task", "algorithm", "score", "sparsity", "metric", "mean", "sd", "seeds", "missing")
         return columns, [tuple(getattr(r, name) for name in columns) for r in results(view)]
-    steps = [*view.baseline, *view.steps]
+    # step 0 of an algorithm that trains nothing only repeats the model as it was given
+    own = [
+        s for s in view.baseline if full or s.get("reference") or "train" in (s.get("phases") or {"train": 0})
+    ]
+    steps = [*own, *view.steps]
     names = list(dict.fromkeys(n for s in steps for n in s["metrics"]))
     several = len({s.get("seed") for s in steps}) > 1
     wide = [n for n in ("heads_off", "agreement", "parameters", "flops") if any(n in s for s in steps)]
@@ -105,7 +109,7 @@ def run_html(view: RunView) -> str:
     header, rows = run_table(view, full=False)
     if rows:
         page.heading("Steps" if record.kind != SWEEP else "Results over seeds")
-        page.table(header, rows)
+        page.table([h.replace("_", " ") for h in header], _percent(header, rows))
     summary = _summary(view)
     if summary.get("tickets"):
         page.heading("Winning tickets")
@@ -127,6 +131,14 @@ def run_html(view: RunView) -> str:
         page.heading("End of the log")
         page.code("\n".join(view.log))
     return page.html()
+
+
+def _percent(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Sparsities as people read them."""
+    return [
+        [f"{v:.1%}" if h == "sparsity" and v is not None else v for h, v in zip(header, row, strict=True)]
+        for row in rows
+    ]
 
 
 def command_of(run: Mapping[str, Any]) -> str:
