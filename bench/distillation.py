@@ -56,8 +56,8 @@ class Part:
     train_limit: int | None = None
 
 
-SIZES = {"embedding": 48, "hidden": 96, "units": 48}
-TEACHING = TrainingOptions(steps=3000, batch=32, learning_rate=4e-3, every=100, warmup=0.02)
+SIZES = {"embedding": 32, "hidden": 64, "units": 32}
+TEACHING = TrainingOptions(steps=2000, batch=32, learning_rate=6e-3, every=200, warmup=0.02)
 PARTS = {
     "rnn": Part(
         "LSTM encoder-decoder without its attention",
@@ -68,7 +68,7 @@ PARTS = {
         "demo-translation",
         "attention",
         "bleu",
-        TrainingOptions(steps=600, batch=32, learning_rate=2e-3, every=100, anneal=0.3),
+        TrainingOptions(steps=400, batch=32, learning_rate=3e-3, every=80, anneal=0.3),
         IterateOptions(count=10, gap=10, batch=32, learning_rate=3e-4),
         PosteriorOptions(scale=100.0),
         dev_limit=140,

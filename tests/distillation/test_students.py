@@ -14,7 +14,7 @@ from headviz.distillation.methods import METHODS
 from headviz.distillation.options import PosteriorOptions, TrainingOptions, read_options
 from headviz.distillation.partition import remove
 from headviz.distillation.posterior import Posterior
-from headviz.distillation.problem import batch_at
+from headviz.distillation.problem import Batches
 from headviz.distillation.removal import Removal
 from headviz.distillation.rnn import without_attention
 from headviz.distillation.students import CHECKPOINT, Diverged, start_weights, train
@@ -266,10 +266,18 @@ def test_recurrent_translators_learn_by_every_method():
 
 
 def test_every_example_is_seen_once_per_epoch():
-    seen = [i for step in range(5) for i in batch_at(20, 4, seed=7, step=step)]
+    lengths = [i * 7 % 20 for i in range(20)]
+    batches = Batches(lengths, 4, seed=7)
+    seen = [i for step in range(5) for i in batches.at(step)]
     assert sorted(seen) == list(range(20))
-    assert [batch_at(20, 4, 7, 5)] != [batch_at(20, 4, 7, 0)]
-    assert len(batch_at(3, 8, 0, 11)) == 3
+    assert [batches.at(5 + step) for step in range(5)] != [batches.at(step) for step in range(5)]
+    assert Batches(lengths, 4, seed=7).at(8) == batches.at(8)
+    assert sorted(Batches([1, 2, 3], 8, 0).at(11)) == [0, 1, 2]
+    # texts of similar length share a batch
+    widths = [
+        max(lengths[i] for i in batches.at(s)) - min(lengths[i] for i in batches.at(s)) for s in range(5)
+    ]
+    assert widths == [3] * 5
 
 
 def test_rates_and_weights_over_time():

@@ -47,8 +47,8 @@ class Classifying:
         self.metrics = dev.task.metrics
 
     @property
-    def examples(self) -> int:
-        return len(self.train)
+    def lengths(self) -> list[int]:
+        return [len(e) for e in self.encodings]
 
     @property
     def observations(self) -> int:

@@ -67,7 +67,7 @@ class Context:
         ``largest`` is the largest difference of two logits, ``typical`` the mean size of the teacher's logits around
         their mean, ``changed`` the share of predictions that differ.
         """
-        index = list(range(min(SAMPLE, self.problem.examples)))
+        index = list(range(min(SAMPLE, len(self.problem.lengths))))
         zeroed = zeroed_model(self.teacher.model, self.partition).eval()
         with torch.inference_mode():
             theirs, _ = self.problem.outputs(zeroed, index)

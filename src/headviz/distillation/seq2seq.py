@@ -39,8 +39,8 @@ class Translating:
         self.metrics = dev.task.metrics
 
     @property
-    def examples(self) -> int:
-        return len(self.train)
+    def lengths(self) -> list[int]:
+        return [len(e) + len(e.target or ()) for e in self.encodings]
 
     @property
     def observations(self) -> int:

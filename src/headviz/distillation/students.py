@@ -28,7 +28,7 @@ from .conditional import Prior
 from .curves import Point
 from .methods import COPY, RANDOM, TEACHER, VARIATIONAL, Method
 from .options import TrainingOptions
-from .problem import Call, Cancel, Problem, batch_at
+from .problem import Batches, Call, Cancel, Problem
 from .variational import Divergence, draw, nats_per_weight, starting_log_sd
 
 Progress = Callable[[int, int], None]
@@ -124,6 +124,7 @@ class _Run:
             raise ValueError("learning from a teacher needs the teacher")
         self.problem, self.method, self.options, self.seed = problem, method, options, seed
         self.teacher = teacher
+        self.batches = Batches(problem.lengths, options.batch, seed)
         self.model = start_weights(subject, problem, method, prior, seed).requires_grad_(True)
         # measuring freezes the model it is given, so it is given one of its own
         self.shown = problem.with_model(subject, copy.deepcopy(self.model))
@@ -154,7 +155,7 @@ class _Run:
 
     def advance(self) -> None:
         start = time.perf_counter()
-        index = batch_at(self.problem.examples, self.options.batch, self.seed, self.step)
+        index = self.batches.at(self.step)
         for group in self.optimizer.param_groups:
             group["lr"] = self.options.rate_at(self.step)
         with torch.random.fork_rng():

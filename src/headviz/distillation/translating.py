@@ -36,8 +36,8 @@ class RnnTranslating:
         self.targets = [teacher.target.encode(t) for t in train.references]
 
     @property
-    def examples(self) -> int:
-        return len(self.sources)
+    def lengths(self) -> list[int]:
+        return [len(s) + len(t) for s, t in zip(self.sources, self.targets, strict=True)]
 
     @property
     def observations(self) -> int:
