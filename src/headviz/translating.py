@@ -188,10 +188,6 @@ class TranslationOptions:
             if getattr(self, name) < 1:
                 raise OptionError(f"{name} must be at least 1, not {getattr(self, name)}.")
 
-    @property
-    def precision(self) -> str:
-        return "float32"
-
 
 class TranslationEvaluator:
     """Bound to one translator and one data set; masks already seen are not translated again. Safe to share."""
@@ -201,6 +197,11 @@ class TranslationEvaluator:
         self.data, self.options = data, options or TranslationOptions()
         self._results: OrderedDict[tuple, TranslationEvaluation] = OrderedDict()
         self._lock = threading.Lock()
+
+    @property
+    def precision(self) -> str:
+        """The model's own; translations come in no other."""
+        return str(self.clf.dtype).removeprefix("torch.")
 
     def evaluate(
         self,

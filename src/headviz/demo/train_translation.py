@@ -41,7 +41,7 @@ class Recipe:
     width: int = 128
     inner: int = 256  # of a feed-forward block
     spread: float = 0.05  # of the first weights
-    steps: int = 1600
+    steps: int = 1000
     batch: int = 48
     rate: float = 1.2e-3
     warmup: int = 250
@@ -102,7 +102,7 @@ def collate(tokenizer: Any, pairs: list[Pair]) -> dict[str, Tensor]:
     }
 
 
-def train(out: Path, recipe: Recipe, report_every: int = 250, save_every: int = 250) -> None:
+def train(out: Path, recipe: Recipe, report_every: int = 250, save_every: int = 50) -> None:
     """Train, or go on with, the run in a folder; nothing is done when it is finished."""
     out.mkdir(parents=True, exist_ok=True)
     chosen = out / "recipe.json"

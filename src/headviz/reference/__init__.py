@@ -14,6 +14,7 @@ from importlib.resources import files
 
 FILES = {
     "michel": "michel_bert.csv",
+    "michel-wmt": "michel_wmt.csv",
     "bands": "thesis_correlation_bands.csv",
     "lottery": "thesis_lottery_80pct.csv",
     "pruned": "thesis_pruned_no_retraining_70pct.csv",

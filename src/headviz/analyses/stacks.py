@@ -1,0 +1,197 @@
+"""The analyses of translation models, stack by stack. [M §3.2, §3.3, §5; Tables 1, 2, 5, Fig. 4]
+
+The measuring is that of the other analyses: a stack is a range of rows of the same grid. Here their results are cut
+into stacks, with the published figures beside ours. Those are of another model on other data; they are there to
+compare the pattern, not the size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import MaskError
+from ..reference import find
+from ..results import Result
+from .ablation import Ablation, ablate
+from .all_but_one import AllButOne, Select, all_but_one
+from .common import Subject
+from .pruning_curve import Curve, PruningCurves, pruning_curves
+
+if TYPE_CHECKING:
+    from ..evaluation import Cancel, Progress
+    from ..evaluator import Evaluator
+    from ..models.classifier import Classifier
+
+LEVEL = 0.01  # p values below it are marked, as in the published tables
+REFERENCE = "michel-wmt"
+
+
+@dataclass(frozen=True, eq=False)
+class StackTable(Result):
+    """One stack's single-head ablation: changes of the metric (masked - full), as Table 1 prints them."""
+
+    stack: str
+    deltas: NDArray[np.float64]  # [layers of the stack, H]; NaN where a head is not there
+    p_value: NDArray[np.float64]  # raw
+
+    @property
+    def marked(self) -> NDArray[np.bool_]:
+        """Heads whose removal changes the metric with p < 0.01."""
+        return np.nan_to_num(self.p_value, nan=1.0) < LEVEL
+
+    def extra(self) -> dict[str, Any]:
+        marked = self.marked
+        return {
+            "marked": marked,
+            "significant": int(marked.sum()),
+            "better_without": int((marked & (self.deltas > 0)).sum()),
+            "heads": int(np.isfinite(self.deltas).sum()),
+        }
+
+
+@dataclass(frozen=True)
+class StackRow(Result):
+    """One layer of one stack reduced to its best head."""
+
+    stack: str
+    layer: int
+    head: int
+    delta: float
+    p_value: float
+
+    @property
+    def marked(self) -> bool:
+        return self.p_value < LEVEL
+
+    def extra(self) -> dict[str, Any]:
+        return {"marked": self.marked}
+
+
+def by_stack(clf: Classifier, ablation: Ablation) -> list[StackTable]:
+    """A table of single-head ablations cut into the model's stacks."""
+    return [
+        StackTable(stack, ablation.delta[rows.start : rows.stop], ablation.p_value[rows.start : rows.stop])
+        for stack, rows in clf.stacks.items()
+    ]
+
+
+def rows_by_stack(clf: Classifier, found: AllButOne) -> list[StackRow]:
+    """All-but-one results with the layers counted inside their stacks."""
+    out = []
+    for row in found.rows:
+        stack, rows = next((s, r) for s, r in clf.stacks.items() if row.layer in r)
+        out.append(StackRow(stack, row.layer - rows.start, row.head, row.delta, row.p_value))
+    return out
+
+
+def stack_curves(
+    evaluator: Evaluator,
+    scores: NDArray,
+    *,
+    step: float = 0.1,
+    metric: str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> PruningCurves:
+    """Prune each stack alone, lowest score first, ``step`` of its heads at a time, until it has none left.
+
+    A point's ``sparsity`` is the share of the *stack's* heads that are off, as in Fig. 4.
+    """
+    clf = evaluator.clf
+    present = clf.present
+    if np.shape(scores) != (present.num_layers, present.num_heads):
+        raise MaskError(
+            f"The scores have shape {np.shape(scores)}; the model has {present.num_layers} rows × "
+            f"{present.num_heads} heads."
+        )
+    parts: list[PruningCurves] = []
+    for number, (stack, rows) in enumerate(clf.stacks.items(), 1):
+        # heads of other stacks rank above all of this one, and the curve ends where they would begin
+        above = float(np.nanmax(scores)) + 1 if np.isfinite(scores).any() else 1.0
+        own = np.full(np.shape(scores), above)
+        own[rows.start : rows.stop] = np.asarray(scores)[rows.start : rows.stop]
+        size = sum(h.layer in rows for h in present.kept)
+        if size:
+            found = pruning_curves(
+                evaluator,
+                {stack: own},
+                step=step * size / present.size,
+                until=(len(present.off) + size) / present.size,
+                metric=metric,
+                cancel=cancel,
+            )
+            points = tuple(
+                replace(p, sparsity=(len(p.mask.off) - len(present.off)) / size)
+                for p in found.curves[0].points
+            )
+            parts.append(replace(found, curves=(Curve(stack, points),)))
+        if progress is not None:
+            progress(number, len(clf.stacks))
+    return replace(parts[0], curves=tuple(part.curves[0] for part in parts))
+
+
+@dataclass(frozen=True)
+class StackReport(Result):
+    """All of it for one model: Table 1 for every stack, Tables 2 or 5, Fig. 4, and the published figures."""
+
+    subject: Subject
+    baseline: float
+    tables: tuple[StackTable, ...]
+    select: str
+    rows: tuple[StackRow, ...]
+    score: str
+    curves: PruningCurves
+    published: dict[str, Any]
+
+
+def stack_report(
+    evaluator: Evaluator,
+    score: str,
+    scores: NDArray,
+    other: Evaluator | None = None,
+    *,
+    step: float = 0.1,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> StackReport:
+    """Ablate, reduce and prune stack by stack. ``other`` is the data that the kept heads are chosen on (Table 5);
+    without it they are chosen on the reported data (Table 2). ``score`` is only the name of ``scores``.
+    """
+    clf = evaluator.clf
+    select: Select = "same" if other is None else "other"
+    table = ablate(evaluator, progress=progress, cancel=cancel)
+    best = all_but_one(evaluator, select, other, progress=progress, cancel=cancel)
+    curves = stack_curves(evaluator, scores, step=step, progress=progress, cancel=cancel)
+    return StackReport(
+        table.subject,
+        table.baseline,
+        tuple(by_stack(clf, table)),
+        select,
+        tuple(rows_by_stack(clf, best)),
+        score,
+        curves,
+        {"single_encoder_head": published_single(), "one_head_kept": published_best(select)},
+    )
+
+
+def published_single() -> dict[str, list[float]]:
+    """Table 1: the published changes of BLEU by encoder layer, and which of them are marked."""
+    table = find(REFERENCE, "layer 1")
+    return {name: table.numbers(name) for name in table.rows}
+
+
+def published_best(select: str) -> Mapping[str, list[tuple[float, bool]]]:
+    """Table 2 (``same``) or 5 (``other``): by stack, each layer's change of BLEU and whether it is marked."""
+    table = find(REFERENCE, f"{select} encoder")
+    found = {}
+    for name, cells in table.rows.items():
+        stack = name.split()[1]
+        found[stack] = [
+            (value, cell.endswith("*")) for value, cell in zip(table.numbers(name), cells, strict=True)
+        ]
+    return found

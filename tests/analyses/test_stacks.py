@@ -1,0 +1,145 @@
+"""Analyses of translation models, stack by stack, against the plain loops that they stand for."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import headviz
+from headviz import HeadMask
+from headviz.analyses.ablation import ablate
+from headviz.analyses.all_but_one import all_but_one
+from headviz.analyses.pruning_curve import pruning_curves
+from headviz.analyses.stacks import (
+    by_stack,
+    published_best,
+    published_single,
+    rows_by_stack,
+    stack_curves,
+    stack_report,
+)
+from headviz.charts_analyses import figure
+from headviz.cli import main
+from headviz.errors import MaskError
+from headviz.tasks import TASKS, Dataset
+from headviz.translating import TranslationEvaluator
+from tiny import tiny_folder
+from tiny_translation import HEADS, ROWS, SOURCES, tiny_translator, tiny_translator_folder
+
+FULL = HeadMask.full(ROWS, HEADS)
+
+
+@pytest.fixture(scope="module")
+def evaluator() -> TranslationEvaluator:
+    """References near to what the model writes, so that BLEU is high and every head can be seen."""
+    clf = tiny_translator(seed=3)
+    texts = tuple(SOURCES[:3])
+    blank = Dataset(TASKS["custom-translation"], "dev", texts, texts)
+    written = headviz.evaluate(clf, blank).translations
+    near = tuple(" ".join(t.split()[:-1]) or "a" for t in written)
+    return TranslationEvaluator(clf, Dataset(blank.task, "dev", texts, near))
+
+
+def bleu(evaluator: TranslationEvaluator, mask: HeadMask) -> float:
+    return headviz.evaluate(evaluator.clf, evaluator.data, mask).metrics["bleu"]
+
+
+def test_single_heads_of_each_stack(evaluator: TranslationEvaluator) -> None:
+    found = ablate(evaluator)
+    tables = by_stack(evaluator.clf, found)
+    assert [t.stack for t in tables] == ["encoder", "cross", "decoder"]
+    assert [t.deltas.shape for t in tables] == [(2, 4), (3, 4), (3, 4)]
+    full = bleu(evaluator, FULL)
+    assert found.baseline == pytest.approx(full)
+    assert full > 30
+    for table, row, head in ((tables[0], 1, 2), (tables[1], 0, 0), (tables[2], 2, 3)):
+        grid_row = {"encoder": 0, "cross": 2, "decoder": 5}[table.stack] + row
+        expected = bleu(evaluator, FULL.without([(grid_row, head)])) - full
+        assert table.deltas[row, head] == pytest.approx(expected)
+    assert np.array_equal(tables[0].marked, tables[0].p_value < 0.01)
+    shown = tables[1].to_dict()
+    assert shown["heads"] == 12
+    assert 0 <= shown["better_without"] <= shown["significant"] <= 12
+
+
+def test_all_but_one_in_each_stack(evaluator: TranslationEvaluator) -> None:
+    rows = rows_by_stack(evaluator.clf, all_but_one(evaluator, "same"))
+    assert [(r.stack, r.layer) for r in rows] == [
+        *(("encoder", i) for i in range(2)),
+        *(("cross", i) for i in range(3)),
+        *(("decoder", i) for i in range(3)),
+    ]
+    row = rows[3]  # the second layer of cross-attention, row 3 of the grid
+    kept = [
+        bleu(evaluator, FULL.without([(3, h) for h in range(HEADS) if h != keep])) for keep in range(HEADS)
+    ]
+    assert row.delta == pytest.approx(max(kept) - bleu(evaluator, FULL))
+
+
+def test_a_curve_prunes_one_stack_alone(evaluator: TranslationEvaluator) -> None:
+    scores = np.arange(ROWS * HEADS, dtype=float).reshape(ROWS, HEADS)
+    found = stack_curves(evaluator, scores, step=0.25)
+    assert [c.name for c in found.curves] == ["encoder", "cross", "decoder"]
+    for curve, rows in zip(found.curves, evaluator.clf.stacks.values(), strict=True):
+        assert [p.sparsity for p in curve.points] == pytest.approx([0, 0.25, 0.5, 0.75, 1])
+        for point in curve.points:
+            off = sorted(h.layer * HEADS + h.head for h in point.mask.off)
+            start = rows.start * HEADS
+            assert off == list(range(start, start + len(off)))  # the lowest scores, of this stack only
+            assert point.value == pytest.approx(bleu(evaluator, point.mask))
+    with pytest.raises(MaskError, match=r"shape \(3, 4\); the model has 8 rows × 4 heads"):
+        stack_curves(evaluator, np.zeros((3, 4)))
+
+
+def test_the_other_analyses_take_stacks_together(evaluator: TranslationEvaluator) -> None:
+    scores = np.random.default_rng(0).random((ROWS, HEADS))
+    found = pruning_curves(evaluator, {"random": scores}, step=0.5)
+    assert [len(p.mask.off) for p in found.curves[0].points] == [0, 16, 32]
+    assert found.subject.metric == "bleu"
+
+
+def test_report(evaluator: TranslationEvaluator) -> None:
+    scores = np.random.default_rng(1).random((ROWS, HEADS))
+    report = stack_report(evaluator, "random", scores, evaluator, step=0.5)
+    assert report.select == "other"
+    assert json.loads(report.to_json())["published"]["one_head_kept"]["cross"][5] == [-18.89, True]
+    assert len(figure(report.curves).data) >= 3
+
+
+def test_published_figures() -> None:
+    single = published_single()
+    assert [len(v) for v in single.values()] == [16] * 6
+    assert single["layer 1"][5] == -0.53
+    same, other = published_best("same"), published_best("other")
+    assert same["cross"][5] == (-13.56, True)
+    assert same["encoder"][0] == (-1.31, True)
+    assert other["decoder"][4] == (-0.66, True)
+    assert sum(marked for row in same.values() for _, marked in row) == 5
+    assert sum(marked for row in other.values() for _, marked in row) == 9
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tiny_translator_folder(tmp_path / "m", seed=3)
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.tsv").write_text(
+            "source\ttarget\n" + "".join(f"{s}\tno\n" for s in SOURCES)
+        )
+    asked = [
+        "stacks", "--model", str(tmp_path / "m"), "--task", "custom-translation", "--device", "cpu",
+        "--data", str(tmp_path), "--step", "0.5", "--select", "same", "--score", "random",
+    ]  # fmt: skip
+    assert main([*asked, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [t["stack"] for t in shown["tables"]] == ["encoder", "cross", "decoder"]
+    assert shown["published"]["one_head_kept"]["cross"][5][0] == -13.56
+    assert main(asked) == 0
+    text = capsys.readouterr().out
+    assert "published cross" in text
+    assert "cross heads pruned" in text
+
+
+def test_a_classifier_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tiny_folder(tmp_path / "m")
+    assert main(["stacks", "--model", str(tmp_path / "m"), "--task", "demo-translation"]) == 2
+    assert "has one stack of heads" in capsys.readouterr().err
