@@ -40,7 +40,8 @@ def note_finding(text: str) -> None:
 def _parts() -> list[tuple[str, Any, str]]:
     if not hasattr(_run, "parts"):
         _run.parts = []
-    return _run.parts  # type: ignore[no-any-return]
+    parts: list[tuple[str, Any, str]] = _run.parts
+    return parts
 
 
 def button(title: str, context: str, mask: HeadMask | None) -> None:
