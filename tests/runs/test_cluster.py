@@ -46,10 +46,11 @@ class Cluster:
         for _ in range(workers):
             self.add_worker()
 
-    def add_worker(self) -> subprocess.Popen:
+    def add_worker(self, *more: str) -> subprocess.Popen:
         made = self._spawn(
             "worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "30",
             "--local-directory", str(self.folder), *self.tls,
+            *more,
         )  # fmt: skip
         self.workers.append(made)
         return made
@@ -192,6 +193,15 @@ def test_workers_drop_the_work_of_a_driver_that_is_gone(cluster, registry):
     assert ended(run.id).state == "lost"
     again = on_cluster(steps=2, chains=2)
     assert ended(again.id, 30).state == "done"
+
+
+def test_runs_on_a_gpu_wait_for_workers_that_offer_one(cluster, registry):
+    run = service.start("rehearsal", {"steps": 2}, executor="dask", device="cuda:0")
+    until(lambda: any(e["what"] == "cluster" for e in registry.events(run.id)), 30, "the cluster")
+    time.sleep(1.0)
+    assert registry.steps(run.id) == []
+    cluster.add_worker("--resources", "GPU=1")
+    assert ended(run.id).state == "done"
 
 
 def test_an_error_on_a_worker_is_named(cluster, registry):
