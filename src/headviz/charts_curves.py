@@ -17,14 +17,14 @@ from .reference import find
 
 def all_but_one(result: AllButOne) -> go.Figure:
     """What each layer's best single head changes, with its interval; Michel et al.'s table beside it for MNLI."""
-    rows = result.rows
+    rows, unit = result.rows, result.subject.scale
     fig = go.Figure()
     fig.add_hline(y=0, line={"color": FAINT, "width": 1})
     fig.add_scatter(
-        x=[r.layer for r in rows], y=[100 * r.delta for r in rows], mode="markers", name="ours",
+        x=[r.layer for r in rows], y=[unit * r.delta for r in rows], mode="markers", name="ours",
         marker={"size": 10, "color": [tone(r.interval_low, r.interval_high) for r in rows]},
-        error_y=whisker([100 * r.delta for r in rows], [100 * r.interval_low for r in rows],
-                         [100 * r.interval_high for r in rows]),
+        error_y=whisker([unit * r.delta for r in rows], [unit * r.interval_low for r in rows],
+                         [unit * r.interval_high for r in rows]),
         customdata=[[HeadId(r.layer, r.head).dotted, r.p_value, r.q_value] for r in rows],
         hovertemplate="only head %{customdata[0]} kept<br>%{y:+.2f} points<br>p %{customdata[1]:.3g}, "
                       "q %{customdata[2]:.3g}<extra></extra>",

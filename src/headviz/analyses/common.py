@@ -11,6 +11,7 @@ import numpy as np
 from ..comparison import Answers, Delta, deltas
 from ..errors import Cancelled, OptionError, unknown_choice
 from ..results import Result
+from ..tasks.metrics import TEXT_METRICS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +35,11 @@ class Subject(Result):
     n: int
     metric: str
     precision: str  # of the evaluations: float32 or bfloat16
+
+    @property
+    def scale(self) -> float:
+        """Points in one unit of the metric: BLEU and chrF are given in points, all others as shares."""
+        return 1 if self.metric in TEXT_METRICS else 100
 
 
 def subject(evaluator: Evaluator, metric: str | None = None) -> Subject:

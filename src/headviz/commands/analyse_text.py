@@ -6,18 +6,24 @@ from collections.abc import Callable
 from typing import Any
 
 from ..heads import HeadId
+from ..tasks.metrics import TEXT_METRICS
 from .common import number, table
 
 Shown = dict[str, Any]
 
 
-def points(value: float | None) -> str:
+def points(value: float | None, scale: float = 100) -> str:
     """A difference of a metric in points, with its sign."""
-    return "–" if value is None else f"{100 * value:+.2f}"
+    return "–" if value is None else f"{scale * value:+.2f}"
 
 
-def between(low: float | None, high: float | None) -> str:
-    return f"[{points(low)}, {points(high)}]"
+def between(low: float | None, high: float | None, scale: float = 100) -> str:
+    return f"[{points(low, scale)}, {points(high, scale)}]"
+
+
+def scale_of(shown: Shown) -> float:
+    """Points in one unit of the metric: BLEU and chrF are given in points, all others as shares."""
+    return 1 if shown["subject"]["metric"] in TEXT_METRICS else 100
 
 
 def p_text(value: float | None) -> str:
@@ -36,20 +42,20 @@ def subject(shown: Shown) -> list[tuple[str, ...]]:
 
 
 def ablation(shown: Shown, most: int = 12) -> str:
-    values = shown["values"]
+    values, scale = shown["values"], scale_of(shown)
     grid = [["layer", *(f"H{h}" for h in range(len(values[0])))]]
     for layer, row in enumerate(values):
         marked = ["*" if (q or 1) < 0.05 and q is not None else " " for q in shown["q_value"][layer]]
-        grid.append([f"L{layer}", *(f"{points(v)}{m}" for v, m in zip(row, marked, strict=True))])
+        grid.append([f"L{layer}", *(f"{points(v, scale)}{m}" for v, m in zip(row, marked, strict=True))])
     heads = [HeadId(i, j) for i, row in enumerate(values) for j, v in enumerate(row) if v is not None]
     heads.sort(key=lambda h: -values[h.layer][h.head])
     rows = [["head", "cost", "95 % interval", "p", "q"]]
     for i, j in heads[:most]:
-        ends = between(shown["interval_low"][i][j], shown["interval_high"][i][j])
+        ends = between(shown["interval_low"][i][j], shown["interval_high"][i][j], scale)
         rows.append(
             [
                 f"{i}.{j}",
-                points(values[i][j]),
+                points(values[i][j], scale),
                 ends,
                 p_text(shown["p_value"][i][j]),
                 p_text(shown["q_value"][i][j]),
@@ -71,11 +77,13 @@ def ablation(shown: Shown, most: int = 12) -> str:
 
 
 def all_but_one(shown: Shown) -> str:
+    scale = scale_of(shown)
     rows = [["layer", "head kept", "change", "95 % interval", "p", "q"]]
     for r in shown["rows"]:
         rows.append(
             [
-                f"L{r['layer']}", str(r["head"]), points(r["delta"]), between(r["interval_low"], r["interval_high"]),
+                f"L{r['layer']}", str(r["head"]), points(r["delta"], scale),
+                between(r["interval_low"], r["interval_high"], scale),
                 p_text(r["p_value"]), p_text(r["q_value"]),
             ]
         )  # fmt: skip
@@ -97,14 +105,14 @@ def cross_dataset(shown: Shown) -> str:
 
 
 def pruning_curves(shown: Shown) -> str:
-    parts = [table(subject(shown))]
+    parts, scale = [table(subject(shown))], scale_of(shown)
     for curve in shown["curves"]:
         rows = [["pruned", "value", "change", "95 % interval", "p"]]
         for p in curve["points"]:
             rows.append(
                 [
-                    f"{100 * p['sparsity']:.0f} %", number(p["value"]), points(p["delta"]),
-                    between(p["interval_low"], p["interval_high"]), p_text(p["p_value"]),
+                    f"{100 * p['sparsity']:.0f} %", number(p["value"]), points(p["delta"], scale),
+                    between(p["interval_low"], p["interval_high"], scale), p_text(p["p_value"]),
                 ]
             )  # fmt: skip
         parts.append(

@@ -24,6 +24,7 @@ from ..tasks.bleu import bleu
 from . import DATA
 from .ship import write_model
 from .state import learning_rate, load_state, optimizer_for, save_state
+from .translation.card import write
 from .translation.corpus import Pair, generate
 from .translation.tokenizer import MAX_TOKENS, build_tokenizer
 
@@ -202,6 +203,7 @@ def main() -> None:
         folder = DATA / "translation"
         write_model(out / "model", folder)
         shutil.copyfile(out / "recipe.json", folder / "recipe.json")
+        write(folder)
         print(f"{folder}: {sum(p.stat().st_size for p in folder.iterdir()) / 2**20:.1f} MiB")
 
 
