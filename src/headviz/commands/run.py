@@ -194,10 +194,12 @@ def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
     if args.plan:
         found = sweep.plan_of(prepared, args.threads or service.default_threads(), args.workers)
         return {"plan": found.to_dict()}
-    members = [sweep.Member("prune", p.spec, p.title, p.device) for p in prepared]
-    title = (
-        args.title or f"{' × '.join(f'{len(g)} {n}s' for n, g in axes.items())} × {len(base['seeds'])} seeds"
-    )
+    members = [
+        sweep.Member("prune", p.spec, f"{p.title} · seed {p.spec['seeds'][0]}"[:200], p.device)
+        for p in prepared
+    ]
+    counted = {**axes, "seed": base["seeds"]}
+    title = args.title or " × ".join(f"{len(g)} {n}{'s' if len(g) > 1 else ''}" for n, g in counted.items())
     spec = {**{f"{n}s": list(g) for n, g in axes.items()}, "seeds": list(base["seeds"]), "model": args.model}
     record = sweep.start_sweep(members, title=title, spec=spec, executor=args.executor, threads=args.threads)
     return _after_start(args, record)

@@ -18,7 +18,7 @@ def show(result: dict[str, Any]) -> str:
     if "freed" in result:
         return f"{result['id']}: {_bytes(result['freed'])} freed"
     if "plan" in result:
-        return table([(k.replace("_", " "), _short(v)) for k, v in result["plan"].items()])
+        return _columns([_planned(k, v) for k, v in result["plan"].items() if v is not None])
     return _show_run(result)
 
 
@@ -73,6 +73,15 @@ def _show_run(r: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
+def _planned(name: str, value: Any) -> tuple[str, str]:
+    """One line of a plan; times as people say them."""
+    if name == "seconds":
+        return "time", f"about {_span(value)}"
+    if name.endswith("_seconds"):
+        return name.removesuffix("_seconds").replace("_", " "), _span(value)
+    return name.replace("_", " "), _short(value)
+
+
 def _results(r: dict[str, Any]) -> list[list[Any]]:
     return [
         [
@@ -111,7 +120,7 @@ def doing(r: dict[str, Any]) -> str:
 
 def _span(seconds: float) -> str:
     if seconds < 90:
-        return f"{seconds:.0f} s"
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
