@@ -85,7 +85,9 @@ def text(card: dict[str, Any], recipe: dict[str, Any], facts: dict[str, Any]) ->
         )
     lines += [
         "",
-        "`unseen` holds combinations of a construction and a verb (or adjective) that training never shows. Greedy "
+        "`unseen` holds combinations of a construction and a verb (or adjective) that training never shows. The verbs "
+        "of *reported* and *infinitive* sentences, and comparative forms, occur in no other construction: held out, "
+        "they are words that the model has never met, and the figures below show it. Greedy "
         f"decoding; BLEU is `{card['signatures']['bleu']}`. BLEU over the model's own tokens, not to be compared "
         f"with it: {card['dev']['bleu-tokenised']:.1f} on dev, {card['unseen']['bleu-tokenised']:.1f} on unseen.",
         "",
