@@ -52,7 +52,7 @@ def open_page(address: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Calla
     monkeypatch.setattr(jobs, "PATIENCE", 60)
 
     def run(page: str, **more: str) -> Any:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=240)
         for name, value in {**address, **more}.items():
             app.query_params[name] = value
         app.switch_page(f"pages/{page}.py")
