@@ -57,7 +57,8 @@ def main() -> None:
     print(
         f"{size:,} weights, {args.iterates} iterates ({args.iterates * size * 4 / 2**30:.1f} GiB on disk), rank "
         f"{posterior.rank}: posterior {made - start:.1f} s, conditional mean of {weights:,} weights "
-        f"{done - made:.1f} s (CPU, {args.threads} thread); peak {peak():.2f} GiB, of it {before:.2f} GiB before (teacher, student, torch)"
+        f"{done - made:.1f} s (CPU, {args.threads} thread); peak {peak():.2f} GiB, "
+        f"of it {before:.2f} GiB before"
     )
     shutil.rmtree(folder)
 

@@ -1,4 +1,4 @@
-"""Write the README's tables from the tables in the code: ``python docs/readme_tables.py`` (``--check`` only compares)."""
+"""Write the README's tables from the code's: ``python docs/readme_tables.py`` (``--check`` only compares)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def filled(text: str) -> str:
     for name, rows in TABLES.items():
         body = "\n".join(rows())
         pattern = rf"<!-- {name} -->(?:.*?<!-- /{name} -->)?"
-        text, count = re.subn(pattern, lambda _, n=name, b=body: f"<!-- {n} -->\n{b}\n<!-- /{n} -->", text, flags=re.S)
+        text, count = re.subn(
+            pattern, lambda _, n=name, b=body: f"<!-- {n} -->\n{b}\n<!-- /{n} -->", text, flags=re.S
+        )
         if count != 1:
             raise SystemExit(f"README.md needs the mark <!-- {name} --> once, not {count} times.")
     return text

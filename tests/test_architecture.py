@@ -17,7 +17,8 @@ LEVELS: list[str] = [
     "errors heads home palette tables results connections",
     "attention tasks store strictdisk significance resampling comparison maskedit reference",
     "models",
-    "fastlinear rules path maps inputs explaining conductance_maps attattr_maps tokens evaluation translating statecache evaluator restore",
+    "fastlinear rules path maps inputs explaining conductance_maps attattr_maps tokens "
+    "evaluation translating statecache evaluator restore",
     "scores",
     "analyses pruning demo distillation",
     "runs",

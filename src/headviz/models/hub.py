@@ -36,6 +36,9 @@ def download(repo: str, revision: str | None = None) -> Path:
         RevisionNotFoundError,
     )
 
+    # HfHubHTTPError's bases are OSError and the error class of whichever HTTP library this version of the
+    # hub's client uses: refused, timed out and broken-off connections, and a full disk
+    broken_off: tuple[type[BaseException], ...] = HfHubHTTPError.__bases__
     at = f" at revision '{revision}'" if revision else ""
     try:
         return Path(
@@ -63,9 +66,7 @@ def download(repo: str, revision: str | None = None) -> Path:
         raise ModelError(
             f"The hub's cache folder cannot be written ({error.filename or error}). Set HF_HOME to a folder that can."
         ) from error
-    # HfHubHTTPError's bases are OSError and the error class of whichever HTTP library this version of the
-    # hub's client uses: refused, timed out and broken-off connections, and a full disk
-    except HfHubHTTPError.__bases__ as error:
+    except broken_off as error:
         raise ModelError(
             f"Downloading '{repo}'{at} was interrupted ({type(error).__name__}). "
             "Try again: it continues where it stopped."

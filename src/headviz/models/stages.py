@@ -270,7 +270,8 @@ def _embed(clf: Classifier, chunk: Chunk, encodings: Sequence[Encoding]) -> Tens
 
 
 def _norm(module: nn.LayerNorm, x: Tensor) -> Tensor:
-    weight, bias = module.weight, module.bias
+    weight: Tensor = module.weight
+    bias: Tensor = module.bias
     if x.dtype != weight.dtype:
         weight, bias = weight.to(x.dtype), bias.to(x.dtype)
     return F.layer_norm(x, module.normalized_shape, weight, bias, module.eps)
