@@ -131,7 +131,7 @@ def mask_toggle(tab: Any, address: str, times: int) -> list[float]:
 def compare(tab: Any, address: str, times: int) -> list[float]:
     tab.goto(f"{address}/compare")
     settle(tab)
-    field = tab.locator("textarea").first
+    field = tab.locator(".fields textarea").first
     out = []
     for k in range(times):
         words = f"the dog sees {k + 2} birds"

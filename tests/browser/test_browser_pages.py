@@ -25,7 +25,7 @@ def path_of(page: str) -> str:
 def test_typing_changes_the_answer_at_once(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     v.go("compare", **query, mask=MASK)
-    text = v.page.locator("textarea").first
+    text = v.page.locator(".fields textarea").first
     text.wait_for()
     before = v.page.locator("h3").all_inner_texts()
     text.fill("three birds see the red house")
@@ -65,9 +65,9 @@ def test_light_and_dark_follow_the_reader(visit: Open, query: dict[str, str]) ->
 def test_texts_are_never_run(visit: Open, query: dict[str, str], page: str) -> None:
     v = visit()
     v.go(page, **query, mask=MASK, a=ATTACK, b=ATTACK)
-    v.page.locator("textarea").first.wait_for()
+    v.page.locator(".fields textarea").first.wait_for()
     v.page.wait_for_timeout(2500)
-    assert v.page.locator("textarea").first.input_value() == ATTACK
+    assert v.page.locator(".fields textarea").first.input_value() == ATTACK
     assert v.page.locator("img[src=x]").count() == 0
     assert not v.dialogs
 
@@ -87,7 +87,7 @@ def test_an_upload_is_read_whatever_its_name_and_labels(
     v.page.get_by_role("tab", name="Upload").click()
     v.page.locator("input[type=file]").first.set_input_files(str(table))
     v.page.get_by_role("button", name="Use these data").click()
-    v.page.get_by_text("9 examples").wait_for()
+    v.page.get_by_text("dev: 9 examples").wait_for()
     v.settle()
     assert "data=upload-" in v.page.url
     assert v.page.locator("img[src=x]").count() == 0
