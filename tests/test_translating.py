@@ -151,6 +151,11 @@ def test_a_translator_does_not_classify(clf: headviz.Classifier) -> None:
         headviz.evaluate(tiny_classifier(labels=("negative", "positive")), labelled, beams=2)
 
 
+def test_the_evaluator_of_classifiers_says_where_to_go(clf: headviz.Classifier) -> None:
+    with pytest.raises(TaskError, match=r"translates and has no classes.*TranslationEvaluator"):
+        headviz.Evaluator(clf, data_of())
+
+
 def test_nothing_to_translate(clf: headviz.Classifier) -> None:
     with pytest.raises(TaskError, match="no examples"):
         headviz.evaluate(clf, Dataset(TASKS["custom-translation"], "dev", (), ()))

@@ -143,6 +143,11 @@ def class_order(clf: Classifier, data: Dataset, label_order: Sequence[str] | str
     """For each class of the task the model's output for it, matched by name or given by the user."""
     from .tasks import label_map
 
+    if clf.kind == "translation":
+        raise TaskError(
+            f"'{clf.name}' translates and has no classes. Evaluate it on task demo-translation or custom-translation "
+            "with headviz evaluate, ablate or stacks (headviz.TranslationEvaluator in Python)."
+        )
     if clf.is_regression and not data.is_regression:
         raise TaskError(
             f"'{clf.name}' predicts a number, but task '{data.task.name}' has classes. "
