@@ -241,7 +241,17 @@ def section(name: str) -> str:
             f"| {s['title']} | {s['metrics'][metric]:.3g}{interval} | {s['curve'][0]['metrics'][metric]:.3g} "
             f"| {'never' if reached is None else reached} | {s['seconds']:.0f} |"
         )
-    return "\n".join([*lines, "", verdict(found, metric), *(f"\nNote: {n}" for n in found["notes"]), ""])
+    prior = teacher["prior"]
+    moved = (
+        ""
+        if prior is None
+        else (
+            f"\nThe conditional mean lies {prior['moved']:.2g} times as far from the copied weights as those are long "
+            f"(rank {prior['rank']}, {prior['iterates']} iterates, shrinkage {part.posterior.shrinkage:g}): where that is not "
+            "small, v2 = 0 lies far outside what the iterates span, and the conditional mean is an extrapolation."
+        )
+    )
+    return "\n".join([*lines, "", verdict(found, metric), moved, ""])
 
 
 def verdict(found: dict[str, Any], metric: str) -> str:

@@ -25,6 +25,7 @@ from .state import State, absorb, begin, load, outcome, ready, save
 from .students import train
 
 PhaseProgress = Callable[[str, int, int], None]
+FAR = 0.5  # of the copied weights' length: from here on a conditional mean is an extrapolation
 STUDENTS, WORK = "students", "training"
 
 
@@ -54,6 +55,12 @@ def _teacher(context: Context, progress: PhaseProgress | None, cancel: Cancel | 
             collect(context, progress, cancel)
         found = context.prior
         notes += found.notes
+        if found.moved > FAR:
+            notes.append(
+                f"The conditional mean lies {found.moved:.2g} times as far from the copied weights as those are long: "
+                "zero is far outside what the iterates span, and the covariance extrapolates. Expect copied weights "
+                "to do better; more shrinkage (1 = diagonal) brings the mean nearer."
+            )
         prior = {"rank": found.posterior.rank, "iterates": found.posterior.count, "moved": found.moved}
     return {
         "metrics": {k: (float(v) if math.isfinite(v) else None) for k, v in metrics.items()},
