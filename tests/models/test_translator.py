@@ -484,3 +484,26 @@ def test_a_classifier_has_one_stack() -> None:
 
 def test_the_sizes_of_these_tests() -> None:
     assert (LAYERS, DECODER_LAYERS, ROWS) == (2, 3, 8)
+
+
+def test_language_codes() -> None:
+    """mBART's codes stand behind each sentence, and the translation begins with the target's."""
+    from transformers import MBartTokenizer
+
+    words = ["<s>", "<pad>", "</s>", "<unk>", *(f"▁{w}" for w in "a dog cat runs the".split()), *"abcdefg▁"]
+    tokenizer = MBartTokenizer(vocab=[(w, -float(i)) for i, w in enumerate(words)], src_lang="en_XX")
+    ids = {f"{name}_token_id": int(getattr(tokenizer, f"{name}_token_id")) for name in ("pad", "eos", "bos")}
+    clf = headviz.wrap(tiny_seq2seq("mbart", vocab_size=len(tokenizer), **ids), tokenizer)
+    two = clf.reading(languages=("de_DE", "fr_XX"))
+    (one,) = two.encode(["a dog runs"], ["the cat"])
+    read = tokenizer.convert_ids_to_tokens
+    assert read(one.ids) == ["▁a", "▁dog", "▁runs", "</s>", "de_DE"]
+    assert read(one.target) == ["▁the", "▁cat", "</s>", "fr_XX"]
+    batch = two.collate([one])
+    assert read(batch["decoder_input_ids"][0].tolist()) == ["fr_XX", "▁the", "▁cat", "</s>"]
+    assert read(two.generate(batch, max_new_tokens=3)[0].tolist())[1] == "fr_XX"
+    assert tokenizer.src_lang == "en_XX", "the caller's tokenizer was changed"
+    with pytest.raises(OptionError, match="Unknown language 'xx'"):
+        clf.reading(languages=("xx", "fr_XX"))
+    with pytest.raises(OptionError, match="two language codes"):
+        clf.reading(languages=("fr_XX",))
