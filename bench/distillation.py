@@ -248,7 +248,8 @@ def section(name: str) -> str:
         else (
             f"\nThe conditional mean lies {prior['moved']:.2g} times as far from the copied weights as those are long "
             f"(rank {prior['rank']}, {prior['iterates']} iterates, shrinkage {part.posterior.shrinkage:g}): where "
-            "that is not small, v2 = 0 lies far outside what the iterates span, and the conditional mean is an extrapolation."
+            "that is not small, v2 = 0 lies far outside what the iterates span, and the conditional mean is an "
+            "extrapolation."
         )
     )
     return "\n".join([*lines, "", verdict(found, metric), moved, ""])
