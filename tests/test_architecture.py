@@ -18,7 +18,7 @@ LEVELS: list[str] = [
     "attention tasks store strictdisk significance resampling comparison maskedit reference",
     "models",
     "fastlinear rules path maps inputs explaining conductance_maps attattr_maps tokens "
-    "evaluation translating statecache evaluator restore",
+    "evaluation translating statecache evaluator restore attentionshift",
     "scores",
     "analyses pruning demo distillation",
     "runs",

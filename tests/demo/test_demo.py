@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 def test_reading_data_needs_neither_torch_nor_transformers() -> None:
     code = (
         "import sys; from headviz import demo; demo.read_split('dev'); demo.vocabulary_coverage('a dog'); "
-        "demo.phenomena(); print([m for m in ('torch', 'transformers', 'numpy') if m in sys.modules])"
+        "demo.phenomenon_names(); print([m for m in ('torch', 'transformers', 'numpy') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
@@ -39,8 +39,8 @@ def test_splits_are_balanced_and_follow_from_the_generator(split: str) -> None:
     rows = demo.read_split(split)
     each = PER_PHENOMENON[split]
     counts = Counter((row.phenomenon, row.label) for row in rows)
-    assert len(rows) == each * len(demo.phenomena())
-    assert set(counts) == {(name, label) for name in demo.phenomena() for label in LABELS}
+    assert len(rows) == each * len(demo.phenomenon_names())
+    assert set(counts) == {(name, label) for name in demo.phenomenon_names() for label in LABELS}
     assert max(counts.values()) - min(counts.values()) <= 2
     assert rows == tuple(generate(split, len(rows), SEED))
 
@@ -59,7 +59,7 @@ def test_packing_data_twice_gives_the_same_bytes(tmp_path: Path, monkeypatch: py
     write_data(tmp_path)
     assert first == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with gzip.open(tmp_path / "dev.jsonl.gz", "rt") as lines:
-        assert len([json.loads(line) for line in lines]) == 3 * len(demo.phenomena())
+        assert len([json.loads(line) for line in lines]) == 3 * len(demo.phenomenon_names())
 
 
 @pytest.mark.parametrize("call", [lambda: demo.demo_folder("tuned"), lambda: demo.read_split("test")])
@@ -96,18 +96,18 @@ def test_every_word_of_the_shipped_data_is_one_token() -> None:
 def test_both_models_load_and_have_the_documented_shape() -> None:
     classifier, pretrained = headviz.load("demo"), headviz.load("demo-pretrained", masked_lm=True)
     for one in (classifier, pretrained):
-        assert (one.num_layers, one.num_heads, one.heads_per_layer) == (12, 12, (12,) * 12)
+        assert (one.num_layers, one.num_heads, one.heads_per_layer) == (12, 12, [12] * 12)
     assert classifier.labels == LABELS
     assert classifier.digest != pretrained.digest
 
 
 def test_the_shipped_card_is_what_its_figures_print() -> None:
-    figures = demo.card()
+    figures = demo.card_figures()
     assert (demo.DATA / card_module.FILE).read_text(encoding="utf-8") == card_module.markdown(figures)
 
 
 def test_the_card_tells_the_truth_about_accuracy() -> None:
-    figures = demo.card()["accuracy"]
+    figures = demo.card_figures()["accuracy"]
     assert card_module.differences(figures, card_module.measured()) == []
 
 
@@ -119,7 +119,7 @@ def test_differences_are_seen() -> None:
 
 
 def test_the_model_reaches_what_it_was_made_for() -> None:
-    figures = demo.card()["accuracy"]
+    figures = demo.card_figures()["accuracy"]
     assert figures["dev"]["all"] >= 0.95
     assert min(figures["dev"].values()) >= 0.85
     assert figures["unseen"]["all"] >= 0.90

@@ -24,9 +24,9 @@ __all__ = [
     "LABELS",
     "Coverage",
     "Example",
-    "card",
+    "card_figures",
     "demo_folder",
-    "phenomena",
+    "phenomenon_names",
     "read_split",
     "vocabulary_coverage",
 ]
@@ -70,13 +70,13 @@ def generate_split(name: str, count: int) -> tuple[Example, ...]:
 
 
 @cache
-def card() -> dict[str, Any]:
+def card_figures() -> dict[str, Any]:
     """The model card's figures: recipe, accuracy per phenomenon, what the heads do."""
     found: dict[str, Any] = json.loads((DATA / "card.json").read_text(encoding="utf-8"))
     return found
 
 
-def phenomena() -> tuple[str, ...]:
+def phenomenon_names() -> tuple[str, ...]:
     """The abilities that every example of the demo task is labelled with, in the corpus' order."""
     from .phenomena import PHENOMENA
 
