@@ -192,7 +192,9 @@ class State:
 
         body = json.dumps(self.to_dict(), allow_nan=False, sort_keys=True)
         arrays = {name: np.ascontiguousarray(array) for name, array in sorted(self.logits.items())}
-        return save(arrays, metadata={"state": body, "sha256": hashlib.sha256(body.encode()).hexdigest()})
+        # one entry only: the format keeps no order among several, and equal states shall be equal bytes
+        sealed = {"sha256": hashlib.sha256(body.encode()).hexdigest(), "state": body}
+        return save(arrays, metadata={"headviz": json.dumps(sealed)})
 
     @classmethod
     def from_bytes(cls, content: bytes) -> State:
@@ -202,7 +204,7 @@ class State:
 
         try:
             size = int.from_bytes(content[:8], "little")
-            header = json.loads(content[8 : 8 + size])["__metadata__"]
+            header = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["headviz"])
             body = header["state"]
             if hashlib.sha256(body.encode()).hexdigest() != header["sha256"]:
                 raise ValueError("its checksum does not match")
