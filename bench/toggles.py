@@ -1,6 +1,6 @@
 """How much faster is the evaluator than what people write today? BERT-base size, MNLI pairs, every single head.
 
-    python bench/toggles.py [--data ../shared/data/glue/MNLI] [--tokenizer FOLDER] [--heads 144] [--table]
+    python bench/toggles.py [--data GLUE/MNLI] [--tokenizer FOLDER] [--heads 144] [--table]
 
 The other side: transformers' own model in float32, texts padded to 128 tokens in batches of 32, one full forward
 pass per mask, the mask set by a hook on W_O's input. Its time does not depend on the mask, so it is measured for a
