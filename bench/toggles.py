@@ -1,6 +1,6 @@
 """How much faster is the evaluator than what people write today? BERT-base size, MNLI pairs, every single head.
 
-    python bench/toggles.py [--data GLUE/MNLI] [--tokenizer FOLDER] [--heads 144] [--table]
+    python bench/toggles.py --data GLUE/MNLI [--tokenizer FOLDER] [--heads 144] [--table]
 
 The other side: transformers' own model in float32, texts padded to 128 tokens in batches of 32, one full forward
 pass per mask, the mask set by a hook on W_O's input. Its time does not depend on the mask, so it is measured for a
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -97,7 +96,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", default=str(Path(__file__).resolve().parents[2] / "shared/data/glue/MNLI"))
+    parser.add_argument("--data", required=True, help="folder with MNLI's dev_matched.tsv")
     parser.add_argument("--tokenizer")
     parser.add_argument("--limit", type=int, default=256)
     parser.add_argument("--heads", type=int, default=144, help="how many of the 144 toggles, evenly spread")
