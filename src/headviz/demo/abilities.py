@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..evaluator import Evaluator
 from ..heads import HeadId, HeadMask
-from . import DATA, phenomena
+from . import DATA, phenomenon_names
 
 LARGEST_SET = 6
 CANDIDATES = 16
@@ -28,7 +28,7 @@ class Probe:
     """Right and wrong answers under masks, remembered; examples of even rank choose, odd ones report."""
 
     evaluator: Evaluator
-    names: tuple[str, ...] = field(default_factory=phenomena)
+    names: tuple[str, ...] = field(default_factory=phenomenon_names)
 
     def __post_init__(self) -> None:
         slices = np.array(self.evaluator.data.slices)
