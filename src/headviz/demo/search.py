@@ -21,13 +21,20 @@ OWN, OTHERS = 36, 72  # examples per step: of the phenomenon, of all others toge
 RATE = 0.25
 
 
-def _logits(model: Any, tokenizer: Any, examples: list[Example], gates: torch.Tensor) -> tuple[Any, torch.Tensor]:
+def _logits(
+    model: Any, tokenizer: Any, examples: list[Example], gates: torch.Tensor
+) -> tuple[Any, torch.Tensor]:
     batch = pad(encode(tokenizer, examples), [LABELS.index(e.label) for e in examples])
     return model(**batch.inputs(model.device), headviz=gated(gates)).logits, batch.labels.to(model.device)
 
 
 def needed_by(
-    model: Any, tokenizer: Any, pool: dict[str, list[Example]], name: str, steps: int = 80, price: float = 0.015
+    model: Any,
+    tokenizer: Any,
+    pool: dict[str, list[Example]],
+    name: str,
+    steps: int = 80,
+    price: float = 0.015,
 ) -> NDArray[np.float64]:
     """[layers, heads]: 1 where closing a head hurts this phenomenon and spares the others, near 0 elsewhere."""
     rng, others = Random(name), [other for other in pool if other != name]
