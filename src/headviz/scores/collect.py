@@ -91,16 +91,35 @@ class Collector:
         """Gives the number of finished examples after each window: 4, 8, 16, 32, 64, then a window more each time."""
         if progress is not None:
             progress(0, len(self.done))
-        start, size = 0, FIRST
-        while start < len(self.order):
-            window = self.order[start : start + size]
-            missing = [key for key in window if not self._stored(key)]
+        for window in windows(len(self.order), self.sweep.window):
+            missing = [key for key in self.order[window] if not self._stored(key)]
             if progress is not None:
                 progress(int(self.done.sum()), len(self.done))
             self._compute(missing, progress, cancel)
-            start += size
-            size = min(start, self.sweep.window)
             yield int(self.done.sum())
+
+    def measure(
+        self,
+        which: slice,
+        progress: Callable[[int, int], None] | None = None,
+        cancel: Callable[[], bool] | None = None,
+    ) -> Tables:
+        """The values of some whole windows, computed in the same batches as by ``run``: a row for each example."""
+        keys, before = self.order[which], int(self.done.sum())
+        told = None if progress is None else _since(before, len(keys), progress)
+        for window in windows(len(self.order), self.sweep.window):
+            if which.start <= window.start < which.stop:
+                self._compute([k for k in self.order[window] if not self._known(k)], told, cancel)
+        places = [self._twins[key][0] for key in keys]
+        return {name: table[places] for name, table in self.rows.items()} if keys else {}
+
+    def place(self, which: slice, tables: Tables) -> None:
+        """Take in what ``measure`` gave, here or elsewhere."""
+        for i, key in enumerate(self.order[which]):
+            self._place(key, {name: table[i] for name, table in tables.items()})
+
+    def _known(self, key: str) -> bool:
+        return bool(self.done[self._twins[key][0]])
 
     def _stored(self, key: str) -> bool:
         entry = None if self.store is None else self.store.get(key)
@@ -165,6 +184,20 @@ class Collector:
         self.computed += sum(len(self._twins[key]) for key in keys)
         if progress is not None:
             progress(int(self.done.sum()), len(self.done))
+
+
+def windows(examples: int, size: int) -> Iterator[slice]:
+    """What is measured together: 4, 4, 8, 16, … examples up to ``size``, then so many at a time."""
+    start, now = 0, FIRST
+    while start < examples:
+        yield slice(start, min(start + now, examples))
+        start += now
+        now = min(start, size)
+
+
+def _since(before: int, total: int, progress: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    """Counts a part's own examples; equal ones may make it more than there are keys."""
+    return lambda done, _: progress(min(done - before, total), total)
 
 
 def _finish(rest: Sequence[Callable[[], Tables]]) -> list[Tables]:

@@ -41,7 +41,7 @@ def score_heads(clf: Classifier, data: Dataset, score: str | None = None, **opti
     Values per example are kept in the cache: a larger sample, another correlation or an interrupted call
     continues from there. The result depends neither on batches nor on the order of the data.
     """
-    job = _Job(clf, data, score, **options)
+    job = Job(clf, data, score, **options)
     for _ in job.grow():
         pass
     return job.result()
@@ -55,12 +55,14 @@ def score_progressive(
     Each comes with narrower intervals and its ``stability``. Stop whenever it is good enough; what was
     computed is kept. The last one equals ``score_heads``.
     """
-    job = _Job(clf, data, score, **options)
+    job = Job(clf, data, score, **options)
     for _ in job.grow():
         yield job.result()
 
 
-class _Job:
+class Job:
+    """One call of ``score_heads``: what it is about, and what has been measured."""
+
     def __init__(
         self,
         clf: Classifier,

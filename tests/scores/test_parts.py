@@ -1,0 +1,106 @@
+"""Scores measured in parts and joined: equal to the whole in every bit."""
+
+import random
+
+import numpy as np
+import pytest
+from scored_data import made
+
+from headviz import HeadMask
+from headviz.errors import OptionError
+from headviz.scores import SCORES, parts, score_heads
+from headviz.scores.collect import windows
+from headviz.tasks import TASKS, Dataset
+from tiny import tiny_classifier
+from tiny_translation import SOURCES, TARGETS, tiny_translator
+
+FAST = {"conductance": {"steps": 4}, "attattr": {"steps": 2}}
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    monkeypatch.setattr(parts, "PART", 16)
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return tiny_classifier("bert")
+
+
+def equal(a, b):
+    """Every field, NaN equal to NaN, to the last bit."""
+    left, right = a.to_dict(), b.to_dict()
+    assert left.keys() == right.keys()
+    for name in ("values", "stderr", "interval_low", "interval_high", "undefined_by_head"):
+        assert np.asarray(getattr(a, name)).tobytes() == np.asarray(getattr(b, name)).tobytes(), name
+    return left == right or str(left) == str(right)
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_every_score_joined_from_parts_in_any_order_equals_the_whole(clf, name):
+    data = made(50)
+    options = {"score": name, "mask": HeadMask.full(3, 4).without([(0, 1)])}
+    options |= FAST.get(SCORES[name].sweep or "", {})
+    number = parts.count(name, len(data))
+    assert number == (3 if SCORES[name].needs_data else 1)  # 4+4+8, 16, and the last 18 in 32's window
+    order = list(range(number))
+    random.Random(0).shuffle(order)
+    found = {i: parts.measure_part(clf, data, i, **options) for i in order}
+    joined = parts.join(clf, data, [found[i] for i in range(number)], **options)
+    assert equal(joined, score_heads(clf, data, cache=False, **options))
+
+
+def test_equal_examples_are_measured_once_and_leave_the_last_parts_empty(clf):
+    few = made(20)
+    data = few.subset(np.array([*range(20), *range(20)]))
+    number = parts.count("taylor", len(data))
+    found = [parts.measure_part(clf, data, i, score="taylor") for i in range(number)]
+    assert found[-1] == {}
+    assert equal(parts.join(clf, data, found, score="taylor"), score_heads(clf, data, "taylor", cache=False))
+
+
+def test_sentences_to_translate_are_measured_in_parts_too():
+    draw = random.Random(1)
+    pairs = [tuple(" ".join(draw.choices(side, k=2)) for side in (SOURCES, TARGETS)) for _ in range(36)]
+    data = Dataset(TASKS["custom-translation"], "dev", *zip(*pairs, strict=True))
+    clf = tiny_translator("marian")
+    found = [parts.measure_part(clf, data, i, score="taylor") for i in range(parts.count("taylor", 36))]
+    assert len(found) == 3
+    assert equal(parts.join(clf, data, found, score="taylor"), score_heads(clf, data, "taylor", cache=False))
+
+
+def test_one_job_measures_several_parts_without_mixing_them(clf):
+    data = made(50)
+    job = parts.Job(clf, data, "fisher", cache=False)
+    for i in (2, 0, 1):
+        alone, shared = parts.measure_part(clf, data, i, score="fisher"), parts.measure(job, i)
+        assert alone.keys() == shared.keys()
+        assert all(alone[k].tobytes() == shared[k].tobytes() for k in alone)
+
+
+def test_parts_cover_every_example_once_and_cut_no_window():
+    for n in (1, 3, 4, 5, 16, 17, 50, 200, 1000):
+        cut = list(parts.slices(n, 64))
+        assert [i for c in cut for i in range(n)[c]] == list(range(n))
+        edges = {w.stop for w in windows(n, 64)}
+        assert all(c.stop in edges for c in cut)
+        assert all(c.stop - c.start >= 16 for c in cut[:-1])
+
+
+def test_parts_of_another_sample_are_refused(clf):
+    data = made(50)
+    found = [parts.measure_part(clf, data, i, score="taylor") for i in range(3)]
+    for wrong in (found[:2], [*found, found[0]], [found[1], found[2], found[0]]):
+        with pytest.raises(OptionError, match="do not make up this sample"):
+            parts.join(clf, data, wrong, score="taylor")
+    with pytest.raises(OptionError, match="numbered from 0"):
+        parts.measure_part(clf, data, -1, score="taylor")
+
+
+def test_progress_counts_the_parts_own_examples(clf):
+    data, told = made(50), []
+    job = parts.Job(clf, data, "taylor", cache=False, progress=lambda done, total: told.append((done, total)))
+    parts.measure(job, 1)
+    parts.measure(job, 2)
+    assert told[-1] == (18, 18)
+    assert all(0 <= done <= total for done, total in told)
