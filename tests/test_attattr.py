@@ -88,3 +88,12 @@ def test_batches_masks_pruning_and_the_cache(clf):
 def test_bad_options(clf, given, says):
     with pytest.raises(OptionError, match=says):
         one(clf, **given)
+
+
+def test_progress_ends_at_its_total(clf):
+    seen = []
+    headviz.attattr(clf, TEXTS, PAIRS, cache=False, progress=lambda *at: seen.append(at))
+    done, totals = zip(*seen, strict=True)
+    assert set(totals) == {3 * len(TEXTS)}
+    assert list(done) == sorted(set(done))
+    assert done[-1] == totals[0]

@@ -222,6 +222,20 @@ def test_batch_order_padding_and_budget_do_not_matter(family):
             assert (other.tokens, other.target) == (maps.tokens, maps.target)
 
 
+def test_progress_counts_every_point_once_and_begins_anew_when_refined(clf):
+    seen = []
+    headviz.conductance(
+        clf, TEXTS, PAIRS, steps=4, cache=False, budget=1, progress=lambda *at: seen.append(at)
+    )
+    assert seen == [(n, 5 * len(TEXTS)) for n in range(1, 5 * len(TEXTS) + 1)]
+    seen.clear()
+    headviz.conductance(
+        clf, TEXTS[0], PAIRS[0], steps=4, tolerance=1e-9, cache=False, progress=lambda *at: seen.append(at)
+    )
+    totals = [total for done, total in seen if done == total]
+    assert totals == [steps + 1 for steps in (4, 8, 16, 32, 64, 128, 256, 512)]
+
+
 def test_chunks_do_not_change_captums_rule_either(clf):
     for rule in ("captum", "trapezoid"):
         np.testing.assert_allclose(

@@ -95,10 +95,11 @@ def attattr(
     budget: int = BUDGET,
     cache: Store | bool = True,
     cancel: Callable[[], bool] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Any:  # Maps, or a list of them for a list of texts
     """Self-attention attribution of one text or pair, or of a list of them; options as for ``conductance``."""
     options = AttAttrOptions(steps, rule)
-    explainer = Explainer(clf, "attattr", sweep, mask, budget, store_for(cache), cancel)
+    explainer = Explainer(clf, "attattr", sweep, mask, budget, store_for(cache), cancel, progress)
     return explainer.explain(text, pair, label, target, options, tolerance)
 
 
@@ -110,8 +111,9 @@ def sweep(
     mask: HeadMask | None = None,
     budget: int = BUDGET,
     cancel: Callable[[], bool] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[ExampleMaps]:
-    """Every layer in turn; nodes and examples in chunks of the budget."""
+    """Every layer in turn; nodes and examples in chunks of the budget. Progress is told in layers of examples."""
     out: list[ExampleMaps] = []
     for part in groups(clf, encodings, options.steps, budget):
         walk = Walk(clf, encodings[part], targets[part], mask)
@@ -126,6 +128,9 @@ def sweep(
                 )
                 values.append(value)
                 errors.append(error)
+                if progress is not None:
+                    done = len(out) * clf.num_layers + (layer + 1) * walk.size
+                    progress(done, len(encodings) * clf.num_layers)
         out += walk.examples(logits, attention, values, errors)
     return out
 

@@ -36,6 +36,7 @@ def conductance(
     budget: int = BUDGET,
     cache: Store | bool = True,
     cancel: Callable[[], bool] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Any:  # Maps, or a list of them for a list of texts
     """Attention and attribution maps of one text or pair, or of a list of them.
 
@@ -43,8 +44,9 @@ def conductance(
     "gold" (with ``label=``), or a class. ``tolerance=0.02`` doubles the steps until the estimated error is
     below 2 %. ``rule="captum"`` gives what Captum's LayerConductance gives. ``precision="bfloat16"`` is a
     faster preview. Peak memory stays near ``budget`` bytes besides the model, unless one node of one text
-    needs more. Not for causal claims: an attribution of 0 does not mean that removing the head is free.
+    needs more. ``progress(done, total)`` counts points of the path; refining begins anew. Not for causal claims:
+    an attribution of 0 does not mean that removing the head is free.
     """
     options = PathOptions(steps, rule, precision)
-    explainer = Explainer(clf, "conductance", sweep, mask, budget, store_for(cache), cancel)
+    explainer = Explainer(clf, "conductance", sweep, mask, budget, store_for(cache), cancel, progress)
     return explainer.explain(text, pair, label, target, options, tolerance)

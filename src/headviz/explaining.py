@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 VERSION = 1  # raise it when the same input would give other values
 MAX_STEPS = 512  # where refining stops
 
-# (classifier, encodings, targets, options, mask, budget, cancel) -> one ExampleMaps per encoding
+# (classifier, encodings, targets, options, mask, budget, cancel, progress) -> one ExampleMaps per encoding
 Sweep = Callable[..., list[ExampleMaps]]
 
 
@@ -36,6 +36,7 @@ class Explainer:
     budget: int
     store: Store | None
     cancel: Callable[[], bool] | None = None
+    progress: Callable[[int, int], None] | None = None
 
     def explain(
         self,
@@ -89,6 +90,7 @@ class Explainer:
                 self.mask,
                 self.budget,
                 self.cancel,
+                self.progress,
             )
             for i, maps in zip(missing, new, strict=True):
                 found[i] = maps

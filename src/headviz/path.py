@@ -171,19 +171,32 @@ def sweep(
     mask: HeadMask | None = None,
     budget: int = BUDGET,
     cancel: Callable[[], bool] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[ExampleMaps]:
     """Attention and attribution of every example, all layers in one pass per node.
 
-    Give examples of similar length next to each other: those that share a pass are padded.
+    Give examples of similar length next to each other: those that share a pass are padded. Progress is told in
+    nodes of the path, over all examples.
     """
     out: list[ExampleMaps] = []
+    nodes = len(check(options.rule, options.steps).nodes(options.steps))
     for part in groups(clf, encodings, options.steps, budget):
-        out += _sweep_group(Walk(clf, encodings[part], targets[part], mask), options, budget, cancel)
+        walk = Walk(clf, encodings[part], targets[part], mask)
+
+        def passed(done: int, before: int = len(out), size: int = walk.size) -> None:
+            if progress is not None:
+                progress(before * nodes + done * size, len(encodings) * nodes)
+
+        out += _sweep_group(walk, options, budget, cancel, passed)
     return out
 
 
 def _sweep_group(
-    walk: Walk, options: PathOptions, budget: int, cancel: Callable[[], bool] | None
+    walk: Walk,
+    options: PathOptions,
+    budget: int,
+    cancel: Callable[[], bool] | None,
+    passed: Callable[[int], None],
 ) -> list[ExampleMaps]:
     rule, clf = check(options.rule, options.steps), walk.clf
     alphas = torch.tensor(rule.nodes(options.steps), dtype=walk.end.dtype, device=walk.end.device)
@@ -212,6 +225,7 @@ def _sweep_group(
             if rule.ends_at_input and first + count == len(alphas):
                 attention = [p[-walk.size :].clone() for p in probs]
             del probs, grads
+            passed(first + count)
     results = [total.result() for total in sums]
     errors = [error for _, error in results if error is not None]
     return walk.examples(logits, attention, [value for value, _ in results], errors or None)

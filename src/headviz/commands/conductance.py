@@ -16,7 +16,7 @@ from ..errors import OptionError
 from ..maps import Maps
 from ..results import plain
 from ..rules import DEFAULT_RULE, DEFAULT_STEPS, RULES
-from .common import add_mask, add_model, load_model, number, read_mask, table, warn
+from .common import add_mask, add_model, load_model, number, progress_bar, read_mask, table, warn
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,19 +54,21 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     clf = load_model(args)
     mask = read_mask(args, clf)
     start = time.perf_counter()
-    maps: Maps = conductance(
-        clf,
-        args.text,
-        args.text_pair,
-        steps=args.steps,
-        rule=args.rule,
-        target=args.target,
-        label=args.label,
-        mask=mask,
-        tolerance=args.tolerance,
-        precision=args.precision,
-        cache=not args.no_cache,
-    )
+    with progress_bar("points of the path") as progress:
+        maps: Maps = conductance(
+            clf,
+            args.text,
+            args.text_pair,
+            steps=args.steps,
+            rule=args.rule,
+            target=args.target,
+            label=args.label,
+            mask=mask,
+            tolerance=args.tolerance,
+            precision=args.precision,
+            cache=not args.no_cache,
+            progress=progress,
+        )
     seconds = time.perf_counter() - start
     for note in maps.notes:
         warn(note)
