@@ -18,6 +18,7 @@ from real import folders, options
 from runs_help import ended, essence, running_steps, until
 
 from headviz.errors import RunError
+from headviz.pruning import State
 from headviz.runs import reading, service
 from headviz.runs.address import cluster_address, is_loopback
 from headviz.runs.sweep import Member, start_sweep
@@ -277,6 +278,32 @@ def test_cancelling_a_sweep_on_a_cluster_stops_all_its_runs(cluster, registry):
     assert service.cancel(sweep.id).state == "cancelled"
     assert time.monotonic() - begun < 2.5
     assert {c.state for c in reading.show(sweep.id).children} == {"cancelled"}
+
+
+@pytest.mark.timeout(300)
+def test_the_examples_of_a_scoring_are_split_over_both_workers_and_one_may_die(cluster, registry, tmp_path):
+    """One seed without training: nothing but the parts of its scoring can be done at the same time."""
+    spec = options(
+        folders(tmp_path / "real", train=400), "one-importance", samples=400, until=0.5, keep_per_layer=0,
+        score="conductance-spearman", score_options={"steps": 16},
+    )  # fmt: skip
+    local = service.start("prune", spec)
+    assert ended(local.id, 200).error == ""
+    before = [psutil.Process(w.pid).cpu_times().user for w in cluster.workers]
+    run = service.start("prune", spec, executor="dask")
+
+    def both_work() -> bool:
+        now = [psutil.Process(w.pid).cpu_times().user for w in cluster.workers]
+        return all(b - a > 0.5 for a, b in zip(before, now, strict=True))
+
+    until(both_work, 200, "work on both")  # the seconds are those of loading the model
+    os.kill(cluster.workers[0].pid, signal.SIGKILL)
+    done = ended(run.id, 200)
+    assert (done.state, done.error) == ("done", "")
+    assert essence(run.id) == essence(local.id)
+    states = [State.load(registry.folder / r.id / "results") for r in (run, local)]
+    assert states[0].score_parts == (4,)
+    assert states[0].without_times() == states[1].without_times()
 
 
 @pytest.mark.slow

@@ -115,6 +115,28 @@ def test_the_ablation_is_that_of_the_library(place, tmp_path):
     assert json.loads(json.dumps(outcome)) == json.loads(json.dumps(whole))
 
 
+def test_a_scoring_of_many_examples_is_several_pieces_in_any_order(tmp_path):
+    """The parts of a scoring lie in the checkpoint until the mask is chosen, and only the choice is sent them."""
+    spec = options(folders(tmp_path / "real", train=300), "iterative", samples=300, until=0.25, seeds=[0, 1])
+    assert carried("prune", spec, tmp_path / "a", None) == carried("prune", spec, tmp_path / "b", 5)
+
+    job = make_job("prune", spec)
+    tools = Tools(lambda *_: None, lambda: False, tmp_path / "a")
+    held = job.absorb(None, "check", job.work("check", b"", tools))
+    parts = [f"choose-s0-k1-p{i}" for i in range(3)]
+    assert [p for p in job.ready(held) if p.startswith("choose-s0")] == parts
+    alone = len(job.parcel(held, parts[1]))
+    for piece in parts:
+        held = job.absorb(held, piece, job.work(piece, job.parcel(held, piece), tools))
+    assert "choose-s0-k1" in job.ready(held)
+    assert len(job.parcel(held, "choose-s1-k1-p0")) == alone  # without the others' parts
+    assert len(job.parcel(held, "choose-s0-k1")) > alone
+    held = job.absorb(held, "choose-s0-k1", job.work("choose-s0-k1", job.parcel(held, "choose-s0-k1"), tools))
+    assert not held.parts
+    with pytest.raises(RunError, match="no piece"):
+        job.parcel(held, "choose-s7-k1-p0")
+
+
 def test_a_pruning_run_leaves_a_state_and_models_that_load(place, registry):
     import headviz
 

@@ -22,7 +22,7 @@ from .options import FinetuneOptions
 from .plan import PruningPlan
 from .records import record_of
 from .repair import NOTHING
-from .scoring import require_score
+from .scoring import parts_of, require_score
 from .state import State, Work
 from .table import ALGORITHMS
 
@@ -73,6 +73,10 @@ def first_state(
         versions=_versions(clf),
         reference=reference,
         notes=notes,
+        score_parts=tuple(
+            parts_of(plan, context.score, len(context.sample(plan, seed, plan.samples)))
+            for seed in plan.seeds
+        ),
         logits={reference.logits: result.evaluation.logits},
     )
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import Cancelled, RunError
 from .plan import PruningPlan
-from .state import BUILD, CHOOSE, Done, State, Work
+from .state import BUILD, CHOOSE, Done, ScorePart, State, Work
 from .table import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -66,16 +66,48 @@ def perform(
     work: Work,
     progress: PhaseProgress | None = None,
     cancel: Cancel | None = None,
+    parts: Sequence[ScorePart] | None = None,
 ) -> Done:
-    """Do one piece of work. ``progress(phase, done, total)`` is told; ``cancel()`` stops it with ``Cancelled``."""
+    """Do one piece of work. ``progress(phase, done, total)`` is told; ``cancel()`` stops it with ``Cancelled``.
+
+    ``parts`` are those of its scoring, all of them in their order, where they have been measured already.
+    """
     from .loop import Loop
 
+    _require_ready(plan, state, work, cancel)
+    loop = Loop(context, plan, state, work, progress, cancel, parts)
+    return loop.choose() if work.kind == CHOOSE else loop.build()
+
+
+def score_parts(plan: PruningPlan, state: State, work: Work) -> int:
+    """Into how many parts the scoring of a piece of work can be split; 1 = not at all, or there is none."""
+    scores = work.kind == CHOOSE and (work.step == 1 or ALGORITHMS[plan.algorithm].rescores)
+    if not scores or not state.score_parts:
+        return 1
+    return state.score_parts[plan.seeds.index(work.seed)]
+
+
+def measure_part(
+    context: Context,
+    plan: PruningPlan,
+    state: State,
+    work: Work,
+    part: int,
+    progress: PhaseProgress | None = None,
+    cancel: Cancel | None = None,
+) -> ScorePart:
+    """Do one part of a scoring; parts do not depend on each other."""
+    from .loop import Loop
+
+    _require_ready(plan, state, work, cancel)
+    return Loop(context, plan, state, work, progress, cancel).measure_part(part)
+
+
+def _require_ready(plan: PruningPlan, state: State, work: Work, cancel: Cancel | None) -> None:
     if cancel is not None and cancel():
         raise Cancelled
     if work not in ready(plan, state):
         raise RunError(f"Work {work.key} cannot be done now: it is finished, or something it needs is not.")
-    loop = Loop(context, plan, state, work, progress, cancel)
-    return loop.choose() if work.kind == CHOOSE else loop.build()
 
 
 def absorb(plan: PruningPlan, state: State, done: Done) -> State:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import RunError
 from ..evaluation import class_order
 from ..evaluator import Evaluator, EvaluatorOptions
 from ..heads import HeadMask, lowest
@@ -19,8 +20,8 @@ from .plan import PruningPlan
 from .records import Result, record_of
 from .repair import NOTHING
 from .repairing import Repaired, repaired
-from .scoring import Scored, score_table
-from .state import Choice, Done, State, StepRecord, Work
+from .scoring import Scored, measured_part, score_table
+from .state import Choice, Done, ScorePart, State, StepRecord, Work
 from .table import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -42,8 +43,19 @@ class Chosen:
     scores: Scored
 
 
+class _Part(Exception):
+    """Ends a choice at the moment when its scores are asked for: only a part of them was wanted."""
+
+    def __init__(self, tables: Mapping[str, np.ndarray]) -> None:
+        super().__init__()
+        self.tables = tables
+
+
 class Loop:
-    """The view that one step of one seed has of a run. Nothing in it changes the state."""
+    """The view that one step of one seed has of a run. Nothing in it changes the state.
+
+    ``parts`` are the scores' examples, where they have been measured before.
+    """
 
     def __init__(
         self,
@@ -53,9 +65,12 @@ class Loop:
         work: Work,
         progress: PhaseProgress | None = None,
         cancel: Cancel | None = None,
+        parts: Sequence[ScorePart] | None = None,
     ) -> None:
         self.context, self.plan, self.state, self.work = context, plan, state, work
         self.progress, self.cancel = progress, cancel
+        self.parts = parts
+        self._only: int | None = None
         self.algorithm = ALGORITHMS[plan.algorithm]
 
     # the two kinds of work --------------------------------------------------------------------
@@ -73,10 +88,20 @@ class Loop:
             interval_low=s.low,
             interval_high=s.high,
             samples=s.samples,
-            seconds=time.perf_counter() - start,
+            seconds=time.perf_counter() - start + sum(p.seconds for p in self.parts or ()),
             notes=s.notes,
         )
         return Done(self.work, choice=choice, notes=s.notes)
+
+    def measure_part(self, part: int) -> ScorePart:
+        """Some examples of the scores that ``choose`` would ask for."""
+        start = time.perf_counter()
+        self._only = part
+        try:
+            self.algorithm.choose(self)
+        except _Part as found:
+            return ScorePart(found.tables, time.perf_counter() - start)
+        raise RunError(f"The choice {self.work.key} asks for no scores, so it has no parts.")
 
     def build(self) -> Done:
         """Make and evaluate the model of this step."""
@@ -141,7 +166,13 @@ class Loop:
         """S(θ* under a mask), repaired as the plan says."""
         if mask.is_full or self.plan.repair == NOTHING:
             return self.score(self.context.clf, mask)
-        return self.score(self.repaired(self.context.clf, mask).classifier, None)
+        # the parts of a scoring ask for the same model one after the other
+        key = (self.work, mask.hex)
+        known = self.context.memory.get("repaired")
+        if known is None or known[0] != key:
+            known = (key, self.repaired(self.context.clf, mask).classifier)
+            self.context.memory["repaired"] = known
+        return self.score(known[1], None)
 
     def score_trained(self) -> Scored:
         """S(the model that the step before has trained); before the first step that is θ*."""
@@ -166,19 +197,21 @@ class Loop:
         """Scores of a model on the seed's sample."""
         data = self.context.sample(self.plan, self.work.seed, self.plan.samples)
         function = self.context.score
+        about: dict[str, Any] = {
+            "seed": self.work.seed,
+            "mask": mask,
+            "progress": self.told("score"),
+            "cancel": self.cancel,
+        }
+        if self._only is not None:
+            memory = self.context.memory
+            raise _Part(measured_part(clf, data, self.plan, self._only, memory=memory, **about))
+        if self.parts is not None:
+            about["parts"] = [p.tables for p in self.parts]
         if self.plan.score_source == "masked-lm":
             # θ0 under the same mask, whatever the fine-tuned model has become
-            clf, mask, function = self.context.masked_lm(), self.mask, self._masked_lm_score
-        return score_table(
-            function,
-            clf,
-            data,
-            self.plan,
-            seed=self.work.seed,
-            mask=mask,
-            progress=self.told("score"),
-            cancel=self.cancel,
-        )
+            clf, function, about["mask"] = self.context.masked_lm(), self._masked_lm_score, self.mask
+        return score_table(function, clf, data, self.plan, **about)
 
     @staticmethod
     def _masked_lm_score(clf: Classifier, data: Dataset, score: str, **given: Any) -> Any:

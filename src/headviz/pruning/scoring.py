@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -48,9 +49,14 @@ def score_table(
     mask: HeadMask | None,
     progress: Progress | None,
     cancel: Cancel | None,
+    parts: Sequence[Mapping[str, np.ndarray]] | None = None,
 ) -> Scored:
-    """One scoring, checked: a table of another shape or without any number is a fault, not a result."""
+    """One scoring, checked: a table of another shape or without any number is a fault, not a result.
+
+    ``parts`` are its examples' values, measured before: then they are only joined.
+    """
     measure = function or _from_table
+    given: dict[str, Any] = {} if parts is None else {"parts": parts}
     found = measure(
         clf,
         data,
@@ -61,6 +67,7 @@ def score_table(
         label_order=plan.label_order,
         progress=progress,
         cancel=cancel,
+        **given,
     )
     values = np.asarray(found.values, dtype=float)
     if values.shape != (clf.num_layers, clf.num_heads):
@@ -116,20 +123,66 @@ def _from_table(
     label_order: tuple[str, ...] | None,
     progress: Progress | None,
     cancel: Cancel | None,
+    parts: Sequence[Mapping[str, np.ndarray]] | None = None,
 ) -> Any:
     from ..scores import score_heads
+    from ..scores.parts import join
 
     # No cache: values of an interrupted scoring come from other batches, and their last bits may differ.
-    return score_heads(
-        clf,
-        data,
-        mask=mask,
-        label_order=label_order,
-        progress=progress,
-        cancel=cancel,
-        cache=False,
+    about: dict[str, Any] = {
+        "mask": mask,
+        "label_order": label_order,
+        "progress": progress,
+        "cancel": cancel,
+        "cache": False,
         **_table_options(score, options, seed),
-    )
+    }
+    if parts is not None:
+        return join(clf, data, [dict(p) for p in parts], **about)
+    return score_heads(clf, data, **about)
+
+
+def parts_of(plan: PruningPlan, function: ScoreFunction | None, examples: int) -> int:
+    """Into how many parts each scoring of a plan can be split; 1 = it is done in one go."""
+    own = function is not None or plan.score_source != "fine-tuned" or ALGORITHMS[plan.algorithm].only_score
+    if own:
+        return 1
+    from ..scores.parts import count
+
+    return count(plan.score, examples)
+
+
+def measured_part(
+    clf: Classifier,
+    data: Dataset,
+    plan: PruningPlan,
+    part: int,
+    *,
+    seed: int,
+    mask: HeadMask | None,
+    memory: dict[Any, Any],
+    progress: Progress | None,
+    cancel: Cancel | None,
+) -> Mapping[str, np.ndarray]:
+    """The values of one part's examples. Reading the texts is done once for several parts of a scoring."""
+    from ..scores.parts import measure
+    from ..scores.scoring import Job
+
+    on = clf.present if mask is None else clf.present | mask
+    key = (clf.digest, on.hex, data.digest, plan.digest, seed)
+    known = memory.get("scoring")
+    if known is None or known[0] != key:
+        job = Job(
+            clf,
+            data,
+            mask=mask,
+            label_order=plan.label_order,
+            cache=False,
+            **_table_options(plan.score, dict(plan.score_options), seed),
+        )
+        known = memory["scoring"] = (key, job)
+    known[1].progress, known[1].cancel = progress, cancel
+    return measure(known[1], part)
 
 
 def plain_table(values: np.ndarray) -> Table:

@@ -14,7 +14,9 @@ apart from ``seconds`` (``State.without_times`` leaves those out).
 
 To run pieces elsewhere: ``ready(plan, state)`` lists the pieces of work that can be done now, in any order and at
 the same time; ``perform(context, plan, state, work, …)`` does one and changes nothing; ``absorb(plan, state,
-done)`` adds it. ``advance`` does just that, one after the other.
+done)`` adds it. ``advance`` does just that, one after the other. A choice over many examples can be split further:
+``score_parts(plan, state, work)`` says into how many parts, ``measure_part`` does one of them, and ``perform`` takes
+all of them instead of measuring by itself; the result is the same bit for bit.
 """
 
 from __future__ import annotations
@@ -107,6 +109,32 @@ class StepRecord:
     model_digest: str | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class ScorePart:
+    """The values of some of a scoring's examples; ``scores.parts`` joins them."""
+
+    tables: Mapping[str, np.ndarray]
+    seconds: float
+
+    def to_bytes(self) -> bytes:
+        from safetensors.numpy import save
+
+        arrays = {name: np.ascontiguousarray(table) for name, table in self.tables.items()}
+        return save(arrays, metadata={"seconds": repr(self.seconds)})
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> ScorePart:
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
+
+        try:
+            size = int.from_bytes(content[:8], "little")
+            header = json.loads(content[8 : 8 + size])["__metadata__"]
+            return cls(load(content), float(header["seconds"]))
+        except (SafetensorError, ValueError, KeyError, TypeError) as error:
+            raise RunError(f"A part of a scoring is damaged: {error}") from error
+
+
 @dataclass(frozen=True)
 class Done:
     """What ``perform`` gives back: a choice, or a record with its logits."""
@@ -137,6 +165,7 @@ class State:
     choices: tuple[Choice, ...] = ()
     records: tuple[StepRecord, ...] = ()
     notes: tuple[str, ...] = ()
+    score_parts: tuple[int, ...] = ()  # of each seed: into how many parts a scoring can be split
     logits: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)  # by SHA-256
     format: int = FORMAT
 
@@ -180,8 +209,8 @@ class State:
         fields["choices"] = tuple(_choice(c) for c in fields["choices"])
         fields["reference"] = _record(fields["reference"])
         fields["records"] = tuple(_record(r) for r in fields["records"])
-        for name in ("labels", "sizes", "notes"):
-            fields[name] = tuple(fields[name])
+        for name in ("labels", "sizes", "notes", "score_parts"):
+            fields[name] = tuple(fields.get(name, ()))
         return read_options(cls, {**fields, "logits": dict(logits or {})}, "field of a state")
 
     # as bytes and on disk ---------------------------------------------------------------------

@@ -1,0 +1,96 @@
+"""A choice whose scoring was measured in parts equals one that was measured in one go, in every bit."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from made import context, make_data, plan
+
+from headviz.errors import RunError
+from headviz.pruning import ALGORITHMS, State, Work, absorb, is_done, perform, ready, start
+from headviz.pruning.driver import measure_part, score_parts
+from headviz.pruning.state import ScorePart
+from headviz.scores import parts as parts_module
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts_module, "PART", 8)
+
+
+def subject(tmp_path: Any, name: str) -> Any:
+    """A context whose scores come from the table, with enough examples for several parts."""
+    return context(tmp_path / name, layers=2, score=None, train=make_data(40), dev=make_data(20, "dev", 1))
+
+
+def whole(c: Any, p: Any) -> State:
+    state = start(c, p)
+    while not is_done(state):
+        for work in ready(p, state):
+            state = absorb(p, state, perform(c, p, state, work))
+    return state
+
+
+def in_parts(c: Any, p: Any, seed: int) -> tuple[State, int]:
+    """Parts of each choice in random order, through bytes."""
+    draw = random.Random(seed)
+    state, split = start(c, p), 0
+    while not is_done(state):
+        work = draw.choice(ready(p, state))
+        count = score_parts(p, state, work)
+        found = None
+        if count > 1:
+            order = list(range(count))
+            draw.shuffle(order)
+            raw = {i: measure_part(c, p, state, work, i).to_bytes() for i in order}
+            found = [ScorePart.from_bytes(raw[i]) for i in range(count)]
+            split += 1
+        state = absorb(p, state, perform(c, p, state, work, parts=found))
+    return state, split
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_algorithm_in_parts_equals_itself_in_one_go(name, tmp_path):
+    options: dict[str, Any] = {"samples": 36, "seeds": (0, 1), "until": 0.5}
+    if name == "iterative":
+        options["repair"] = "bias"  # the model that is scored is then made anew at each step
+    p = plan(name, **options, **({} if name == "mask-search" else {"score": "taylor"}))
+    found, split = in_parts(subject(tmp_path, "parts"), p, seed=3)
+    assert found.without_times() == whole(subject(tmp_path, "whole"), p).without_times()
+    # two seeds; those that score again do so at each of two steps, isp at each of its rounds
+    once = {"one-importance": 2, "one-shot-isp": 2, "mask-search": 0}
+    assert split == once.get(name, 2 * len(found.sizes))
+
+
+def test_a_score_of_the_callers_own_and_masked_language_scores_have_no_parts(tmp_path):
+    p = plan("iterative", samples=36)
+    own = start(context(tmp_path), p)
+    assert own.score_parts == (1,)
+    assert score_parts(p, own, Work("choose", 0, 1)) == 1
+    with pytest.raises(RunError, match="cannot be done now"):
+        measure_part(context(tmp_path), p, own, Work("choose", 0, 2), 0)
+
+
+def test_only_choices_that_score_are_split(tmp_path):
+    p = plan("one-importance", samples=36, score="taylor")
+    state = start(subject(tmp_path, "x"), p)
+    assert state.score_parts == (4,)  # 4+4, 8, 16 and the last 4
+    assert [score_parts(p, state, Work("choose", 0, k)) for k in (1, 2)] == [4, 1]
+    assert score_parts(p, state, Work("build", 0, 1)) == 1
+
+
+def test_a_damaged_part_is_refused():
+    whole = ScorePart({"a": make_data(4).gold}, 1.5).to_bytes()
+    assert ScorePart.from_bytes(whole).seconds == 1.5
+    with pytest.raises(RunError, match="damaged"):
+        ScorePart.from_bytes(whole[:-3])
+
+
+def test_a_state_of_an_older_version_has_no_parts(tmp_path):
+    p = plan("one-importance", samples=36, score="taylor")
+    old = start(subject(tmp_path, "x"), p).to_dict()
+    del old["score_parts"]
+    logits = start(subject(tmp_path, "x"), p).logits
+    assert State.from_dict(old, logits).score_parts == ()
