@@ -2,22 +2,24 @@
 
 import streamlit as st
 
+from headviz.analyses.table import ANALYSES
 from headviz.ui import analyses, frame, loaders, state
 
 view = frame.begin()
 st.title("Analyses")
-clf, data = loaders.classifier(view), loaders.dataset(view)
-names = list(analyses.ANALYSES)
+names, others = analyses.offered(loaders.shape(view).translates)
 if frame.controls():
     name = state.switch(
         "analysis",
         "Analysis",
         names,
-        format_func=lambda n: analyses.ANALYSES[n].title,
+        format_func=lambda n: ANALYSES[n].title,
         label_visibility="collapsed",
     )
 else:
     name = view.analysis if view.analysis in names else names[0]
-st.subheader(analyses.ANALYSES[name].title)
-analyses.section(name, analyses.Bench(clf, data, view))
-frame.recipe(*analyses.recipe(view, name))
+clf, data = loaders.classifier(view), loaders.dataset(view)
+analyses.section(name, clf, data)
+if frame.controls():
+    analyses.elsewhere(others)
+frame.recipe(*analyses.recipe(view, name, clf.present, clf.max_length))

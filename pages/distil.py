@@ -15,9 +15,9 @@ if frame.controls():
             "Heads that are switched off here are removed for good; students learn to do without them."
         )
         board.toolbar(shape.present, scoring.known(view))
-        board.grid(shape.present, scoring.known(view), scoring.tips(view))
+        board.grid(shape.present, scoring.known(view), scoring.tips(view), rows=shape.rows)
         with st.container(border=True):
-            distil.start_form(view, shape.present)
+            distil.start_form(view, shape)
 else:
     right = st.container()
 with right:

@@ -5,27 +5,33 @@ import streamlit as st
 from headviz.errors import UserError
 from headviz.ui import frame, loaders, onehead, scoring, show, state, texts
 
+
+def draw() -> None:
+    clf, data = loaders.classifier(view), loaders.dataset(view)
+    chosen = onehead.pick(clf.present)
+    left, right = st.columns([2, 5], gap="large")
+    with left:
+        onehead.chooser(clf.present, chosen, scoring.known(view), view.score)
+    with right:
+        shown = texts.choose(data, "head_text") if frame.controls() else texts.current(view, data)
+        if frame.controls():
+            onehead.controls(clf, shown)
+        now = state.view()
+        try:
+            found = onehead.maps(clf, shown, state.mask(clf.present), now)
+        except UserError as wrong:
+            st.warning(show.plain(str(wrong)), icon=":material/edit:")
+            found = None
+        if found is not None:
+            onehead.headline(found, chosen)
+    if found is not None:
+        onehead.pictures(found, chosen, now)
+        st.subheader("Attention against attribution")
+        onehead.relation(found, chosen)
+    frame.recipe(*onehead.recipe(now, clf, shown, chosen))
+
+
 view = frame.begin()
 st.title("One head")
-clf, data = loaders.classifier(view), loaders.dataset(view)
-chosen = onehead.pick(clf.present)
-left, right = st.columns([2, 5], gap="large")
-with left:
-    onehead.chooser(clf.present, chosen, scoring.known(view), view.score)
-with right:
-    shown = texts.choose(data, "head_text") if frame.controls() else texts.current(view, data)
-    if frame.controls():
-        onehead.controls(clf, shown)
-    view = state.view()
-    try:
-        found = onehead.maps(clf, shown, state.mask(clf.present), view)
-    except UserError as wrong:
-        st.warning(show.plain(str(wrong)), icon=":material/edit:")
-        found = None
-    if found is not None:
-        onehead.headline(found, chosen)
-if found is not None:
-    onehead.pictures(found, chosen, view)
-    st.subheader("Attention against attribution")
-    onehead.relation(found, chosen)
-frame.recipe(*onehead.recipe(view, clf, shown, chosen))
+if frame.explains_classes(view, "Attribution"):
+    draw()

@@ -6,9 +6,9 @@ from headviz.ui import frame, headgrid, loaders, show, state
 
 view = frame.begin()
 st.title("Heads")
-present = loaders.shape(view).present
+shape = loaders.shape(view)
 if frame.controls():
-    headgrid.controls(view)
+    headgrid.controls(view, shape)
     view = state.view()
 found = headgrid.tables(view)
 ready = {name: table for name, table in found.items() if table is not None}
@@ -16,19 +16,19 @@ if not ready:
     st.info(
         "This score has not been computed for this model and task yet.", icon=":material/hourglass_empty:"
     )
-    headgrid.grids_empty(present)
+    headgrid.grids_empty(shape)
 else:
     shown = {name: table.values for name, table in ready.items()}
     if view.weights == "difference" and len(shown) == 2:
         shown["difference"] = shown["fine-tuned"] - shown["pre-trained"]
     main = list(ready.values())[-1]
-    show.finding(headgrid.finding(main, main.values, view))
+    show.finding(headgrid.finding(main, main.values, view, shape))
     if len(shown) == 1:
         left, right = st.columns([5, 4], gap="large")
     else:
         left = right = st.container()
     with left:
-        headgrid.grids(shown, main, present, view)
+        headgrid.grids(shown, main, shape, view)
         show.note(
             f"{view.score} of every head: layers down, heads across; high = keep.",
             formula=headgrid.FORMULAS[view.score],
@@ -38,7 +38,7 @@ else:
         )
         headgrid.status(main)
     with right:
-        headgrid.card(main, present)
+        headgrid.card(main, shape)
         headgrid.bands(shown, view)
-        headgrid.ranking(main)
+        headgrid.ranking(main, shape)
 frame.recipe(*headgrid.recipe(view))

@@ -11,7 +11,7 @@ if frame.controls():
     board.toolbar(shape.present, scoring.known(view))
 left, right = st.columns([5, 6], gap="large")
 with left:
-    board.grid(shape.present, scoring.known(view), scoring.tips(view))
+    board.grid(shape.present, scoring.known(view), scoring.tips(view), rows=shape.rows)
     st.caption(
         "Click switches a head, dragging many, a row or column name all of its heads; a double click solos."
     )

@@ -64,7 +64,7 @@ def slices(deltas: Sequence[Delta], metric: str) -> go.Figure:
             "array": [d.interval_high - d.delta for d in order],
             "arrayminus": [d.delta - d.interval_low for d in order],
         },
-        customdata=[[100 * d.delta, 100 * d.interval_low, 100 * d.interval_high, d.n] for d in order],
+        customdata=[[d.scale * v for v in (d.delta, d.interval_low, d.interval_high)] + [d.n] for d in order],
         hovertemplate="%{y}<br>masked %{x:.3f}<br>change %{customdata[0]:+.1f} points "
         "[%{customdata[1]:+.1f}, %{customdata[2]:+.1f}]<br>%{customdata[3]} examples<extra></extra>",
     )  # fmt: skip

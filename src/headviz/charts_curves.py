@@ -44,6 +44,7 @@ def all_but_one(result: AllButOne) -> go.Figure:
 def pruning_curves(result: PruningCurves) -> go.Figure:
     """Metric against percentage pruned; bands are the paired interval of the change."""
     fig = go.Figure()
+    unit = result.subject.scale
     fig.add_hline(y=result.baseline, line={"color": FAINT, "dash": "dash", "width": 1.2})
     for k, curve in enumerate(result.curves):
         shade = CLASSES[k % len(CLASSES)]
@@ -57,9 +58,10 @@ def pruning_curves(result: PruningCurves) -> go.Figure:
         fig.add_scatter(
             x=x, y=[p.value for p in curve.points], mode="lines+markers", name=curve.name, legendgroup=curve.name,
             line={"color": shade, "width": 2, "dash": "dot" if curve.name.startswith("oracle") else "solid"},
-            marker={"size": 6}, customdata=[[p.delta, p.interval_low, p.interval_high] for p in curve.points],
-            hovertemplate="%{x:.0f} % pruned: %{y:.3f}<br>change %{customdata[0]:+.3f} [%{customdata[1]:+.3f}, "
-                          "%{customdata[2]:+.3f}]<extra>" + plain(curve.name) + "</extra>",
+            marker={"size": 6},
+            customdata=[[unit * v for v in (p.delta, p.interval_low, p.interval_high)] for p in curve.points],
+            hovertemplate="%{x:.0f} % pruned: %{y:.4g}<br>change %{customdata[0]:+.2f} points "
+                          "[%{customdata[1]:+.2f}, %{customdata[2]:+.2f}]<extra>" + plain(curve.name) + "</extra>",
         )  # fmt: skip
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102])
     fig.update_yaxes(title=result.subject.metric)

@@ -24,7 +24,7 @@ def ablation(result: Ablation) -> go.Figure:
     metric = result.subject.metric
     fig = make_subplots(1, 2, column_widths=[0.56, 0.44], horizontal_spacing=0.24)
     layers = len(result.values)
-    grid(fig, result.values, "cost", 1, 1, bar_x=0.435)
+    grid(fig, result.subject.scale * result.values, "cost, points", 1, 1, bar_x=0.435)
     marked = np.argwhere(result.significant())
     fig.add_scatter(
         x=marked[:, 1], y=marked[:, 0], mode="markers", name=f"significant (q < {SIGNIFICANT:g})",
@@ -50,8 +50,8 @@ def cross_dataset(result: CrossDataset) -> go.Figure:
     """One point per head, cost on one data set against cost on the other."""
     a, b = result.first, result.second
     both = np.argwhere(np.isfinite(a.values) & np.isfinite(b.values))
-    x = 100 * a.values[tuple(both.T)]
-    y = 100 * b.values[tuple(both.T)]
+    x = a.subject.scale * a.values[tuple(both.T)]
+    y = b.subject.scale * b.values[tuple(both.T)]
     fig = go.Figure(
         go.Scatter(
             x=x, y=y, mode="markers", text=[str(HeadId(*map(int, h))) for h in both], name="heads", showlegend=False,
@@ -134,14 +134,14 @@ def scatter(result: Scatter) -> go.Figure:
 
 def harmful(result: Harmful) -> go.Figure:
     """What removing each harmful head gains."""
-    rows = result.heads
+    rows, unit = result.heads, result.subject.scale
     fig = go.Figure()
     fig.add_vline(x=0, line={"color": FAINT, "width": 1})
     fig.add_scatter(
-        x=[100 * r.delta for r in rows], y=[str(r.head) for r in rows], mode="markers", showlegend=False,
+        x=[unit * r.delta for r in rows], y=[str(r.head) for r in rows], mode="markers", showlegend=False,
         marker={"size": 10, "color": BETTER},
-        error_x=whisker([100 * r.delta for r in rows], [100 * r.interval_low for r in rows],
-                         [100 * r.interval_high for r in rows]),
+        error_x=whisker([unit * r.delta for r in rows], [unit * r.interval_low for r in rows],
+                         [unit * r.interval_high for r in rows]),
         customdata=[[r.p_value, r.q_value] for r in rows],
         hovertemplate="%{y}: %{x:+.2f} points<br>p %{customdata[0]:.3g}, q %{customdata[1]:.3g}<extra></extra>",
     )  # fmt: skip
@@ -154,19 +154,19 @@ def harmful(result: Harmful) -> go.Figure:
 
 def redundant(result: Redundant, most: int = 20) -> go.Figure:
     """The costliest pairs: what the two heads cost apart, added up, and together."""
-    rows = result.pairs[:most]
+    rows, unit = result.pairs[:most], result.subject.scale
     names = [f"{r.first} + {r.second}" for r in rows]
     fig = go.Figure()
     fig.add_vline(x=0, line={"color": FAINT, "width": 1})
     fig.add_scatter(
-        x=[100 * (r.cost_first + r.cost_second) for r in rows], y=names, mode="markers", name="one by one, added up",
+        x=[unit * (r.cost_first + r.cost_second) for r in rows], y=names, mode="markers", name="one by one, added up",
         marker={"symbol": "line-ns-open", "size": 13, "line": {"width": 2.5}, "color": NEUTRAL},
         hovertemplate="%{y}: %{x:+.2f} points<extra></extra>",
     )  # fmt: skip
     fig.add_scatter(
-        x=[100 * r.cost for r in rows], y=names, mode="markers", name="both off", marker={"size": 10, "color": WORSE},
-        error_x=whisker([100 * r.cost for r in rows], [100 * r.interval_low for r in rows],
-                         [100 * r.interval_high for r in rows]),
+        x=[unit * r.cost for r in rows], y=names, mode="markers", name="both off", marker={"size": 10, "color": WORSE},
+        error_x=whisker([unit * r.cost for r in rows], [unit * r.interval_low for r in rows],
+                         [unit * r.interval_high for r in rows]),
         customdata=[[r.p_value, r.q_value] for r in rows],
         hovertemplate="%{y}: %{x:+.2f} points<br>p %{customdata[0]:.3g}, q %{customdata[1]:.3g}<extra></extra>",
     )  # fmt: skip

@@ -15,6 +15,7 @@ from .results import Result
 from .significance import LEVEL, Flips, accuracy_intervals, confusion, flips, mcnemar
 from .tasks import bleu as text_scores
 from .tasks import metric as task_metric
+from .tasks import points_in
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ class Delta(Result):
     @property
     def delta(self) -> float:
         return self.masked - self.full
+
+    @property
+    def scale(self) -> float:
+        """Points in one unit of the metric."""
+        return points_in(self.metric)
 
     def extra(self) -> dict[str, Any]:
         return {"delta": self.delta}

@@ -11,7 +11,7 @@ import numpy as np
 from ..comparison import Answers, Delta, deltas
 from ..errors import Cancelled, OptionError, unknown_choice
 from ..results import Result
-from ..tasks.metrics import TEXT_METRICS
+from ..tasks import points_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,8 +38,8 @@ class Subject(Result):
 
     @property
     def scale(self) -> float:
-        """Points in one unit of the metric: BLEU and chrF are given in points, all others as shares."""
-        return 1 if self.metric in TEXT_METRICS else 100
+        """Points in one unit of the metric."""
+        return points_in(self.metric)
 
 
 def subject(evaluator: Evaluator, metric: str | None = None) -> Subject:

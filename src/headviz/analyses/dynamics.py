@@ -10,21 +10,21 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from numpy.typing import NDArray
 
 from ..errors import Cancelled, ModelError
-from ..evaluator import Evaluator, EvaluatorOptions
 from ..results import Result
 from .pruning_curve import PruningCurves, pruning_curves
 
 if TYPE_CHECKING:
     from ..evaluation import Cancel, Progress
+    from ..evaluator import Evaluator
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
-Scorer = Callable[[Evaluator], NDArray]  # an L×H table, high = keep
+Scorer = Callable[["Evaluator"], NDArray]  # an L×H table, high = keep
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,14 @@ def dynamics(
     *,
     step: float = 0.1,
     metric: str | None = None,
-    options: EvaluatorOptions | None = None,
+    evaluator: Callable[[Dataset, Classifier], Evaluator] | None = None,
     load: Callable[[Path], Classifier] | None = None,
-    label_order: Any = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Dynamics:
     """One pruning curve per checkpoint in ``folder``. ``score`` is only the name that ``scorer`` goes by."""
     from ..models.loading import load as load_model
+    from ..translating import evaluator_of
 
     places = find_checkpoints(folder)
     found = []
@@ -70,9 +70,9 @@ def dynamics(
         if cancel is not None and cancel():
             raise Cancelled
         clf = load(place) if load is not None else load_model(place)
-        evaluator = Evaluator(clf, data, options, label_order=label_order)
-        table = scorer(evaluator)
-        curves = pruning_curves(evaluator, {score: table}, step=step, metric=metric, cancel=cancel)
+        own = evaluator(data, clf) if evaluator is not None else evaluator_of(clf, data)
+        table = scorer(own)
+        curves = pruning_curves(own, {score: table}, step=step, metric=metric, cancel=cancel)
         points = curves.curves[0].points
         base = curves.baseline
         share = tuple(p.value / base if base > 0 else float("nan") for p in points)

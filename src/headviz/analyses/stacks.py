@@ -44,13 +44,22 @@ class StackTable(Result):
         """Heads whose removal changes the metric with p < 0.01."""
         return np.nan_to_num(self.p_value, nan=1.0) < LEVEL
 
+    @property
+    def heads(self) -> int:
+        """How many heads the stack has."""
+        return int(np.isfinite(self.deltas).sum())
+
+    @property
+    def marked_share(self) -> float:
+        return float(self.marked.sum() / max(1, self.heads))
+
     def extra(self) -> dict[str, Any]:
         marked = self.marked
         return {
             "marked": marked,
             "significant": int(marked.sum()),
             "better_without": int((marked & (self.deltas > 0)).sum()),
-            "heads": int(np.isfinite(self.deltas).sum()),
+            "heads": self.heads,
         }
 
 

@@ -1,25 +1,20 @@
-"""``headviz analyse NAME``: the published analyses, one line each in the table below."""
+"""``headviz analyse NAME``: the analyses of ``analyses.table``, each with the flags that it declares."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..errors import OptionError, unknown_choice
-from ..heads import HeadId, HeadMask
-from . import analyse_arguments as arguments
-from .ablate import (
-    add_figure,
-    check_figure,
-    evaluator_for,
-    save_figure,
-    table_of,
-    with_agreement,
-)
-from .analyse_arguments import FRESH, MASKED
-from .analyse_text import TEXT
+from ..analyses.table import ANALYSES as TABLE
+from ..analyses.table import Analysis, Input
+from .ablate import add_evaluator, add_figure, check_figure, evaluator_for, save_figure, with_agreement
+from .analyse_text import text_of
 from .common import (
+    add_mask,
+    add_model,
+    add_task,
     load_data,
     load_model,
     positive_int,
@@ -29,290 +24,126 @@ from .common import (
 
 if TYPE_CHECKING:
     from ..evaluator import Evaluator
+    from ..heads import HeadMask
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
-ORACLE = "oracle"  # single-head ablation on the reported data itself
-STATISTICS = ("spearman", "kendall", "pearson")
-Found = tuple[Any, "Evaluator | None"]  # the result, and the evaluator whose precision it depends on
+ANALYSES = {name: analysis for name, analysis in TABLE.items() if not analysis.command}
+KINDS: dict[str, Callable[[str], Any]] = {"text": str, "count": positive_int, "number": int, "share": float}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = parser.add_subparsers(dest="analysis", required=True, metavar="NAME")
-    for name, (declare, _, text) in ANALYSES.items():
+    for name, analysis in ANALYSES.items():
+        text = analysis.help
         sub = names.add_parser(
             name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
         )
-        declare(sub)
+        _declare(sub, analysis)
         add_figure(sub)
         sub.add_argument(
             "--json", action="store_true", default=argparse.SUPPRESS, help="print the result as JSON"
         )
 
 
+def _declare(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
+    """Model, data and mask as far as they are needed, then the analysis's own inputs."""
+    if "model" in analysis.needs:
+        add_model(parser)
+    else:
+        parser.add_argument("--device", default="auto", metavar="D", help="auto (default), cpu, cuda, mps")
+    if "data" in analysis.needs:
+        add_task(parser)
+    metric = any(i.name == "metric" for i in analysis.inputs)
+    if metric:
+        add_evaluator(parser)
+    if "mask" in analysis.needs:
+        add_mask(parser)
+    for wanted in analysis.inputs:
+        if wanted.name != "metric":
+            _add(parser, wanted)
+
+
+def _add(parser: argparse.ArgumentParser, wanted: Input) -> None:
+    shown = "" if wanted.default is None else f" (default {wanted.default})"
+    parser.add_argument(
+        f"--{wanted.name}", type=KINDS[wanted.kind], default=wanted.default, metavar=wanted.metavar,
+        required=wanted.required, help=wanted.help + shown,
+    )  # fmt: skip
+
+
 def run(args: argparse.Namespace) -> dict[str, Any]:
     check_figure(args)
-    result, evaluator = ANALYSES[args.analysis][1](args)
+    analysis = ANALYSES[args.analysis]
+    with progress_bar(analysis.title.lower()) as progress:
+        bench = ArgumentBench(args, progress)
+        result = analysis.run(bench)
     save_figure(args, result)
     content = {"analysis": args.analysis, **result.to_dict()}
-    return content if evaluator is None else with_agreement(content, evaluator)
+    return with_agreement(content, bench.made) if bench.made is not None else content
 
 
 def show(result: dict[str, Any]) -> str:
-    return TEXT[result["analysis"]](result)
+    return text_of(result["analysis"], result)
 
 
-# what they do ---------------------------------------------------------------------------------
+class ArgumentBench:
+    """What an analysis works with, loaded as the arguments say."""
 
+    cancel = None
 
-def _ablation(args: argparse.Namespace) -> Found:
-    return table_of(args)
+    def __init__(self, args: argparse.Namespace, progress: Callable[[int, int], None]) -> None:
+        self.args, self.progress = args, progress
+        self.made: Evaluator | None = None  # of the reported data: its precision goes with the result
 
+    @cached_property
+    def clf(self) -> Classifier:
+        return load_model(self.args)
 
-def _all_but_one(args: argparse.Namespace) -> Found:
-    from ..analyses.all_but_one import all_but_one
+    @cached_property
+    def data(self) -> Dataset:
+        return load_data(self.args)
 
-    clf = load_model(args)
-    evaluator = evaluator_for(args, clf, load_data(args))
-    other = evaluator_for(args, clf, _sample(args, clf)) if args.select == "other" else None
-    with progress_bar("all but one") as progress:
-        return all_but_one(evaluator, args.select, other, metric=args.metric, progress=progress), evaluator
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        self.made = self.on(self.data)
+        return self.made
 
+    def on(self, data: Dataset, clf: Classifier | None = None) -> Evaluator:
+        return evaluator_for(self.args, self.clf if clf is None else clf, data)
 
-def _cross(args: argparse.Namespace) -> Found:
-    from ..analyses.cross_dataset import cross_dataset
+    def sample(self, clf: Classifier | None = None) -> Dataset:
+        """A balanced sample of the training split; ``--limit`` is about the reported data only."""
+        from ..tasks import sample
 
-    clf = load_model(args)
-    first = evaluator_for(args, clf, load_data(args))
-    other = argparse.Namespace(**vars(args))
-    other.task = args.other_task or args.task
-    other.data = args.other_data or args.data
-    other.split = args.other_split or args.split
-    second = evaluator_for(args, clf, load_data(other))
-    with progress_bar("ablating twice") as progress:
-        return cross_dataset(first, second, metric=args.metric, progress=progress), first
-
-
-def _curves(args: argparse.Namespace) -> Found:
-    from ..analyses.ablation import ablate
-    from ..analyses.pruning_curve import pruning_curves
-
-    clf = load_model(args)
-    evaluator = evaluator_for(args, clf, load_data(args))
-    names = [name.strip() for name in args.scores.split(",") if name.strip()]
-    for name in names:
-        _known_score(name)
-    orders = {}
-    for name in names:
-        if name == ORACLE:
-            with progress_bar("ablating") as progress:
-                orders["oracle (ablation)"] = ablate(evaluator, metric=args.metric, progress=progress).values
-        else:
-            orders[name] = _score(args, clf, name, _sample(args, clf))
-    with progress_bar("pruning") as progress:
-        found = pruning_curves(
-            evaluator,
-            orders,
-            step=args.step,
-            until=args.until,
-            keep_per_layer=args.keep_per_layer,
-            metric=args.metric,
-            progress=progress,
+        own = self.clf if clf is None else clf
+        train = argparse.Namespace(**{**vars(self.args), "limit": None})
+        return sample(
+            load_data(train, "train"), self.args.samples, seed=self.args.seed, lengths=own.tokenizer
         )
-    return found, evaluator
 
+    def second(self) -> Dataset:
+        other = argparse.Namespace(**vars(self.args))
+        for name in ("task", "data", "split"):
+            setattr(other, name, getattr(self.args, f"other_{name}") or getattr(self.args, name))
+        return load_data(other)
 
-def _speed(args: argparse.Namespace) -> Found:
-    from ..analyses.speed import speed
+    def mask(self) -> HeadMask | None:
+        asked = self.args.mask is not None or self.args.off is not None
+        return read_mask(self.args, self.clf) if asked else None
 
-    try:
-        batches = [positive_int(part) for part in args.batches.split(",")]
-    except OptionError:
-        raise OptionError(f"'{args.batches}' is not a list of batch sizes, such as 1,4,16,64.") from None
-    clf = load_model(args)
-    if args.mask is None and args.off is None:
-        if not 0 < args.remove < 1:
-            raise OptionError(f"--remove takes a share between 0 and 1, not {args.remove}.")
-        count = round(args.remove * clf.present.size) - len(clf.present.off)
-        mask: HeadMask = clf.present.without_random(max(0, count))
-    else:
-        mask = read_mask(args, clf)
-    with progress_bar("timing") as progress:
-        return speed(
-            clf, mask, batches=batches, length=args.length, repeats=args.repeats, progress=progress
-        ), None
+    def score(self, clf: Classifier, name: str, data: Dataset) -> Any:
+        from ..scores import score_heads
 
+        with progress_bar(f"scoring, {name}") as progress:
+            return score_heads(
+                clf, data, score=name, label_order=self.args.label_order, progress=progress
+            ).values
 
-def _dynamics(args: argparse.Namespace) -> Found:
-    from ..analyses.dynamics import dynamics
-    from ..evaluator import EvaluatorOptions
-    from ..models.loading import load
+    def load(self, place: Any, **how: Any) -> Classifier:
+        from ..models.loading import load
 
-    _known_score(args.score)
-    data = load_data(args)
+        return load(place, device=self.args.device, **how)
 
-    def scorer(evaluator: Evaluator) -> Any:
-        if args.score == ORACLE:
-            from ..analyses.ablation import ablate
-
-            return ablate(evaluator).values
-        return _score(args, evaluator.clf, args.score, _sample(args, evaluator.clf))
-
-    options = EvaluatorOptions(budget=args.memory * 2**20, precision=args.precision)
-    with progress_bar("checkpoints") as progress:
-        found = dynamics(
-            args.checkpoints,
-            data,
-            args.score,
-            scorer,
-            step=args.step,
-            metric=args.metric,
-            options=options,
-            load=lambda place: load(place, device=args.device),
-            label_order=args.label_order,
-            progress=progress,
-        )
-    return found, None
-
-
-def _correlation(args: argparse.Namespace) -> Found:
-    from ..analyses.correlation import correlation_grids
-    from ..models.loading import load
-
-    _known_score(args.score)
-    if args.source not in (FRESH, MASKED):
-        raise OptionError(unknown_choice("source", args.source, (FRESH, MASKED)))
-    clf = load_model(args)
-    data = _sample(args, clf)
-    if args.source == FRESH:
-        before = [
-            load(args.base, device=args.device, fresh_labels=clf.labels, seed=s) for s in range(args.heads)
-        ]
-    else:
-        from ..analyses.masked_place import SOURCE
-
-        if args.score not in (f"conductance-{s}" for s in STATISTICS):
-            raise OptionError(
-                f"--source masked-lm is for correlations: conductance-{', conductance-'.join(STATISTICS)}."
-            )
-        before = [load(args.base, device=args.device, masked_lm=True)]
-
-    def measure(model: Classifier) -> Any:
-        if model is clf or args.source == FRESH:
-            return _score(args, model, args.score, data)
-        from ..analyses.masked_place import masked_correlations
-
-        with progress_bar("masked places") as progress:
-            statistic = args.score.removeprefix("conductance-")
-            return masked_correlations(model, data, statistic, seed=args.seed, progress=progress)
-
-    with progress_bar("models") as progress:
-        found = correlation_grids(
-            clf,
-            before,
-            measure,
-            score=args.score,
-            data=f"{data.task.name} {data.split}",
-            n=len(data),
-            source=None if args.source == FRESH else SOURCE,
-            progress=progress,
-        )
-    return found, None
-
-
-def _scatter(args: argparse.Namespace) -> Found:
-    from ..analyses.scatter import scatter
-    from ..conductance_maps import conductance
-
-    head = HeadId.parse(args.head)
-    clf = load_model(args)
-    return scatter(
-        conductance(clf, args.text, args.text_pair, target=args.target), head, args.coefficient
-    ), None
-
-
-def _harmful(args: argparse.Namespace) -> Found:
-    from ..analyses.harmful import harmful
-
-    table, evaluator = table_of(args)
-    return harmful(table), evaluator
-
-
-def _redundant(args: argparse.Namespace) -> Found:
-    from ..analyses.redundant import redundant
-
-    clf = load_model(args)
-    evaluator = evaluator_for(args, clf, load_data(args))
-    with progress_bar("pairs") as progress:
-        return redundant(evaluator, metric=args.metric, seconds=args.seconds, progress=progress), evaluator
-
-
-# help -----------------------------------------------------------------------------------------
-
-
-def _known_score(name: str) -> None:
-    from ..scores import SCORES
-
-    if name != ORACLE and name not in SCORES:
-        raise OptionError(unknown_choice("score", name, [*SCORES, ORACLE]))
-
-
-def _sample(args: argparse.Namespace, clf: Classifier) -> Dataset:
-    """A balanced sample of the training split; ``--limit`` is about the reported data only."""
-    from ..tasks import sample
-
-    train = argparse.Namespace(**{**vars(args), "limit": None})
-    return sample(load_data(train, "train"), args.samples, seed=args.seed, lengths=clf.tokenizer)
-
-
-def _score(args: argparse.Namespace, clf: Classifier, name: str, data: Dataset) -> Any:
-    from ..scores import score_heads
-
-    with progress_bar(f"scoring, {name}") as progress:
-        return score_heads(clf, data, score=name, label_order=args.label_order, progress=progress).values
-
-
-ANALYSES: dict[str, tuple[Callable[[Any], None], Callable[[Any], Found], str]] = {
-    "ablation": (arguments.masked, _ablation, "one head off at a time: its cost, with significance"),
-    "all-but-one": (
-        arguments.all_but_one_arguments,
-        _all_but_one,
-        "all heads of a layer off but the best one",
-    ),
-    "cross-dataset": (
-        arguments.cross_arguments,
-        _cross,
-        "the same ablation on two data sets, and how well they agree",
-    ),
-    "pruning-curves": (
-        arguments.curves_arguments,
-        _curves,
-        "metric against percentage pruned, by scores and by the oracle",
-    ),
-    "speed": (
-        arguments.speed_arguments,
-        _speed,
-        "examples per second before and after really removing heads",
-    ),
-    "dynamics": (
-        arguments.dynamics_arguments,
-        _dynamics,
-        "pruning curves of the checkpoints of a training run",
-    ),
-    "correlation": (
-        arguments.correlation_arguments,
-        _correlation,
-        "pre-trained against fine-tuned correlation of every head",
-    ),
-    "scatter": (
-        arguments.scatter_arguments,
-        _scatter,
-        "attention against attribution of one head on one example",
-    ),
-    "harmful": (arguments.masked, _harmful, "heads whose removal improves the metric significantly"),
-    "redundant": (
-        arguments.redundant_arguments,
-        _redundant,
-        "pairs of heads, harmless one by one but not together",
-    ),
-}
+    def option(self, name: str) -> Any:
+        return getattr(self.args, name.replace("-", "_"))

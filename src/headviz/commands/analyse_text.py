@@ -6,24 +6,24 @@ from collections.abc import Callable
 from typing import Any
 
 from ..heads import HeadId
-from ..tasks.metrics import TEXT_METRICS
+from ..tasks import points_in
 from .common import number, table
 
 Shown = dict[str, Any]
 
 
-def points(value: float | None, scale: float = 100) -> str:
+def points(value: float | None, scale: float) -> str:
     """A difference of a metric in points, with its sign."""
     return "–" if value is None else f"{scale * value:+.2f}"
 
 
-def between(low: float | None, high: float | None, scale: float = 100) -> str:
+def between(low: float | None, high: float | None, scale: float) -> str:
     return f"[{points(low, scale)}, {points(high, scale)}]"
 
 
 def scale_of(shown: Shown) -> float:
-    """Points in one unit of the metric: BLEU and chrF are given in points, all others as shares."""
-    return 1 if shown["subject"]["metric"] in TEXT_METRICS else 100
+    """Points in one unit of the metric."""
+    return points_in(shown["subject"]["metric"])
 
 
 def p_text(value: float | None) -> str:
@@ -168,23 +168,26 @@ def scatter(shown: Shown) -> str:
 
 
 def harmful(shown: Shown) -> str:
+    scale = scale_of(shown)
     rows = [["head", "gain", "95 % interval", "p", "q"]]
     for r in shown["heads"]:
         rows.append(
-            [r["head"], points(r["delta"]), between(r["interval_low"], r["interval_high"]), p_text(r["p_value"]),
-             p_text(r["q_value"])]
+            [r["head"], points(r["delta"], scale), between(r["interval_low"], r["interval_high"], scale),
+             p_text(r["p_value"]), p_text(r["q_value"])]
         )  # fmt: skip
     found = f"{len(shown['heads'])} of {shown['tested']} heads do harm at q < {shown['level']:g}"
     return table([*subject(shown), ("harmful", found)]) + ("\n\n" + table(rows) if shown["heads"] else "")
 
 
 def redundant(shown: Shown) -> str:
+    scale = scale_of(shown)
     rows = [["pair", "first", "second", "both", "95 % interval", "q"]]
     for r in shown["pairs"]:
         rows.append(
             [
-                f"{r['first']} + {r['second']}", points(r["cost_first"]), points(r["cost_second"]), points(r["cost"]),
-                between(r["interval_low"], r["interval_high"]), p_text(r["q_value"]),
+                f"{r['first']} + {r['second']}",
+                *(points(r[name], scale) for name in ("cost_first", "cost_second", "cost")),
+                between(r["interval_low"], r["interval_high"], scale), p_text(r["q_value"]),
             ]
         )  # fmt: skip
     about = [
@@ -207,3 +210,15 @@ TEXT: dict[str, Callable[[Shown], str]] = {
     "harmful": harmful,
     "redundant": redundant,
 }
+
+
+def text_of(name: str, shown: Shown) -> str:
+    """An analysis by its own layout, or plainly: what was measured, then its rows."""
+    if name in TEXT:
+        return TEXT[name](shown)
+    rows = next((v for v in shown.values() if isinstance(v, list) and v and isinstance(v[0], dict)), [])
+    names = [k for k, v in rows[0].items() if not isinstance(v, (list, dict))] if rows else []
+    about = subject(shown) if "subject" in shown else []
+    return "\n\n".join(
+        table(part) for part in (about, [names, *([str(r[k]) for k in names] for r in rows)]) if part
+    )

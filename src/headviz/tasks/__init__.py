@@ -7,7 +7,7 @@
 from .dataset import Dataset, Example
 from .labels import OTHER, label_map, predicted
 from .loading import check_request, load_task
-from .metrics import METRICS, metric, metrics, why_undefined
+from .metrics import METRICS, metric, metrics, points_in, why_undefined
 from .sampling import DEFAULT_SAMPLES, LengthFilter, SampleReport, sample, text_lengths
 from .table import TASKS, Task, get_task
 
@@ -27,6 +27,7 @@ __all__ = [
     "load_task",
     "metric",
     "metrics",
+    "points_in",
     "predicted",
     "sample",
     "text_lengths",

@@ -64,6 +64,16 @@ METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
 }
 # of translations; arrays of texts
 TEXT_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {"bleu": _bleu, "chrf": _chrf}
+# a metric's unit: how many points one unit of its value is. A share of 1 is 100 points; BLEU comes in points.
+POINTS: dict[str, float] = {**dict.fromkeys(METRICS, 100.0), **dict.fromkeys(TEXT_METRICS, 1.0)}
+
+
+def points_in(name: str) -> float:
+    """Points in one unit of a metric: multiply a difference by it before calling it points."""
+    known = name.split("-")[0]  # bleu-tokenised is in BLEU's unit
+    if known not in POINTS:
+        raise TaskError(unknown_choice("metric", name, POINTS))
+    return POINTS[known]
 
 
 def metric(name: str, predictions: Any, gold: Any) -> float:

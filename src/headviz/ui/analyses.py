@@ -1,19 +1,22 @@
-"""The analyses that the dashboard offers: one line each, what it asks, how it runs, how it is shown."""
+"""The Analyses page: every line of ``headviz.analyses.table``, run beside the page and shown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ..analyses.table import ANALYSES, ORACLE, Analysis
 from ..errors import TaskError, UserError
 from ..heads import HeadMask
 from . import analysis_views as views
-from . import jobs, loaders, scoring, state
+from . import jobs, loaders, scoring, show, state
 from .measure import key_of
-from .recipes import load_call, load_options, task_call, task_options
+from .recipes import load_call, load_options, mask_call, off_option, task_call, task_options
 from .view import View
 
 if TYPE_CHECKING:
@@ -21,209 +24,244 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
-MICHEL = "Michel, Levy, Neubig 2019, *Are Sixteen Heads Really Better than One?* (arXiv 1905.10650)"
-THESIS = "*Integrated Gradients for Structured Pruning on BERT* (2024)"
+SAMPLES = 500  # training examples to choose heads and to score on
+SECONDS = 20.0  # of a search that takes what it is given
+OTHER = {"mnli": "mnli-mm", "mnli-mm": "mnli"}
+UNSEEN = ("demo", "demo-translation")  # tasks that come with a second evaluation split
 
 
-@dataclass(frozen=True)
-class Bench:
-    """What an analysis works on."""
+def offered(translates: bool) -> tuple[list[str], list[str]]:
+    """The analyses for this kind of model, and those that another page shows."""
+    kind = "translation" if translates else "classification"
+    fit = [a for a in ANALYSES.values() if kind in a.kinds]
+    return [a.name for a in fit if not a.page], [a.name for a in fit if a.page]
 
+
+@dataclass
+class PageBench:
+    """What an analysis works with, as the view says. Made on the page, used in a job's thread."""
+
+    analysis: Analysis
     clf: Classifier
     data: Dataset
     view: View
+    chosen: HeadMask  # the Mask lab's
+    known: dict[str, Any]  # score tables that are at hand
+    progress: jobs.Progress | None = None
+    cancel: jobs.Cancel | None = None
 
-    @property
+    @cached_property
     def evaluator(self) -> Evaluator:
         return loaders.evaluator(self.clf, self.data)
 
-    @property
-    def mask(self) -> HeadMask:
-        return state.mask(self.clf.present)
+    def on(self, data: Dataset, clf: Classifier | None = None) -> Evaluator:
+        return loaders.evaluator(clf or self.clf, data)
+
+    def sample(self, clf: Classifier | None = None) -> Dataset:
+        from ..tasks import sample
+
+        train = loaders.train(self.view)
+        return sample(train, SAMPLES, seed=self.view.seed, lengths=(clf or self.clf).tokenizer)
+
+    def second(self) -> Dataset:
+        return second_data(self.view)
+
+    def mask(self) -> HeadMask | None:
+        """Only where the mask is what is measured; the others start from the full model."""
+        return self.chosen if self.analysis.takes_mask_away and self.chosen.off else None
+
+    def score(self, clf: Classifier, name: str, data: Dataset) -> Any:
+        import headviz
+
+        if clf is self.clf and name in self.known:
+            return self.known[name]
+        return headviz.score_heads(clf, data, name, cancel=self.cancel).values
+
+    def load(self, place: Any, **how: Any) -> Classifier:
+        import headviz
+
+        found: Classifier = headviz.load(place, device=self.view.device, **how)
+        return found
+
+    def option(self, name: str) -> Any:
+        if name in (given := options(self.view, self.analysis, self.clf.max_length, list(self.known))):
+            return given[name]
+        return next(wanted.default for wanted in self.analysis.inputs if wanted.name == name)
 
 
-Run = Callable[[Bench, jobs.Progress, jobs.Cancel], Any]
+def options(view: View, analysis: Analysis, longest: int, known: Sequence[str]) -> dict[str, Any]:
+    """What this page asks for where the table's defaults do not serve; also the command's flags."""
+    given: dict[str, Any] = {"samples": SAMPLES, "seed": view.seed, "select": view.select, "seconds": SECONDS}
+    given["length"] = min(128, longest)
+    given["scores"] = ",".join([*known, ORACLE])
+    if any(wanted.name == "checkpoints" for wanted in analysis.inputs):
+        given["checkpoints"] = checkpoints(view)
+    names = {wanted.name for wanted in analysis.inputs}
+    return {name: value for name, value in given.items() if name in names}
 
 
-@dataclass(frozen=True)
-class Analysis:
-    """One line of the table. ``depends`` names what of the view changes its result."""
+def checkpoints(view: View) -> str:
+    """The folder of a training's checkpoints: the demo's own, or the one that the view names."""
+    if view.model == "demo":
+        from ..demo import demo_folder
 
-    title: str
-    question: str
-    run: Run
-    show: Callable[[Any, Bench], None]
-    source: str
-    command: str = ""
-    depends: Callable[[View], tuple[Any, ...]] = lambda view: ()
-    controls: Callable[[Bench], None] = lambda bench: None
-
-
-def _ablation(bench: Bench, progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
-    from ..analyses.ablation import ablate
-
-    return ablate(bench.evaluator, progress=progress, cancel=cancel)
-
-
-def other_half(view: View, data: Dataset) -> Dataset:
-    """Data to choose heads on that are not the reported ones: a piece of the training split."""
-    train = loaders.train(view)
-    from ..tasks import sample
-
-    return sample(train, min(len(data), len(train)), seed=view.seed, length_filter=None)
-
-
-def _all_but_one(bench: Bench, progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
-    from ..analyses.all_but_one import all_but_one
-
-    if bench.view.select == "same":
-        return all_but_one(bench.evaluator, "same", progress=progress, cancel=cancel)
-    other = loaders.evaluator(bench.clf, other_half(bench.view, bench.data))
-    return all_but_one(bench.evaluator, "other", other, progress=progress, cancel=cancel)
-
-
-def _choose_select(bench: Bench) -> None:
-    state.switch(
-        "select", "Heads chosen on", ("other", "same"),
-        format_func=lambda s: {"other": "training examples", "same": "the reported data"}[s],
-    )  # fmt: skip
+        return str(demo_folder("checkpoints"))
+    if not view.base:
+        raise UserError("Name a folder with checkpoints of the training, one model folder per checkpoint.")
+    return str(loaders.confined(view.base))
 
 
 def second_data(view: View) -> Dataset:
     """The task's second evaluation set."""
-    pairs = {"mnli": "mnli-mm", "mnli-mm": "mnli"}
-    if view.task in pairs and not view.columns:
-        return loaders.dataset(replace(view, task=pairs[view.task]))
-    if view.task == "demo":
+    if view.task in OTHER and not view.columns:
+        return loaders.dataset(replace(view, task=OTHER[view.task]))
+    if view.task in UNSEEN:
         return loaders.part(view, "unseen")
     raise TaskError(
-        f"Task '{view.task}' has one dev set only. Take mnli (matched and mismatched), or the demo (dev and unseen)."
+        f"Task '{view.task}' has one dev set only. Take mnli (matched and mismatched), or a demo (dev and unseen)."
     )
 
 
-def _cross(bench: Bench, progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
-    from ..analyses.cross_dataset import cross_dataset
-
-    second = loaders.evaluator(bench.clf, second_data(bench.view))
-    return cross_dataset(bench.evaluator, second, progress=progress, cancel=cancel)
-
-
-def _curves(bench: Bench, progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
-    from ..analyses.ablation import ablate
-    from ..analyses.pruning_curve import pruning_curves
-
-    orders = scoring.all_known(bench.view, bench.clf.present)
-    oracle = ablate(bench.evaluator, progress=lambda d, t: progress(d, 2 * t), cancel=cancel)
-    orders["oracle (ablation)"] = oracle.values
-    return pruning_curves(
-        bench.evaluator, orders, progress=lambda d, t: progress(t + d, 2 * t), cancel=cancel
-    )
-
-
-def _speed(bench: Bench, progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
-    from ..analyses.speed import speed
-
-    mask = bench.mask
-    if not mask.off:
-        raise UserError("No head is off, so nothing would get faster. Switch some off in the Mask lab first.")
-    length = min(128, bench.clf.max_length)
-    return speed(bench.clf, mask, length=length, progress=progress, cancel=cancel)
-
-
-def _redundant(bench: Bench, progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
-    from ..analyses.redundant import redundant
-
-    return redundant(bench.evaluator, seconds=20.0, progress=progress, cancel=cancel)
-
-
-def _dynamics(bench: Bench, progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
-    import headviz
-
-    from ..analyses.dynamics import dynamics
-
-    if bench.view.model != "demo" and not bench.view.base:
-        raise UserError("Name a folder with checkpoints of the fine-tuning, one model folder per checkpoint.")
-    if bench.view.model == "demo":
-        from ..demo import demo_folder
-
-        folder = demo_folder("checkpoints")
-    else:
-        folder = loaders.confined(bench.view.base)
-    some = scoring.sample(bench.view, bench.clf)
-
-    def taylor(evaluator: Evaluator) -> Any:
-        return headviz.score_heads(evaluator.clf, some, "taylor", cancel=cancel).values
-
-    return dynamics(folder, bench.data, "taylor", taylor, progress=progress, cancel=cancel)
-
-
-def _choose_folder(bench: Bench) -> None:
-    if bench.view.model != "demo":
+def controls(analysis: Analysis, view: View) -> None:
+    """What the user decides about this analysis."""
+    names = {wanted.name for wanted in analysis.inputs}
+    if "select" in names:
+        state.switch(
+            "select", "Heads chosen on", ("other", "same"),
+            format_func=lambda s: {"other": "training examples", "same": "the reported data"}[s],
+        )  # fmt: skip
+    if "checkpoints" in names and view.model != "demo":
         state.text("base", "Folder with the checkpoints", placeholder="/path/to/run/checkpoints")
 
 
-# fmt: off
-ANALYSES: dict[str, Analysis] = {
-    "ablation": Analysis(
-        "One head off", "What does each head cost on its own, and is that more than chance?",
-        _ablation, views.ablation, f"{MICHEL}, §3.2, Figure 1, Table 1", "headviz ablate"),
-    "all-but-one": Analysis(
-        "All but one", "How far does the best single head of each layer go?",
-        _all_but_one, views.all_but_one, f"{MICHEL}, §3.3, Tables 2, 3, 5 and 6", "headviz analyse all-but-one",
-        lambda view: (view.select,), _choose_select),
-    "cross-dataset": Analysis(
-        "Other data", "Do the heads that matter here matter on another data set too?",
-        _cross, views.cross_dataset, f"{MICHEL}, §3.4, Figure 2", "headviz analyse cross-dataset"),
-    "curves": Analysis(
-        "Pruning curves", "How much can go, in the order of each score and in the best order there is?",
-        _curves, views.curves, f"{MICHEL}, §4, Figures 3 and 6", "headviz analyse pruning-curve"),
-    "speed": Analysis(
-        "Speed", "How much faster is the model once the heads of the mask are gone?",
-        _speed, views.speed, f"{MICHEL}, §5, Table 4", "headviz analyse speed", lambda view: (view.mask,)),
-    "dynamics": Analysis(
-        "Training dynamics", "From which point of training on can heads go?",
-        _dynamics, views.dynamics, f"{MICHEL}, §6, Figure 5", "headviz analyse dynamics",
-        lambda view: (view.base, view.samples), _choose_folder),
-    "redundant": Analysis(
-        "Stand-ins", "Which pairs are harmless alone, but not together?",
-        _redundant, views.redundant, "A search over the most promising pairs, 20 s", "headviz analyse redundant"),
-}
-# fmt: on
-
-
-def section(name: str, bench: Bench) -> None:
-    """One analysis: its question, its controls, *run*, and its result."""
+def section(name: str, clf: Classifier, data: Dataset) -> None:
+    """One analysis: its question, its controls, *run*, its result, and the published figures apart."""
     analysis = ANALYSES[name]
-    st.markdown(f"**{analysis.question}**")
-    analysis.controls(bench)
+    st.subheader(analysis.title)
+    st.markdown(analysis.question)
+    if state.view().present is False:
+        controls(analysis, state.view())
     view = state.view()
-    bench = replace(bench, view=view)
-    key = key_of(bench.clf, bench.data, "analysis", name, *analysis.depends(view))
-    if jobs.find(key) is None:
-        st.button(
-            "Run", type="primary", icon=":material/play_arrow:", key=f"run_{name}", on_click=_ask, args=(key,)
-        )
-        if st.session_state.get("analysis_asked") != key:
-            st.caption(analysis.source)
-            return
-    result = jobs.need(key, analysis.title, lambda progress, cancel: analysis.run(bench, progress, cancel))
+    bench = PageBench(
+        analysis, clf, data, view, state.mask(clf.present), scoring.all_known(view, clf.present)
+    )
+    result = _result(analysis, bench)
     if result is not None:
-        analysis.show(result, bench)
-        st.caption(f"After {analysis.source}.")
+        views.show_result(name, result, views.Place(data.task.name, loaders.rows_of(clf)))
+    published(analysis, data.task.name)
+    st.caption(f"After {analysis.source}.")
+
+
+def _result(analysis: Analysis, bench: PageBench) -> Any:
+    """The result if it is there, or None with *run* or progress on the page."""
+    names = {wanted.name for wanted in analysis.inputs}
+    view = bench.view
+    depends = (
+        view.select if "select" in names else "",
+        view.base if "checkpoints" in names else "",
+        view.mask if analysis.takes_mask_away else "",
+    )
+    key = key_of(bench.clf, bench.data, "analysis", analysis.name, *depends)
+    if jobs.find(key) is None and st.session_state.get("analysis_asked") != key:
+        st.button(
+            "Run", type="primary", icon=":material/play_arrow:", key=f"run_{analysis.name}", on_click=_ask,
+            args=(key,),
+        )  # fmt: skip
+        return None
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
+        return analysis.run(replace(bench, progress=progress, cancel=cancel))
+
+    return jobs.need(key, analysis.title, work)
 
 
 def _ask(key: tuple[Any, ...]) -> None:
     st.session_state["analysis_asked"] = key
 
 
-CALLS = {
-    "ablation": "from headviz.analyses.ablation import ablate\nprint(ablate(headviz.Evaluator(clf, data)).to_json())",
-    "all-but-one": "from headviz.analyses.all_but_one import all_but_one\n"
-    "print(all_but_one(headviz.Evaluator(clf, data), 'same').to_json())",
-}
+def published(analysis: Analysis, task: str) -> None:
+    """The published figures, apart from ours and as they were printed."""
+    tables = analysis.published(task)
+    if not tables:
+        return
+    with st.expander("Published figures", icon=":material/menu_book:"):
+        st.caption("Another model on other data: only the pattern compares with what is measured here.")
+        for i, table in enumerate(tables):
+            st.markdown(f"**{show.plain(table.title)}**")
+            show.table(
+                table.header,
+                table.rows,
+                f"published_{analysis.name}_{i}",
+                caption=f"As printed: {table.about}.",
+            )
 
 
-def recipe(view: View, name: str) -> tuple[str, str]:
-    call = CALLS.get(name, f"# headviz.analyses holds '{name}'")
-    python = "\n".join(["import headviz", load_call(view), task_call(view), call])
-    return python, f"{ANALYSES[name].command} {load_options(view)} {task_options(view)}"
+def elsewhere(names: Sequence[str]) -> None:
+    """Where the other published analyses are."""
+    if not names:
+        return
+    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
+        for name in names:
+            analysis = ANALYSES[name]
+            st.page_link(
+                f"pages/{analysis.page}.py",
+                label=f"{analysis.title}: on its own page",
+                icon=":material/arrow_forward:",
+            )
+
+
+def recipe(view: View, name: str, present: HeadMask, longest: int) -> tuple[str, str]:
+    """The library's call and the command that give the same result."""
+    analysis = ANALYSES[name]
+    mask = state.mask(present)
+    lines = ["import headviz"]
+    if "model" in analysis.needs:
+        lines.append(load_call(view))
+    if "data" in analysis.needs:
+        lines.append(task_call(view))
+    if "evaluator" in analysis.python:
+        lines += ["from headviz.translating import evaluator_of", "evaluator = evaluator_of(clf, data)"]
+    if "other" in analysis.python:
+        lines.append(_second_call(view))
+    if analysis.takes_mask_away:
+        lines.append(mask_call(mask))
+    lines += [_specific(analysis.python, view), "print(found.to_json())"]
+    words = [analysis.line]
+    words += [load_options(view)] if "model" in analysis.needs else []
+    words += [task_options(view)] if "data" in analysis.needs else []
+    try:
+        given = options(view, analysis, longest, list(scoring.all_known(view, present)))
+    except UserError:
+        given = {"checkpoints": "DIR"}
+    words += [f"--{k} {shlex.quote(str(v))}" for k, v in given.items()]
+    words += _second_options(view) if name == "cross-dataset" else []
+    words += [off_option(mask).strip()] if analysis.takes_mask_away and mask.off else []
+    return "\n".join(lines), " ".join(words)
+
+
+def _specific(python: str, view: View) -> str:
+    """The call with what the view says in it."""
+    if "'same'" in python and view.select == "other":
+        drawn = (
+            "some = headviz.sample("
+            + task_call(replace(view, limit=0), "train", "x").removeprefix("x = ")
+            + f", {SAMPLES}, seed={view.seed}, lengths=clf.tokenizer)\n"
+        )
+        return drawn + python.replace("'same')", "'other', evaluator_of(clf, some))")
+    if "'checkpoints'" in python and view.model == "demo":
+        return "from headviz.demo import demo_folder\n" + python.replace(
+            "'checkpoints'", "demo_folder('checkpoints')"
+        )
+    return python
+
+
+def _second_call(view: View) -> str:
+    if view.task in UNSEEN:
+        return task_call(view, "unseen", "other")
+    return task_call(replace(view, task=OTHER.get(view.task, view.task)), "dev", "other")
+
+
+def _second_options(view: View) -> list[str]:
+    if view.task in UNSEEN:
+        return ["--other-split unseen"]
+    return [f"--other-task {OTHER[view.task]}"] if view.task in OTHER else []

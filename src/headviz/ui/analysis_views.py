@@ -1,8 +1,12 @@
-"""How each analysis is shown: a figure, a table, and one sentence that says what it shows."""
+"""How each analysis is shown: a figure, a table, and one sentence that says what it shows.
+
+An analysis without a line in ``VIEWS`` is shown by its figure and the table of its rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,31 +21,49 @@ if TYPE_CHECKING:
     from ..analyses.ablation import Ablation
 
 COST = r"c_h = m(\text{full}) - m(\text{full without } h)"
+PAIRED = "q: Benjamini-Hochberg over all heads; intervals: paired on the same examples, 95 %."
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a view knows beside the result: the task, and the names of the grid's rows where it has stacks."""
+
+    task: str
+    rows: tuple[str, ...] | None = None
+
+    def head(self, layer: int, head: int) -> str:
+        return show.head_name(HeadId(layer, head), self.rows)
+
+
+def show_result(name: str, found: Any, place: Place) -> None:
+    VIEWS.get(name, _plain)(found, place)
 
 
 def _select(head: HeadId) -> None:
     state.update(head=head.dotted)
 
 
-def _points(table: np.ndarray, digits: int = 1) -> list[list[str]]:
-    return [["–" if v != v else f"{100 * v:+.{digits}f}".replace("-", "−") for v in row] for row in table]
+def _points(table: np.ndarray, scale: float) -> list[list[str]]:
+    return [[show.points(float(v), scale) for v in row] for row in table]
 
 
-def cost_grid(found: Ablation, key: str, width: float = 34) -> None:
+def cost_grid(found: Ablation, key: str, place: Place, width: float = 34) -> None:
     """The cost of every head in points, significant ones marked."""
     marks = [HeadId(int(i), int(j)) for i, j in np.argwhere(found.significant())]
-    low, high = _points(found.interval_low), _points(found.interval_high)
+    scale = found.subject.scale
+    low, high = _points(found.interval_low, scale), _points(found.interval_high, scale)
     spread = [[f"[{a}, {b}]" for a, b in zip(x, y, strict=True)] for x, y in zip(low, high, strict=True)]
     head_grid(
         key,
         found.base,
-        100 * found.values,
+        scale * found.values,
         selected=state.head(found.base),
-        tips={"cost, points": _points(found.values), "95 %": spread, "q": _numbers(found.q_value)},
+        tips={"cost, points": _points(found.values, scale), "95 %": spread, "q": _numbers(found.q_value)},
         marks=marks,
         mark_name="significant (q < 0.05)",
+        rows=place.rows,
         look=Look(
-            name=f"cost: points of {found.subject.metric} lost", digits=1, numbers=state.view().numbers, width=width,
+            name=f"cost: points of {found.subject.metric} lost", numbers=state.view().numbers, width=width,
             file="headviz-ablation",
         ),
         on_select=_select,
@@ -52,78 +74,94 @@ def _numbers(table: np.ndarray) -> list[list[str]]:
     return [[show.number(float(v)) for v in row] for row in table]
 
 
-def ablation(found: Ablation, bench: Any) -> None:
+def ablation(found: Ablation, place: Place) -> None:
     clear = int((found.significant() & (found.values > 0)).sum())
     hurts = found.harmful()
     tested = int(np.isfinite(found.p_value).sum())
     free = int((found.values <= 0).sum())
-    st.markdown(
-        f"### {clear} of {tested} heads cost something for certain; {free} cost nothing or less; "
+    show.finding(
+        f"{clear} of {tested} heads cost something for certain; {free} cost nothing or less; "
         f"{len(hurts) or 'none'} {'does' if len(hurts) == 1 else 'do'} harm."
     )
+    about = found.subject
     left, right = st.columns([5, 4], gap="large")
     with left:
-        cost_grid(found, "ablation_grid")
+        cost_grid(found, "ablation_grid", place)
         show.note(
-            f"Points of {found.subject.metric} that the model loses without each head, on {found.subject.n} examples.",
+            f"Points of {about.metric} that the model loses without each head, on {about.n} examples.",
             formula=COST,
-            source="q: Benjamini-Hochberg over all heads of exact McNemar p values; intervals: paired bootstrap, 95 %.",
+            source=PAIRED,
             key="ablation_note",
             saves=False,
         )
     with right:
         show.figure(
             charts.value_histogram(
-                100 * found.values, found.significant(), f"cost, points of {found.subject.metric}"
+                about.scale * found.values, found.significant(), f"cost, points of {about.metric}"
             ),
             "ablation_histogram",
-            f"Most heads cost little: baseline {found.subject.metric} {found.baseline:.3f}.",
+            f"How many heads cost how much; the full model has {about.metric} {show.number(found.baseline)}.",
         )
-        rows = _head_rows(found)
         show.table(
-            ["head", "cost", "95 % low", "95 % high", "p", "q"], rows, "ablation_table",
-            caption="All heads, the costliest first.", height=300,
+            ["head", "cost", "95 % low", "95 % high", "p", "q"], _head_rows(found, place), "ablation_table",
+            caption="All heads, the costliest first; costs in points.", height=300,
         )  # fmt: skip
 
 
-def _head_rows(found: Ablation) -> list[list[Any]]:
+def _head_rows(found: Ablation, place: Place) -> list[list[Any]]:
     known = [HeadId(int(i), int(j)) for i, j in np.argwhere(np.isfinite(found.values))]
     known.sort(key=lambda h: (-found.values[h], h))
-    tables = (found.values, found.interval_low, found.interval_high, found.p_value, found.q_value)
-    return [[str(h), *(float(t[h]) for t in tables)] for h in known]
+    scale = found.subject.scale
+    costs = (found.values, found.interval_low, found.interval_high)
+    return [
+        [
+            place.head(*h),
+            *(scale * float(t[h]) for t in costs),
+            float(found.p_value[h]),
+            float(found.q_value[h]),
+        ]
+        for h in known
+    ]
 
 
-def all_but_one(found: Any, bench: Any) -> None:
-    best = max(found.rows, key=lambda r: r.delta, default=None)
+def all_but_one(found: Any, place: Place) -> None:
+    scale = found.subject.scale
     worst = min(found.rows, key=lambda r: r.delta, default=None)
-    if best is not None and worst is not None:
+    if worst is not None:
         enough = sum(r.interval_high >= 0 for r in found.rows)
-        st.markdown(
-            f"### In {enough} of {len(found.rows)} layers one head is enough; "
-            f"layer {worst.layer} suffers most ({show.points(worst.delta)} points)."
+        layer = place.rows[worst.layer] if place.rows else f"layer {worst.layer}"
+        show.finding(
+            f"In {enough} of {len(found.rows)} layers one head is enough; "
+            f"{layer} suffers most ({show.points(worst.delta, scale)} points)."
         )
     where = "the reported data" if found.select == "same" else "training examples"
     show.figure(
         charts_analyses.figure(found),
         "all_but_one_bars",
         f"Change of {found.subject.metric} when only the best head of one layer is left, chosen on {where}.",
+        formula=r"\Delta_l = \max_h m(\text{only } h \text{ of layer } l) - m(\text{full})",
         source="Choosing and reporting on the same data flatters; 'training examples' does not.",
     )
     rows = [
-        [f"L{r.layer}·H{r.head}", r.delta, r.interval_low, r.interval_high, r.p_value, r.q_value]
+        [
+            place.head(r.layer, r.head),
+            *(scale * v for v in (r.delta, r.interval_low, r.interval_high)),
+            r.p_value,
+            r.q_value,
+        ]
         for r in found.rows
     ]
     show.table(
         ["best head", "change", "95 % low", "95 % high", "p", "q"], rows, "all_but_one_table",
-        caption="The best single head of each layer.",
+        caption="The best single head of each layer; changes in points.",
     )  # fmt: skip
 
 
-def cross_dataset(found: Any, bench: Any) -> None:
+def cross_dataset(found: Any, place: Place) -> None:
     a, b = found.first.subject, found.second.subject
     names = [f"{s.task} {s.split}" for s in (a, b)]
-    st.markdown(
-        f"### Costs on both data sets correlate with r = {show.number(found.pearson)} "
+    show.finding(
+        f"Costs on both data sets correlate with r = {show.number(found.pearson)} "
         f"[{show.number(found.interval_low)}, {show.number(found.interval_high)}], {show.p_text(found.p_value)}."
     )
     show.figure(
@@ -131,36 +169,52 @@ def cross_dataset(found: Any, bench: Any) -> None:
         "cross_scatter",
         f"Each point is one head: what it costs on {names[0]} and on {names[1]}.",
         formula=COST,
+        source="r: Pearson over heads; its interval by Fisher's transform, heads taken as independent.",
     )
     rows = [
-        [str(HeadId(int(i), int(j))), float(found.first.values[i, j]), float(found.second.values[i, j])]
+        [place.head(int(i), int(j)), *(s.subject.scale * float(s.values[i, j]) for s in (found.first, found.second))]
         for i, j in np.argwhere(np.isfinite(found.first.values))
-    ]
-    show.table(["head", *names], rows, "cross_table", caption="The cost of each head on both.")
-
-
-def curves(found: Any, bench: Any) -> None:
-    best = max(found.curves, key=lambda c: c.free)
-    st.markdown(
-        f"### {100 * best.free:.0f} % of the heads can go without a clear loss in the order of {show.plain(best.name)}."
+    ]  # fmt: skip
+    show.table(
+        ["head", *names], rows, "cross_table", caption="The cost of each head on both, in points.", height=300
     )
+
+
+def curves(found: Any, place: Place) -> None:
+    best = max(found.curves, key=lambda c: c.free)
+    what = (
+        "of the stack's heads can go" if place.rows and best.name in _stacks(place) else "of the heads can go"
+    )
+    show.finding(f"{100 * best.free:.0f} % {what} without a clear loss in the order of {best.name}.")
+    _curves(found, "pruning_curves")
+
+
+def _stacks(place: Place) -> set[str]:
+    return {row.split()[0] for row in place.rows or ()}
+
+
+def _curves(found: Any, key: str) -> None:
     show.figure(
         charts_analyses.figure(found),
-        "pruning_curves",
+        key,
         "Heads masked lowest score first; bands are the 95 % paired intervals. The oracle knows the answers: it shows "
         "what a score could reach.",
+        formula=r"m(\text{masked}) \text{ against } |\text{off}| / |\text{heads}|",
     )
+    scale = found.subject.scale
     rows = [
-        [c.name, p.sparsity, len(p.mask.off), p.value, p.delta, p.interval_low, p.interval_high, p.p_value]
+        [c.name, p.sparsity, len(p.mask.off), p.value,
+         *(scale * v for v in (p.delta, p.interval_low, p.interval_high)), p.p_value]
         for c in found.curves
         for p in c.points
-    ]
-    header = ["order", "share off", "heads off", "value", "change", "95 % low", "95 % high", "p"]
+    ]  # fmt: skip
+    header = ["order", "share off", "heads off", found.subject.metric, "change", "95 % low", "95 % high", "p"]
     event = show.table(
-        header, rows, "curves_table", caption="Choose a row to take its mask to the Mask lab.", height=300,
+        header, rows, f"{key}_table",
+        caption="Choose a row to take its mask to the Mask lab; changes in points.", height=300,
         on_select="rerun", selection_mode="single-row",
     )  # fmt: skip
-    _open_mask(event, [p.mask for c in found.curves for p in c.points], "curves_opened")
+    _open_mask(event, [p.mask for c in found.curves for p in c.points], f"{key}_opened")
 
 
 def _open_mask(event: Any, masks: Sequence[Any], memory: str) -> None:
@@ -171,10 +225,40 @@ def _open_mask(event: Any, masks: Sequence[Any], memory: str) -> None:
         st.switch_page("pages/masklab.py")
 
 
-def speed(found: Any, bench: Any) -> None:
+def stacks(found: Any, place: Place) -> None:
+    """The report of a translation model: single heads, one head kept, and curves, each by stack."""
+    scale = found.subject.scale
+    worst = max(found.tables, key=lambda t: t.marked_share)
+    show.finding(
+        f"Most sensitive is {worst.stack}: {int(worst.marked.sum())} of its {worst.heads} heads change "
+        f"{found.subject.metric} with p < 0.01 when they go alone."
+    )
+    _curves(found.curves, "stack_curves")
+    header = ["stack and layer", *(f"H{h}" for h in range(found.tables[0].deltas.shape[1]))]
+    rows = [
+        [f"{t.stack} {i}", *(_marked(scale * v, m) for v, m in zip(row, t.marked[i], strict=True))]
+        for t in found.tables
+        for i, row in enumerate(t.deltas)
+    ]
+    show.table(
+        header, rows, "stack_single",
+        caption=f"Change of {found.subject.metric} in points without one head; * p < 0.01.",
+    )  # fmt: skip
+    kept = [[f"{r.stack} {r.layer}", f"H{r.head}", _marked(scale * r.delta, r.marked)] for r in found.rows]
+    show.table(
+        ["stack and layer", "head kept", "change"], kept, "stack_kept",
+        caption="One head of a layer kept, all others of that layer off; * p < 0.01.",
+    )  # fmt: skip
+
+
+def _marked(points: float, mark: bool) -> str:
+    return "–" if points != points else show.points(points, 1) + ("*" if mark else "")
+
+
+def speed(found: Any, place: Place) -> None:
     at = max(found.rows, key=lambda r: r.ratio)
-    st.markdown(
-        f"### ×{at.ratio:.2f} at batch {at.batch}; arithmetic allows ×{found.ceiling:.2f} "
+    show.finding(
+        f"×{at.ratio:.2f} at batch {at.batch}; arithmetic allows ×{found.ceiling:.2f} "
         f"({len(found.mask.off)} of {found.mask.size} heads removed)."
     )
     show.figure(
@@ -182,6 +266,7 @@ def speed(found: Any, bench: Any) -> None:
         "speed_bars",
         f"Examples per second, texts of {found.length} tokens, {found.threads} threads, {found.device}; "
         f"mean ± sd of {found.repeats} repeats.",
+        formula=r"\text{ceiling} = \text{FLOPs}(\text{full}) / \text{FLOPs}(\text{pruned})",
         source="The ceiling is the ratio of the matrix products' FLOPs: removing heads alone cannot beat it.",
     )
     rows = [[r.batch, r.full, r.full_sd, r.pruned, r.pruned_sd, r.ratio] for r in found.rows]
@@ -191,51 +276,72 @@ def speed(found: Any, bench: Any) -> None:
     )  # fmt: skip
 
 
-def redundant(found: Any, bench: Any) -> None:
-    st.markdown(
-        f"### {len(found.pairs) or 'No'} pair{'s' if len(found.pairs) != 1 else ''} of harmless heads "
-        f"cost{'' if len(found.pairs) != 1 else 's'} something together "
-        f"({found.evaluated} of {found.candidates} pairs tried)."
+def harmful(found: Any, place: Place) -> None:
+    scale, many = found.subject.scale, len(found.heads)
+    show.finding(
+        f"{many or 'No'} of {found.tested} heads {'does' if many == 1 else 'do'} harm at q < {found.level:g}."
+        if many
+        else f"No head of {found.tested} does harm at q < {found.level:g}."
     )
+    if not many:
+        return
+    show.figure(
+        charts_analyses.figure(found), "harmful_bars", "What the model gains without each of these heads.",
+        formula=r"\Delta_h = m(\text{full without } h) - m(\text{full})", source=PAIRED,
+    )  # fmt: skip
     rows = [
         [
-            f"{p.first} + {p.second}",
-            p.cost,
-            p.cost_first,
-            p.cost_second,
-            p.excess,
-            p.interval_low,
-            p.interval_high,
-            p.q_value,
+            place.head(*r.head),
+            *(scale * v for v in (r.delta, r.interval_low, r.interval_high)),
+            r.p_value,
+            r.q_value,
         ]
-        for p in found.pairs
+        for r in found.heads
     ]
-    if rows:
-        show.figure(
-            charts_analyses.figure(found),
-            "redundant_bars",
-            "What both heads of a pair cost apart and together.",
-        )
-        header = ["pair", "cost", "first alone", "second alone", "excess", "95 % low", "95 % high", "q"]
-        show.table(
-            header,
-            rows,
-            "redundant_table",
-            caption="Pairs whose joint removal costs more than their two costs.",
-        )
-    else:
+    show.table(
+        ["head", "gain", "95 % low", "95 % high", "p", "q"], rows, "harmful_table",
+        caption="Gains in points. They are the best of many, so expect less on new data.",
+    )  # fmt: skip
+
+
+def redundant(found: Any, place: Place) -> None:
+    many, scale = len(found.pairs), found.subject.scale
+    show.finding(
+        f"{many or 'No'} pair{'s' if many != 1 else ''} of harmless heads "
+        f"cost{'' if many != 1 else 's'} something together ({found.evaluated} of {found.candidates} pairs tried)."
+    )
+    if not many:
         st.caption(
             f"{found.harmless} heads are harmless alone, and no pair that was tried is significant together."
         )
+        return
+    show.figure(
+        charts_analyses.figure(found), "redundant_bars", "What both heads of a pair cost apart and together.",
+        formula=r"c_{gh} - (c_g + c_h)", source=PAIRED,
+    )  # fmt: skip
+    rows = [
+        [
+            f"{place.head(*p.first)} + {place.head(*p.second)}",
+            *(scale * v for v in (p.cost, p.cost_first, p.cost_second, p.excess, p.interval_low, p.interval_high)),
+            p.q_value,
+        ]
+        for p in found.pairs
+    ]  # fmt: skip
+    show.table(
+        ["pair", "cost", "first alone", "second alone", "excess", "95 % low", "95 % high", "q"], rows,
+        "redundant_table", caption="Pairs whose joint removal costs more than their two costs; in points.",
+    )  # fmt: skip
 
 
-def dynamics(found: Any, bench: Any) -> None:
+def dynamics(found: Any, place: Place) -> None:
     last = found.checkpoints[-1]
+    show.finding(_when(found))
     show.figure(
         charts_analyses.figure(found),
         "dynamics_curves",
         f"Each line is one checkpoint, pruned in the order of its own {found.score} score, later ones darker; "
-        f"the last one reaches {last.baseline:.3f} unpruned.",
+        f"the last one reaches {show.number(last.baseline)} unpruned.",
+        formula=r"m(\text{masked}) / m(\text{full})",
     )
     rows = [
         [c.name, c.baseline, s, r]
@@ -246,3 +352,51 @@ def dynamics(found: Any, bench: Any) -> None:
         ["checkpoint", "unpruned", "share off", "share of unpruned"], rows, "dynamics_table",
         caption="The metric as a share of each checkpoint's own unpruned metric.", height=300,
     )  # fmt: skip
+
+
+KEPT = 0.95  # of the unpruned metric
+
+
+def _when(found: Any) -> str:
+    """How much each end of the training can spare."""
+
+    def spare(c: Any) -> float:
+        return max((s for s, r in zip(c.sparsities, c.relative, strict=True) if r >= KEPT), default=0.0)
+
+    first, last = found.checkpoints[0], found.checkpoints[-1]
+    return (
+        f"{100 * KEPT:.0f} % of the metric stay with {100 * spare(first):.0f} % of the heads off at {first.name}, "
+        f"and with {100 * spare(last):.0f} % off at {last.name}."
+    )
+
+
+def _plain(found: Any, place: Place) -> None:
+    """Any other result: its figure, and the first table of rows that it has."""
+    name = type(found).__name__
+    show.figure(charts_analyses.figure(found), f"{name}_figure".lower(), name)
+    rows = next(
+        (
+            v
+            for f in fields(found)
+            if isinstance(v := getattr(found, f.name), tuple) and v and is_dataclass(v[0])
+        ),
+        (),
+    )
+    if rows:
+        header = [f.name for f in fields(rows[0])]
+        show.table(
+            header, [[getattr(r, h) for h in header] for r in rows], f"{name}_table".lower(), caption=name
+        )
+
+
+VIEWS: dict[str, Callable[[Any, Place], None]] = {
+    "ablation": ablation,
+    "all-but-one": all_but_one,
+    "cross-dataset": cross_dataset,
+    "pruning-curves": curves,
+    "stacks": stacks,
+    "speed": speed,
+    "harmful": harmful,
+    "redundant": redundant,
+    "dynamics": dynamics,
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -29,12 +30,17 @@ def toolbar(present: HeadMask, values: Any = None) -> None:
             "All on", disabled=mask.is_full, on_click=_set,
             args=(HeadMask.full(mask.num_layers, mask.num_heads),), key="all_on",
         )  # fmt: skip
-        with st.popover("Lowest k"):
+        with st.popover("Many"):
             _many(present, mask, values)
         with st.popover("Saved"):
             _saved(present, mask)
         with st.popover("Paste"):
             _paste(present)
+        st.download_button(
+            "JSON", maskedit.to_json(mask, model=state.view().model), "headviz-mask.json", "application/json",
+            key="mask_json", icon=":material/download:", on_click="ignore",
+            help="This mask as a file that Paste reads back, here or elsewhere",
+        )  # fmt: skip
 
 
 def _many(present: HeadMask, mask: HeadMask, values: Any) -> None:
@@ -98,14 +104,19 @@ def _paste(present: HeadMask) -> None:
         height=110,
         max_chars=20_000,
     )
+    st.file_uploader("or a file with it", type=["json", "txt"], key="mask_file")
     st.button("Use it", key="use_pasted", on_click=_read, args=(present,), width="stretch")
     if wrong := st.session_state.get("paste_error"):
         st.error(show.plain(wrong))
 
 
 def _read(present: HeadMask) -> None:
+    upload = st.session_state.get("mask_file")
+    text = st.session_state.get("pasted", "")
+    if upload is not None and not text.strip():
+        text = upload.getvalue().decode("utf-8", "replace")
     try:
-        _set(maskedit.parse_mask(st.session_state.get("pasted", ""), present.num_layers, present.num_heads))
+        _set(maskedit.parse_mask(text, present.num_layers, present.num_heads))
         st.session_state["paste_error"] = ""
     except MaskError as wrong:
         st.session_state["paste_error"] = str(wrong)
@@ -115,7 +126,13 @@ def _set(mask: HeadMask) -> None:
     state.set_mask(mask)
 
 
-def grid(present: HeadMask, values: Any = None, tips: Any = None, width: float = 36) -> None:
+def grid(
+    present: HeadMask,
+    values: Any = None,
+    tips: Any = None,
+    width: float = 36,
+    rows: Sequence[str] | None = None,
+) -> None:
     """The toggle board, coloured by the chosen score where there is one."""
 
     def edited(off: list[int], base: list[int] | None) -> None:
@@ -130,6 +147,7 @@ def grid(present: HeadMask, values: Any = None, tips: Any = None, width: float =
         values,
         mask=state.mask(present),
         tips=tips,
+        rows=rows,
         look=Look(
             name=view.score if values is not None else "heads",
             numbers=view.numbers,

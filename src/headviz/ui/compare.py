@@ -12,8 +12,9 @@ import numpy as np
 import streamlit as st
 
 from .. import charts
+from ..errors import UserError
 from ..heads import HeadId, HeadMask
-from . import jobs, show, state
+from . import jobs, show, state, texts
 from .grid import Look, head_grid
 from .recipes import load_call, load_options, mask_call, off_option
 from .texts import Text
@@ -35,6 +36,31 @@ class Column:
     name: str
     clf: Classifier
     mask: HeadMask
+
+
+def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]) -> None:
+    """Everything about one text, then several texts at once."""
+    controls = not state.view().present
+    try:
+        found = answers(shown, given)
+    except UserError as wrong:
+        st.warning(show.plain(str(wrong)), icon=":material/edit:")
+    else:
+        for remark in texts.remarks(clf, shown):
+            st.info(show.plain(remark))
+        verdicts(clf, given, found)
+        if state.mask(clf.present).off:
+            culprit(clf, shown, found)
+        elif len(given) == 1:
+            st.info(
+                "All heads are on. Switch some off in the Mask lab, and their effect on this text stands here beside."
+            )
+            st.page_link("pages/masklab.py", label="Open the Mask lab", icon=":material/grid_on:")
+        if controls:
+            tokens(clf, shown, given)
+            shift(clf, shown)
+    if controls:
+        several(clf, data, given)
 
 
 def columns(clf: Classifier, other: Classifier | None = None) -> list[Column]:
@@ -93,7 +119,7 @@ def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarra
             elif best != was:
                 st.markdown(f":orange[**← changed** from {show.plain(clf.labels[was])}]")
             else:
-                st.caption(f"same answer, {show.points(float(values[best] - first[best]))} points")
+                st.caption(f"same answer, {show.points(float(values[best] - first[best]), 100)} points")
     if not clf.is_regression:
         show.figure(
             charts.probabilities(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 
@@ -16,6 +16,7 @@ from .view import View
 
 if TYPE_CHECKING:
     from ..analyses.ablation import Ablation
+    from ..comparison import Delta
     from ..evaluator import Evaluator
     from ..models.classifier import Classifier
     from ..tasks import Dataset
@@ -36,19 +37,20 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
     top = st.columns(3)
     top[0].metric(
         best.metric,
-        show.fixed(best.masked),
-        f"{show.points(best.delta)} points" if best.delta else "unchanged",
-        delta_color="off" if best.interval_low <= 0 <= best.interval_high else "normal",
+        show.metric(best.masked, best.scale),
+        f"{show.points(best.delta, best.scale)} points" if best.delta else "unchanged",
+        delta_color=colour_of(best),
         delta_arrow="off",
     )
     top[1].metric(
-        "full model", show.fixed(best.full), f"{best.n} examples", delta_color="off", delta_arrow="off"
-    )
+        "full model", show.metric(best.full, best.scale), f"{best.n} examples", delta_color="gray",
+        delta_arrow="off",
+    )  # fmt: skip
     top[2].metric(
         "heads off",
         f"{off} of {len(clf.present.kept)}",
         f"{100 * off / max(1, len(clf.present.kept)):.0f} %",
-        delta_color="off",
+        delta_color="gray",
         delta_arrow="off",
     )
     show.finding(_sentence(found, off))
@@ -59,15 +61,33 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
             f"FLOPs {_less(small.flops, whole.flops)} for a text of {whole.length} tokens."
         )
     rows = [
-        [d.metric, d.full, d.masked, d.delta, d.interval_low, d.interval_high, d.p_value]
+        [
+            d.metric,
+            d.full,
+            d.masked,
+            *(d.scale * v for v in (d.delta, d.interval_low, d.interval_high)),
+            d.p_value,
+        ]
         for d in found.comparison.deltas
     ]
     header = ["metric", "full", "masked", "change", "95 % low", "95 % high", "p"]
     with st.expander("All metrics, intervals and p"):
-        show.table(header, rows, "mask_metrics", caption="Change of every metric on the same examples.")
+        show.table(
+            header, rows, "mask_metrics", caption="Change of every metric on the same examples, in points."
+        )
         show.note(
             "How the uncertainty is found.", formula=DELTA, source=PAIRED, key="mask_paired", saves=False
         )
+
+
+def colour_of(change: Delta) -> Literal["orange", "blue", "gray"]:
+    """The chip's colour: orange for a clear loss, blue for a clear gain, grey within chance.
+
+    Streamlit's own choice goes by an ASCII minus, and would show a loss that is written well as a gain.
+    """
+    if change.interval_high < 0:
+        return "orange"
+    return "blue" if change.interval_low > 0 else "gray"
 
 
 def _less(now: int, before: int) -> str:
@@ -83,11 +103,10 @@ def _sentence(found: Measured, off: int) -> str:
             f"Without {_heads(off)} no prediction changes its worth: {d.metric} stays {show.number(d.full)}."
         )
     spread = (
-        f"{show.points(d.delta)} points [{show.points(d.interval_low)}, {show.points(d.interval_high)}], "
+        f"{show.points(d.delta, d.scale)} points [{show.points(d.interval_low, d.scale)}, "
+        f"{show.points(d.interval_high, d.scale)}], "
     )
-    firm = (
-        "a clear loss" if d.interval_high < 0 else "a clear gain" if d.interval_low > 0 else "within chance"
-    )
+    firm = {"orange": "a clear loss", "blue": "a clear gain", "gray": "within chance"}[colour_of(d)]
     return f"Without {_heads(off)}: {spread}{show.p_text(d.p_value)}, {firm}."
 
 
@@ -128,11 +147,14 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
         st.caption("No head is left to switch off.")
         return
     cost, best = min(ranked)
-    hurts = table.harmful()
-    harm = ", ".join(map(str, hurts[:6])) if hurts else "none at q < 0.05"
+    hurts, rows = table.harmful(), loaders.rows_of(clf)
+    harm = ", ".join(show.head_name(h, rows) for h in hurts[:6]) if hurts else "none at q < 0.05"
+    name = show.head_name(best, rows)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"Next cheapest: **{best}** ({show.points(-cost)} points). Harmful: {harm}.")
-        st.button(f"Switch {best} off", key="take_hint", on_click=_take, args=(clf, best))
+        st.markdown(
+            f"Next cheapest: **{name}** ({show.points(-cost, table.subject.scale)} points). Harmful: {harm}."
+        )
+        st.button(f"Switch {name} off", key="take_hint", on_click=_take, args=(clf, best))
 
 
 def _ask(key: tuple[object, ...]) -> None:
@@ -150,8 +172,11 @@ def _ablate(evaluator: Evaluator, mask: HeadMask, progress: jobs.Progress, cance
 
 
 def details(clf: Classifier, data: Dataset, found: Measured) -> None:
-    """The flipped examples and the confusion matrix; nothing of both for a regression."""
+    """The flipped examples and the confusion matrix; changed translations; nothing for a regression."""
     compared = found.comparison
+    if data.is_translation:
+        _rewritten(data, found)
+        return
     if compared.flips is None or compared.confusion_masked is None or compared.confusion_full is None:
         return
     left, right = st.columns([7, 4], gap="large")
@@ -181,11 +206,32 @@ def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
         header, rows, "mask_flips", caption="Choose a row to open it in Compare.",
         on_select="rerun", selection_mode="single-row",
     )  # fmt: skip
+    _open_chosen(event, [i for _, i in places], found.mask)
+
+
+def _open_chosen(event: Any, examples: Sequence[int], mask: HeadMask) -> None:
+    """A chosen row opens its example in Compare, once."""
     chosen = event.selection.rows if hasattr(event, "selection") else []
-    if chosen and st.session_state.get("flip_opened") != (tuple(chosen), found.mask.hex):
-        st.session_state["flip_opened"] = (tuple(chosen), found.mask.hex)
-        state.update(example=places[chosen[0]][1], a="", b="")
+    if chosen and st.session_state.get("flip_opened") != (tuple(chosen), mask.hex):
+        st.session_state["flip_opened"] = (tuple(chosen), mask.hex)
+        state.update(example=examples[chosen[0]], a="", b="")
         st.switch_page("pages/compare.py")
+
+
+def _rewritten(data: Dataset, found: Measured) -> None:
+    """The sentences that the masked model translates otherwise."""
+    places = [int(i) for i in (found.full != found.masked).nonzero()[0]]
+    st.subheader(f"Changed translations: {len(places)} of {len(data)}")
+    if not places:
+        st.caption("No translation changed.")
+        return
+    rows = [[i, data[i].text, data[i].pair, found.full[i], found.masked[i], data[i].slice] for i in places]
+    header = ["example", "source", "reference", "full model", "masked", data.slice_name or "slice"]
+    event = show.table(
+        header, rows, "mask_flips", caption="Choose a row to open it in Compare.",
+        on_select="rerun", selection_mode="single-row",
+    )  # fmt: skip
+    _open_chosen(event, places, found.mask)
 
 
 def flipped_rows(data: Dataset, found: Measured, places: Sequence[tuple[str, int]]) -> list[list[Any]]:

@@ -13,6 +13,7 @@ from ..distillation.removal import Removal
 from ..errors import UserError
 from ..heads import HeadMask
 from . import loaders, runsview, show, state
+from .loaders import Shape
 from .recipes import load_options, task_options
 from .view import View
 
@@ -26,12 +27,12 @@ PRIOR = (
 )
 
 
-def start_form(view: View, present: HeadMask) -> None:
+def start_form(view: View, shape: Shape) -> None:
     """The rest of the plan beside the grid; nothing starts before it is whole."""
-    layers = list(range(present.num_layers))
+    layers = places(shape)
     left, right = st.columns(2)
-    gone = left.multiselect("Whole layers", layers, key="distil_layers", format_func=lambda i: f"L{i}")
-    empty = right.multiselect("Feed-forward blocks", layers, key="distil_ffn", format_func=lambda i: f"L{i}")
+    gone = left.multiselect("Whole layers", layers, key="distil_layers", format_func=_place_name)
+    empty = right.multiselect("Feed-forward blocks", layers, key="distil_ffn", format_func=_place_name)
     inits = st.multiselect(
         "Students start from", list(METHODS), ["random", "copy"], key="distil_inits",
         format_func=lambda n: METHODS[n].title,
@@ -41,7 +42,7 @@ def start_form(view: View, present: HeadMask) -> None:
     limit = middle.number_input("Training examples", 0, 1_000_000, 0, key="distil_train", help="0 = all")
     seeds = right.text_input("Seeds", "0,1,2", key="distil_seeds", help="One training of each for every seed")
     try:
-        plan = make_plan(view, removal(view, present, gone, empty), inits, seeds, int(steps), int(limit))
+        plan = make_plan(view, removal(shape, gone, empty), inits, seeds, int(steps), int(limit))
     except UserError as wrong:
         st.info(show.plain(str(wrong)), icon=":material/edit:")
         st.button("Start", key="distil_start", disabled=True, width="stretch")
@@ -53,14 +54,42 @@ def start_form(view: View, present: HeadMask) -> None:
     st.button("Start", key="distil_start", type="primary", width="stretch", on_click=_start, args=(plan,))
 
 
-def removal(view: View, present: HeadMask, layers: Sequence[int], ffn: Sequence[int]) -> Removal:
+Layer = int | tuple[str, int]  # of a classifier, or a stack's of a translation model
+
+
+def places(shape: Shape) -> list[Layer]:
+    """The layers that may go: a translation model's decoder layer has a row of cross-attention and one of its own."""
+    if not shape.stacks:
+        return list(range(shape.present.num_layers))
+    return [(name, i) for name, count in shape.stacks if name != "cross" for i in range(count)]
+
+
+def _place_name(layer: Layer) -> str:
+    return f"L{layer}" if isinstance(layer, int) else f"{layer[0]} {layer[1]}"
+
+
+def _place(layer: Layer) -> tuple[str, int]:
+    return ("encoder", layer) if isinstance(layer, int) else layer
+
+
+def removal(shape: Shape, layers: Sequence[Layer], ffn: Sequence[Layer]) -> Removal:
     """What the grid and the two lists say. Heads of a removed layer go with it, as its feed-forward block does."""
-    off = [h for h in state.mask(present).off if h not in present.off and h.layer not in layers]
+    gone = [_place(layer) for layer in layers]
+    off = [h for h in state.mask(shape.present).off if h not in shape.present.off]
     return Removal(
-        tuple(off),
-        tuple(("encoder", i) for i in layers),
-        tuple(("encoder", i) for i in ffn if i not in layers),
+        tuple(h for h in off if _owner(shape, h.layer) not in gone),
+        tuple(gone),
+        tuple(_place(layer) for layer in ffn if layer not in layers),
     )
+
+
+def _owner(shape: Shape, row: int) -> tuple[str, int]:
+    """The layer that a row of the grid belongs to."""
+    for name, count in shape.stacks or (("encoder", shape.present.num_layers),):
+        if row < count:
+            return ("decoder" if name == "cross" else name), row
+        row -= count
+    raise IndexError(row)
 
 
 def make_plan(
@@ -139,7 +168,7 @@ def _look(run_id: str, busy: bool) -> None:
     from ..runs.states import ACTIVE, QUEUED
 
     view = reading.show(run_id)
-    runsview._state_line(view)
+    runsview.state_line(view)
     found = outcome_of(view)
     if found["students"] and found["teacher"] is not None:
         metric = next(iter(found["teacher"]["metrics"]))

@@ -90,24 +90,37 @@ def run() -> None:
 
 def _guarded(page: st.Page) -> None:
     try:
-        _context_line()
+        corner = _context_line()
         for text in state.take_notices():
             st.warning(show.plain(text), icon=":material/info:")
         _inside.page = page.title
         viewreport.begin()
         page.run()
-        _report(page.title)
+        with corner:
+            _report(page.title)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         if page.title != "Data & model":
             st.page_link(
                 "pages/data.py", label="Choose another model or other data", icon=":material/database:"
             )
+            _translation_task()
     except Cancelled:
         st.info("Stopped.")
     except Exception as fault:
         traceback.print_exc()
         st.error(f"headviz failed here ({type(fault).__name__}). The server's log has the details.")
+
+
+def _translation_task() -> None:
+    """The usual mistake of the translation demo: its model with another task."""
+    view = state.view()
+    with suppress(UserError, ImportError):
+        if loaders.shape(view).translates and "translation" not in view.task:
+            st.button(
+                "Take the demo translation task", key="take_translation", on_click=state.update,
+                kwargs={"task": "demo-translation", "data": "", "columns": "", "example": 0},
+            )  # fmt: skip
 
 
 def _report(title: str) -> None:
@@ -119,13 +132,16 @@ def _report(title: str) -> None:
         viewreport.button(title, _what(view.model, view.task, view.limit), mask)
 
 
-def _context_line() -> None:
+def _context_line() -> st.delta_generator.DeltaGenerator:
+    """What one looks at, and its links; gives the place for the report, which is known when all is drawn."""
     view = state.view()
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="context"):
         st.caption(show.plain(_what(view.model, view.task, view.limit)), width="stretch")
+        corner = st.container(width="content")
         if not view.present:
             show.copy_link()
         state.tick("present", "Presentation", help="Hide the controls and enlarge the type")
+    return corner
 
 
 def _what(model: str, task: str, limit: int) -> str:
@@ -137,6 +153,28 @@ def _what(model: str, task: str, limit: int) -> str:
         parts.append(f"{off} switched off" if off else "all on")
     parts.append(f"task {task}, " + (f"up to {limit} dev examples" if limit else "all dev examples"))
     return "  ·  ".join(parts)
+
+
+def explains_classes(view: View, what: str) -> bool:
+    """Whether this page can show the view's model; a translation model is told where to go instead."""
+    if not loaders.shape(view).translates:
+        return True
+    st.info(
+        f"{what} explains the class that a model predicts, and a translation has none. These pages show the heads of "
+        "a translation model:",
+        icon=":material/translate:",
+    )
+    with st.container(horizontal=True, gap="medium"):
+        for file, title in PAGES:
+            if file in ("heads", "masklab", "compare", "analyses"):
+                st.page_link(f"pages/{file}.py", label=title)
+        st.button("Back to the demo classifier", key="classifier_again", on_click=_classifier_again)
+    return False
+
+
+def _classifier_again() -> None:
+    state.forget_mask()
+    state.update(model="demo", task="demo", revision="", data="", columns="", label="", groups="", example=0)
 
 
 def controls() -> bool:

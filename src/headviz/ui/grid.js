@@ -39,9 +39,25 @@ function el(tag, cls, text) {
 function themeIsDark(node) {
   return luminance(getComputedStyle(node).getPropertyValue("--st-background-color") || "#ffffff") < 0.5;
 }
+function rowName(s, l) {
+  return s.data.row_names ? s.data.row_names[l] : "L" + l;
+}
 function headName(s, i) {
   const h = s.data.heads;
-  return "L" + Math.floor(i / h) + "·H" + (i % h);
+  return rowName(s, Math.floor(i / h)) + "·H" + (i % h);
+}
+// a row that begins a stack of its own: "cross 0" after "encoder 2"
+function begins(s, l) {
+  const names = s.data.row_names;
+  return Boolean(names) && l > 0 && names[l].split(" ")[0] !== names[l - 1].split(" ")[0];
+}
+
+// Without numbers a glyph's size says how strong the value is, so that the picture needs no colour.
+function sizeOf(s, i) {
+  const d = s.data, value = d.values ? d.values[i] : null;
+  if (s.numbers || value === null || !d.scale) return 1;
+  const end = Math.max(Math.abs(d.scale.lo), Math.abs(d.scale.hi)) || 1;
+  return 0.36 + 0.64 * Math.sqrt(Math.min(1, Math.abs(value) / end));
 }
 
 function build(s) {
@@ -52,6 +68,7 @@ function build(s) {
   s.board = s.wrap.appendChild(el("div", "board"));
   s.board.setAttribute("role", "group");
   s.board.style.setProperty("--heads", heads);
+  s.wrap.style.setProperty("--side", s.data.row_names ? "4.8rem" : "2rem");
   s.corner = s.board.appendChild(el("div", "corner"));
   s.columnHeads = [];
   s.rowHeads = [];
@@ -62,11 +79,12 @@ function build(s) {
     s.columnHeads.push(node);
   }
   for (let l = 0; l < rows; l++) {
-    const node = s.board.appendChild(el(toggles ? "button" : "div", "head side", "L" + l));
+    const first = begins(s, l) ? " first" : "";
+    const node = s.board.appendChild(el(toggles ? "button" : "div", "head side" + first, rowName(s, l)));
     node.dataset.layer = l;
     s.rowHeads.push(node);
     for (let h = 0; h < heads; h++) {
-      const cell = s.board.appendChild(el("button", "cell"));
+      const cell = s.board.appendChild(el("button", "cell" + first));
       cell.dataset.i = l * heads + h;
       const glyph = cell.appendChild(el("span", "glyph"));
       glyph.appendChild(el("span", "num"));
@@ -95,7 +113,7 @@ function paint(s) {
   s.wrap.style.setProperty("--max", d.max + "rem");
   s.board.setAttribute("aria-label", d.label);
   const width = s.board.clientWidth / (d.heads + 1);
-  const numbers = d.numbers && width >= 26;
+  const numbers = (s.numbers = d.numbers && width >= 26);
   s.board.style.setProperty("--digits", Math.min(12, Math.max(8.5, width * 0.3)) + "px");
   s.cells.forEach((cell, i) => {
     const value = d.values ? d.values[i] : null, off = s.off.has(i);
@@ -112,8 +130,9 @@ function paint(s) {
       glyph.style.backgroundColor = c ? "rgb(" + c.join(",") + ")" : "var(--st-secondary-background-color)";
       if (c) glyph.style.color = luminance("rgb(" + c.join(",") + ")") > 0.5 ? "#14171b" : "#ffffff";
       if (numbers && value !== null) num.textContent = short(value, d.digits);
+      else if (value !== null && value < 0) num.textContent = "−";
     }
-    cell.style.setProperty("--size", d.sizes && d.sizes[i] !== null ? 0.35 + 0.65 * d.sizes[i] : 1);
+    cell.style.setProperty("--size", off ? 1 : sizeOf(s, i));
     let mark = cell.querySelector(".mark");
     if (marks.has(i) && !mark) cell.appendChild(el("span", "mark"));
     if (!marks.has(i) && mark) mark.remove();
@@ -131,7 +150,7 @@ function paint(s) {
     node.type = "button";
     const group = groupOf(s, node);
     const row = node.dataset.layer !== undefined;
-    const name = row ? "L" + node.dataset.layer + ": toggle this layer" : "H" + node.dataset.column + ": toggle this column";
+    const name = row ? rowName(s, Number(node.dataset.layer)) + ": toggle this layer" : "H" + node.dataset.column + ": toggle this column";
     node.setAttribute("aria-label", name);
     node.title = name + " (" + group.filter((i) => s.off.has(i)).length + " of " + group.length + " off)";
   }
@@ -333,7 +352,7 @@ function wire(s) {
 
 // ---- saving the picture: built as SVG here, no server and no network involved
 function svgText(s) {
-  const d = s.data, size = 34, gap = 3, left = 44, top = 34, ns = "http://www.w3.org/2000/svg";
+  const d = s.data, size = 34, gap = 3, left = d.row_names ? 78 : 44, top = 34, ns = "http://www.w3.org/2000/svg";
   const width = left + d.heads * (size + gap) + 16, height = top + d.rows * (size + gap) + 60;
   const svg = document.createElementNS(ns, "svg");
   const add = (tag, attributes, text) => {
@@ -354,17 +373,17 @@ function svgText(s) {
   for (let h = 0; h < d.heads; h++)
     add("text", { x: left + h * (size + gap) + size / 2, y: top - 8, fill: ink, "font-size": 11, "text-anchor": "middle" }, "H" + h);
   for (let l = 0; l < d.rows; l++)
-    add("text", { x: left - 8, y: top + l * (size + gap) + size / 2 + 4, fill: ink, "font-size": 11, "text-anchor": "end" }, "L" + l);
+    add("text", { x: left - 8, y: top + l * (size + gap) + size / 2 + 4, fill: ink, "font-size": 11, "text-anchor": "end" }, rowName(s, l));
   s.cells.forEach((cell, i) => {
     const x = left + (i % d.heads) * (size + gap), y = top + Math.floor(i / d.heads) * (size + gap);
     const value = d.values ? d.values[i] : null, gone = cell.dataset.kind === "removed", off = s.off.has(i);
     const full = !gone && !off && value !== null;
     const fill = full ? "rgb(" + colourOf(d.scale, value, s.dark).join(",") + ")" : "none";
-    const scale = d.sizes && d.sizes[i] !== null ? 0.35 + 0.65 * d.sizes[i] : 1, inset = (size * (1 - scale)) / 2;
+    const scale = off ? 1 : sizeOf(s, i), inset = (size * (1 - scale)) / 2;
     const box = { x: x + inset, y: y + inset, width: size * scale, height: size * scale, rx: 5, fill, stroke: full ? "none" : ink, "stroke-opacity": 0.4 };
     if (gone) box["stroke-dasharray"] = "3 3";
     add("rect", box);
-    const text = off && !gone ? HATCH : gone ? "" : value === null ? (d.values ? "?" : "") : d.numbers ? short(value, d.digits) : "";
+    const text = off && !gone ? HATCH : gone ? "" : value === null ? (d.values ? "?" : "") : s.numbers ? short(value, d.digits) : value < 0 ? "−" : "";
     if (text) {
       const dark = full && luminance(fill) <= 0.5;
       add("text", { x: x + size / 2, y: y + size / 2 + 4, fill: full ? (dark ? "#ffffff" : "#14171b") : ink,
@@ -430,7 +449,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   s.send = setTriggerValue;
   const before = s.data;
   s.data = data;
-  if (!before || before.rows !== data.rows || before.heads !== data.heads || before.mode !== data.mode) build(s);
+  if (!before || before.rows !== data.rows || before.heads !== data.heads || before.mode !== data.mode || String(before.row_names) !== String(data.row_names)) build(s);
   if (!before) s.seq = data.seq;
   if (data.seq >= s.seq) { s.off = new Set(data.off); s.seq = data.seq; }
   if (!before && data.selected !== null) s.focus = data.selected;

@@ -29,7 +29,7 @@ class Look:
     title: str = ""
     scale: Scale | None = None  # None: fitted to the values
     numbers: bool = False  # write the values into the cells where there is room
-    digits: int = 2
+    digits: int | None = None  # decimals of the numbers; None: as many as the largest value needs
     compact: bool = False  # no tooltip and no save buttons, for small multiples
     width: float = 40.0  # the widest the grid may grow, in rem
     file: str = "heads"  # name of the saved picture
@@ -54,17 +54,17 @@ def head_grid(
     tips: Mapping[str, Sequence[Sequence[str]]] | None = None,
     marks: Iterable[HeadId] = (),
     mark_name: str = "significant",
-    sizes: Any = None,
     look: Look | None = None,
+    rows: Sequence[str] | None = None,
     on_select: Callable[[HeadId], None] | None = None,
     on_edit: Callable[[list[int], list[int] | None], None] | None = None,
 ) -> None:
     """Draw the L×H grid of ``present`` (its off heads were really removed).
 
-    ``values`` is an L×H table, NaN = not measured, or None for a plain board. ``tips`` gives the
-    tooltip one L×H table of texts per line. With ``on_edit`` the grid is a toggle board and calls it
-    with the flat places that are off, and with those before a double click; otherwise a click selects
-    a head. Callbacks run before the page does.
+    ``values`` is an L×H table, NaN = not measured, or None for a plain board. ``tips`` gives the tooltip one L×H
+    table of texts per line. ``rows`` names the rows where they are not plain layers. With ``on_edit`` the grid is a
+    toggle board and calls it with the flat places that are off, and with those before a double click; otherwise a
+    click selects a head. Callbacks run before the page does.
     """
     look = look or Look()
     flat = None if values is None else [_number(v) for row in values for v in row]
@@ -87,6 +87,7 @@ def head_grid(
         key=key,
         data={
             "rows": present.num_layers,
+            "row_names": list(rows) if rows else None,
             "heads": present.num_heads,
             "values": flat,
             "scale": None if scale is None else _plain(scale),
@@ -95,7 +96,6 @@ def head_grid(
             "selected": None if selected is None else _place(selected, present),
             "marks": [_place(h, present) for h in marks],
             "mark_name": mark_name,
-            "sizes": None if sizes is None else [_number(v) for row in sizes for v in row],
             "tips": [[name, [t for row in table for t in row]] for name, table in (tips or {}).items()],
             "mode": "toggle" if on_edit else "select",
             "seq": st.session_state.get(memory, 0),
@@ -103,7 +103,7 @@ def head_grid(
             "title": look.title,
             "label": f"{look.title or look.name}: {present.num_layers} layers by {present.num_heads} heads",
             "numbers": look.numbers,
-            "digits": look.digits,
+            "digits": _digits(scale) if look.digits is None else look.digits,
             "compact": look.compact,
             "max": look.width,
             "file": look.file,
@@ -111,6 +111,12 @@ def head_grid(
         on_edit_change=edited,
         on_select_change=chosen,
     )
+
+
+def _digits(scale: Scale | None) -> int:
+    """Decimals that leave the largest value two significant digits."""
+    end = 0.0 if scale is None else max(abs(scale.lo), abs(scale.hi))
+    return 2 if end == 0 else min(3, max(0, 1 - math.floor(math.log10(end))))
 
 
 def _place(head: HeadId, grid: HeadMask) -> int:

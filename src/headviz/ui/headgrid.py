@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from ..heads import HeadId, HeadMask, HeadScores
 from ..palette import scale_for
 from . import jobs, scoring, show, state
 from .grid import Look, head_grid
+from .loaders import Shape
 from .recipes import load_call, load_options, task_call
 from .view import View
 
@@ -21,11 +21,14 @@ BANDS = ((-1.0, -0.4), (-0.4, -0.2), (-0.2, 0.0), (0.0, 0.2), (0.2, 0.4), (0.4, 
 TITLES = {"fine-tuned": "Fine-tuned", "pre-trained": "Pre-trained", "difference": "Fine-tuned − pre-trained"}
 
 
-def controls(view: View) -> None:
+def controls(view: View, shape: Shape) -> None:
     """Which score, of which weights, on how many examples."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        state.choose("score", "Score", scoring.NAMES, width=220)
-        state.switch("weights", "Weights", WEIGHTS)
+        state.choose("score", "Score", scoring.names(shape.translates), width=220)
+        if shape.translates:
+            state.update(weights="fine-tuned")
+        else:
+            state.switch("weights", "Weights", WEIGHTS)
         state.number("samples", "Examples", 4, 20_000, step=64, width=130)
         state.tick("numbers", "Values", help="Write the values into the grid")
         if state.view().weights != "fine-tuned" and view.model != "demo":
@@ -73,8 +76,9 @@ def status(found: HeadScores) -> None:
     st.caption(show.plain("  ·  ".join([*parts, *found.notes])))
 
 
-def grids(shown: dict[str, np.ndarray], first: HeadScores, present: HeadMask, view: View) -> None:
+def grids(shown: dict[str, np.ndarray], first: HeadScores, shape: Shape, view: View) -> None:
     """One grid, or several side by side on one scale."""
+    present = shape.present
     everything = [float(v) for values in shown.values() for v in values.ravel()]
     signed = True if view.score.startswith("conductance") and view.score != "conductance-max" else None
     scale = scale_for(everything, signed=signed)
@@ -88,7 +92,7 @@ def grids(shown: dict[str, np.ndarray], first: HeadScores, present: HeadMask, vi
                     name=view.score, title=TITLES[name] if len(shown) > 1 else "", scale=scale, numbers=view.numbers,
                     width=36 if len(shown) == 1 else 24, file=f"headviz-{view.score}",
                 ),
-                on_select=_select,
+                rows=shape.rows, on_select=_select,
             )  # fmt: skip
 
 
@@ -100,16 +104,19 @@ def _select(head: HeadId) -> None:
     state.update(head=head.dotted)
 
 
-def finding(found: HeadScores, values: np.ndarray, view: View) -> str:
+def finding(found: HeadScores, values: np.ndarray, view: View, shape: Shape) -> str:
     """The one sentence that the picture says."""
     known = values[np.isfinite(values)]
     if known.size == 0:
         return "No head has a value yet."
-    top = found.ranked()[0] if found.ranked() else None
+    ranked = found.ranked()
+    top = show.head_name(ranked[0], shape.rows) if ranked else ""
     if view.score.startswith("conductance") and view.score != "conductance-max":
         weak = float((np.abs(known) < 0.2).mean())
         text = f"In {100 * weak:.0f} % of the heads, attention and attribution hardly agree (between −0.2 and 0.2)"
-        return text + (f"; strongest is {top} with {show.signed(float(found.values[top]))}." if top else ".")
+        return text + (
+            f"; strongest is {top} with {show.signed(float(found.values[ranked[0]]))}." if top else "."
+        )
     half = np.sort(known)[::-1]
     share = float(
         np.cumsum(np.clip(half, 0, None)).searchsorted(0.5 * np.clip(half, 0, None).sum()) + 1
@@ -119,15 +126,17 @@ def finding(found: HeadScores, values: np.ndarray, view: View) -> str:
     )
 
 
-def card(found: HeadScores, present: HeadMask) -> None:
+def card(found: HeadScores, shape: Shape) -> None:
     """The selected head: value, interval, rank, and where to go from here."""
+    present = shape.present
     head = state.head(present)
     if head is None:
         st.info("Choose a head in the grid to see its value, interval and rank.", icon=":material/touch_app:")
         return
     ranked = found.ranked()
     rank = f"rank {ranked.index(head) + 1} of {len(ranked)}" if head in ranked else "not measured"
-    st.markdown(f"### {head}  {show.signed(float(found.values[head]))} {scoring.interval(found, head)}")
+    name = show.head_name(head, shape.rows)
+    st.markdown(f"### {name}  {show.signed(float(found.values[head]))} {scoring.interval(found, head)}")
     st.caption(
         show.plain(
             f"{found.score}, {rank}"
@@ -135,7 +144,8 @@ def card(found: HeadScores, present: HeadMask) -> None:
         )
     )
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        st.page_link("pages/head.py", label="Look into it", icon=":material/search:")
+        if not shape.translates:
+            st.page_link("pages/head.py", label="Look into it", icon=":material/search:")
         off = head in state.mask(present).off
         st.button(
             "Switch on" if off else "Switch off", key="card_toggle", type="tertiary",
@@ -149,19 +159,22 @@ def _toggle(present: HeadMask, head: HeadId) -> None:
     state.set_mask(state.mask(present).toggled([head]))
 
 
-def ranking(found: HeadScores) -> None:
+def ranking(found: HeadScores, shape: Shape) -> None:
     """All heads, best first, with intervals."""
     rows = [
-        [i, str(h), float(found.values[h]), float(found.interval_low[h]), float(found.interval_high[h])]
+        [
+            i,
+            show.head_name(h, shape.rows),
+            float(found.values[h]),
+            float(found.interval_low[h]),
+            float(found.interval_high[h]),
+        ]
         for i, h in enumerate(found.ranked(), 1)
     ]
     show.table(
         ["rank", "head", found.score, "95 % low", "95 % high"], rows, "ranking",
         caption="All heads that have a value, the highest first: high = keep.", height=290,
-    )  # fmt: skip
-    st.download_button(
-        "↓ JSON", json.dumps(found.to_dict()), f"headviz-{found.score}.json", "application/json", type="tertiary",
-        key="scores_json", on_click="ignore",
+        record=found.to_dict(),
     )  # fmt: skip
 
 
@@ -216,13 +229,13 @@ def source(score: str) -> str:
 
 def recipe(view: View) -> tuple[str, str]:
     """The same table from the library and from the command line."""
+    lengths = "" if "translation" in view.task else ", lengths=clf.tokenizer"
     python = "\n".join(
         [
             "import headviz",
             load_call(view),
             task_call(view, "train", "train"),
-            f"some = headviz.sample(train, {view.samples}, seed={view.seed}, lengths=[len(e) for e in "
-            "clf.encode(train.texts, train.pairs)])",
+            f"some = headviz.sample(train, {view.samples}, seed={view.seed}{lengths})",
             f"scores = headviz.score_heads(clf, some, score={view.score!r})",
         ]
     )
@@ -231,9 +244,10 @@ def recipe(view: View) -> tuple[str, str]:
     return python, f"headviz score {load_options(view)} {options}"
 
 
-def grids_empty(present: HeadMask) -> None:
+def grids_empty(shape: Shape) -> None:
     """The grid before anything is known: the shape of the model, and a place to choose a head."""
+    present = shape.present
     head_grid(
-        "heads_empty", present, mask=state.mask(present), selected=state.head(present),
+        "heads_empty", present, rows=shape.rows, mask=state.mask(present), selected=state.head(present),
         look=Look(name="heads", width=36), on_select=_select,
     )  # fmt: skip

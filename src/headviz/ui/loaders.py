@@ -14,7 +14,7 @@ import threading
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -35,7 +35,8 @@ _evaluators: Memo[Evaluator] = Memo(3)
 _costs: Memo[Cost] = Memo(64)
 
 ROOTS = "HEADVIZ_ROOTS"  # folders that the dashboard may read, separated like PATH
-NAMED = ("demo", "demo-pretrained")
+NAMED = {"demo": "finetuned", "demo-pretrained": "pretrained", "demo-translation": "translation"}
+STACKS = ("encoder", "cross", "decoder")  # of a translation model, in the order of the grid's rows
 
 
 def allowed_roots() -> list[Path]:
@@ -89,10 +90,20 @@ class Shape:
 
     present: HeadMask
     labels: tuple[str, ...]
+    stacks: tuple[tuple[str, int], ...] = ()  # (name, layers) where there are several, down the grid
 
     @property
     def size(self) -> str:
         return f"{self.present.num_layers}×{self.present.num_heads}"
+
+    @property
+    def translates(self) -> bool:
+        return bool(self.stacks)
+
+    @property
+    def rows(self) -> tuple[str, ...] | None:
+        """What the grid's rows are called, where they are not simply layers."""
+        return tuple(f"{name} {i}" for name, layers in self.stacks for i in range(layers)) or None
 
 
 def shape(view: View) -> Shape:
@@ -106,27 +117,52 @@ def _folder(name: str) -> Path | None:
     if name in NAMED:
         from ..demo import demo_folder
 
-        return Path(demo_folder({"demo": "finetuned", "demo-pretrained": "pretrained"}[name]))
+        return Path(demo_folder(NAMED[name]))
     path = Path(name)
-    known = path.is_dir() and (path / "config.json").is_file()
-    return path if known and not (path / "headviz.json").exists() else None
+    if not path.is_dir() or not (path / "config.json").is_file() or (path / "headviz.json").exists():
+        return None
+    try:
+        config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return path  # whoever reads it next says so
+    plain = not config.get("is_encoder_decoder") or "encoder_layers" in config
+    return path if plain else None  # others count their layers by names of their own: the model tells
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
 def _shape_of_folder(folder: str) -> Shape:
     try:
         config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
-        layers, heads = int(config["num_hidden_layers"]), int(config["num_attention_heads"])
+        stacks = _stacks(config)
+        layers = sum(n for _, n in stacks) or int(config["num_hidden_layers"])
+        heads = int(config["encoder_attention_heads" if stacks else "num_attention_heads"])
     except (OSError, ValueError, KeyError, TypeError) as broken:
         raise ModelError(
             f"config.json of '{folder}' cannot be read. Give a folder that holds a model."
         ) from broken
     names = config.get("id2label") or {}
-    return Shape(HeadMask.full(layers, heads), tuple(str(names[k]) for k in sorted(names, key=int)))
+    labels = () if stacks else tuple(str(names[k]) for k in sorted(names, key=int))
+    return Shape(HeadMask.full(layers, heads), labels, stacks)
+
+
+def _stacks(config: dict[str, Any]) -> tuple[tuple[str, int], ...]:
+    """The stacks of an encoder-decoder model, by the names that its configuration has for their sizes."""
+    if not config.get("is_encoder_decoder"):
+        return ()
+    layers = int(config["encoder_layers"]), int(config["decoder_layers"])
+    return tuple(zip(STACKS, (layers[0], layers[1], layers[1]), strict=True))
 
 
 def _shape_of_model(clf: Classifier) -> Shape:
-    return Shape(clf.present, clf.labels)
+    several = len(clf.stacks) > 1
+    return Shape(
+        clf.present, clf.labels, tuple((n, len(r)) for n, r in clf.stacks.items()) if several else ()
+    )
+
+
+def rows_of(clf: Classifier) -> tuple[str, ...] | None:
+    """What the rows of a loaded model's grid are called, where they are not simply layers."""
+    return _shape_of_model(clf).rows
 
 
 def dataset(view: View, split: str = "dev") -> Dataset:
@@ -176,10 +212,10 @@ def _dataset(
 
 def evaluator(clf: Classifier, data: Dataset) -> Evaluator:
     """The evaluator of a model on some data, shared by all sessions."""
-    from ..evaluator import Evaluator
+    from ..translating import evaluator_of
 
     key = (clf.digest, str(clf.dtype), str(clf.device), data.digest)
-    return _evaluators.get(key, lambda: Evaluator(clf, data))
+    return _evaluators.get(key, lambda: evaluator_of(clf, data))
 
 
 def cost(clf: Classifier, mask: HeadMask | None = None) -> Cost:

@@ -21,7 +21,13 @@ NAMES = (
     "conductance-spearman", "conductance-kendall", "conductance-pearson", "conductance-max", "attattr-max",
     "taylor", "ablation", "fisher", "magnitude", "random",
 )  # fmt: skip
+EXPLAIN_A_CLASS = ("conductance", "attattr")  # beginnings of scores that translations have not
 FRESH_HEADS = 5  # classifiers put on the pre-trained encoder, whose grids are averaged
+
+
+def names(translates: bool) -> tuple[str, ...]:
+    """The scores that this kind of model has."""
+    return tuple(n for n in NAMES if not (translates and n.startswith(EXPLAIN_A_CLASS)))
 
 
 def key_of(view: View, score: str = "", weights: str = "fine-tuned") -> tuple[Any, ...]:
@@ -104,7 +110,7 @@ def sample(view: View, clf: Classifier) -> Dataset:
         source = loaders.train(view)
     except TaskError:
         source = loaders.dataset(view)
-    lengths = [len(e) for e in encode_data(clf, source)]
+    lengths = None if source.is_translation else [len(e) for e in encode_data(clf, source)]
     return headviz.sample(source, min(view.samples, len(source)), seed=view.seed, lengths=lengths)
 
 

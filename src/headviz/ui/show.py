@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -15,6 +16,8 @@ from . import viewreport
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+
+    from ..heads import HeadId
 
 _HERE = Path(__file__).parent
 PLOTLY = {
@@ -72,20 +75,28 @@ def note(caption: str, *, formula: str = "", source: str = "", key: str = "", sa
 
 
 def table(
-    header: Sequence[str], rows: Sequence[Sequence[Any]], key: str, *, caption: str = "", **more: Any
+    header: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    key: str,
+    *,
+    caption: str = "",
+    record: Any = None,
+    **more: Any,
 ) -> Any:
-    """A table with its CSV and LaTeX. ``more`` goes to ``st.dataframe``; gives what that gives."""
+    """A table with its CSV and LaTeX, and with ``record`` also as JSON. ``more`` goes to ``st.dataframe``."""
     import pandas as pd
 
     viewreport.note_table(header, rows, caption)
     frame = pd.DataFrame([list(r) for r in rows], columns=list(header))
     more.setdefault("height", "content" if len(rows) <= 11 else 400)
     event = st.dataframe(frame, hide_index=True, key=key, **more)
-    downloads(header, rows, key, caption)
+    downloads(header, rows, key, caption, record)
     return event
 
 
-def downloads(header: Sequence[str], rows: Sequence[Sequence[Any]], key: str, caption: str = "") -> None:
+def downloads(
+    header: Sequence[str], rows: Sequence[Sequence[Any]], key: str, caption: str = "", record: Any = None
+) -> None:
     """The CSV and LaTeX of a table, and its one-sentence caption."""
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         if caption:
@@ -109,6 +120,11 @@ def downloads(header: Sequence[str], rows: Sequence[Sequence[Any]], key: str, ca
             type="tertiary",
             on_click="ignore",
         )
+        if record is not None:
+            st.download_button(
+                "↓ JSON", json.dumps(record), f"{name}.json", "application/json", key=f"{key}_json",
+                type="tertiary", on_click="ignore",
+            )  # fmt: skip
 
 
 def finding(text: str) -> None:
@@ -135,24 +151,27 @@ def number(value: float | None, digits: int = 3) -> str:
     return text.replace("-", "−")
 
 
-def fixed(value: float) -> str:
-    """Three decimals, so that a metric keeps its width while heads go on and off."""
-    return "–" if value != value else f"{value:.3f}".replace("-", "−")
-
-
 def signed(value: float | None, digits: int = 3) -> str:
     """The same with a plus sign."""
     text = number(value, digits)
     return f"+{text}" if value is not None and value == value and value > 0 else text
 
 
-def points(value: float | None) -> str:
-    """A difference of shares in percentage points."""
-    return (
-        "–"
-        if value is None or value != value
-        else f"{100 * value:+.1f}".replace("-", "−").replace("+0.0", "0.0")
-    )
+def points(value: float | None, scale: float) -> str:
+    """A difference in points; ``scale`` is what one unit of the metric has of them (``points_in``)."""
+    if value is None or value != value:
+        return "–"
+    return f"{scale * value:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0").replace("-", "−")
+
+
+def head_name(head: HeadId, rows: Sequence[str] | None = None) -> str:
+    """``L3·H5``, or ``cross 0·H5`` where the grid's rows have names of their own."""
+    return f"{rows[head.layer]}·H{head.head}" if rows else str(head)
+
+
+def metric(value: float, scale: float = 100) -> str:
+    """A metric keeps its width while heads go on and off: three decimals of a share, two of points."""
+    return "–" if value != value else f"{value:.{2 if scale == 1 else 3}f}".replace("-", "−")
 
 
 def p_text(p: float | None) -> str:

@@ -36,6 +36,8 @@ def current(view: View, data: Dataset) -> Text:
     example = data[min(view.example, len(data) - 1)]
     if not (view.a or view.b):
         return Text(example.text, example.pair, example.label, example.slice)
+    if data.is_translation:
+        return Text(view.a or view.b, None, own=True)
     paired = data.pairs is not None
     return Text(view.a, view.b if paired else (view.b or None), own=True)
 
@@ -53,7 +55,7 @@ def choose(data: Dataset, key: str) -> Text:
     """Fields for the text, and a way to pick an example. Editing makes the text one's own."""
     view = state.view()
     shown = current(view, data)
-    paired = shown.pair is not None
+    paired = shown.pair is not None and not data.is_translation
     memory = f"{key}__seq"
 
     def edited() -> None:
@@ -67,7 +69,7 @@ def choose(data: Dataset, key: str) -> Text:
         key=key,
         data={
             "texts": [shown.text, shown.pair or ""] if paired else [shown.text],
-            "names": _names(data) if paired else ["Text"],
+            "names": _names(data) if paired else ["Sentence" if data.is_translation else "Text"],
             "seq": st.session_state.get(memory, 0),
             "limit": LONGEST,
         },
@@ -110,8 +112,8 @@ def _picker(data: Dataset, shown: Text, key: str) -> None:
 
 def _about(shown: Text, at: int, data: Dataset) -> str:
     if shown.own:
-        return f"Your own text (the arrows lead back to the data, example {at} of {len(data)})"
-    parts = [f"Example {at} of {len(data)}"]
+        return f"Your own text (the arrows lead back to the data, example {at})"
+    parts = [f"Example {at}, counted from 0, of {len(data)}"]
     if shown.label is not None:
         parts.append(f"gold label {shown.label}")
     if shown.slice:

@@ -32,7 +32,7 @@ class View:
     samples: int = 64  # examples asked for when a score is computed here
     weights: str = "fine-tuned"
     base: str = ""  # the pre-trained model; empty = the demo's own
-    numbers: bool = False
+    numbers: bool = True
 
     head: str = ""  # "3.5"
     mask: str = ""  # HeadMask.hex; empty = all heads on

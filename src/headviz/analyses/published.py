@@ -1,0 +1,119 @@
+"""The published figures that belong beside an analysis, as tables of their own: never mixed with ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..reference import find
+
+BERT = "BERT-base on MNLI matched, Michel et al. 2019"
+WMT = "large transformer on WMT 2014 English-French, Michel et al. 2019"
+NO_LOSS_TASKS = {"mnli": "MNLI", "sst2": "SST-2", "cola": "CoLA", "mrpc": "MRPC"}
+BATCHES = (1, 4, 16, 64)
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """One table; cells as printed. ``about`` says of which model and data."""
+
+    title: str
+    about: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def nothing(task: str) -> list[PublishedTable]:
+    """For analyses that nobody has published figures of that we could show."""
+    return []
+
+
+def one_head_off(task: str) -> list[PublishedTable]:
+    table = find("michel-wmt", "layer 1")
+    header = ("encoder", *(f"head {h}" for h in range(1, 17)))
+    return [
+        PublishedTable(
+            "Change of BLEU without one encoder head (Table 1; * p < 0.01)", f"{WMT}; layers and heads count from 1",
+            header, tuple((name, *cells) for name, cells in table.rows.items()),
+        )
+    ]  # fmt: skip
+
+
+def one_head_kept(task: str) -> list[PublishedTable]:
+    layers = tuple(f"layer {i}" for i in range(1, 13))
+    rows = tuple(
+        (how, *find("michel", name).rows[name])
+        for how, name in (("chosen on the reported data", "table3"), ("chosen on training data", "table6"))
+    )
+    return [
+        PublishedTable(
+            "Change of accuracy, points, with one head of a layer (Tables 3 and 6)",
+            f"{BERT}; layers count from 1",
+            ("one head kept", *layers),
+            rows,
+        )
+    ]
+
+
+def two_datasets(task: str) -> list[PublishedTable]:
+    (r,) = find("michel", "fig2_pearson").rows["fig2_pearson"]
+    return [
+        PublishedTable(
+            "Agreement of both ablations (Figure 2)",
+            "BERT-base, MNLI matched against mismatched, Michel et al. 2019",
+            ("", "Pearson r"),
+            (("heads' ablations", r),),
+        )
+    ]
+
+
+def without_loss(task: str) -> list[PublishedTable]:
+    shares = find("michel", "no_loss_share").rows["no_loss_share"]
+    rows = tuple((title, share) for title, share in zip(NO_LOSS_TASKS.values(), shares, strict=True))
+    return [
+        PublishedTable(
+            "Largest share of heads pruned without noticeable loss (Figures 3 and 6)",
+            "BERT-base, Michel et al. 2019",
+            ("task", "share"),
+            rows,
+        )
+    ]
+
+
+def speeds(task: str) -> list[PublishedTable]:
+    rows = tuple(
+        (what, *find("michel", name).rows[name])
+        for what, name in (("full", "table4_full"), ("50 % of heads pruned", "table4_pruned"))
+    )
+    return [
+        PublishedTable(
+            "Examples per second (Table 4)", "BERT-base on a GTX 1080Ti, Michel et al. 2019",
+            ("model", *(f"batch {b}" for b in BATCHES)), rows,
+        )
+    ]  # fmt: skip
+
+
+def by_stack(task: str) -> list[PublishedTable]:
+    kept = []
+    for select, number, where in (("same", 2, "the reported data"), ("other", 5, "other data")):
+        found = find("michel-wmt", f"{select} encoder")
+        kept.append(
+            PublishedTable(
+                f"Change of BLEU with one head of a layer, chosen on {where} (Table {number}; * p < 0.01)",
+                f"{WMT}; layers count from 1",
+                ("stack", *(f"layer {i}" for i in range(1, 7))),
+                tuple((name.split()[1], *cells) for name, cells in found.rows.items()),
+            )
+        )
+    return [*one_head_off(task), *kept]
+
+
+def bands(task: str) -> list[PublishedTable]:
+    rows = tuple((name, f"{cells[0]} %") for name, cells in find("bands", "IMDB").rows.items())
+    return [
+        PublishedTable(
+            "Share of heads with a correlation between 0.2 and 0.4",
+            "fine-tuned BERT-base, inputs of at most 200 tokens, 2024 thesis, §6.5.2",
+            ("task", "share of 144 heads"),
+            rows,
+        )
+    ]
