@@ -11,7 +11,7 @@ from tiny import WORDS, tiny_folder
 LABELS = ("entailment", "neutral", "contradiction")
 
 
-def folders(place: Path, train: int = 48) -> dict[str, str]:
+def folders(place: Path, train: int = 48, dev: int = 30) -> dict[str, str]:
     """Model, base and data, as a plan names them."""
     place.mkdir(parents=True, exist_ok=True)
     tiny_folder(place / "model", layers=2, heads=4, seed=1)
@@ -19,7 +19,7 @@ def folders(place: Path, train: int = 48) -> dict[str, str]:
     data = place / "data"
     data.mkdir()
     draw = random.Random(0)
-    for split, count in (("train", train), ("dev", 30)):
+    for split, count in (("train", train), ("dev", dev)):
         lines = ["text\tpair\tlabel"]
         for i in range(count):
             text, pair = (" ".join(draw.choices(WORDS, k=draw.randint(3, 9))) for _ in range(2))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import OptionError, TaskError
 from ..models.loading import NAMED, load
+from ..store import default_store
 from ..tasks import Dataset, load_task, sample
 from .initialising import randomised
 from .options import FinetuneOptions
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ..evaluation import Cancel, Progress
     from ..heads import HeadMask
     from ..models.classifier import Classifier
+    from ..store import Store
     from .state import State, StepRecord
 
 
@@ -68,6 +70,9 @@ class Context:
     score: ScoreFunction | None = None  # None = the table of headviz.scores
     recipe: FinetuneOptions | None = None  # for plans without options of their own
     pool: Dataset | None = None  # what samples for scoring and repairing are drawn from; None = train
+    store: Store | None = (
+        None  # where full models are shared that runs of equal seeds train alike; None = nowhere
+    )
     _samples: dict[tuple[int, int, str], Dataset] = field(default_factory=dict)
     _bases: dict[int, Classifier] = field(default_factory=dict)
     _trained: dict[tuple[int, int], Classifier] = field(default_factory=dict)
@@ -189,7 +194,10 @@ def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | N
     own = plan.train_limit is None and plan.data is None
     if examples is not None and own and ALGORITHMS[plan.algorithm].retrains:
         train = load_task(plan.task, split=plan.train_split, limit=examples)
-    return Context(Path(folder), clf, train, dev, load_base, load_masked_lm, score, recipe_of(base), pool)
+    store = default_store()
+    return Context(
+        Path(folder), clf, train, dev, load_base, load_masked_lm, score, recipe_of(base), pool, store
+    )
 
 
 def base_of(plan: PruningPlan) -> str | None:

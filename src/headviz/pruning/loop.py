@@ -14,13 +14,14 @@ from ..evaluation import class_order
 from ..evaluator import Evaluator, EvaluatorOptions
 from ..heads import HeadMask, lowest
 from ..models.pruning import prune
-from .finetune import fine_tune
+from .finetune import Trained, fine_tune
 from .options import FinetuneOptions
 from .plan import PruningPlan
 from .records import Result, record_of
 from .repair import NOTHING
 from .repairing import Repaired, repaired
 from .scoring import Scored, measured_part, score_table
+from .sharing import trained_once
 from .state import Choice, Done, ScorePart, State, StepRecord, Work
 from .table import ALGORITHMS
 
@@ -242,20 +243,34 @@ class Loop:
         else:
             fixed = self.repaired(base, mask)
             small, error, seconds["repair"] = fixed.classifier, fixed.error, fixed.seconds
-        trained = fine_tune(
-            small,
-            self.context.train,
-            FinetuneOptions.from_dict(self.state.finetune or {}),
-            self.work.seed,
-            dev=self.context.dev,
-            label_order=self.plan.label_order,
-            folder=self.context.training_folder(self.work.seed, self.work.step),
-            progress=self.told("train"),
-            cancel=self.cancel,
-        )
+        trained = self._trained(small)
         seconds["train"] = trained.seconds
         result = self._evaluated(trained.classifier, None, seconds, repair_error=error)
         return replace(result, curve=trained.curve, trained=trained.classifier)
+
+    def _trained(self, small: Classifier) -> Trained:
+        """FT(θ0 pruned); with all heads it is the same for every algorithm and score, and shared."""
+        context, seed = self.context, self.work.seed
+        options = FinetuneOptions.from_dict(self.state.finetune or {})
+        dev, order = context.dev, self.plan.label_order
+
+        def training() -> Trained:
+            return fine_tune(
+                small,
+                context.train,
+                options,
+                seed,
+                dev=dev,
+                label_order=order,
+                folder=context.training_folder(seed, self.work.step),
+                progress=self.told("train"),
+                cancel=self.cancel,
+            )
+
+        store = context.store if small.present.is_full else None
+        return trained_once(
+            store, small, context.train, options, seed, dev=dev, label_order=order, training=training
+        )
 
     def repaired(self, clf: Classifier, mask: HeadMask) -> Repaired:
         """A model really pruned by a mask, and its kept weights repaired on the seed's sample."""

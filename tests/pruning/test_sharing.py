@@ -1,0 +1,116 @@
+"""The full model of equal seeds is trained once, and a run cannot tell whether it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from made import QUICK, context, make_data, plan
+
+from headviz.pruning import loop, run_plan
+from headviz.pruning.options import FinetuneOptions
+from headviz.store import Store
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def trainings(monkeypatch) -> list[bool]:
+    """Whether each training was one of the full model."""
+    seen: list[bool] = []
+    real = loop.fine_tune
+
+    def counted(clf: Any, *args: Any, **options: Any) -> Any:
+        seen.append(clf.present.is_full)
+        return real(clf, *args, **options)
+
+    monkeypatch.setattr(loop, "fine_tune", counted)
+    return seen
+
+
+def done(tmp_path, name, store, p, **options):
+    *_, last = run_plan(p, context(tmp_path / name, layers=2, store=store, **options))
+    return last
+
+
+@pytest.mark.parametrize("finetune", [QUICK, FinetuneOptions(epochs=2, batch=8, early_stopping=1)])
+def test_a_shared_full_model_is_the_one_that_would_be_trained(tmp_path, store, trainings, finetune):
+    """Another algorithm of equal seed finds it, with every bit of its weights, logits and curve."""
+    p = plan("one-shot-isp", until=0.25, finetune=finetune)
+    first = done(tmp_path, "first", store, p)
+    assert trainings == [True, False]
+    q = plan("isp", until=0.25, finetune=finetune)
+    shared = done(tmp_path, "shared", store, q)
+    assert trainings == [True, False, False]
+    alone = done(tmp_path, "alone", None, q)
+    assert shared.without_times() == alone.without_times()
+    assert shared.record(0, 0).model_digest == first.record(0, 0).model_digest
+    assert shared.record(0, 0).curve == first.record(0, 0).curve != ()
+    for name, logits in alone.logits.items():
+        assert logits.tobytes() == shared.logits[name].tobytes()
+    # its own copy, whatever happens to the cache
+    store.clear()
+    assert (tmp_path / "shared" / "run" / "models" / "seed0-step0" / "config.json").is_file()
+
+
+@pytest.mark.parametrize("change", ["seed", "options", "data", "base"])
+def test_what_changes_the_weights_is_trained_anew(tmp_path, store, trainings, change):
+    done(tmp_path, "first", store, plan("one-shot-isp", until=0.25))
+    options: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    if change == "seed":
+        options["seeds"] = (1,)
+    elif change == "options":
+        options["finetune"] = FinetuneOptions(epochs=1, batch=8, learning_rate=2e-3)
+    elif change == "data":
+        settings["train"] = make_data(48, seed=5)
+    else:
+        from tiny import tiny_classifier
+
+        settings["load_base"] = lambda seed: tiny_classifier(layers=2, heads=4, seed=9)
+    done(tmp_path, "second", store, plan("one-shot-isp", until=0.25, **options), **settings)
+    assert trainings == [True, False, True, False]
+
+
+def test_other_threads_train_anew(tmp_path, store, trainings):
+    import torch
+
+    done(tmp_path, "first", store, plan("one-shot-isp", until=0.25))
+    before = torch.get_num_threads()
+    torch.set_num_threads(before + 1)
+    try:
+        done(tmp_path, "second", store, plan("one-shot-isp", until=0.25))
+    finally:
+        torch.set_num_threads(before)
+    assert trainings == [True, False, True, False]
+
+
+def test_a_model_too_large_for_the_cache_is_not_kept(tmp_path, trainings):
+    small = Store(tmp_path / "small", limit=2**20)
+    p = plan("one-shot-isp", until=0.25)
+    c = context(tmp_path / "first", layers=2, store=small)
+    size = sum(t.numel() for t in c.clf.model.state_dict().values()) * 4
+    small.limit = 3 * size
+    list(run_plan(p, c))
+    assert small.usage().entries == 0
+    small.limit = 5 * size
+    done(tmp_path, "second", small, p)
+    assert small.usage().kinds == {"full-model": 1}
+
+
+def test_a_damaged_entry_is_trained_anew(tmp_path, store, trainings):
+    p = plan("one-shot-isp", until=0.25)
+    first = done(tmp_path, "first", store, p)
+    store.close()
+    values = list((tmp_path / "store").glob("??/??/*.val"))
+    assert len(values) == 1
+    raw = bytearray(values[0].read_bytes())
+    raw[len(raw) // 2] ^= 1
+    values[0].write_bytes(raw)
+    second = done(tmp_path, "second", store, p)
+    assert trainings == [True, False, True, False]
+    assert np.array_equal(first.logits[first.record(0, 0).logits], second.logits[second.record(0, 0).logits])
