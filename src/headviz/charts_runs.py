@@ -1,4 +1,4 @@
-"""Runs to plotly figures: the curves of one run or several on one picture. No streamlit."""
+"""Runs to plotly figures: curves of several runs, a head's maps over steps, a learning curve. No streamlit."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from statistics import mean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
-from .palette import CLASSES
+from .palette import BETTER, CLASSES, NEUTRAL, plotly_scale, scale_for
+
+if TYPE_CHECKING:
+    from .runs.stepmaps import StepMaps
 
 FAINT = "rgba(140,146,152,0.75)"
 GRID = "rgba(140,146,152,0.22)"
@@ -97,4 +102,75 @@ def run_curves(curves: Sequence[Curve], height: int = 400) -> go.Figure:
         showlegend=len(curves) > 1,
         legend={"orientation": "h", "y": -0.25},
     )
+    return fig
+
+
+def step_maps(found: StepMaps, name: str, columns: int = 5) -> go.Figure:
+    """A head's ``attention`` or ``attribution`` after every step as small maps on one colour scale.
+
+    A step after which the head, or the step's model, is gone keeps its place and says so.
+    """
+    signed = name == "attribution"
+    maps = [getattr(s, name) for s in found.steps]
+    scale = scale_for([float(v) for m in maps if m is not None for v in m.ravel()], signed=signed)
+    rows = -(-len(maps) // columns)
+    titles = ["all heads" if s.step == 0 else f"{100 * s.sparsity:.0f} % removed" for s in found.steps]
+    fig = make_subplots(
+        rows, columns, subplot_titles=titles, horizontal_spacing=0.014, vertical_spacing=0.2 / max(2, rows)
+    )
+    tokens = [escape(t).replace("%{", "% {") for t in found.tokens]
+    pairs = [[f"{q} → {k}" for k in tokens] for q in tokens]
+    end = len(tokens) - 0.5
+    fig.update_xaxes(showticklabels=False, showgrid=False, zeroline=False, fixedrange=True, range=[-0.5, end])
+    fig.update_yaxes(showticklabels=False, showgrid=False, zeroline=False, fixedrange=True, range=[end, -0.5])
+    for i, (step, values) in enumerate(zip(found.steps, maps, strict=True)):
+        row, column = i // columns + 1, i % columns + 1
+        if values is not None:
+            fig.add_heatmap(
+                z=np.asarray(values, np.float32), zmin=-scale.hi if signed else 0, zmax=scale.hi,
+                colorscale=plotly_scale(scale.light), text=pairs, showscale=i == 0,
+                colorbar={"thickness": 9, "len": 0.9, "tickformat": ".2g", "x": 1.01},
+                hovertemplate="%{text}<br>" + name + " %{z:.4f}<extra>" + titles[i] + "</extra>", row=row, col=column,
+            )  # fmt: skip
+            continue
+        middle = [end / 2]
+        fig.add_scatter(
+            x=middle, y=middle, mode="text", text=["removed" if step.state == "removed" else "model<br>not kept"],
+            hoverinfo="skip", showlegend=False, textfont={"size": 12, "color": NEUTRAL}, row=row, col=column,
+        )  # fmt: skip
+        fig.update_xaxes(showline=True, linecolor=GRID, mirror=True, row=row, col=column)
+        fig.update_yaxes(showline=True, linecolor=GRID, mirror=True, row=row, col=column)
+    fig.update_layout(
+        height=36 + 175 * rows, margin={"l": 8, "r": 12, "t": 28, "b": 8}, dragmode=False,
+        paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", hoverlabel={"namelength": -1},
+    )  # fmt: skip
+    fig.update_annotations(font_size=12)
+    return fig
+
+
+def learning_curve(points: Sequence[Mapping[str, Any]], metric: str, height: int = 320) -> go.Figure:
+    """A training's loss by update (left) and a dev metric after each epoch (right)."""
+    fig = make_subplots(specs=[[{"secondary_y": True}]])
+    losses = [(p["step"], p["loss"]) for p in points if p.get("loss") is not None]
+    measured = [(p["step"], (p.get("metrics") or {}).get(metric)) for p in points]
+    measured = [(x, y) for x, y in measured if y is not None]
+    if losses:
+        fig.add_scatter(
+            x=[x for x, _ in losses], y=[y for _, y in losses], mode="lines", name="training loss",
+            line={"color": NEUTRAL, "width": 1.6}, hovertemplate="update %{x}: loss %{y:.4f}<extra></extra>",
+        )  # fmt: skip
+    if measured:
+        fig.add_scatter(
+            x=[x for x, _ in measured], y=[y for _, y in measured], mode="lines+markers", name=f"dev {escape(metric)}",
+            line={"color": BETTER, "width": 2.2}, marker={"size": 7}, secondary_y=True,
+            hovertemplate="update %{x}: " + escape(metric) + " %{y:.4f}<extra></extra>",
+        )  # fmt: skip
+    fig.update_xaxes(title="updates", gridcolor=GRID, zeroline=False, fixedrange=True)
+    fig.update_yaxes(title="loss", gridcolor=GRID, rangemode="tozero", fixedrange=True, secondary_y=False)
+    fig.update_yaxes(title=escape(metric), showgrid=False, fixedrange=True, secondary_y=True)
+    fig.update_layout(
+        height=height, margin={"l": 8, "r": 8, "t": 8, "b": 8}, dragmode=False,
+        paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)",
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0},
+    )  # fmt: skip
     return fig

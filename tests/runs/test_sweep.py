@@ -142,3 +142,54 @@ def test_the_table_has_mean_and_sd_over_seeds_and_counts_what_is_missing():
         Row("mrpc", "igspp", "taylor", 0.9, "accuracy", None, None, 0, 2),
         Row("mrpc", "isp", "taylor", 0.0, "accuracy", 0.5, None, 1, 0),
     ]
+
+
+def test_an_algorithm_that_fixes_its_score_runs_once_per_seed():
+    plans = expand(BASE, ["mrpc"], ["iterative", "mask-search"], ["taylor", "random"], [0, 1])
+    assert [(p.algorithm, p.score, p.seeds) for p in plans] == [
+        ("iterative", "taylor", (0,)),
+        ("iterative", "taylor", (1,)),
+        ("iterative", "random", (0,)),
+        ("iterative", "random", (1,)),
+        ("mask-search", "fisher", (0,)),
+        ("mask-search", "fisher", (1,)),
+    ]
+
+
+def test_planning_a_sweep_tells_how_far_it_is_and_can_be_stopped(tmp_path, own_home):
+    from real import folders, options
+
+    from headviz.errors import Cancelled
+    from headviz.runs.prepare import prepare_all
+    from headviz.runs.sweep import plan_of
+
+    place = folders(tmp_path / "x")
+    base = {k: v for k, v in options(place, "iterative").items() if k not in ("algorithm", "score")}
+    plans = expand(base, ["custom"], ["one-importance", "iterative"], ["random"], [0])
+    seen = []
+    prepared = prepare_all(plans, lambda i, n: seen.append((i, n)))
+    assert seen == [(0, 2), (1, 2)]
+    assert prepared[0].context is prepared[1].context
+    with pytest.raises(Cancelled):
+        prepare_all(plans, cancel=lambda: True)
+    with pytest.raises(Cancelled):
+        plan_of(prepared, 1, cancel=lambda: True)
+
+
+def test_a_fine_tuning_is_counted_and_timed_before_it_starts(tmp_path, own_home):
+    from real import folders
+
+    from headviz.errors import UserError
+    from headviz.runs.calibration import finetuning_seconds
+
+    place = folders(tmp_path / "x")
+    spec = {
+        "model": place["base"], "task": "custom", "data": place["data"], "text_columns": ["text", "pair"],
+        "label_column": "label", "device": "cpu", "train_limit": 40,
+        "finetune": {"epochs": 2.0, "batch": 8, "early_stopping": 1},
+    }  # fmt: skip
+    updates, examples, seconds, device = finetuning_seconds(spec, 1)
+    assert (updates, examples, device) == (10, 40, "cpu")
+    assert seconds > 0
+    with pytest.raises(UserError, match="nothing"):
+        finetuning_seconds({**spec, "label_column": "nothing"}, 1)

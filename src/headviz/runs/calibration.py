@@ -6,8 +6,9 @@ An estimate, not a promise: it leaves aside that pruned models are faster, and t
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,9 @@ import numpy as np
 from ..errors import Cancelled
 
 if TYPE_CHECKING:
+    from ..evaluation import Cancel
+    from ..models.classifier import Classifier
+    from ..pruning.options import FinetuneOptions
     from ..pruning.plan import PruningPlan
     from ..tasks import Dataset
     from .prepare import Amount, Prepared
@@ -113,13 +117,62 @@ def _scoring(prepared: Prepared, plan: PruningPlan) -> float:
 
 
 def _finetuning(prepared: Prepared, plan: PruningPlan) -> float:
-    from ..pruning.finetune import fine_tune, updates_of
     from ..pruning.options import FinetuneOptions
 
     context = prepared.context
     options = plan.finetune or context.recipe or FinetuneOptions()
-    wanted = updates_of(options, len(context.train))
-    part = _some(context.train, options.batch * options.accumulation * (UPDATES + 2))
+    return _training(context.base(plan.seeds[0]), context.train, options, plan.seeds[0], _order(prepared))
+
+
+def finetuning_seconds(
+    spec: Mapping[str, Any], threads: int, cancel: Cancel | None = None
+) -> tuple[int, int, float, str]:
+    """Updates, training examples, estimated seconds and device of a run of kind 'finetune'.
+
+    Loads its model and data; what cannot be trained is refused here, before a record is written.
+    """
+    import torch
+
+    from ..evaluation import evaluate
+    from ..pruning.finetune import require_trainable, updates_of
+    from .jobs.finetuning import make
+    from .jobs.loaded import forget
+
+    job = make(spec)
+    clf, train, dev, options = job.prepared()
+    require_trainable(clf, train, dev, options)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        part = _some(dev, EXAMPLES)
+        begun = time.perf_counter()
+        evaluate(clf, part, label_order=job.spec.label_order)
+        evaluation = (time.perf_counter() - begun) * len(dev) / len(part)
+        training = _training(clf, train, options, job.spec.seed, job.spec.label_order, cancel)
+    finally:
+        torch.set_num_threads(before)
+        forget()
+    rounds = 1 + (int(options.epochs) if options.evaluate_epochs or options.early_stopping else 0)
+    return (
+        updates_of(options, len(train)), len(train), LOADING + training + rounds * evaluation, str(clf.device)
+    )  # fmt: skip
+
+
+def _training(
+    clf: Classifier,
+    train: Dataset,
+    options: FinetuneOptions,
+    seed: int,
+    order: Sequence[str] | None,
+    cancel: Cancel | None = None,
+) -> float:
+    """Seconds of a whole training, from its first updates."""
+    from ..pruning.finetune import fine_tune, updates_of
+
+    wanted = updates_of(options, len(train))
+    part = _some(train, options.batch * options.accumulation * (UPDATES + 2))
+    # neither dev metrics nor a best epoch: only the updates are timed
+    plain = replace(options, early_stopping=None, evaluate_epochs=False)
     begun = time.perf_counter()
     times: list[tuple[int, float]] = []
 
@@ -128,19 +181,15 @@ def _finetuning(prepared: Prepared, plan: PruningPlan) -> float:
             times.append((done, time.perf_counter()))
 
     def enough() -> bool:
+        if cancel is not None and cancel():
+            return True
         last = times[-1][0] if times else 0
         return last >= UPDATES + 2 or (last >= 2 and time.perf_counter() - begun > TRAIN_LIMIT)
 
     with suppress(Cancelled):
-        fine_tune(
-            context.base(plan.seeds[0]),
-            part,
-            options,
-            plan.seeds[0],
-            label_order=_order(prepared),
-            progress=note,
-            cancel=enough,
-        )
+        fine_tune(clf, part, plain, seed, label_order=order, progress=note, cancel=enough)
+    if cancel is not None and cancel():
+        raise Cancelled
     measured = [t for t in times if t[0] >= 2] or times
     if len(measured) < 2:  # a training of one update: its whole time is all there is to go by
         return (time.perf_counter() - begun) * wanted

@@ -15,6 +15,7 @@ from ..pruning.plan import PruningPlan
 from ..pruning.table import ALGORITHMS
 
 if TYPE_CHECKING:
+    from ..evaluation import Cancel, Progress
     from ..pruning.context import Context
 
 
@@ -55,10 +56,19 @@ def prepare(plan: PruningPlan) -> Prepared:
     return prepare_all([plan])[0]
 
 
-def prepare_all(plans: Sequence[PruningPlan]) -> list[Prepared]:
+def prepare_all(
+    plans: Sequence[PruningPlan], progress: Progress | None = None, cancel: Cancel | None = None
+) -> list[Prepared]:
     """The same for several plans; models and data that they share are loaded once."""
     contexts: dict[tuple[Any, ...], Context] = {}
-    return [_prepared(dataclasses.replace(p, **_absolute(p)), contexts) for p in plans]
+    found = []
+    for i, plan in enumerate(plans):
+        if cancel is not None and cancel():
+            raise Cancelled
+        if progress is not None:
+            progress(i, len(plans))
+        found.append(_prepared(dataclasses.replace(plan, **_absolute(plan)), contexts))
+    return found
 
 
 def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context]) -> Prepared:

@@ -1,13 +1,19 @@
-"""The pruned model of a run's step, as folders that others can load."""
+"""The pruned model of a run's step, as folders that others can load, or as one zip file to take away."""
 
 from __future__ import annotations
 
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
-from ..errors import RunError
-from .files import RunFiles
+from ..errors import Cancelled, RunError
+from .files import RunFiles, disk_errors
 from .queue import look
 from .registry import Registry
+
+CHUNK = 4 * 2**20  # bytes between two looks at the stop
 
 
 def save_model(
@@ -33,3 +39,47 @@ def save_model(
     plan = make(record.spec).plan
     context = open_context(plan, RunFiles(record.id, registry.folder).results)
     return write_outcome(context, plan, state, out, seed, step)
+
+
+def zip_model(
+    run_id: str,
+    out: Path,
+    seed: int | None = None,
+    step: int | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
+    registry: Registry | None = None,
+) -> Path:
+    """What ``save_model`` writes, as one zip file with a folder named like the file. ``progress`` counts bytes."""
+    with disk_errors(out.parent):
+        out.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryDirectory(prefix=".saving-", dir=out.parent) as temporary:
+            place = Path(temporary) / out.stem
+            save_model(run_id, place, seed, step, registry)
+            part = Path(temporary) / "part.zip"
+            pack_folder(place, part, progress, cancel)
+            os.replace(part, out)
+    return out
+
+
+def pack_folder(
+    folder: Path,
+    out: Path,
+    progress: Callable[[int, int], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
+) -> None:
+    """A folder as a zip file. Stored, not squeezed: weights hardly shrink, and reading them back is faster."""
+    files = sorted(p for p in folder.rglob("*") if p.is_file())
+    whole, done = sum(p.stat().st_size for p in files), 0
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for path in files:
+            name = (Path(folder.name) / path.relative_to(folder)).as_posix()
+            with path.open("rb") as source, archive.open(name, "w", force_zip64=True) as target:
+                while chunk := source.read(CHUNK):
+                    if cancel is not None and cancel():
+                        raise Cancelled
+                    target.write(chunk)
+                    done += len(chunk)
+                    if progress is not None:
+                        progress(done, whole)

@@ -9,8 +9,9 @@ from itertools import product
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
-from ..errors import OptionError
+from ..errors import Cancelled, OptionError
 from ..pruning.plan import PruningPlan
+from ..pruning.table import ALGORITHMS
 from .files import RunFiles
 from .queue import dispatch, room
 from .record import CARRIED, DASK, LOCAL, SWEEP, RunRecord
@@ -18,6 +19,7 @@ from .registry import Registry
 from .service import new_record
 
 if TYPE_CHECKING:
+    from ..evaluation import Cancel, Progress
     from .prepare import Amount, Prepared
     from .reading import RunView
 
@@ -41,23 +43,38 @@ def expand(
     scores: Sequence[str],
     seeds: Sequence[int],
 ) -> list[PruningPlan]:
-    """One plan for each combination. ``{task}`` in ``model``, ``base`` or ``data`` stands for the task's name."""
+    """One plan for each combination. ``{task}`` in ``model``, ``base`` or ``data`` stands for the task's name.
+
+    An algorithm that fixes its own score is run with that one only.
+    """
     for name, given in (("task", tasks), ("algorithm", algorithms), ("score", scores), ("seed", seeds)):
         if not given:
             raise OptionError(f"A sweep needs at least one {name}.")
         if len(set(given)) < len(given):
             raise OptionError(f"A sweep takes each {name} once; {', '.join(map(str, given))} repeats one.")
-    count = len(tasks) * len(algorithms) * len(scores) * len(seeds)
-    if count > LIMIT:
-        raise OptionError(f"This sweep has {count:,} runs; at most {LIMIT:,} are allowed. Split it.")
+    combinations = [
+        (task, algorithm, score, seed)
+        for task, algorithm in product(tasks, algorithms)
+        for score, seed in product(_scores_of(algorithm, scores), seeds)
+    ]
+    if len(combinations) > LIMIT:
+        raise OptionError(
+            f"This sweep has {len(combinations):,} runs; at most {LIMIT:,} are allowed. Split it."
+        )
     plans = []
-    for task, algorithm, score, seed in product(tasks, algorithms, scores, seeds):
+    for task, algorithm, score, seed in combinations:
         options = {**base, "task": task, "algorithm": algorithm, "score": score, "seeds": (seed,)}
         for name in ("model", "base", "data"):
             if isinstance(options.get(name), str):
                 options[name] = options[name].replace("{task}", task)
         plans.append(PruningPlan.from_dict(options))
     return plans
+
+
+def _scores_of(algorithm: str, scores: Sequence[str]) -> Sequence[str]:
+    """The scores that an algorithm is run with: its own where it fixes one, else all that were asked for."""
+    known = ALGORITHMS.get(algorithm)
+    return (known.only_score,) if known is not None and known.only_score else scores
 
 
 @dataclass(frozen=True)
@@ -83,7 +100,12 @@ class SweepPlan:
 
 
 def plan_of(
-    prepared: Sequence[Prepared], threads: int, workers: int | None = None, calibrate: bool = True
+    prepared: Sequence[Prepared],
+    threads: int,
+    workers: int | None = None,
+    calibrate: bool = True,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
 ) -> SweepPlan:
     """Count the work and, from a short calibration per model and score, estimate its time.
 
@@ -99,7 +121,11 @@ def plan_of(
         return SweepPlan(len(prepared), whole, None, None, at_once)
     measured: dict[tuple[Any, ...], Any] = {}
     seconds = []
-    for p in prepared:
+    for i, p in enumerate(prepared):
+        if cancel is not None and cancel():
+            raise Cancelled
+        if progress is not None:
+            progress(i, len(prepared))
         key = (id(p.context), p.spec["score"], bool(p.amount.finetunings), str(p.spec["finetune"]))
         if key not in measured:
             measured[key] = estimate(p, threads)

@@ -70,20 +70,15 @@ class FinetuneJob:
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         from ...evaluation import evaluate
         from ...pruning.finetune import fine_tune
-        from ...pruning.recipe import recipe_of
         from ...results import plain
 
         tools.progress("loading", 0, 0)
         spec = self.spec
-        train, dev = spec.dataset("train", spec.train_limit), spec.dataset("dev", spec.dev_limit)
-        clf = self._model(train)
-        options = (
-            recipe_of(spec.model) if spec.finetune is None else FinetuneOptions.from_dict(dict(spec.finetune))
-        )
+        clf, train, dev, options = self.prepared()
         trained = fine_tune(
             clf,
             train,
-            options or FinetuneOptions(),
+            options,
             spec.seed,
             dev=dev,
             label_order=spec.label_order,
@@ -118,6 +113,17 @@ class FinetuneJob:
             },
             allow_nan=False,
         ).encode()
+
+    def prepared(self) -> tuple[Classifier, Dataset, Dataset, FinetuneOptions]:
+        """Model, train and dev data, and how to train."""
+        from ...pruning.recipe import recipe_of
+
+        spec = self.spec
+        train, dev = spec.dataset("train", spec.train_limit), spec.dataset("dev", spec.dev_limit)
+        options = (
+            recipe_of(spec.model) if spec.finetune is None else FinetuneOptions.from_dict(dict(spec.finetune))
+        )
+        return self._model(train), train, dev, options or FinetuneOptions()
 
     def _model(self, train: Dataset) -> Classifier:
         from ...heads import HeadMask

@@ -83,3 +83,9 @@ def _dataset(source: Source, split: str, limit: int | None) -> Dataset:
         text_columns=source.text_columns,
         label_column=source.label_column,
     )
+
+
+def forget() -> None:
+    """Let go of what is loaded: a process that only looked at a plan has no further use for it."""
+    _classifier.cache_clear()
+    _dataset.cache_clear()

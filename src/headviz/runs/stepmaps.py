@@ -1,0 +1,174 @@
+"""One example's attention and attribution under the models of a run, step by step (the thesis's Figures 6.2-6.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import Cancelled
+from ..heads import HeadId, HeadMask
+from ..pruning.repair import NOTHING
+from ..pruning.table import ALGORITHMS
+
+if TYPE_CHECKING:
+    from ..maps import Maps
+    from ..models.classifier import Classifier
+    from ..pruning.context import Context
+    from ..pruning.plan import PruningPlan
+    from ..pruning.state import State
+
+THERE, REMOVED, NOT_KEPT = "there", "removed", "not kept"
+
+
+@dataclass(frozen=True, eq=False)
+class StepMap:
+    """One head on one text after one step. The maps are None where the head, or the step's model, is gone."""
+
+    step: int  # 0 = the model with every head
+    sparsity: float
+    state: str  # there, removed, or not kept: the step trained a model that is no longer on disk
+    attention: np.ndarray | None = None  # float32 [T, T], rows = queries
+    attribution: np.ndarray | None = None  # of the class that is explained at every step
+    probabilities: tuple[float, ...] = ()
+    error: float = float("nan")  # of the integration, relative, over all heads
+
+
+@dataclass(frozen=True, eq=False)
+class StepMaps:
+    """A head's way through a run. ``target`` is the class explained throughout."""
+
+    head: HeadId
+    tokens: tuple[str, ...]
+    labels: tuple[str, ...]
+    target: str
+    steps: tuple[StepMap, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """What the maps take in memory."""
+        return sum(m.nbytes for s in self.steps for m in (s.attention, s.attribution) if m is not None)
+
+
+def step_maps(
+    context: Context,
+    plan: PruningPlan,
+    state: State,
+    head: HeadId,
+    text: str,
+    pair: str | None = None,
+    *,
+    seed: int | None = None,
+    steps: Sequence[int] | None = None,
+    target: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
+) -> StepMaps:
+    """The maps of ``head`` for one text at the steps asked for (all), 0 being the model with every head.
+
+    One class is explained at every step, or the maps could not be compared: ``target``, by default what the model
+    predicts before anything is removed. Attributions are conductance at the library's default steps, kept in its
+    cache, so a second head of the same text costs no computing. The run may still be at work.
+    """
+    seed = plan.seeds[0] if seed is None else seed
+    known = [r.step for r in state.records if r.seed == seed]
+    wanted = sorted({0, *(known if steps is None else (s for s in steps if s in known))})
+    found, explained = [], target
+    first: Maps | None = None
+    for i, step in enumerate(wanted):
+        if cancel is not None and cancel():
+            raise Cancelled
+        if progress is not None:
+            progress(i, len(wanted))
+        maps = _maps(context, plan, state, seed, step, text, pair, explained, cancel)
+        record = state.record(seed, step) or state.reference
+        if maps is None:
+            found.append(StepMap(step, record.sparsity, NOT_KEPT))
+            continue
+        if first is None:
+            first, explained = maps, maps.target_label if target is None else target
+        off = HeadMask.from_hex(record.mask, state.num_layers, state.num_heads).off
+        there = head not in off
+        found.append(
+            StepMap(
+                step,
+                record.sparsity,
+                THERE if there else REMOVED,
+                maps.attention[head] if there else None,
+                maps.attribution[head] if there else None,
+                tuple(float(p) for p in maps.probabilities),
+                maps.error,
+            )
+        )
+    assert first is not None  # step 0 always has a model
+    return StepMaps(
+        head, first.tokens, first.labels, explained or first.target_label, tuple(found), first.notes
+    )
+
+
+def _maps(
+    context: Context,
+    plan: PruningPlan,
+    state: State,
+    seed: int,
+    step: int,
+    text: str,
+    pair: str | None,
+    target: str | None,
+    cancel: Callable[[], bool] | None,
+) -> Maps | None:
+    """All heads' maps after a step; None if its model is not kept."""
+    from ..conductance_maps import conductance
+
+    found = _model(context, plan, state, seed, step)
+    if found is None:
+        return None
+    clf, mask = found
+    maps: Maps = conductance(
+        clf, text, pair, target="predicted" if target is None else target, mask=mask, cancel=cancel
+    )
+    return maps
+
+
+def _model(
+    context: Context, plan: PruningPlan, state: State, seed: int, step: int
+) -> tuple[Classifier, HeadMask | None] | None:
+    """The model of a step, and the mask to put on it."""
+    from ..pruning.outcome import model_of
+
+    record = state.record(seed, step)
+    if step == 0:
+        trained = None if record is None or record.model is None else context.trained(record)
+        return (context.clf if trained is None else trained), None
+    assert record is not None
+    if ALGORITHMS[plan.algorithm].retrains:
+        trained = context.trained(record)
+        return None if trained is None else (trained, None)
+    if plan.repair == NOTHING:
+        return context.clf, HeadMask.from_hex(record.mask, state.num_layers, state.num_heads)
+    return model_of(context, plan, state, seed, step), None
+
+
+def open_run(run_id: str) -> tuple[Context, PruningPlan, State]:
+    """What ``step_maps`` needs of a run, by its id. Loads the run's model and data."""
+    from ..errors import RunError
+    from ..pruning.context import open_context
+    from .files import RunFiles
+    from .jobs.pruning import make, state_of
+    from .queue import look
+    from .registry import Registry
+
+    registry = Registry()
+    record = look(registry, run_id)
+    if record.kind != "prune":
+        raise RunError(
+            f"Run {record.id} is of kind '{record.kind}': only pruning runs have steps to look into."
+        )
+    state = state_of(record, registry.folder)
+    if state is None:
+        raise RunError(f"Run {record.id} has no step yet; it is {record.state}. Wait for its first step.")
+    plan = make(record.spec).plan
+    return open_context(plan, RunFiles(record.id, registry.folder).results), plan, state

@@ -1,0 +1,42 @@
+"""Single-seed runs put together are the run over all their seeds."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from made import context, plan
+
+from headviz.pruning import run_plan
+from headviz.pruning.tickets import ticket_rows
+from headviz.pruning.together import together
+
+
+def finished(folder, **options):
+    *_, state = run_plan(plan(**options), context(folder))
+    return state
+
+
+def timeless(records):
+    return [{k: v for k, v in dataclasses.asdict(r).items() if k != "seconds"} for r in records]
+
+
+def test_two_seeds_apart_are_two_seeds_at_once(tmp_path):
+    apart = [finished(tmp_path / str(s), algorithm="one-shot-isp", seeds=(s,)) for s in (0, 1)]
+    at_once = finished(tmp_path / "both", algorithm="one-shot-isp", seeds=(0, 1))
+    (found,) = together(apart)
+    assert found.plan == at_once.plan
+    assert found.plan_digest == at_once.plan_digest
+    assert timeless(sorted(found.records, key=lambda r: (r.seed, r.step))) == timeless(
+        sorted(at_once.records, key=lambda r: (r.seed, r.step))
+    )
+    assert ticket_rows([found]) == ticket_rows([at_once])
+
+
+def test_what_differs_stays_apart_and_a_seed_counts_once(tmp_path):
+    a = finished(tmp_path / "a")
+    b = finished(tmp_path / "b", step=0.5)
+    again = finished(tmp_path / "c")
+    found = together([a, b, again])
+    assert [s.plan["step"] for s in found] == [0.25, 0.5]
+    assert found[0] == a
+    assert together([]) == []

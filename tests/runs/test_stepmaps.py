@@ -1,0 +1,161 @@
+"""A head's maps over a run's steps are those of the models that the run made; a zip holds those models."""
+
+from __future__ import annotations
+
+import zipfile
+
+import numpy as np
+import pytest
+from real import folders, options
+from runs_help import ended
+
+import headviz
+from headviz.errors import Cancelled, RunError
+from headviz.heads import HeadId, HeadMask
+from headviz.models.pruning import prune
+from headviz.pruning import PruningPlan, State
+from headviz.pruning.context import open_context
+from headviz.runs import service
+from headviz.runs.kinds import Tools, make_job
+from headviz.runs.saving import pack_folder, save_model, zip_model
+from headviz.runs.stepmaps import open_run, step_maps
+
+TEXT, PAIR = "the dog sleeps", "a cat runs"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return folders(tmp_path_factory.mktemp("maps") / "x")
+
+
+@pytest.fixture
+def opened(place, tmp_path, own_home):
+    """Carry a run to its end in this process: context, plan, state."""
+
+    def make(algorithm: str, **changes):
+        spec = options(place, algorithm, **changes)
+        job = make_job("prune", spec)
+        state, tools = job.begin(), Tools(lambda *_: None, lambda: False, tmp_path / "results")
+        tools.folder.mkdir()
+        while pieces := job.ready(state):
+            state = job.absorb(state, pieces[0], job.work(pieces[0], job.parcel(state, pieces[0]), tools))
+        plan = PruningPlan.from_dict(spec)
+        job.finish(state, tools.folder)
+        state = State.load(tools.folder)
+        return open_context(plan, tools.folder), plan, state
+
+    return make
+
+
+def kept_throughout(state) -> HeadId:
+    return HeadMask.from_hex(state.steps[-1].mask, state.num_layers, state.num_heads).kept[0]
+
+
+def removed_first(state) -> HeadId:
+    return HeadMask.from_hex(state.steps[0].mask, state.num_layers, state.num_heads).off[0]
+
+
+def test_without_retraining_the_maps_are_those_of_the_really_pruned_model(opened):
+    context, plan, state = opened("iterative")
+    head = kept_throughout(state)
+    found = step_maps(context, plan, state, head, TEXT, PAIR)
+    assert [s.step for s in found.steps] == [0, 1, 2, 3]
+    assert found.target == headviz.conductance(context.clf, TEXT, PAIR, cache=False).target_label
+    for s in found.steps[1:]:
+        mask = HeadMask.from_hex(state.record(0, s.step).mask, state.num_layers, state.num_heads)
+        oracle = headviz.conductance(prune(context.clf, mask), TEXT, PAIR, target=found.target, cache=False)
+        np.testing.assert_allclose(s.attention, oracle.attention[head], atol=1e-6)
+        np.testing.assert_allclose(s.attribution, oracle.attribution[head], atol=1e-6)
+        np.testing.assert_allclose(s.probabilities, oracle.probabilities, atol=1e-6)
+        assert s.sparsity == state.record(0, s.step).sparsity
+
+
+def test_a_removed_head_has_no_maps_from_its_step_on(opened):
+    context, plan, state = opened("one-importance")
+    head = removed_first(state)
+    found = step_maps(context, plan, state, head, TEXT, PAIR, steps=[1, 3, 99])
+    assert [(s.step, s.state) for s in found.steps] == [(0, "there"), (1, "removed"), (3, "removed")]
+    assert found.steps[0].attention is not None
+    assert all(s.attention is None and s.attribution is None for s in found.steps[1:])
+    assert all(len(s.probabilities) == 3 for s in found.steps)
+
+
+@pytest.mark.parametrize("keep", ["all", "last"])
+def test_retrained_steps_show_their_own_models_or_say_that_they_are_gone(opened, keep):
+    context, plan, state = opened("one-shot-isp", keep_models=keep)
+    head = kept_throughout(state)
+    found = step_maps(context, plan, state, head, TEXT, PAIR)
+    there = [s.step for s in found.steps if s.state == "there"]
+    assert there == ([0, 1, 2, 3] if keep == "all" else [0, 3])
+    assert all(s.state in ("there", "not kept") for s in found.steps)
+    last = headviz.load(context.folder / state.record(0, 3).model, device="cpu")
+    oracle = headviz.conductance(last, TEXT, PAIR, target=found.target, cache=False)
+    np.testing.assert_allclose(found.steps[-1].attribution, oracle.attribution[head], atol=1e-6)
+
+
+def test_a_repaired_step_shows_the_repaired_model(opened):
+    from headviz.pruning.outcome import model_of
+
+    context, plan, state = opened("mask-search", repair_samples=12)
+    head = HeadMask.from_hex(state.record(0, 2).mask, state.num_layers, state.num_heads).kept[0]
+    found = step_maps(context, plan, state, head, TEXT, PAIR, steps=[2])
+    oracle = headviz.conductance(
+        model_of(context, plan, state, 0, 2), TEXT, PAIR, target=found.target, cache=False
+    )
+    np.testing.assert_allclose(found.steps[-1].attribution, oracle.attribution[head], atol=1e-6)
+
+
+def test_one_class_is_explained_throughout_and_stop_stops(opened):
+    context, plan, state = opened("one-importance")
+    head = kept_throughout(state)
+    found = step_maps(context, plan, state, head, TEXT, PAIR, target="neutral", steps=[1])
+    oracle = headviz.conductance(context.clf, TEXT, PAIR, target="neutral", cache=False)
+    assert found.target == "neutral"
+    np.testing.assert_allclose(found.steps[0].attribution, oracle.attribution[head], atol=1e-6)
+    with pytest.raises(Cancelled):
+        step_maps(context, plan, state, head, TEXT, PAIR, cancel=lambda: True)
+
+
+def test_a_zip_holds_the_step_s_model_both_ways(place, registry, tmp_path):
+    run = service.start("prune", options(place, "one-importance"))
+    assert ended(run.id).error == ""
+    context, _, state = open_run(run.id)
+    sizes = []
+    file = zip_model(run.id, tmp_path / "out" / "small.zip", 0, 2, progress=lambda d, n: sizes.append((d, n)))
+    assert sizes[-1][0] == sizes[-1][1] > 0
+    assert [p.name for p in file.parent.iterdir()] == ["small.zip"]
+    zipfile.ZipFile(file).extractall(tmp_path / "there")
+    mask = HeadMask.from_hex(state.record(0, 2).mask, state.num_layers, state.num_heads)
+    small = headviz.load(tmp_path / "there" / "small" / "pruned", device="cpu")
+    whole = headviz.load(tmp_path / "there" / "small" / "masked", device="cpu")
+    assert (small.present, whole.present.is_full) == (mask, True)
+    wanted = headviz.evaluate(context.clf, context.dev, mask=mask).logits
+    for clf in (small, whole):
+        np.testing.assert_allclose(headviz.evaluate(clf, context.dev).logits, wanted, atol=1e-5)
+    assert {"report.json", "curve.csv"} <= {p.name for p in (tmp_path / "there" / "small").iterdir()}
+    with pytest.raises(RunError, match="not an empty folder"):
+        save_model(run.id, tmp_path / "there")
+
+
+def test_a_zip_that_is_stopped_leaves_nothing(place, registry, tmp_path):
+    run = service.start("prune", options(place, "one-importance"))
+    assert ended(run.id).error == ""
+    with pytest.raises(Cancelled):
+        zip_model(run.id, tmp_path / "out" / "small.zip", cancel=lambda: True)
+    assert not list((tmp_path / "out").iterdir())
+    other = service.start("rehearsal", {"steps": 1})
+    ended(other.id)
+    for call in (lambda: open_run(other.id), lambda: zip_model(other.id, tmp_path / "x.zip")):
+        with pytest.raises(RunError, match="only pruning runs"):
+            call()
+
+
+def test_a_packed_folder_unpacks_to_the_same_bytes(tmp_path):
+    source = tmp_path / "näme"
+    (source / "deep").mkdir(parents=True)
+    (source / "a.bin").write_bytes(bytes(range(256)) * 50)
+    (source / "deep" / "b.txt").write_text("ü")
+    pack_folder(source, tmp_path / "x.zip")
+    with zipfile.ZipFile(tmp_path / "x.zip") as archive:
+        assert archive.namelist() == ["näme/a.bin", "näme/deep/b.txt"]
+        assert archive.read("näme/a.bin") == bytes(range(256)) * 50
