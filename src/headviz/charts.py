@@ -83,12 +83,16 @@ def _shares(deltas: Sequence[Delta]) -> bool:
 
 
 def confusion(full: np.ndarray, masked: np.ndarray, labels: Sequence[str]) -> go.Figure:
-    """The masked model's confusion matrix, coloured by its difference from the full model's."""
+    """The masked model's confusion matrix, coloured by its difference from the full model's.
+
+    Blue is better everywhere: more right answers on the diagonal, fewer wrong ones beside it.
+    """
     change = masked.astype(int) - full.astype(int)
+    better = change * np.where(np.eye(*change.shape) == 1, 1, -1)
     scale = scale_for([float(v) for v in change.ravel()] or [0.0], signed=True)
     fig = go.Figure(
         go.Heatmap(
-            z=change, x=[safe(x) for x in labels],
+            z=better, x=[safe(x) for x in labels],
             y=[safe(x) for x in labels], zmin=scale.lo, zmax=scale.hi, xgap=2, ygap=2,
             colorscale=[[0, "#dd8d4c"], [0.5, "rgba(140,146,152,0.12)"], [1, "#6ba2d8"]], showscale=False,
             text=[[f"{m}<br><sup>{_plus(c)}</sup>" for m, c in zip(a, b, strict=True)]
@@ -114,10 +118,10 @@ def probabilities(columns: Sequence[tuple[str, Sequence[float]]], labels: Sequen
         fig.add_bar(
             y=[safe(x) for x in labels], x=list(values), name=name,
             orientation="h", marker={"color": CLASSES[k % len(CLASSES)]},
-            text=[f"{v:.2f}" for v in values], textposition="auto",
+            text=[f"{v:.2f}" for v in values], textposition="outside", textfont={"size": 11}, cliponaxis=False,
             hovertemplate="%{y} %{x:.3f}<extra>" + name[:40] + "</extra>",
         )  # fmt: skip
-    fig.update_xaxes(range=[0, 1], title="probability")
+    fig.update_xaxes(range=[0, 1.08], tickvals=[0, 0.25, 0.5, 0.75, 1], title="probability")
     fig.update_yaxes(autorange="reversed")
     return _layout(fig, 70 + len(labels) * (14 + 18 * len(columns)), barmode="group", bargap=0.25)
 

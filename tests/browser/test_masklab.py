@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
@@ -119,3 +121,44 @@ def test_the_mask_stays_when_one_leaves_and_returns(visit: Open, query: dict[str
     v.settle()
     v.page.get_by_role("link", name="Mask lab").first.click()
     v.heads_off(1)
+
+
+def test_a_mask_goes_out_as_json_and_comes_back(visit: Open, query: dict[str, str], tmp_path: Path) -> None:
+    v = visit()
+    v.go("masklab", **query, mask=HeadMask.full(12, 12).without([(3, 5), (7, 0)]).hex)
+    v.heads_off(2)
+    with v.page.expect_download() as saved:
+        v.page.get_by_role("button", name="JSON").click()
+    place = tmp_path / "mask.json"
+    saved.value.save_as(place)
+    assert json.loads(place.read_text())["off"] == ["3.5", "7.0"]
+    v.page.get_by_role("button", name="All on").click()
+    v.heads_off(0)
+    v.settle()
+    v.page.get_by_role("button", name="Paste").click()
+    v.page.get_by_role("textbox", name="A mask").fill(place.read_text())
+    v.page.get_by_role("textbox", name="A mask").press("Control+Enter")
+    v.settle()
+    v.page.get_by_role("button", name="Use it").click()
+    v.heads_off(2)
+    v.settle()
+    assert [h.dotted for h in mask_in_address(v).off] == ["3.5", "7.0"]
+
+
+def test_the_keyboard_selects_a_head_and_walks_on(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    v.go("", **query, score="magnitude")
+    v.page.get_by_role("button", name="Compute").first.click()
+    v.page.get_by_text("magnitude of every head").wait_for()
+    v.settle()
+    v.cell("L0·H0").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "Enter"):
+        v.page.keyboard.press(key)
+    v.page.locator("h3", has_text="L2·H1").wait_for()
+    v.settle()
+    assert "head=2.1" in v.page.url
+    v.go("head", **query, head="2.1")
+    v.page.locator("h3", has_text="L2·H1").wait_for()
+    v.settle()
+    v.page.locator("body").press("j")
+    v.page.locator("h3", has_text="L2·H2").wait_for()

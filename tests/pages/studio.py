@@ -40,3 +40,53 @@ def make_data(folder: Path, rows: int = 60, seed: int = 0) -> Path:
                 text = [" ".join(rng.choices(WORDS, k=rng.randint(3, 9))) for _ in range(2)]
                 out.writerow([*text, LABELS[i % 3], SLICES[i // 3 % 3]])
     return folder
+
+
+PLANTED = (2, 1)  # the one head of the planted model that can be seen at its output
+FLIPS = "not"  # the word that this head looks for
+SIZE = (4, 4)
+
+
+def make_planted(folder: Path, labels: tuple[str, ...] = LABELS) -> Path:
+    """A BERT whose answer depends on one head: that head alone carries the word ``not`` to [CLS].
+
+    Everything else between the embeddings and the classifier is silent, so [CLS] stays what it was. The head
+    attends to all tokens alike; of what they are, it passes on the direction in which ``not`` differs.
+    """
+    import torch
+
+    layers, heads = SIZE
+    model = tiny_model("bert", layers=layers, heads=heads, hidden=8 * heads, labels=labels, seed=5)
+    tokenizer = tiny_tokenizer()
+    bert, hidden = model.bert, model.config.hidden_size
+    seen = torch.zeros(hidden)
+    seen[3] = 1.0  # the direction that the head looks along, and the one it writes to
+    written = torch.zeros(hidden)
+    written[7] = 4.0
+    with torch.no_grad():
+        for layer in bert.encoder.layer:
+            attention, out = layer.attention.self, layer.attention.output.dense
+            for linear in (attention.query, attention.key, attention.value, out, layer.output.dense):
+                linear.weight.zero_()
+                linear.bias.zero_()
+        bert.embeddings.word_embeddings.weight[:, 3] = 0.0
+        bert.embeddings.word_embeddings.weight[tokenizer.convert_tokens_to_ids(FLIPS), 3] = 6.0
+        layer, head = PLANTED
+        first = head * (hidden // heads)
+        attention = bert.encoder.layer[layer].attention
+        attention.self.value.weight[first] = seen
+        attention.output.dense.weight[:, first] = written
+        said, silent = (
+            bert(
+                **tokenizer(text, "a cat runs", return_token_type_ids=True, return_tensors="pt")
+            ).pooler_output[0]
+            for text in (f"a dog sleeps {FLIPS}", "a dog sleeps")
+        )
+        way = said - silent
+        model.classifier.weight.zero_()
+        model.classifier.bias.copy_(torch.tensor([-6.0, 0.0, 0.0]))
+        model.classifier.weight[2] = 8 * way / way.dot(way)  # the third class, half way between the two
+        model.classifier.bias[2] = -model.classifier.weight[2].dot((said + silent) / 2)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

@@ -119,3 +119,13 @@ def test_misuse_is_a_fault_not_a_number() -> None:
         metric("accuracy", [1, 0], [1])
     with pytest.raises(ValueError, match="equally long"):
         metric("accuracy", np.zeros((2, 2)), np.zeros((2, 2)))
+
+
+def test_a_metric_knows_its_unit() -> None:
+    from headviz.tasks.metrics import METRICS, POINTS, TEXT_METRICS, points_in
+
+    assert set(POINTS) == {*METRICS, *TEXT_METRICS}
+    assert points_in("accuracy") == points_in("matthews") == 100
+    assert points_in("bleu") == points_in("bleu-tokenised") == points_in("chrf") == 1
+    with pytest.raises(TaskError, match="accuracy"):
+        points_in("accuracity")

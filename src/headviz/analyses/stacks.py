@@ -20,6 +20,7 @@ from ..results import Result
 from .ablation import Ablation, ablate
 from .all_but_one import AllButOne, Select, all_but_one
 from .common import Subject
+from .progress import part
 from .pruning_curve import Curve, PruningCurves, pruning_curves
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def stack_curves(
             parts.append(replace(found, curves=(Curve(stack, points),)))
         if progress is not None:
             progress(number, len(clf.stacks))
-    return replace(parts[0], curves=tuple(part.curves[0] for part in parts))
+    return replace(parts[0], curves=tuple(one.curves[0] for one in parts))
 
 
 @dataclass(frozen=True)
@@ -173,9 +174,9 @@ def stack_report(
     """
     clf = evaluator.clf
     select: Select = "same" if other is None else "other"
-    table = ablate(evaluator, progress=progress, cancel=cancel)
-    best = all_but_one(evaluator, select, other, progress=progress, cancel=cancel)
-    curves = stack_curves(evaluator, scores, step=step, progress=progress, cancel=cancel)
+    table = ablate(evaluator, progress=part(progress, 0, 3), cancel=cancel)
+    best = all_but_one(evaluator, select, other, progress=part(progress, 1, 3), cancel=cancel)
+    curves = stack_curves(evaluator, scores, step=step, progress=part(progress, 2, 3), cancel=cancel)
     return StackReport(
         table.subject,
         table.baseline,

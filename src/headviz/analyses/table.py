@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ..errors import OptionError, unknown_choice
 from . import published
+from .progress import part
 from .published import PublishedTable
 
 if TYPE_CHECKING:
@@ -117,12 +118,6 @@ class Analysis:
 # what they do ---------------------------------------------------------------------------------
 
 
-def _part(bench: Bench, number: int, parts: int) -> Progress | None:
-    """Progress of one of several equal parts."""
-    tell = bench.progress
-    return None if tell is None else (lambda done, total: tell(number * total + done, parts * total))
-
-
 def _ablation(bench: Bench) -> Any:
     from .ablation import ablate
 
@@ -162,7 +157,7 @@ def _curves(bench: Bench) -> Any:
     for name in names:
         if name == ORACLE:
             orders[ORACLE_NAME] = ablate(
-                bench.evaluator, metric=bench.option("metric"), progress=_part(bench, 0, 2), cancel=bench.cancel
+                bench.evaluator, metric=bench.option("metric"), progress=part(bench.progress, 0, 2), cancel=bench.cancel
             ).values  # fmt: skip
         else:
             orders[name] = bench.score(bench.clf, name, bench.sample())
@@ -173,7 +168,7 @@ def _curves(bench: Bench) -> Any:
         until=bench.option("until"),
         keep_per_layer=bench.option("keep-per-layer"),
         metric=bench.option("metric"),
-        progress=_part(bench, 1, 2) if ORACLE in names else bench.progress,
+        progress=part(bench.progress, 1, 2) if ORACLE in names else bench.progress,
         cancel=bench.cancel,
     )
 

@@ -14,7 +14,7 @@ from ..analyses.table import ANALYSES, ORACLE, Analysis
 from ..errors import TaskError, UserError
 from ..heads import HeadMask
 from . import analysis_views as views
-from . import jobs, loaders, scoring, show, state
+from . import jobs, loaders, published, scoring, state
 from .measure import key_of
 from .recipes import load_call, load_options, mask_call, off_option, task_call, task_options
 from .view import View
@@ -148,7 +148,7 @@ def section(name: str, clf: Classifier, data: Dataset) -> None:
     result = _result(analysis, bench)
     if result is not None:
         views.show_result(name, result, views.Place(data.task.name, loaders.rows_of(clf)))
-    published(analysis, data.task.name)
+    published.section(name, data.task.name)
     st.caption(f"After {analysis.source}.")
 
 
@@ -177,23 +177,6 @@ def _result(analysis: Analysis, bench: PageBench) -> Any:
 
 def _ask(key: tuple[Any, ...]) -> None:
     st.session_state["analysis_asked"] = key
-
-
-def published(analysis: Analysis, task: str) -> None:
-    """The published figures, apart from ours and as they were printed."""
-    tables = analysis.published(task)
-    if not tables:
-        return
-    with st.expander("Published figures", icon=":material/menu_book:"):
-        st.caption("Another model on other data: only the pattern compares with what is measured here.")
-        for i, table in enumerate(tables):
-            st.markdown(f"**{show.plain(table.title)}**")
-            show.table(
-                table.header,
-                table.rows,
-                f"published_{analysis.name}_{i}",
-                caption=f"As printed: {table.about}.",
-            )
 
 
 def elsewhere(names: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import streamlit as st
 
 from .. import charts
-from ..errors import UserError
+from ..errors import Cancelled, UserError
 from ..heads import HeadId, HeadMask
 from . import jobs, show, state, texts
 from .grid import Look, head_grid
@@ -56,9 +56,8 @@ def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]
                 "All heads are on. Switch some off in the Mask lab, and their effect on this text stands here beside."
             )
             st.page_link("pages/masklab.py", label="Open the Mask lab", icon=":material/grid_on:")
-        if controls:
-            tokens(clf, shown, given)
-            shift(clf, shown)
+        tokens(clf, shown, given)
+        shift(clf, shown)
     if controls:
         several(clf, data, given)
 
@@ -134,9 +133,7 @@ def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarra
 
 def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:
     """How much each token spoke for the full model's answer, in every column, on one scale."""
-    if clf.is_regression or not st.toggle(
-        "Token attributions", key="show_tokens", help="Integrated gradients, by Captum"
-    ):
+    if clf.is_regression or not _wanted("tokens", "Token attributions", "Integrated gradients, by Captum"):
         return
     texts = (shown.text, shown.pair)
     found = []
@@ -156,6 +153,12 @@ def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:
     )
 
 
+def _wanted(name: str, label: str, help: str) -> bool:
+    """A part that the reader asks for; a presentation shows it without the switch."""
+    view = state.view()
+    return bool(getattr(view, name)) if view.present else state.tick(name, label, help=help)
+
+
 def _tokens(column: Column, shown: Text, progress: jobs.Progress, cancel: jobs.Cancel) -> TokenAttributions:
     from ..tokens import token_attributions
 
@@ -166,7 +169,7 @@ def _tokens(column: Column, shown: Text, progress: jobs.Progress, cancel: jobs.C
 def shift(clf: Classifier, shown: Text) -> None:
     """Where the heads that are left look elsewhere under the current mask."""
     mask = state.mask(clf.present)
-    if not mask.off or not st.toggle("What attention changed", key="show_shift"):
+    if not mask.off or not _wanted("shift", "What attention changed", "Where heads look under the mask"):
         return
     from ..attentionshift import attention_shift
 
@@ -262,13 +265,35 @@ def several(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
             st.warning(show.plain(text))
         if not lines:
             return
-        found = [
-            answer(c.clf, [a for a, _ in lines], [b for _, b in lines] if paired else None, c.mask)
-            for c in given
-        ]
+        key = ("many", tuple(lines), paired, *((c.clf.digest, str(c.clf.dtype), c.mask.hex) for c in given))
+        found = jobs.need(key, "Answering", partial(_answers_of_many, lines, paired, given))
+        if found is None:
+            return
         header, rows = many_rows(lines, paired, given, found, clf.labels)
         changed = sum("→" in str(row[-1]) for row in rows)
         show.table(header, rows, "compare_many", caption=f"{changed} of {len(rows)} answers change.")
+
+
+def _answers_of_many(
+    lines: Sequence[tuple[str, str]],
+    paired: bool,
+    given: Sequence[Column],
+    progress: jobs.Progress,
+    cancel: jobs.Cancel,
+) -> list[np.ndarray]:
+    """Every column's answers, a few lines at a time so that *stop* is heard."""
+    out: list[np.ndarray] = []
+    for at, column in enumerate(given):
+        parts = []
+        for i in range(0, len(lines), 32):
+            if cancel():
+                raise Cancelled
+            part = lines[i : i + 32]
+            pairs = [b for _, b in part] if paired else None
+            parts.append(answer(column.clf, [a for a, _ in part], pairs, column.mask))
+            progress(at * len(lines) + i + len(part), len(given) * len(lines))
+        out.append(np.concatenate(parts))
+    return out
 
 
 def read_lines(raw: str, paired: bool) -> tuple[list[tuple[str, str]], list[str]]:

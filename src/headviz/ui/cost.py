@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DELTA = r"\Delta = m(\text{masked}) - m(\text{full})"
 PAIRED = (
     "Interval: paired bootstrap over the same examples (exact for accuracy), 95 %. "
-    "p: exact McNemar test for accuracy, paired swap test for other metrics."
+    "p: exact McNemar test for accuracy, paired bootstrap for BLEU, paired swap test for other metrics."
 )
 
 
@@ -138,8 +138,9 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
             help="Switches every head that is left off in turn, on top of this mask",
         )  # fmt: skip
         return
-    evaluator = loaders.evaluator(clf, data)
-    table = jobs.need(key, "Trying every head", lambda p, c: _ablate(evaluator, found.mask, p, c))
+    table = jobs.need(
+        key, "Trying every head", lambda p, c: _ablate(loaders.evaluator(clf, data), found.mask, p, c)
+    )
     if table is None:
         return
     ranked = [(float(table.values[h]), h) for h in table.base.kept if table.values[h] == table.values[h]]
@@ -187,7 +188,8 @@ def details(clf: Classifier, data: Dataset, found: Measured) -> None:
         show.figure(
             charts.confusion(compared.confusion_full, compared.confusion_masked, data.label_names),
             "mask_confusion",
-            "Answers under the mask by gold label; small, the change against the full model.",
+            "Answers under the mask by gold label; small, the change against the full model (orange: for the worse).",
+            formula=r"n_{gp} = |\{x : \text{gold}(x) = g,\ \text{predicted}(x) = p\}|",
         )
 
 
@@ -201,7 +203,7 @@ def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
         st.caption("No answer changed.")
         return
     rows = flipped_rows(data, found, places)
-    header = ["change", "example", "text", "pair", "gold", "full model", "masked", data.slice_name or "slice"]
+    header = ["change", "gold", "full model", "masked", "text", "pair", data.slice_name or "slice", "example"]
     event = show.table(
         header, rows, "mask_flips", caption="Choose a row to open it in Compare.",
         on_select="rerun", selection_mode="single-row",
@@ -225,8 +227,8 @@ def _rewritten(data: Dataset, found: Measured) -> None:
     if not places:
         st.caption("No translation changed.")
         return
-    rows = [[i, data[i].text, data[i].pair, found.full[i], found.masked[i], data[i].slice] for i in places]
-    header = ["example", "source", "reference", "full model", "masked", data.slice_name or "slice"]
+    rows = [[found.masked[i], found.full[i], data[i].pair, data[i].text, data[i].slice, i] for i in places]
+    header = ["masked", "full model", "reference", "source", data.slice_name or "slice", "example"]
     event = show.table(
         header, rows, "mask_flips", caption="Choose a row to open it in Compare.",
         on_select="rerun", selection_mode="single-row",
@@ -243,13 +245,13 @@ def flipped_rows(data: Dataset, found: Measured, places: Sequence[tuple[str, int
         rows.append(
             [
                 kind,
-                i,
-                e.text,
-                e.pair,
                 e.label,
                 class_name(labels, was[i]),
                 class_name(labels, now[i]),
+                e.text,
+                e.pair,
                 e.slice,
+                i,
             ]
         )
     return rows

@@ -26,7 +26,7 @@ PAGES = (
 
 _OPEN = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} 26" height="26" width="{0}">'
 _DOTS = (
-    '<g fill="#0b7285"><rect x="1" y="2" width="6" height="6" rx="1.5"/>'
+    '<g fill="#1b8da1"><rect x="1" y="2" width="6" height="6" rx="1.5"/>'
     '<rect x="9" y="2" width="6" height="6" rx="1.5" opacity=".35"/>'
     '<rect x="17" y="2" width="6" height="6" rx="1.5"/><rect x="1" y="10" width="6" height="6" rx="1.5" opacity=".35"/>'
     '<rect x="9" y="10" width="6" height="6" rx="1.5" fill="#c4651f"/>'
@@ -38,7 +38,7 @@ MARK = f"{_OPEN.format(24)}{_DOTS}</svg>"
 LOGO = (
     f"{_OPEN.format(108)}{_DOTS}"
     '<text x="31" y="19" font-family="Inter, Helvetica, Arial, sans-serif" font-size="17" font-weight="650" '
-    'fill="#0b7285">headviz</text></svg>'
+    'fill="#1b8da1">headviz</text></svg>'
 )
 
 # Only what the theme cannot say: tabular figures, less empty space, the presentation's larger type.

@@ -79,7 +79,7 @@ function build(s) {
     s.columnHeads.push(node);
   }
   for (let l = 0; l < rows; l++) {
-    const first = begins(s, l) ? " first" : "";
+    const first = begins(s, l) ? " begins" : "";
     const node = s.board.appendChild(el(toggles ? "button" : "div", "head side" + first, rowName(s, l)));
     node.dataset.layer = l;
     s.rowHeads.push(node);

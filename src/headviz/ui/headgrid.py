@@ -10,7 +10,7 @@ import streamlit as st
 from .. import charts
 from ..heads import HeadId, HeadMask, HeadScores
 from ..palette import scale_for
-from . import jobs, scoring, show, state
+from . import jobs, published, scoring, show, state
 from .grid import Look, head_grid
 from .loaders import Shape
 from .recipes import load_call, load_options, task_call
@@ -173,7 +173,7 @@ def ranking(found: HeadScores, shape: Shape) -> None:
     ]
     show.table(
         ["rank", "head", found.score, "95 % low", "95 % high"], rows, "ranking",
-        caption="All heads that have a value, the highest first: high = keep.", height=290,
+        caption="All measured heads, the highest first.", height=290,
         record=found.to_dict(),
     )  # fmt: skip
 
@@ -192,6 +192,7 @@ def bands(shown: dict[str, np.ndarray], view: View) -> None:
         f"{100 * in_band(last, 0.2, 0.4):.1f} % of the heads lie between 0.2 and 0.4.",
         source="Share of heads per band of correlation, *Integrated Gradients for Structured Pruning on BERT*, §6.5.2.",
     )
+    published.section("correlation", view.task)
 
 
 def in_band(values: np.ndarray, low: float, high: float) -> float:

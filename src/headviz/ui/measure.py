@@ -34,10 +34,10 @@ def key_of(clf: Classifier, data: Dataset, *more: object) -> tuple[object, ...]:
 
 def measured(clf: Classifier, data: Dataset, mask: HeadMask) -> Measured | None:
     """Full against masked, or None while progress stands on the page."""
-    evaluator = loaders.evaluator(clf, data)
     whole = mask | clf.present
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Measured:
+        evaluator = loaders.evaluator(clf, data)  # encodes all of the data: not while the page waits
         found = evaluator.compare(whole, progress=progress, cancel=cancel)
         return Measured(whole, evaluator.predictions(), evaluator.predictions(whole), found)
 

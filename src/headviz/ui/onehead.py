@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
 
 FORMULA = r"\mathrm{Attr}(A)_{ij} = \int_0^1 \frac{\partial F}{\partial A_{ij}}\,\frac{dA_{ij}}{da}\,da"
+ATTENTION = r"A = \mathrm{softmax}(QK^\top/\sqrt{d})"
 SOURCE = (
     "Neuron conductance of the attention map: word embeddings go from padding to the input, F is the logit of the "
     "target class. Rows are queries, columns keys. *Integrated Gradients for Structured Pruning on BERT*, §5.2.1."
@@ -144,8 +145,13 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
         "attention": found.attention[chosen][np.ix_(rows, columns)],
         "attribution": found.attribution[chosen][np.ix_(rows, columns)],
     }
-    maps_tab, arcs_tab, layer_tab = st.tabs(["Maps", "Strongest connections", f"Layer {chosen.layer}"])
-    with maps_tab:
+    titles = {"maps": "Maps", "arcs": "Strongest connections", "layer": f"Layer {chosen.layer}"}
+    shown = view.picture if view.picture in titles else "maps"
+    if not view.present:
+        shown = state.switch(
+            "picture", "Picture", list(titles), format_func=titles.__getitem__, label_visibility="collapsed"
+        )
+    if shown == "maps":
         for box, (name, values) in zip(st.columns(2), chosen_maps.items(), strict=True):
             with box:
                 st.subheader(name.capitalize())
@@ -153,10 +159,10 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
                     charts.matrix(values, queries, keys, name, signed=name == "attribution"),
                     f"map_{name}",
                     _captions(name, chosen, found),
-                    formula=FORMULA if name == "attribution" else r"A = \mathrm{softmax}(QK^\top/\sqrt{d})",
+                    formula=FORMULA if name == "attribution" else ATTENTION,
                     source=SOURCE,
                 )
-    with arcs_tab:
+    elif shown == "arcs":
         for box, (name, values) in zip(st.columns(2), chosen_maps.items(), strict=True):
             with box:
                 st.subheader(name.capitalize())
@@ -167,8 +173,10 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
                     f"The {len(lines)} strongest connections, from query to key; together at most {view.mass} % of the "
                     f"{name}'s mass."
                     + (" Blue speaks for the class, orange against it." if name == "attribution" else ""),
+                    formula=FORMULA if name == "attribution" else ATTENTION,
+                    source=SOURCE,
                 )
-    with layer_tab:
+    else:
         names = [str(HeadId(chosen.layer, h)) for h in range(found.mask.num_heads)]
         for name, values in (("attention", found.attention), ("attribution", found.attribution)):
             st.subheader(name.capitalize())
@@ -178,6 +186,8 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
                 ),
                 f"layer_{name}",
                 f"The {name} maps of all heads of layer {chosen.layer}, on one colour scale.",
+                formula=FORMULA if name == "attribution" else ATTENTION,
+                source=SOURCE,
             )
 
 

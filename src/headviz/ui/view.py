@@ -49,6 +49,9 @@ class View:
     arrows: str = "all"  # which connections: all, A→A, A→B, B→A, B→B
     special: bool = True  # show [CLS] and [SEP]
     mass: int = 70  # share of attention that the arcs carry, in per cent
+    picture: str = "maps"  # One head: maps, arcs, or the layer
+    tokens: bool = False  # Compare: token attributions
+    shift: bool = False  # Compare: what attention changed
 
     analysis: str = "ablation"
     select: str = "other"  # data that 'all but one' chooses its heads on

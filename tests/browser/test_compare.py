@@ -1,0 +1,77 @@
+"""One's own sentence pair: a mask flips the answer, and the search names the head that was planted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import studio
+
+from headviz.heads import HeadId, HeadMask
+
+pytestmark = pytest.mark.browser
+Open = Callable[..., Any]
+
+HEAD = HeadId(*studio.PLANTED)
+OFF = HeadMask.full(*studio.SIZE).without([HEAD, (0, 0), (1, 2), (3, 3)])
+ATTACK = "<img src=x onerror=alert(6)>"
+
+
+@pytest.fixture(scope="module")
+def planted(query: dict[str, str], studio_folder: Any) -> dict[str, str]:
+    return {**query, "model": str(studio.make_planted(studio_folder / "planted"))}
+
+
+def write(v: Any, first: str, second: str) -> None:
+    fields = v.page.locator(".fields textarea")
+    fields.first.wait_for()
+    fields.nth(0).fill(first)
+    fields.nth(1).fill(second)
+
+
+def test_ones_own_pair_flips_and_the_planted_head_is_found(visit: Open, planted: dict[str, str]) -> None:
+    v = visit()
+    v.go("compare", **planted, mask=OFF.hex)
+    write(v, "a dog sleeps", "a cat runs")
+    v.page.get_by_text("same answer", exact=False).wait_for()
+    write(v, f"a dog sleeps {studio.FLIPS}", "a cat runs")
+    v.page.get_by_text("changed").first.wait_for()
+    v.settle()
+    said = [t.split()[0] for t in v.page.locator("h3").all_inner_texts()]
+    assert said == ["contradiction", "neutral"]
+    v.page.get_by_role("button", name="Which head did it?").click()
+    answer = v.page.get_by_text(f"{HEAD} back on → contradiction again")
+    answer.wait_for()
+    assert "no smaller set of heads does it" in answer.inner_text()
+    v.page.get_by_role("button", name="Switch them on again").click()
+    v.page.get_by_text("current mask (3 off)").first.wait_for()
+    v.settle()
+    assert [t.split()[0] for t in v.page.locator("h3").all_inner_texts()] == [
+        "contradiction",
+        "contradiction",
+    ]
+
+
+def test_the_found_head_can_be_looked_at(visit: Open, planted: dict[str, str]) -> None:
+    v = visit()
+    v.go("compare", **planted, mask=OFF.hex, a=f"a dog {studio.FLIPS}", b="a cat runs")
+    v.page.get_by_role("button", name="Which head did it?").click()
+    v.page.get_by_role("button", name=f"Look at {HEAD}").click()
+    v.page.get_by_role("heading", name="One head", exact=True).wait_for()
+    v.settle()
+    assert f"head={HEAD.dotted}" in v.page.url
+
+
+def test_labels_of_a_model_are_never_run(visit: Open, query: dict[str, str], studio_folder: Any) -> None:
+    labels = (ATTACK, f"neutral {ATTACK}", "**contradiction**")
+    folder = studio.make_planted(studio_folder / "labelled", labels=labels)
+    v = visit()
+    asked = {**query, "model": str(folder), "a": f"a dog {studio.FLIPS}", "b": "a cat runs", "mask": OFF.hex}
+    for page in ("compare", "head"):
+        v.go(page, **asked)
+        v.page.locator(".fields textarea").first.wait_for()
+        v.page.wait_for_timeout(1500)
+        v.settle()
+        assert v.page.locator("img[src=x]").count() == 0
+    assert not v.dialogs

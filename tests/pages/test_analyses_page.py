@@ -1,0 +1,159 @@
+"""Every analysis of the table is offered, run, said in a sentence, and given again as code; stacks have names."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headviz.analyses.table import ANALYSES
+from headviz.cli import main
+from headviz.heads import HeadMask
+
+RUN_HERE = [a.name for a in ANALYSES.values() if not a.page and "classification" in a.kinds]
+STACKED = [a.name for a in ANALYSES.values() if not a.page and "translation" in a.kinds]
+# what the small model's view has not
+MISSING = {"cross-dataset": "one dev set only", "dynamics": "Name a folder with checkpoints"}
+OFF = HeadMask.full(3, 4).without([(0, 0), (1, 1), (2, 3)])
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A 3×4 classifier and a translation model, with data for both."""
+    import studio
+
+    from tiny_translation import SOURCES, TARGETS, tiny_translator_folder
+
+    folder = tmp_path_factory.mktemp("small")
+    studio.make_model(folder / "model", layers=3, heads=4)
+    studio.make_data(folder / "data", rows=30)
+    tiny_translator_folder(folder / "translator")
+    (folder / "pairs").mkdir()
+    lines = [f"{a}\t{b}" for a, b in zip(SOURCES * 2, TARGETS * 2, strict=True)]
+    for split in ("train", "dev"):
+        (folder / "pairs" / f"{split}.tsv").write_text("\n".join(["source\ttarget", *lines]) + "\n")
+    return folder
+
+
+@pytest.fixture
+def classifier(small: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    monkeypatch.setenv("HEADVIZ_ROOTS", str(small))
+    return {
+        "model": str(small / "model"), "data": str(small / "data"), "mask": OFF.hex, "device": "cpu", "groups": "",
+        "limit": "30",
+    }  # fmt: skip
+
+
+@pytest.fixture
+def translator(small: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    monkeypatch.setenv("HEADVIZ_ROOTS", str(small))
+    return {
+        "model": str(small / "translator"), "data": str(small / "pairs"), "task": "custom-translation",
+        "columns": "", "label": "", "groups": "", "device": "cpu",
+    }  # fmt: skip
+
+
+def press_run(open_page: Callable[..., Any], name: str, address: dict[str, str]) -> Any:
+    app = open_page("analyses", **address, analysis=name)
+    assert not app.exception
+    start = next(b for b in app.button if b.key == f"run_{name}")
+    return start.click().run()
+
+
+def said(app: Any) -> str:
+    return " ".join(str(m.value).replace("\\", "") for m in app.markdown)
+
+
+@pytest.mark.parametrize("name", RUN_HERE)
+def test_an_analysis_runs_and_says_what_it_shows(
+    open_page: Callable[..., Any], classifier: dict[str, str], name: str
+) -> None:
+    app = press_run(open_page, name, classifier)
+    assert not app.exception
+    errors = [str(e.value) for e in app.error]
+    if name in MISSING:
+        assert any(MISSING[name] in e for e in errors), errors
+        return
+    assert not errors
+    assert "**" in said(app)
+    assert any(ANALYSES[name].question in str(m.value) for m in app.markdown)
+    assert any("After" in str(c.value) for c in app.caption)
+
+
+@pytest.mark.parametrize("name", [n for n in STACKED if n != "dynamics"])
+def test_stacks_are_named_and_points_are_points(
+    open_page: Callable[..., Any], translator: dict[str, str], name: str
+) -> None:
+    app = press_run(open_page, name, translator)
+    assert not app.exception
+    errors = [str(e.value) for e in app.error]
+    if name in MISSING:
+        assert any(MISSING[name] in e for e in errors), errors
+        return
+    assert not errors
+    if name == "ablation":
+        (table,) = [d.value for d in app.dataframe if "cost" in d.value.columns]
+        assert {t.split()[0] for t in table["head"]} == {"encoder", "cross", "decoder"}
+        assert table["cost"].abs().max() <= 100
+
+
+@pytest.mark.parametrize("name", ["ablation", "all-but-one", "harmful"])
+def test_code_and_command_give_the_same(
+    open_page: Callable[..., Any],
+    classifier: dict[str, str],
+    name: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = open_page("analyses", **classifier, analysis=name)
+    python, command = [c.value for c in app.code][-2:]
+    capsys.readouterr()
+    exec(compile(python, "recipe", "exec"), {})
+    ours = json.loads(capsys.readouterr().out)
+    assert main([*shlex.split(command)[1:], "--json"]) == 0
+    theirs = json.loads(capsys.readouterr().out)
+    key = {"ablation": "values", "all-but-one": "rows", "harmful": "heads"}[name]
+    assert ours[key] == theirs[key]
+    assert ours["baseline"] == theirs["baseline"]
+
+
+def test_published_figures_stand_apart(open_page: Callable[..., Any], classifier: dict[str, str]) -> None:
+    for name, analysis in ANALYSES.items():
+        tables = analysis.published("custom")
+        for table in tables:
+            assert all(len(row) == len(table.header) for row in table.rows), name
+        if name in RUN_HERE and tables:
+            app = open_page("analyses", **classifier, analysis=name)
+            assert any("Published figures" in e.label for e in app.expander), name
+
+
+def test_pages_that_explain_a_class_send_translations_on(
+    open_page: Callable[..., Any], translator: dict[str, str]
+) -> None:
+    app = open_page("head", **translator)
+    assert not app.exception
+    assert any("a translation has none" in str(i.value) for i in app.info)
+    again = next(b for b in app.button if b.key == "classifier_again")
+    assert again.label == "Back to the demo classifier"
+
+
+def test_a_translation_model_goes_through_the_other_pages(
+    open_page: Callable[..., Any], translator: dict[str, str]
+) -> None:
+    mask = HeadMask.full(8, 4).without([(3, 1), (6, 2)]).hex
+    lab = open_page("masklab", **translator, mask=mask)
+    assert not lab.exception
+    assert not lab.error
+    metrics = {m.label: m for m in lab.metric}
+    assert metrics["bleu"].delta.endswith("points") or metrics["bleu"].delta == "unchanged"
+    assert any("Changed translations" in str(s.value) for s in lab.subheader)
+    pair = open_page("compare", **translator, mask=mask, a="a dog sleeps .")
+    assert not pair.exception
+    assert any(list(d.value.columns) == ["model", "translation"] for d in pair.dataframe)
+    heads = open_page("heads", **translator)
+    score = next(s for s in heads.selectbox if s.label == "Score")
+    assert not [o for o in score.options if o.startswith(("conductance", "attattr"))]
