@@ -2,10 +2,13 @@
 
     python bench/dashboard.py            # starts its own server on the demo
 
+first page    from the start of the server's process until the grid of the first page is there    aim 6 s
 page open     the first page until its grid is there; server up, nothing cached in the browser   aim 2 s
 head click    a click on a head until its name stands in the card                                aim 0.2 s
 mask toggle   a click on the board until the page says how many heads are off                    aim 0.4 s
 compare       a typed word until the verdict has been drawn again                                no aim given
+
+The browser runs on the same machine and takes its share of it; the load is printed with the figures.
 """
 
 from __future__ import annotations
@@ -27,11 +30,12 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
-AIMS = {"page open": 2.0, "head click": 0.2, "mask toggle": 0.4}
+AIMS = {"first page": 6.0, "page open": 2.0, "head click": 0.2, "mask toggle": 0.4}
 
 
 @contextmanager
-def server() -> Iterator[str]:
+def server() -> Iterator[tuple[str, float]]:
+    """A dashboard of its own: its address, and when its process began."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -60,7 +64,7 @@ def server() -> Iterator[str]:
                 except OSError:
                     time.sleep(0.05)
             print(f"server start          {time.perf_counter() - begun:6.2f} s")
-            yield address
+            yield address, begun
         finally:
             process.terminate()
             process.wait(20)
@@ -83,7 +87,7 @@ def page_open(browser: Any, address: str, times: int) -> list[float]:
     for _ in range(times):
         context = browser.new_context(viewport={"width": 1280, "height": 900})
         tab = context.new_page()
-        tab.set_default_timeout(60_000)
+        tab.set_default_timeout(120_000)
 
         def opened(tab: Any = tab) -> None:
             tab.goto(address)
@@ -146,6 +150,18 @@ def compare(tab: Any, address: str, times: int) -> list[float]:
     return out
 
 
+def measured(browser: Any, address: str, begun: float, times: int) -> dict[str, list[float]]:
+    """All of it, on one server."""
+    page_open(browser, address, 1)
+    found = {"first page": [time.perf_counter() - begun]}
+    found["page open"] = page_open(browser, address, max(3, times // 4))
+    tab = browser.new_page(viewport={"width": 1280, "height": 1000})
+    tab.set_default_timeout(120_000)
+    for name, measure in (("head click", head_click), ("mask toggle", mask_toggle), ("compare", compare)):
+        found[name] = measure(tab, address, times)
+    return found
+
+
 def main() -> None:
     from playwright.sync_api import sync_playwright
 
@@ -154,14 +170,13 @@ def main() -> None:
     )
     parser.add_argument("--times", type=int, default=20)
     times = parser.parse_args().times
-    with server() as address, sync_playwright() as playwright:
+    load = os.getloadavg()
+    with sync_playwright() as playwright:
         path = os.environ.get("CHROMIUM") or shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        found = {"page open": page_open(browser, address, max(3, times // 4))}
-        tab = browser.new_page(viewport={"width": 1280, "height": 1000})
-        tab.set_default_timeout(60_000)
-        for name, measure in (("head click", head_click), ("mask toggle", mask_toggle), ("compare", compare)):
-            found[name] = measure(tab, address, times)
+        with server() as (address, begun):
+            found = measured(browser, address, begun, times)
+    print(f"load before {load[0]:.1f}, after {os.getloadavg()[0]:.1f}; {os.cpu_count()} cores")
     for name, seconds in found.items():
         ranked = sorted(seconds)
         high = ranked[min(len(ranked) - 1, round(0.95 * (len(ranked) - 1)))]

@@ -113,7 +113,7 @@ def _picker(data: Dataset, shown: Text, key: str) -> None:
 def _about(shown: Text, at: int, data: Dataset) -> str:
     if shown.own:
         return f"Your own text (the arrows lead back to the data, example {at})"
-    parts = [f"Example {at}, counted from 0, of {len(data)}"]
+    parts = [f"Example {at} of 0–{len(data) - 1}"]
     if shown.label is not None:
         parts.append(f"gold label {shown.label}")
     if shown.slice:
