@@ -41,7 +41,18 @@ def algorithms() -> Iterator[str]:
         yield f"| `{a.name}` | {a.what} | {a.source} |"
 
 
-TABLES = {"commands": commands, "scores": scores, "algorithms": algorithms}
+def analyses() -> Iterator[str]:
+    from headviz.analyses.table import ANALYSES
+
+    yield "**Analyses** (each a figure, a table and one sentence; on a page of the dashboard and as a command):"
+    yield ""
+    yield "| command | what it answers | source |"
+    yield "|---|---|---|"
+    for a in ANALYSES.values():
+        yield f"| `{a.line.removeprefix('headviz ')}` | {a.question} | {a.source} |"
+
+
+TABLES = {"commands": commands, "scores": scores, "algorithms": algorithms, "analyses": analyses}
 
 
 def filled(text: str) -> str:
