@@ -42,14 +42,15 @@ def algorithms() -> Iterator[str]:
 
 
 def analyses() -> Iterator[str]:
-    from headviz.analyses.table import ANALYSES
+    from headviz.analyses.table import ANALYSES, MICHEL, THESIS
 
     yield "**Analyses** (each a figure, a table and one sentence; on a page of the dashboard and as a command):"
     yield ""
     yield "| command | what it answers | source |"
     yield "|---|---|---|"
     for a in ANALYSES.values():
-        yield f"| `{a.line.removeprefix('headviz ')}` | {a.question} | {a.source} |"
+        source = a.source.replace(MICHEL, "Michel et al. 2019").replace(THESIS, "2024 thesis")
+        yield f"| `{a.line.removeprefix('headviz ')}` | {a.question} | {source} |"
 
 
 TABLES = {"commands": commands, "scores": scores, "algorithms": algorithms, "analyses": analyses}

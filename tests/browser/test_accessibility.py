@@ -18,10 +18,30 @@ MASK = HeadMask.full(12, 12).without_random(40, seed=3).hex
 NOT_OURS = ("[data-testid=stDataFrame]", "[data-testid=stMain]", "[data-testid=stHeader]")
 
 
+# states beyond a page as it opens: what a switch, a tab or a presentation adds
+STATES = (
+    ("head", {"picture": "arcs"}),
+    ("head", {"picture": "layer"}),
+    ("compare", {"tokens": "1", "shift": "1"}),
+    ("masklab", {"present": "1"}),
+    ("heads", {"score": "magnitude", "numbers": "0"}),
+)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("page", [file for file, _ in PAGES])
 def test_nothing_serious(visit: Callable[..., Any], query: dict[str, str], page: str, scheme: str) -> None:
-    v = visit(color_scheme=scheme)
+    check(visit(color_scheme=scheme), page, query)
+
+
+@pytest.mark.parametrize(("page", "more"), STATES, ids=lambda s: s if isinstance(s, str) else "-".join(s))
+def test_nothing_serious_in_other_states(
+    visit: Callable[..., Any], query: dict[str, str], page: str, more: dict[str, str]
+) -> None:
+    check(visit(color_scheme="dark"), page, {**query, **more})
+
+
+def check(v: Any, page: str, query: dict[str, str]) -> None:
     v.go("" if page == PAGES[0][0] else page, **query, mask=MASK, head="3.5")
     v.page.wait_for_timeout(2500)
     v.settle()
