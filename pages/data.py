@@ -3,7 +3,7 @@
 import streamlit as st
 
 from headviz.errors import UserError
-from headviz.ui import frame, loaders, show, source
+from headviz.ui import frame, loaders, show, source, tuned
 
 view = frame.begin()
 st.title("Data & model")
@@ -31,6 +31,12 @@ with right:
         source.data_card(data)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
+if frame.controls():
+    with st.expander("Fine-tune a base model on these data", icon=":material/model_training:",
+                     key="tune_box", on_change="rerun") as box:  # fmt: skip
+        if box.open:
+            tuned.form(view)
+    tuned.latest(view)
 if clf is not None and data is not None:
     st.subheader("Lengths")
     source.lengths(clf, view, data)

@@ -3,28 +3,36 @@
 import streamlit as st
 
 from headviz.errors import RunError
-from headviz.ui import frame, runsview, show
+from headviz.ui import frame, rundetail, runforms, runsview, show
 
 view = frame.begin()
 st.title("Runs")
-runs = runsview.overview()
-ids = runsview.known_ids(view.run, runs)
+aside = bool(st.session_state.get("runs_aside")) and frame.controls()
+runs = runsview.overview(archived=aside)
+known = runsview.known_ids(view.run, runs) or runsview.known_ids(
+    view.run, runsview.overview(archived=not aside)
+)
 if frame.controls():
-    left, right = st.columns([2, 5], gap="large")
-    with left, st.container(border=True):
-        st.subheader("Start a run")
-        runsview.start_form(view)
+    runforms.new(view, first=not runs and not known)
+try:
+    runsview.require_none(known, view.run)
+except RunError as wrong:
+    st.warning(show.plain(str(wrong)), icon=":material/search_off:")
+ids = known or [r.record.id for r in runs[:1]]
+run = None
+if not ids and not aside:
+    st.info("No run yet. Plan one above: it goes on when this page is closed.", icon=":material/play_circle:")
+if frame.controls():
+    left, right = st.columns([4, 11], gap="large")
+    with left:
+        if runs:
+            runsview.chooser(runs, ids[0] if ids else "")
+        elif aside:
+            st.caption("Nothing was put aside.")
+        st.toggle("Those put aside", key="runs_aside")
 else:
     right = st.container()
-with right:
-    try:
-        runsview.require_none(ids, view.run)
-    except RunError as wrong:
-        st.warning(show.plain(str(wrong)))
-    if not runs:
-        st.info("No run yet. Start one: it goes on when this page is closed.", icon=":material/play_circle:")
-    elif frame.controls():
-        runsview.run_list(runs)
-    if ids:
-        runsview.watch(ids)
-frame.recipe(*runsview.recipe(view))
+if ids:
+    with right:
+        run = rundetail.watch(ids)
+frame.recipe(*runsview.recipe(view, run))

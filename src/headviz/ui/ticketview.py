@@ -1,0 +1,52 @@
+"""Winning tickets of a run or a sweep, published figures beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from . import show
+from .runstate import state_of
+
+if TYPE_CHECKING:
+    from ..runs.reading import RunView
+
+
+def retrains(view: RunView) -> bool:
+    """Whether the run's algorithm trains the pruned networks anew; only then are there tickets."""
+    from ..pruning.table import ALGORITHMS
+
+    known = ALGORITHMS.get(str(view.record.spec.get("algorithm")))
+    return known is not None and known.retrains
+
+
+def tickets(views: Sequence[RunView]) -> None:
+    """The highest sparsity at which a retrained subnetwork is as good as the full one, published figures beside it."""
+    from ..pruning.layouts import table_62
+    from ..pruning.table import ALGORITHMS
+    from ..pruning.together import together
+
+    able = [v for v in views if retrains(v) and v.record.spec.get("retrain_full", True)]
+    states = [s for v in able if (s := state_of(v)) is not None]
+    found = table_62(together(states)) if states else None
+    if found is None or not found.rows:
+        retrain = ", ".join(a.title for a in ALGORITHMS.values() if a.retrains)
+        st.info(
+            f"No ticket yet. They compare retrained networks with a retrained full one: {retrain}, the full model "
+            "included, and at least one finished step of every seed.",
+            icon=":material/confirmation_number:",
+        )
+        return
+    if any(len(s.plan["seeds"]) < 2 for s in together(states)):
+        st.info(
+            "With one seed there is no spread, so nothing can be said: give several.",
+            icon=":material/info:",
+        )
+    rows = [["–" if v in ("", None) else v for v in row] for row in found.rows]
+    show.table(
+        list(found.header), rows, "run_tickets",
+        caption="Highest share of heads removed at which the mean over seeds, plus one standard deviation, reaches the "
+        "full model's mean. Published: BERT-base, 2024 thesis, Table 6.2.",
+    )  # fmt: skip
