@@ -14,7 +14,7 @@ if frame.controls():
         st.caption(
             "Heads that are switched off here are removed for good; students learn to do without them."
         )
-        board.toolbar(shape.present, scoring.known(view))
+        board.toolbar(shape.present, scoring.known(view), scoring.names(shape.translates))
         board.grid(shape.present, scoring.known(view), scoring.tips(view), rows=shape.rows)
         with st.container(border=True):
             distil.start_form(view, shape)

@@ -14,16 +14,26 @@ from . import show, state
 from .grid import Look, head_grid
 
 
-def toolbar(present: HeadMask, values: Any = None) -> None:
+def toolbar(present: HeadMask, values: Any = None, scores: Sequence[str] = ()) -> None:
     """Undo, redo, invert, reset, and the menus that set many heads at once."""
     now = state.session()
     mask = state.mask(present)
     with st.container(horizontal=True, gap="xsmall", key="mask_tools"):
         st.button(
-            "Undo", icon=":material/undo:", disabled=not now.history.past, on_click=state.undo, key="undo"
+            "Undo",
+            icon=":material/undo:",
+            disabled=not now.history.past,
+            on_click=state.undo,
+            key="undo",
+            shortcut="u",
         )
         st.button(
-            "Redo", icon=":material/redo:", disabled=not now.history.future, on_click=state.redo, key="redo"
+            "Redo",
+            icon=":material/redo:",
+            disabled=not now.history.future,
+            on_click=state.redo,
+            key="redo",
+            shortcut="y",
         )
         st.button("Invert", on_click=_set, args=(maskedit.inverted(mask, present),), key="invert")
         st.button(
@@ -31,7 +41,7 @@ def toolbar(present: HeadMask, values: Any = None) -> None:
             args=(HeadMask.full(mask.num_layers, mask.num_heads),), key="all_on",
         )  # fmt: skip
         with st.popover("Many"):
-            _many(present, mask, values)
+            _many(present, mask, values, scores)
         with st.popover("Saved"):
             _saved(present, mask)
         with st.popover("Paste"):
@@ -43,10 +53,13 @@ def toolbar(present: HeadMask, values: Any = None) -> None:
         )  # fmt: skip
 
 
-def _many(present: HeadMask, mask: HeadMask, values: Any) -> None:
+def _many(present: HeadMask, mask: HeadMask, values: Any, scores: Sequence[str]) -> None:
     count = state.number("count", "Heads to switch off", 0, len(present.kept))
+    if scores:
+        state.choose("score", "Score", scores)
     if values is None:
-        st.caption("No scores yet: open Heads to compute them.")
+        st.caption("This score is not at hand: compute it on Heads.")
+        st.page_link("pages/heads.py", label="Open Heads", icon=":material/grid_view:")
     st.button(
         f"The {count} lowest by {state.view().score}", key="lowest", disabled=values is None, width="stretch",
         on_click=_lowest, args=(present, mask, values, count),

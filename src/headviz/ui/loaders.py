@@ -218,6 +218,17 @@ def evaluator(clf: Classifier, data: Dataset) -> Evaluator:
     return _evaluators.get(key, lambda: evaluator_of(clf, data))
 
 
+def check(clf: Classifier, data: Dataset) -> None:
+    """Complain at once about a model and data that do not belong together; making an evaluator takes longer."""
+    from ..evaluation import class_order
+    from ..translating import require_translation
+
+    if len(clf.stacks) > 1 or data.is_translation:
+        require_translation(clf, data)
+    else:
+        class_order(clf, data)
+
+
 def cost(clf: Classifier, mask: HeadMask | None = None) -> Cost:
     """Parameters and FLOPs under a mask, remembered: counting them walks through all modules."""
     return _costs.get((clf.digest, mask and mask.hex), lambda: clf.cost(mask))

@@ -35,6 +35,7 @@ def key_of(clf: Classifier, data: Dataset, *more: object) -> tuple[object, ...]:
 def measured(clf: Classifier, data: Dataset, mask: HeadMask) -> Measured | None:
     """Full against masked, or None while progress stands on the page."""
     whole = mask | clf.present
+    loaders.check(clf, data)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Measured:
         evaluator = loaders.evaluator(clf, data)  # encodes all of the data: not while the page waits
