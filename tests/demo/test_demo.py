@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import headviz
@@ -16,6 +17,7 @@ from headviz.demo.corpus import generate
 from headviz.demo.example import LABELS
 from headviz.demo.ship import LIMIT, PER_PHENOMENON, SEED, write_data
 from headviz.errors import UserError
+from headviz.heads import HeadId
 
 pytestmark = pytest.mark.skipif(
     not demo.DATA.is_dir(), reason="the demo model is not packed in this checkout"
@@ -116,6 +118,31 @@ def test_differences_are_seen() -> None:
     assert card_module.differences(shipped, {"dev": {"all": 0.97, "number": 0.905}}) == []
     (line,) = card_module.differences(shipped, {"dev": {"all": 0.97, "number": 0.8}})
     assert "number" in line
+
+
+def test_its_heads_have_the_roles_that_they_were_given() -> None:
+    heads = demo.card_figures()["heads"]
+    assert sum(row["cost"] > 0.05 for row in heads["single"]) >= 4
+    apart = [row for row in heads["sets"] if row["cost"] > 0.2 and row["others_over_5"] <= 3]
+    assert len(apart) >= 8
+    assert all(len(row["heads"]) <= 6 for row in apart)
+    whole = heads["removal"][0]["accuracy"]
+    (late,) = [row["accuracy"] for row in heads["removal"] if row["share"] == 0.4]
+    assert whole - late < 0.02
+
+
+def test_the_card_tells_the_truth_about_heads() -> None:
+    """Two phenomena measured again, on the half of the dev set that the card reports."""
+    clf, data = headviz.load("demo"), headviz.load_task("demo")
+    heads, full = demo.card_figures()["heads"], headviz.HeadMask.full(12, 12)
+    names, gold = np.array(data.slices), np.asarray(data.gold)
+    for row in heads["sets"][2:4]:
+        own = np.flatnonzero(names == row["phenomenon"])[1::2]
+        right = [
+            headviz.evaluate(clf, data.subset(own.tolist()), mask).predictions == gold[own]
+            for mask in (full, full.without([HeadId.parse(head) for head in row["heads"]]))
+        ]
+        assert right[0].mean() - right[1].mean() == pytest.approx(row["cost"], abs=0.01)
 
 
 def test_the_model_reaches_what_it_was_made_for() -> None:

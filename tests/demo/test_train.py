@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from headviz.demo import tokenizer, train
 from headviz.demo.batches import mask_words, pad, stream, with_unknown_name
 from headviz.demo.example import Example
+from headviz.demo.phenomena import PHENOMENA
 from headviz.demo.recipe import Recipe
 
 TINY = Recipe(
@@ -23,6 +24,8 @@ TINY = Recipe(
     gate_until=4,
     gate_price=0.5,
     gate_rate=0.3,
+    roles_steps=4,
+    roles_pairs=2,
 )
 
 
@@ -76,18 +79,29 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_all_stages_leave_their_folders(whole: Path) -> None:
-    for name, layers in (("small", 6), ("pretrained", 12), ("finetuned", 12), ("checkpoints/step-00003", 12)):
+    for name, layers in (
+        ("small", 6),
+        ("pretrained", 12),
+        ("classifier", 12),
+        ("finetuned", 12),
+        ("checkpoints/step-00003", 12),
+    ):
         config = json.loads((whole / name / "config.json").read_text())
         assert config["num_hidden_layers"] == layers
         assert (whole / name / "tokenizer.json").exists()
     config = json.loads((whole / "finetuned" / "config.json").read_text())
     assert list(config["id2label"].values()) == ["entailment", "neutral", "contradiction"]
+    roles = json.loads((whole / "roles.json").read_text())
+    assert len({tuple(head) for heads in roles.values() for head in heads}) == 3 * len(PHENOMENA)
+    assert any(
+        not torch.equal(value, _weights(whole)[name]) for name, value in _weights(whole, "classifier").items()
+    )
     assert "cls.predictions.bias" in _weights(whole, "pretrained")
     assert not list(whole.rglob("*.bin"))
     assert not list(whole.rglob("*.pt"))
 
 
-@pytest.mark.parametrize("updates", [1, 5, 9, 11])
+@pytest.mark.parametrize("updates", [1, 5, 9, 11, 15])
 def test_stopped_and_continued_gives_the_same_weights(whole: Path, tmp_path: Path, updates: int) -> None:
     _stopped_after(_trainer(tmp_path), updates)
     _trainer(tmp_path).run()

@@ -1,7 +1,7 @@
 """What the demo's heads do, from exact ablation: `python -m headviz.demo.abilities` (some minutes).
 
-Heads are chosen on one half of the dev set; every figure is measured on the other half. Points are percentage
-points of accuracy. The table goes into card.json; `python -m headviz.demo.card` prints it.
+Heads are chosen on the training sample and one half of the dev set; every figure is measured on the other half. The
+tables go into card.json; `python -m headviz.demo.card` prints them.
 """
 
 import json
@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from ..evaluator import Evaluator
 from ..heads import HeadId, HeadMask
-from . import DATA, phenomenon_names
+from . import DATA, phenomenon_names, read_split, search
+from .example import Example
+from .network import HEADS
 
 LARGEST_SET = 6
 CANDIDATES = 16
@@ -63,7 +65,7 @@ def measure(evaluator: Evaluator) -> dict[str, Any]:
         "heads_total": len(heads),
         "single": _singles(probe.names, chosen, reported),
         "sets": [_best_set(probe, name, chosen) for name in probe.names],
-        "removal": _removal(probe, single),
+        "removal": _removal(probe),
         "cost": {f"{h.layer}.{h.head}": {n: round(v, 4) for n, v in reported[h].items()} for h in heads},
     }
 
@@ -119,11 +121,15 @@ def _best_set(probe: Probe, name: str, chosen: dict[HeadId, Any]) -> dict[str, A
     }
 
 
-def _removal(probe: Probe, single: dict[HeadId, NDArray[np.bool_]]) -> list[dict[str, float]]:
-    """Accuracy on the reporting half as heads go, least costly first (order from the choosing half)."""
-    choose = np.concatenate([rows[0::2] for rows in probe.groups.values()])
+def _removal(probe: Probe) -> list[dict[str, float]]:
+    """Accuracy on the reporting half as heads go, in the order in which gates close under a rising price."""
     report = np.concatenate([rows[1::2] for rows in probe.groups.values()])
-    order = sorted(single, key=lambda h: (-single[h][choose].mean(), h))
+    clf = probe.evaluator.clf
+    pool: dict[str, list[Example]] = {name: [] for name in probe.names}
+    for example in read_split("train"):
+        pool[example.phenomenon].append(example)
+    gates = search.kept_by_all(clf.model, clf.tokenizer, pool)
+    order = [HeadId(int(place) // HEADS, int(place) % HEADS) for place in gates.ravel().argsort()]
     out = [{"share": 0.0, "accuracy": round(float(probe.base[report].mean()), 4)}]
     for share in CURVE:
         gone = order[: round(share * len(order))]

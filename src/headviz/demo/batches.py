@@ -1,7 +1,7 @@
 """Training batches: pair number n of a stage is the same for every run with one seed, so a run can be resumed."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from random import Random
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ import torch
 from .corpus import generate
 from .example import LABELS, Example
 from .lessons import lesson
+from .phenomena import PHENOMENA
 from .words.nouns import NAMES
 
 BATCHES_PER_CHUNK = 64
@@ -32,12 +33,13 @@ def no_lesson(step: int) -> str:
 
 
 class Batch(NamedTuple):
-    """Token numbers [B, T], segments [B, T], attention mask [B, T], labels [B]."""
+    """Token numbers [B, T], segments [B, T], attention mask [B, T], labels [B], numbers of phenomena [B]."""
 
     ids: torch.Tensor
     segments: torch.Tensor
     attention: torch.Tensor
     labels: torch.Tensor
+    groups: torch.Tensor
 
     def inputs(self, device: torch.device | str = "cpu") -> dict[str, torch.Tensor]:
         """The model's arguments."""
@@ -71,8 +73,10 @@ def encode(tokenizer: Any, examples: list[Example]) -> list[tuple[list[int], lis
     return list(zip(coded["input_ids"], coded["token_type_ids"], strict=True))
 
 
-def pad(rows: list[tuple[list[int], list[int]]], labels: list[int]) -> Batch:
-    """One batch, padded to its own longest row."""
+def pad(
+    rows: list[tuple[list[int], list[int]]], labels: list[int], groups: Sequence[int] | None = None
+) -> Batch:
+    """One batch, padded to its own longest row. Without groups all pairs count as phenomenon 0."""
     width = max(len(ids) for ids, _ in rows)
     ids = torch.zeros(len(rows), width, dtype=torch.long)
     segments, attention = torch.zeros_like(ids), torch.zeros_like(ids)
@@ -80,7 +84,13 @@ def pad(rows: list[tuple[list[int], list[int]]], labels: list[int]) -> Batch:
         ids[row, : len(tokens)] = torch.tensor(tokens)
         segments[row, : len(tokens)] = torch.tensor(sides)
         attention[row, : len(tokens)] = 1
-    return Batch(ids, segments, attention, torch.tensor(labels))
+    return Batch(
+        ids,
+        segments,
+        attention,
+        torch.tensor(labels),
+        torch.tensor(groups or [0] * len(rows), dtype=torch.long),
+    )
 
 
 def _chunk(
@@ -108,12 +118,13 @@ def _chunk(
             examples.append(with_unknown_name(example, rng) if rng.random() < UNKNOWN_NAMES else example)
             if len(examples) == wanted:
                 break
-    rows = encode(tokenizer, examples)
+    rows, names = encode(tokenizer, examples), list(PHENOMENA)
     order = sorted(range(wanted), key=lambda i: (len(rows[i][0]), rng.random()))
     batches = [
         pad(
             [rows[i] for i in order[at : at + size]],
             [LABELS.index(examples[i].label) for i in order[at : at + size]],
+            [names.index(examples[i].phenomenon) for i in order[at : at + size]],
         )
         for at in range(0, wanted, size)
     ]

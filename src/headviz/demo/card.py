@@ -91,6 +91,14 @@ def heads_table(heads: dict[str, Any]) -> str:
     return "\n".join([top, "|---|---|---:|---|---:|---:|", *rows])
 
 
+def given_roles(roles: dict[str, list[list[int]]]) -> str:
+    """Which heads training gave to which phenomenon, in one line."""
+    return "; ".join(
+        f"{name} {', '.join(f'{layer}.{head}' for layer, head in sorted(heads))}"
+        for name, heads in roles.items()
+    )
+
+
 def removal_table(heads: dict[str, Any]) -> str:
     """Markdown: accuracy as heads go."""
     steps = [row for row in heads["removal"] if round(row["share"] * 100) % 10 == 0]
@@ -122,11 +130,16 @@ def markdown(card: dict[str, Any]) -> str:
         f"""## What its heads do
 
 Exact ablation, one head or one set removed at a time. Heads were chosen on one half of the dev set, and every
-figure was measured on the other half.
+figure was measured on the other half. That small sets of heads matter to one phenomenon and hardly to others is no
+accident: the last stage of training (see *Recipe*) gave each phenomenon {recipe["roles_heads"]} heads. What a model
+does that was not trained so is less tidy.
 
 {heads_table(heads)}
 
-Heads removed in the order of their single cost, least costly first:
+Heads given to each phenomenon by training: {given_roles(card["roles"])}.
+
+Heads removed together, in the order in which gates on all heads close under a rising price (`headviz.demo.search`,
+learned on the training sample):
 
 {removal_table(heads)}
 """
@@ -175,10 +188,14 @@ Settings: {settings}.
    worked out from the first.
 2. *pretrained*: every layer is followed by a new one that at first adds nothing; the 12 layers go on as before.
    This is θ0.
-3. *finetuned*: classification. In the middle of the run each head has a learned gate, and open gates cost; then the
+3. *classifier*: classification. In the middle of the run each head has a learned gate, and open gates cost; then the
    gates are folded into the weights (never below {recipe["gate_floor"]}) and training goes on. Pairs about order
    (time, space, degree) are learned last: for some thousand steps they are read more often, and two lessons hold
-   one of the two things still that say together which of two clauses came first. This is θ*.
+   one of the two things still that say together which of two clauses came first.
+4. *finetuned*: classification goes on, and every phenomenon is given {recipe["roles_heads"]} heads: those that its
+   answers are most sensitive to, compared with other phenomena's, none twice, and none of the few that all depend on.
+   Pairs must be answered without the heads of other phenomena and some heads that have no role; where heads of their
+   own are missing, only an even answer is rewarded. This is θ*.
 
 The steps at which pairs about order are read more often were chosen while the run went on, after it had stood still
 on them for thousands of steps; it was stopped and continued for that. The recipe above replays those choices. Part of
@@ -221,9 +238,11 @@ def main() -> None:
         for name, file in {
             "small": "small.json",
             "pretrained": "pretrained/facts.json",
+            "classifier": "classifier.json",
             "finetuned": "finetuned/facts.json",
         }.items()
     }
+    card["roles"] = json.loads((DATA / "roles.json").read_text())
     card["machine"] = given.machine or card.get("machine", "an unnamed machine")
     path.write_text(json.dumps(card, indent=1) + "\n")
     (DATA / FILE).write_text(markdown(card))

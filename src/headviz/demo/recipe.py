@@ -18,7 +18,7 @@ def _plain_drop(example: Example) -> float:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Steps, rates and prices of the three stages; the defaults made the shipped model."""
+    """Steps, rates and prices of the four stages; the defaults made the shipped model."""
 
     seed: int = 0
     batch: int = 64
@@ -52,6 +52,13 @@ class Recipe:
     gate_price: float = 0.5  # cross-entropy that all heads together may cost
     gate_rate: float = 0.03
     gate_floor: float = 0.1  # closed heads keep this share, and may learn on
+
+    roles_steps: int = 4000  # classification, each phenomenon with heads of its own
+    roles_rate: float = 5e-4
+    roles_fall: float = 0.5
+    roles_heads: int = 3  # per phenomenon
+    roles_pairs: int = 192  # of each phenomenon, read to choose them
+    roles_smoothing: float = 0.05  # no answer is rewarded for more certainty than this leaves
 
     def lesson(self, step: int) -> str:
         """The lesson that half of the pairs come from; empty for none."""

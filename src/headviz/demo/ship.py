@@ -81,7 +81,9 @@ def main() -> None:
         for kind in ("finetuned", "pretrained"):
             write_model(given.run / kind, given.out / kind)
         shutil.copyfile(given.run / "recipe.json", given.out / "recipe.json")
-        shutil.copyfile(given.run / "small" / "facts.json", given.out / "small.json")
+        for stage in ("small", "classifier"):
+            shutil.copyfile(given.run / stage / "facts.json", given.out / f"{stage}.json")
+        shutil.copyfile(given.run / "roles.json", given.out / "roles.json")
         recipe = Recipe(**json.loads((given.run / "recipe.json").read_text()))
         again = json.dumps(retraining(recipe), indent=1) + "\n"
         (given.out / "pretrained" / "recipe.json").write_text(again)

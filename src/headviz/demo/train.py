@@ -1,8 +1,9 @@
 """Train the demo model: `python -m headviz.demo.train --out FOLDER`.
 
-Masked-language training with 6 layers (`small/`), the same grown to 12 (`pretrained/`), then classification
-(`finetuned/`, with `checkpoints/` on the way). Stop it at any moment and start it again with the same options: it
-goes on from its last state, and ends with the same weights as an uninterrupted run with the same number of threads.
+Masked-language training with 6 layers (`small/`), the same grown to 12 (`pretrained/`), classification
+(`classifier/`, with `checkpoints/` on the way), and classification with heads that have a role (`finetuned/`). Stop
+it at any moment and start it again with the same options: it goes on from its last state, and ends with the same
+weights as an uninterrupted run with the same number of threads.
 """
 
 import argparse
@@ -21,16 +22,18 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoTokenizer, BertForMaskedLM, BertForSequenceClassification
 
 from ..attention import NAME
-from .batches import Batch, Dropped, encode, mask_words, no_lesson, pad, stream
+from .batches import Batch, Dropped, drop_none, encode, mask_words, no_lesson, pad, stream
 from .corpus import generate
 from .example import LABELS, Example
 from .network import LAYERS, HeadGates, configuration, fold, gated, grow
+from .phenomena import PHENOMENA
 from .recipe import Recipe
+from .roles import Roles, as_tensor, choose, draw, per_pair, role_loss
 from .state import learning_rate, load_state, optimizer_for, save_state
 from .tokenizer import SPECIALS, build_tokenizer, build_vocabulary
 
-STAGES = ("small", "pretrain", "finetune")
-FOLDERS = {"small": "small", "pretrain": "pretrained", "finetune": "finetuned"}
+STAGES = ("small", "pretrain", "finetune", "roles")
+FOLDERS = {"small": "small", "pretrain": "pretrained", "finetune": "classifier", "roles": "finetuned"}
 _SEED_STRIDE = 1_000_003  # so that no two (seed, step) share a generator
 
 
@@ -115,12 +118,7 @@ class Trainer:
         """Classification. Gates on the heads are learned on the way and folded into the weights before the end."""
         recipe, steps = self.recipe, self.recipe.finetune_steps
         torch.manual_seed(recipe.seed + 1)
-        model: Any = BertForSequenceClassification.from_pretrained(
-            self.out / "pretrained",
-            attn_implementation=NAME,
-            id2label=dict(enumerate(LABELS)),
-            label2id={label: number for number, label in enumerate(LABELS)},
-        )
+        model = self._classifier("pretrained")
         both = nn.ModuleDict({"model": model, "gates": HeadGates()}).to(self.device).train()
         gates: Any = both["gates"]
         optimizer = optimizer_for(model.parameters(), recipe.weight_decay)
@@ -152,9 +150,64 @@ class Trainer:
                 losses = []
             if self.checkpoint_every and (step + 1) % self.checkpoint_every == 0 and step + 1 < steps:
                 self._write(model, f"checkpoints/step-{step + 1:05d}", step + 1)
-        self._write(model, "finetuned", steps)
+        self._write(model, FOLDERS["finetune"], steps)
+
+    def roles(self) -> None:
+        """Classification goes on, and each phenomenon comes to depend on a few heads of its own."""
+        recipe, steps, names = self.recipe, self.recipe.roles_steps, tuple(PHENOMENA)
+        model = self._classifier(FOLDERS["finetune"]).to(self.device).train()
+        chosen = self._chosen_roles(model, names)
+        table = as_tensor(chosen, names)
+        optimizer = optimizer_for(model.parameters(), recipe.weight_decay)
+        losses = []
+        for step, batch in self._steps("roles", model, optimizer, steps, drop_none):
+            generator = torch.Generator().manual_seed(recipe.seed * _SEED_STRIDE + step)
+            drawn = draw(table, batch.groups, generator)
+            call = per_pair(drawn.gates.to(self.device))
+            logits = model(**batch.inputs(self.device), headviz=call).logits
+            loss = role_loss(
+                logits, batch.labels.to(self.device), drawn.robbed.to(self.device), recipe.roles_smoothing
+            )
+            losses.append(loss.item())
+            rate = learning_rate(step, steps, recipe.roles_rate, recipe.warmup, recipe.roles_fall)
+            self._update(model, optimizer, loss, rate)
+            if (step + 1) % self.report_every == 0 or step + 1 == steps:
+                self._log(
+                    f"roles {step + 1} loss {_mean(losses):.3f} {self._told_roles(model, table, names)}"
+                )
+                losses = []
+        self._write(model, FOLDERS["roles"], steps)
+
+    def _chosen_roles(self, model: Any, names: tuple[str, ...]) -> Roles:
+        """Which heads have which role: chosen once, then kept beside the run."""
+        path = self.out / "roles.json"
+        if not path.exists():
+            pairs = list(generate("train", self.recipe.roles_pairs * len(names), seed=self.recipe.seed))
+            chosen = choose(model, self.tokenizer, pairs, names, self.recipe.roles_heads)
+            path.write_text(json.dumps(chosen) + "\n")
+        found: dict[str, list[list[int]]] = json.loads(path.read_text())
+        return {name: [(layer, head) for layer, head in heads] for name, heads in found.items()}
+
+    def _told_roles(self, model: Any, table: torch.Tensor, names: tuple[str, ...]) -> str:
+        """Accuracy overall, then for each phenomenon whole and without its heads, and the worst that others lose."""
+        whole = accuracy(model, self.tokenizer, self._dev)
+        told = [f"all {whole['all']:.3f}"]
+        for row, name in enumerate(names):
+            rest = accuracy(model, self.tokenizer, self._dev, 1 - table[row])
+            worst = max((whole[other] - rest[other] for other in names if other != name), default=0.0)
+            told.append(f"{name[:8]} {whole[name]:.2f}>{rest[name]:.2f} ({worst:.2f})")
+        model.train()
+        return " ".join(told)
 
     # --- shared --------------------------------------------------------------------------------------------------
+
+    def _classifier(self, folder: str) -> Any:
+        return BertForSequenceClassification.from_pretrained(
+            self.out / folder,
+            attn_implementation=NAME,
+            id2label=dict(enumerate(LABELS)),
+            label2id={label: number for number, label in enumerate(LABELS)},
+        )
 
     def _steps(
         self, stage: str, model: nn.Module, optimizer: torch.optim.Optimizer, steps: int, dropped: Dropped
