@@ -82,6 +82,9 @@ PLAN: dict[str, tuple[str, Callable[[str], Any], str]] = {
     "--score-source": ("score_source", str, f"{', '.join(SCORE_SOURCES)}: score θ0 at its own task instead"),
     "--initialisation": ("initialisation", str, f"of retrained networks: {', '.join(INITIALISATIONS)}"),
     "--keep-models": ("keep_models", str, f"which trained models stay on disk: {', '.join(KEEP_MODELS)}"),
+    "--stack": ("stack", str, "of a translation model: remove heads of encoder, cross or decoder only"),
+    "--prefix": ("prefix", str, "of a translation model: put before every source, as T5 wants it"),
+    "--languages": ("languages", names, "of a translation model that knows several: SOURCE,TARGET"),
     "--device": ("device", str, "auto (default), cpu, cuda, mps"),
 }  # fmt: skip
 

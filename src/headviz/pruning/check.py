@@ -11,17 +11,21 @@ import torch
 import transformers
 
 from .. import __version__
-from ..errors import ModelError, TaskError
+from ..errors import ModelError, OptionError, TaskError
 from ..evaluation import class_order
 from ..heads import HeadMask
+from ..models.classifier import TRANSLATION
 from ..models.pruning import require_prunable
+from ..translating import require_translation
 from . import sizes
 from .finetune import require_trainable
+from .judging import judge_of
 from .loop import PhaseProgress, evaluated
 from .options import FinetuneOptions
 from .plan import PruningPlan
 from .records import record_of
 from .repair import NOTHING
+from .rows import rows_of
 from .scoring import parts_of, require_score
 from .state import State, Work
 from .table import ALGORITHMS
@@ -32,7 +36,10 @@ if TYPE_CHECKING:
     from .context import Context
 
 # what must be equal for a mask found on θ* to mean the same heads of θ0
-SHAPE = ("num_hidden_layers", "num_attention_heads", "hidden_size", "intermediate_size", "vocab_size")
+SHAPE = (
+    "num_hidden_layers", "num_attention_heads", "hidden_size", "intermediate_size", "vocab_size", "decoder_layers",
+    "num_decoder_layers", "encoder_ffn_dim", "decoder_ffn_dim",
+)  # fmt: skip
 
 
 def first_state(
@@ -41,7 +48,7 @@ def first_state(
     """Check the plan against the models and data it is for, and evaluate θ* with all heads."""
     clf, algorithm = context.clf, ALGORITHMS[plan.algorithm]
     _check_model(clf, plan)
-    steps = heads_off(plan, clf.num_layers, clf.num_heads)
+    steps = heads_off(plan, len(rows_of(plan, clf)), clf.num_heads)
     _check_data(context, plan)
     require_score(plan, context.score)
     options = None
@@ -56,9 +63,8 @@ def first_state(
     tell = None if progress is None else lambda done, total: progress("evaluate", done, total)
     result = evaluated(context, plan, clf, None, {}, progress=tell, cancel=cancel)
     full = HeadMask.full(clf.num_layers, clf.num_heads)
-    order = class_order(clf, context.dev, plan.label_order)
     work = Work("build", plan.seeds[0], 0)
-    reference = record_of(context.dev, order, result, full, work, 0.0, result.evaluation.logits)
+    reference = record_of(judge_of(context, plan), result, full, work, 0.0, result.answers)
     return State(
         plan=plan.to_dict(),
         plan_digest=plan.digest,
@@ -77,12 +83,12 @@ def first_state(
             parts_of(plan, context.score, len(context.sample(plan, seed, plan.samples)))
             for seed in plan.seeds
         ),
-        logits={reference.logits: result.evaluation.logits},
+        logits={reference.logits: result.answers},
     )
 
 
 def heads_off(plan: PruningPlan, layers: int, heads: int) -> list[int]:
-    """How many heads are off after each step; a plan that does not fit the grid is refused."""
+    """How many heads are off after each step; a plan that does not fit the grid (or its stack's rows) is refused."""
     total = layers * heads
     if plan.sparsities is not None:
         return sizes.listed(total, plan.sparsities, plan.keep_per_layer, layers)
@@ -132,6 +138,9 @@ def _check_model(clf: Classifier, plan: PruningPlan) -> None:
 
 def _check_data(context: Context, plan: PruningPlan) -> None:
     clf, task = context.clf, context.dev.task
+    if task.is_translation or clf.kind == TRANSLATION:
+        _check_translation(context, plan)
+        return
     class_order(clf, context.dev, plan.label_order)
     class_order(clf, context.train, plan.label_order)
     if not task.is_regression and plan.label_order is None and clf.num_labels != len(task.label_names):
@@ -147,6 +156,31 @@ def _check_data(context: Context, plan: PruningPlan) -> None:
             )
 
 
+def _check_translation(context: Context, plan: PruningPlan) -> None:
+    """What is asked of sentences is asked of every split that a run reads."""
+    clf = context.clf
+    for data in (context.train, context.dev, context.pool or context.train):
+        require_translation(clf, data)
+        if data.pairs is None:
+            raise TaskError(
+                f"The {data.split} split of '{data.task.name}' has no references, and pruning needs them."
+            )
+    if plan.label_order is not None:
+        raise OptionError("A translation has no classes: leave label_order out.")
+    if plan.repair != NOTHING:
+        raise OptionError(
+            f"The repair '{plan.repair}' works on encoders only. For translation models choose repair '{NOTHING}'."
+        )
+    if plan.score_source != "fine-tuned":
+        raise OptionError("Masked-language scores are for encoders; a translation model has no such head.")
+    if not ALGORITHMS[plan.algorithm].only_score and context.score is None:
+        from ..scores.table import SCORES, preset_named
+        from ..scores.translation import check
+
+        name = plan.score if plan.score in SCORES else preset_named(plan.score).score
+        check(clf, context.dev, plan.score, SCORES[name].sweep)
+
+
 def _notes(context: Context, plan: PruningPlan) -> tuple[str, ...]:
     """What the user should know about the scoring samples; an empty class is an error raised by the draw."""
     notes: list[str] = []
@@ -158,6 +192,10 @@ def _notes(context: Context, plan: PruningPlan) -> tuple[str, ...]:
                 f"The scoring sample of seed {seed} is not balanced: {lacking}. "
                 f"Ask for fewer samples ({min(report.available.values()) * len(report.available)} can be balanced)."
             )
+    if context.dev.is_translation:
+        from ..tasks.bleu import bleu
+
+        notes.append(f"BLEU by sacrebleu: {bleu(context.dev.references, context.dev.references).signature}")
     return (*context.train.notes, *context.dev.notes, *notes)
 
 

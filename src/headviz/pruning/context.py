@@ -174,7 +174,7 @@ class Context:
 def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | None = None) -> Context:
     """Load everything a plan names. Refuses an algorithm that retrains without a base model."""
     base = base_of(plan)
-    clf = load(plan.model, revision=plan.revision, device=plan.device)
+    clf = reading(plan, load(plan.model, revision=plan.revision, device=plan.device))
     read = {"data": plan.data, "text_columns": plan.text_columns, "label_column": plan.label_column}
     train = load_task(plan.task, split=plan.train_split, limit=plan.train_limit, **read)  # type: ignore[arg-type]
     dev = load_task(plan.task, split=plan.dev_split, limit=plan.dev_limit, **read)  # type: ignore[arg-type]
@@ -182,9 +182,9 @@ def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | N
         return Context(Path(folder), clf, train, dev, score=score)
 
     def load_base(seed: int) -> Classifier:
-        found = load(
-            base, revision=plan.base_revision, device=plan.device, fresh_labels=clf.labels, seed=seed
-        )
+        fresh = clf.labels or None  # a translation model has no head to be put on anew
+        found = load(base, revision=plan.base_revision, device=plan.device, fresh_labels=fresh, seed=seed)
+        found = reading(plan, found)
         return found if plan.initialisation == "pretrained" else randomised(found, seed)
 
     def load_masked_lm() -> Classifier:
@@ -198,6 +198,17 @@ def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | N
     return Context(
         Path(folder), clf, train, dev, load_base, load_masked_lm, score, recipe_of(base), pool, store
     )
+
+
+def reading(plan: PruningPlan, clf: Classifier) -> Classifier:
+    """A translation model with the plan's prefix and languages."""
+    if plan.prefix is None and plan.languages is None:
+        return clf
+    from ..models.translator import Translator
+
+    if not isinstance(clf, Translator):
+        raise OptionError(f"prefix and languages are for translation models; '{clf.name}' classifies.")
+    return clf.reading(plan.prefix, plan.languages)
 
 
 def base_of(plan: PruningPlan) -> str | None:

@@ -1,4 +1,4 @@
-"""Fine-tuning through transformers' Trainer: a classifier with all heads, or a really pruned one.
+"""Fine-tuning through transformers' Trainer: a classifier or translator with all heads, or a really pruned one.
 
 The caller's model is copied, never trained in place. A training with a folder writes checkpoints there and continues
 from the last whole one; the result is bit for bit that of an uninterrupted training. Trainer's checkpoints hold
@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +25,17 @@ import torch
 from ..errors import OptionError, TaskError, UserError
 from ..evaluation import class_order, encode_data, gold_for, metrics_for
 from ..inputs import NUM_TEXTS
-from ..models.classifier import Classifier
+from ..models.classifier import TRANSLATION
 from ..models.quiet import quiet
+from ..models.translator import NO_TOKEN
+from ..translating import require_translation
 from .callbacks import WHOLE, Watch
 from .options import FinetuneOptions
 from .state import Point
 
 if TYPE_CHECKING:
     from ..evaluation import Cancel, Progress
+    from ..models.classifier import Classifier
     from ..tasks import Dataset
 
 CURVE_POINTS = 100
@@ -80,21 +83,26 @@ def fine_tune(
 ) -> Trained:
     """Train a copy of ``clf`` on ``train``. Equal inputs, seeds and thread counts give equal weights.
 
+    A translator learns to give its references' tokens, each after those before it.
     Put a fresh head on a pre-trained encoder with ``headviz.load(base, fresh_labels=…, seed=…)`` first. ``dev`` is
     needed for early stopping and for dev metrics per epoch, and for nothing else. ``progress`` counts updates.
     Do not use it to train under a mask: prune first.
     """
     start = time.perf_counter()
     require_trainable(clf, train, dev, options)
-    order = class_order(clf, train, label_order)
-    rows = _Rows(clf, train, gold_for(train, order))
-    measured = None if dev is None or not _measures(options) else _Rows(clf, dev, gold_for(dev, order))
+    texts = train.is_translation
+    order = None if texts else class_order(clf, train, label_order)
+    rows = _Rows(clf, train, None if order is None else gold_for(train, order))
+    measured = None
+    if dev is not None and order is not None and _measures(options):
+        measured = _Rows(clf, dev, gold_for(dev, order))
     with _folder(folder) as place, _own_random_numbers(), quiet():
         _claim(place, clf, train, options, seed)
         model: Any = copy.deepcopy(clf.model)
         model.requires_grad_(True)
-        setattr(model.config, NUM_TEXTS, 1 if train.pairs is None else 2)
-        metrics = None if dev is None else lambda logits: metrics_for(dev, logits, order)
+        if not texts:
+            setattr(model.config, NUM_TEXTS, 1 if train.pairs is None else 2)
+        metrics = None if dev is None or order is None else lambda logits: metrics_for(dev, logits, order)
         saves = folder is not None or options.early_stopping is not None
         watch = Watch(rows.order(options, seed), progress, cancel, saves)
         trainer = _trainer(clf, model, rows, measured, metrics, options, seed, place, watch)
@@ -106,7 +114,7 @@ def fine_tune(
         raise Diverged(_divergence(updates, updates, options), learning_curve(history, dev))
     best_epoch = None if best is None else int(best.rsplit("-", 1)[1]) / per_epoch
     return Trained(
-        Classifier(model, clf.tokenizer, clf.present, clf.name, clf.kind),
+        replace(clf, model=model),
         learning_curve(history, dev),
         updates,
         epochs,
@@ -117,7 +125,9 @@ def fine_tune(
 
 def require_trainable(clf: Classifier, train: Dataset, dev: Dataset | None, options: FinetuneOptions) -> None:
     """One clear line if this training cannot begin."""
-    if train.labels is None:
+    if train.is_translation or clf.kind == TRANSLATION:
+        _require_sentences(clf, train, options)
+    elif train.labels is None:
         raise TaskError(
             "These examples carry no gold labels, and training needs them. Name the label column."
         )
@@ -131,6 +141,17 @@ def require_trainable(clf: Classifier, train: Dataset, dev: Dataset | None, opti
         )
     if clf.dtype != torch.float32:
         raise OptionError(f"Weights are trained in float32, not {clf.dtype}. Load the model without a dtype.")
+
+
+def _require_sentences(clf: Classifier, train: Dataset, options: FinetuneOptions) -> None:
+    require_translation(clf, train)
+    if train.pairs is None:
+        raise TaskError("These sentences carry no references, and training needs them. Name their column.")
+    if _measures(options):
+        raise OptionError(
+            "Dev metrics per epoch and early stopping are for classifiers: translating dev after each epoch takes "
+            "longer than the epoch. Leave them out and measure the trained model."
+        )
 
 
 def _measures(options: FinetuneOptions) -> bool:
@@ -200,7 +221,7 @@ def _trainer(
 ) -> Any:
     from transformers import EarlyStoppingCallback, PrinterCallback, Trainer, TrainingArguments
 
-    regression = clf.is_regression
+    regression, translates = clf.is_regression, clf.kind == TRANSLATION
 
     class _Trainer(Trainer):
         def _get_train_sampler(self, train_dataset: Any = None) -> Any:
@@ -210,9 +231,15 @@ def _trainer(
             self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
         ) -> Any:
             labels = inputs.pop("labels")
+            if translates:
+                inputs["use_cache"] = False
             outputs = model(**inputs)
             logits = outputs.logits.float()
-            if regression:
+            if translates:  # [B, T, V]: the mean over all tokens of the references
+                loss = torch.nn.functional.cross_entropy(
+                    logits.transpose(1, 2), labels, ignore_index=NO_TOKEN
+                )
+            elif regression:
                 loss = torch.nn.functional.mse_loss(logits[:, 0], labels.float())
             else:
                 loss = torch.nn.functional.cross_entropy(logits, labels)
@@ -225,6 +252,8 @@ def _trainer(
 
     def collate(batch: list[tuple[Any, Any]]) -> dict[str, torch.Tensor]:
         out = clf.collate([e for e, _ in batch])
+        if translates:
+            return out  # the references are labels already
         dtype = torch.float32 if regression else torch.long
         out["labels"] = torch.tensor([y for _, y in batch], dtype=dtype, device=out["input_ids"].device)
         return out

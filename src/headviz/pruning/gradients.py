@@ -29,8 +29,11 @@ def gate_gradients(
 ) -> np.ndarray:
     """∂Loss(x)/∂ξ for every example and head: [n, L, H], 0 for heads that the model no longer has.
 
-    The loss is the cross-entropy of the gold label, or half the squared error of a regression; dropout is off.
+    The loss is the cross-entropy of the gold label, half the squared error of a regression, or the mean negative
+    log-likelihood of a reference's tokens; dropout is off.
     """
+    if data.is_translation:
+        return _of_sentences(clf, data, progress, cancel)
     gold = gold_for(data, class_order(clf, data, label_order))
     assert gold is not None
     encodings = encode_data(clf, data)
@@ -61,3 +64,15 @@ def gate_gradients(
         if progress is not None:
             progress(done, len(data))
     return out
+
+
+def _of_sentences(
+    clf: Classifier, data: Dataset, progress: Progress | None, cancel: Cancel | None
+) -> np.ndarray:
+    from ..scores.scoring import Job
+
+    job = Job(clf, data, "fisher", cache=False, progress=progress, cancel=cancel)
+    for _ in job.grow():
+        pass
+    assert job.collector is not None
+    return np.nan_to_num(job.collector.rows["signed"])

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import RunError
-from ..evaluation import class_order
-from ..evaluator import Evaluator, EvaluatorOptions
-from ..heads import HeadMask, lowest
+from ..heads import HeadId, HeadMask, lowest
 from ..models.pruning import prune
 from .finetune import Trained, fine_tune
+from .judging import judge_of
 from .options import FinetuneOptions
 from .plan import PruningPlan
 from .records import Result, record_of
 from .repair import NOTHING
 from .repairing import Repaired, repaired
+from .rows import rows_of
 from .scoring import Scored, measured_part, score_table
 from .sharing import trained_once
-from .state import Choice, Done, ScorePart, State, StepRecord, Work
+from .state import Choice, Done, ScorePart, State, Work
 from .table import ALGORITHMS
 
 if TYPE_CHECKING:
-    from ..evaluation import Cancel, Evaluation, Progress
+    from ..evaluation import Cancel, Progress
     from ..models.classifier import Classifier
     from ..tasks import Dataset
     from .context import Context
@@ -114,8 +114,7 @@ class Loop:
             mask = self._mask(choice.mask)
             result = self.algorithm.result(self, mask)
         record = record_of(
-            self.context.dev,
-            self._order,
+            judge_of(self.context, self.plan),
             result,
             mask,
             self.work,
@@ -125,7 +124,7 @@ class Loop:
         if result.trained is not None:
             folder = self.context.keep_trained(self.work.seed, self.work.step, result.trained)
             record = replace(record, model=folder, model_digest=result.trained.digest)
-        return Done(self.work, record=record, logits=result.evaluation.logits)
+        return Done(self.work, record=record, logits=result.answers)
 
     # masks ------------------------------------------------------------------------------------
 
@@ -148,7 +147,7 @@ class Loop:
         """The mask of the step before, and the lowest heads off as well, up to this step's size."""
         before = self.mask
         values = np.array(scores.values, dtype=float)  # None becomes NaN
-        more = lowest(values, self.size - len(before.off), before.kept, self.plan.keep_per_layer)
+        more = lowest(values, self.size - len(before.off), self.candidates, self.plan.keep_per_layer)
         return Chosen(before.without(more), scores)
 
     def search_by_fisher(self) -> Chosen:
@@ -290,18 +289,10 @@ class Loop:
             return self.retrained(self.full)
         reference = self.state.reference
         return Result(
-            evaluation=self._known(reference),
+            answers=self.state.logits[reference.logits],
             parameters=reference.parameters,
             flops=reference.flops,
             seconds=dict(reference.seconds),
-        )
-
-    def _known(self, record: StepRecord) -> Evaluation:
-        from ..evaluation import Evaluation, metrics_for
-
-        logits = self.state.logits[record.logits]
-        return Evaluation(
-            metrics_for(self.context.dev, logits, self._order), logits, None, self.full, 0.0, truncated=0
         )
 
     def _evaluated(
@@ -318,8 +309,10 @@ class Loop:
     # small things -----------------------------------------------------------------------------
 
     @property
-    def _order(self) -> np.ndarray:
-        return class_order(self.context.clf, self.context.dev, self.plan.label_order)
+    def candidates(self) -> tuple[HeadId, ...]:
+        """The heads that may go: those that are on, in the rows that the plan is about."""
+        rows = rows_of(self.plan, self.context.clf)
+        return tuple(h for h in self.mask.kept if h.layer in rows)
 
     def _mask(self, text: str) -> HeadMask:
         return HeadMask.from_hex(text, self.state.num_layers, self.state.num_heads)
@@ -340,18 +333,16 @@ def evaluated(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Result:
-    """A model's dev logits and its size under a mask."""
+    """A model's answers on dev and its size under a mask."""
     start = time.perf_counter()
     small = clf
     if mask is not None and not mask.is_full and clf.family.prunable:
         # the same logits to float precision, and the less to compute the more heads are off
         small, mask = prune(clf, mask), None
-    # nothing is kept from mask to mask: a resumed run must see the very same bits
-    model = Evaluator(small, context.dev, EvaluatorOptions(budget=0), label_order=plan.label_order)
-    evaluation = model.evaluate(mask, keep=False, progress=progress, cancel=cancel)
+    answers = judge_of(context, plan).answers(small, mask, progress, cancel)
     cost = small.cost(mask, plan.flops_length)
     return Result(
-        evaluation,
+        answers,
         cost.parameters,
         cost.flops,
         {**seconds, "evaluate": time.perf_counter() - start},

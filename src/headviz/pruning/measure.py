@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from .. import resampling
-from ..comparison import Answers, deltas
+from ..comparison import Answers, Delta, TextAnswers, deltas
 from ..evaluation import Evaluation
 from ..significance import LEVEL, confusion, wilson
-from ..tasks import Dataset, predicted
+from ..tasks import Dataset, metric, predicted
 
 RESAMPLES = 2000
 
@@ -40,14 +41,37 @@ def measured(data: Dataset, order: np.ndarray, evaluation: Evaluation, reference
     for name in metrics:
         found.intervals[name] = interval(data.gold, mine, name, classes) if usable else (None, None)
         if usable:
-            d = deltas(answers, [mine], name)[0]
-            found.deltas[name] = {
-                "delta": none(d.delta),
-                "low": none(d.interval_low),
-                "high": none(d.interval_high),
-                "p": none(d.p_value),
-            }
+            found.deltas[name] = _plain(deltas(answers, [mine], name)[0])
     return found
+
+
+def measured_texts(data: Dataset, mine: Sequence[str], theirs: Sequence[str]) -> Measured:
+    """The same for translations. BLEU has intervals by bootstrap over the sentences; chrF is there beside it."""
+    from ..tasks import bleu
+
+    names = data.task.metrics
+    metrics = {name: none(metric(name, list(mine), data.references)) for name in names}
+    answers = TextAnswers.of(data.references, theirs)
+    changes = {name: _plain(deltas(answers, [np.array(mine, dtype=object)], name)[0]) for name in names}
+    intervals: dict[str, tuple[float | None, float | None]] = dict.fromkeys(names, (None, None))
+    counts = bleu.counts(mine, data.references)
+    weights = np.random.default_rng(0).multinomial(
+        len(data), np.full(len(data), 1 / len(data)), bleu.RESAMPLES
+    )
+    tail = (1 - LEVEL) / 2
+    low, high = np.quantile([bleu.bleu_of(total) for total in weights @ counts], [tail, 1 - tail])
+    intervals["bleu"] = float(low), float(high)
+    same = float(np.mean([a == b for a, b in zip(mine, theirs, strict=True)]))
+    return Measured(metrics, intervals, changes, same)
+
+
+def _plain(d: Delta) -> dict[str, float | None]:
+    return {
+        "delta": none(d.delta),
+        "low": none(d.interval_low),
+        "high": none(d.interval_high),
+        "p": none(d.p_value),
+    }
 
 
 def agreement(mine: np.ndarray, theirs: np.ndarray, is_regression: bool) -> float | None:

@@ -20,6 +20,7 @@ KEEP_MODELS = ("last", "all")
 SCORE_SOURCES = ("fine-tuned", "masked-lm")
 MASKED_LM_SCORES = ("taylor", "fisher")
 INITIALISATIONS = ("pretrained", "random")
+LATER = ("stack", "prefix", "languages")
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,14 @@ class PruningPlan:
     device: str = "auto"
     flops_length: int = 128  # tokens of the text for which FLOPs are counted
 
+    stack: str | None = (
+        None  # of a translation model: remove heads of this one only; shares are then of its heads
+    )
+    prefix: str | None = None  # put before every source, as T5 wants it
+    languages: tuple[str, ...] | None = None  # source and target, of models that know several
+
     def __post_init__(self) -> None:
-        for name in ("text_columns", "label_order", "sparsities", "seeds"):
+        for name in ("text_columns", "label_order", "sparsities", "seeds", "languages"):
             value = getattr(self, name)
             if isinstance(value, list):
                 object.__setattr__(self, name, tuple(value))
@@ -131,6 +138,11 @@ class PruningPlan:
         out["score_options"] = dict(self.score_options)
         for name in ("text_columns", "label_order", "sparsities", "seeds"):
             out[name] = None if out[name] is None else list(out[name])
+        for name in LATER:  # left out where they say nothing, so that older plans keep their digest
+            if out[name] is None:
+                del out[name]
+        if self.languages is not None:
+            out["languages"] = list(self.languages)
         return out
 
     @classmethod

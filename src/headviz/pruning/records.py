@@ -5,23 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .measure import measured
 from .state import Point, StepRecord, Work, logits_digest
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from ..evaluation import Evaluation
     from ..heads import HeadMask
     from ..models.classifier import Classifier
-    from ..tasks import Dataset
+    from .judging import Judge
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
     """An evaluated model, before it becomes a record."""
 
-    evaluation: Evaluation
+    answers: np.ndarray  # to every dev example, as the run's judge gives them
     parameters: int
     flops: int
     seconds: dict[str, float]
@@ -31,16 +29,15 @@ class Result:
 
 
 def record_of(
-    dev: Dataset,
-    order: np.ndarray,
+    judge: Judge,
     result: Result,
     mask: HeadMask,
     work: Work,
     score_seconds: float,
     reference: np.ndarray,
 ) -> StepRecord:
-    """``reference`` are θ*'s dev logits with all heads."""
-    found = measured(dev, order, result.evaluation, reference)
+    """``reference`` are θ*'s answers with all heads."""
+    found = judge.measured(result.answers, reference)
     return StepRecord(
         seed=work.seed,
         step=work.step,
@@ -54,7 +51,7 @@ def record_of(
         parameters=result.parameters,
         flops=result.flops,
         seconds={"score": score_seconds, **result.seconds},
-        logits=logits_digest(result.evaluation.logits),
+        logits=logits_digest(result.answers),
         curve=result.curve,
         repair_error=result.repair_error,
     )

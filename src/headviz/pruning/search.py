@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..heads import HeadId, HeadMask, lowest
+from .rows import rows_of
 
 if TYPE_CHECKING:
     from .loop import Chosen, Loop
@@ -35,17 +36,18 @@ def fisher_search(loop: Loop) -> Chosen:
             loop.context.clf, data, loop.plan.label_order, loop.told("score"), loop.cancel
         )
     gradients = memory[key]  # [n, L, H]
-    mask = search(gradients, loop.size, loop.plan.keep_per_layer)
+    mask = search(gradients, loop.size, loop.plan.keep_per_layer, rows_of(loop.plan, loop.context.clf))
     mask = rearranged(mask, gradients)
     return Chosen(mask, Scored(plain_table((gradients**2).sum(axis=0)), samples=len(data)))
 
 
-def search(gradients: np.ndarray, count: int, keep_per_layer: int = 0) -> HeadMask:
-    """The ``count`` heads with the lowest diagonal Fisher information off. Every head costs the same."""
+def search(gradients: np.ndarray, count: int, keep_per_layer: int = 0, rows: range | None = None) -> HeadMask:
+    """The ``count`` heads (of some rows) with the lowest diagonal Fisher information off. Every head costs the same."""
     _, layers, heads = gradients.shape
     full = HeadMask.full(layers, heads)
     fisher = (gradients.astype(np.float64) ** 2).sum(axis=0)
-    return full.without(lowest(fisher, count, full.kept, keep_per_layer))
+    candidates = [h for h in full.kept if rows is None or h.layer in rows]
+    return full.without(lowest(fisher, count, candidates, keep_per_layer))
 
 
 def rearranged(mask: HeadMask, gradients: np.ndarray) -> HeadMask:

@@ -74,6 +74,7 @@ def prepare_all(
 def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context]) -> Prepared:
     from ..pruning.check import data_digest, first_state, heads_off
     from ..pruning.context import open_context
+    from ..pruning.rows import rows_of
 
     key = (ALGORITHMS[plan.algorithm].retrains, *(getattr(plan, name) for name in _LOADED))
     if key not in contexts:
@@ -82,7 +83,7 @@ def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context]) -> Pr
     with suppress(Cancelled):  # checks everything, then is told not to evaluate
         first_state(context, plan, cancel=lambda: True)
     clf = context.clf
-    sizes = tuple(heads_off(plan, clf.num_layers, clf.num_heads))
+    sizes = tuple(heads_off(plan, len(rows_of(plan, clf)), clf.num_heads))
     digests = {
         "model": clf.digest,
         "base": context.base(plan.seeds[0]).digest if ALGORITHMS[plan.algorithm].retrains else None,
@@ -103,7 +104,7 @@ def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context]) -> Pr
 # the options of a plan that say what is loaded
 _LOADED = (
     "model", "revision", "base", "base_revision", "task", "data", "text_columns", "label_column", "train_split",
-    "dev_split", "train_limit", "dev_limit", "device",
+    "dev_split", "train_limit", "dev_limit", "device", "prefix", "languages",
 )  # fmt: skip
 
 

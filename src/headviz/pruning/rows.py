@@ -1,0 +1,20 @@
+"""Which rows of the grid a plan is about: all of them, or those of one stack."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import OptionError, unknown_choice
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
+    from .plan import PruningPlan
+
+
+def rows_of(plan: PruningPlan, clf: Classifier) -> range:
+    """The rows whose heads may be removed."""
+    if plan.stack is None:
+        return range(clf.num_layers)
+    if plan.stack not in clf.stacks:
+        raise OptionError(unknown_choice(f"stack of '{clf.name}'", plan.stack, clf.stacks))
+    return clf.stacks[plan.stack]

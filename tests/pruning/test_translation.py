@@ -1,0 +1,229 @@
+"""Pruning runs of translation models: masks, metrics and retraining against the obvious ways to get them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made import QUICK
+
+import headviz
+from headviz import HeadMask
+from headviz.errors import OptionError, TaskError
+from headviz.heads import lowest
+from headviz.pruning import State, absorb, is_done, perform, ready, run_plan, start
+from headviz.pruning.context import Context
+from headviz.pruning.finetune import fine_tune
+from headviz.pruning.judging import lines, texts_of
+from headviz.pruning.options import FinetuneOptions
+from headviz.pruning.outcome import write_outcome
+from headviz.pruning.plan import PruningPlan
+from headviz.scores import score_heads
+from headviz.tasks import TASKS, Dataset, get_task
+from headviz.translating import evaluate_translation
+from tiny import tiny_classifier
+from tiny_translation import HEADS, ROWS, SOURCES, TARGETS, TRANSLATION_NAMES, tiny_translator
+
+STACKS = {"encoder": range(2), "cross": range(2, 5), "decoder": range(5, 8)}
+
+
+def pairs(n: int, split: str, seed: int = 0) -> Dataset:
+    """Random words on both sides; short, so that translating is quick."""
+    draw = random.Random(seed)
+    words = " ".join((*SOURCES, *TARGETS)).replace(".", "").split()
+    sides = [[" ".join(draw.choices(words, k=draw.randint(1, 4))) for _ in range(n)] for _ in range(2)]
+    return Dataset(TASKS["custom-translation"], split, *map(tuple, sides))
+
+
+def context(folder: Path, family: str = "marian", **options: Any) -> Context:
+    settings: dict[str, Any] = {
+        "clf": tiny_translator(family, seed=0),
+        "train": pairs(16, "train"),
+        "dev": pairs(8, "dev", seed=1),
+        "load_base": lambda seed: tiny_translator(family, seed=5),
+    }
+    return Context(folder, **{**settings, **options})
+
+
+def plan(algorithm: str = "one-importance", **options: Any) -> PruningPlan:
+    settings: dict[str, Any] = {
+        "model": "tiny", "base": "tiny-base", "task": "custom-translation", "step": 0.25, "until": 0.5, "samples": 12,
+        "score": "fisher" if algorithm == "mask-search" else "taylor", "repair": "none", "length_filter": "none",
+        "finetune": QUICK, "device": "cpu",
+    }  # fmt: skip
+    return PruningPlan(algorithm=algorithm, **{**settings, **options})
+
+
+def done(c: Context, p: PruningPlan) -> State:
+    *_, last = run_plan(p, c)
+    return last
+
+
+def mask_of(text: str) -> HeadMask:
+    return HeadMask.from_hex(text, ROWS, HEADS)
+
+
+@pytest.mark.parametrize("family", TRANSLATION_NAMES)
+def test_one_importance_removes_the_lowest_heads_and_measures_bleu(tmp_path, family):
+    c, p = context(tmp_path, family), plan()
+    state = done(c, p)
+    table = score_heads(c.clf, c.sample(p, 0, 12), "taylor", cache=False).values
+    for record, off in zip(state.steps, (8, 16), strict=True):
+        wanted = HeadMask.full(ROWS, HEADS).without(lowest(table, off, HeadMask.full(ROWS, HEADS).kept))
+        assert mask_of(record.mask) == wanted
+        found = evaluate_translation(c.clf, c.dev, wanted)
+        assert record.metrics["bleu"] == pytest.approx(found.metrics["bleu"], abs=1e-9)
+        assert record.metrics["chrf"] == pytest.approx(found.metrics["chrf"], abs=1e-9)
+        assert texts_of(state.logits[record.logits]) == list(found.translations)
+        low, high = record.intervals["bleu"]
+        assert low <= high
+        full = state.reference.metrics["bleu"]
+        assert record.deltas["bleu"]["delta"] == pytest.approx(record.metrics["bleu"] - full, abs=1e-9)
+    assert state.reference.agreement == 1.0
+    assert state.reference.deltas["bleu"] == {"delta": 0.0, "low": 0.0, "high": 0.0, "p": 1.0}
+    assert state.steps[-1].parameters < state.reference.parameters
+    assert any("nrefs:1" in n for n in state.notes)
+
+
+@pytest.mark.parametrize("algorithm", ["one-importance", "iterative", "mask-search", "isp"])
+@pytest.mark.parametrize("stack", ["encoder", "cross", "decoder"])
+def test_a_plan_about_one_stack_removes_heads_of_no_other(tmp_path, algorithm, stack):
+    c = context(tmp_path)
+    state = done(c, plan(algorithm, stack=stack, retrain_full=False))
+    rows = STACKS[stack]
+    for record, size in zip(state.steps, state.sizes, strict=True):
+        off = mask_of(record.mask).off
+        assert len(off) == record.heads_off == size
+        assert {h.layer for h in off} <= set(rows)
+    if algorithm != "isp":  # shares are of the stack's heads
+        assert state.sizes == tuple(round(k * 0.25 * len(rows) * HEADS) for k in (1, 2))
+
+
+def test_every_head_of_a_stack_may_go(tmp_path):
+    state = done(context(tmp_path), plan(stack="cross", step=1.0, until=1.0))
+    assert {h.layer for h in mask_of(state.steps[-1].mask).off} == set(STACKS["cross"])
+    assert state.steps[-1].heads_off == 12
+
+
+def test_iterative_scores_under_the_mask_so_far(tmp_path):
+    c, p = context(tmp_path), plan("iterative")
+    state = done(c, p)
+    first = mask_of(state.steps[0].mask)
+    table = score_heads(c.clf, c.sample(p, 0, 12), "taylor", mask=first, cache=False).values
+    assert mask_of(state.steps[1].mask) == first.without(lowest(table, 8, first.kept))
+
+
+@pytest.mark.parametrize("algorithm", ["igspp", "one-shot-isp"])
+def test_retraining_gives_models_that_are_saved_and_reload_with_equal_translations(tmp_path, algorithm):
+    c, p = context(tmp_path / "run"), plan(algorithm)
+    state = done(c, p)
+    last = state.records[-1]
+    assert last.curve
+    again = headviz.load(c.folder / last.model, device="cpu")
+    assert again.digest == last.model_digest
+    assert again.present.hex == last.mask
+    assert list(evaluate_translation(again, c.dev).translations) == texts_of(state.logits[last.logits])
+    places = write_outcome(c, p, state, tmp_path / "out")
+    small = headviz.load(places["pruned"], device="cpu")
+    masked = headviz.load(places["masked"], device="cpu")
+    assert small.present.hex == last.mask
+    for model in (small, masked):
+        assert list(evaluate_translation(model, c.dev).translations) == texts_of(state.logits[last.logits])
+
+
+def test_pieces_in_any_order_through_bytes_give_the_same_run(tmp_path):
+    p = plan("igspp", seeds=(0, 1))
+    whole = done(context(tmp_path / "a"), p)
+    c, draw = context(tmp_path / "b"), random.Random(4)
+    state = start(c, p)
+    while not is_done(state):
+        state = State.from_bytes(state.to_bytes())
+        state = absorb(p, state, perform(c, p, state, draw.choice(ready(p, state))))
+    assert state.without_times() == whole.without_times()
+
+
+def test_the_mean_loss_of_all_tokens_is_what_training_lowers(tmp_path):
+    clf, train = tiny_translator(dropout=0.0, attention_dropout=0.0), pairs(16, "train")
+    options = FinetuneOptions(epochs=6, batch=8, learning_rate=5e-3)
+    trained = fine_tune(clf, train, options, 0)
+    assert trained.curve[-1].loss < 0.8 * trained.curve[0].loss
+    # the first loss by hand: this model has no dropout, and here all sentences are one batch
+    whole = fine_tune(clf, train, FinetuneOptions(epochs=1, batch=16, learning_rate=1e-9), 0).curve[0].loss
+    import torch
+
+    batch = clf.collate(clf.encode(list(train.texts), list(train.references)))
+    with torch.inference_mode():
+        logits = clf.forward(batch, clf.call())
+    by_hand = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), batch["labels"].flatten(), ignore_index=-100
+    )
+    assert whole == pytest.approx(by_hand.item(), rel=1e-5)
+    assert trained.classifier.kind == clf.kind
+    assert trained.classifier.digest != clf.digest
+
+
+def test_an_interrupted_training_ends_with_the_same_weights(tmp_path):
+    clf, train = tiny_translator(), pairs(24, "train")
+    options = FinetuneOptions(epochs=2, batch=4, learning_rate=1e-3, checkpoint_steps=2)
+    whole = fine_tune(clf, train, options, 1)
+    from headviz.errors import Cancelled
+
+    asked = iter(range(7))
+    with pytest.raises(Cancelled):
+        fine_tune(clf, train, options, 1, folder=tmp_path, cancel=lambda: next(asked, None) is None)
+    assert list(tmp_path.glob("checkpoint-*"))
+    assert fine_tune(clf, train, options, 1, folder=tmp_path).classifier.digest == whole.classifier.digest
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"repair": "bias"}, OptionError, "works on encoders only"),
+        ({"score": "conductance-spearman"}, OptionError, "a translation has none"),
+        ({"label_order": ("a", "b")}, OptionError, "no classes"),
+        ({"stack": "decode"}, OptionError, "decoder"),
+        ({"score_source": "masked-lm"}, OptionError, "no such head"),
+    ],
+)
+def test_what_a_translation_model_cannot_do_is_said_before_anything_is_computed(
+    tmp_path, changes, error, words
+):
+    with pytest.raises(error, match=words):
+        start(context(tmp_path), plan(**changes))
+
+
+def test_a_classifier_has_no_sentences_and_no_stack_of_that_name(tmp_path):
+    from made import make_data
+
+    with pytest.raises(TaskError, match="encoder-decoder model"):
+        start(context(tmp_path, clf=tiny_classifier()), plan())
+    c = Context(tmp_path, tiny_classifier(), make_data(12), make_data(12, "dev"))
+    with pytest.raises(OptionError, match="stack"):
+        start(c, plan(task="demo", stack="cross"))
+    with pytest.raises(TaskError, match="translates"):
+        start(Context(tmp_path, tiny_translator(), make_data(12), make_data(12, "dev")), plan(task="demo"))
+
+
+def test_dev_metrics_of_epochs_are_for_classifiers():
+    for wrong in ({"evaluate_epochs": True}, {"early_stopping": 1}):
+        options = FinetuneOptions(epochs=1, **wrong)
+        with pytest.raises(OptionError, match="Leave them out"):
+            fine_tune(tiny_translator(), pairs(8, "train"), options, dev=pairs(4, "dev"))
+
+
+def test_translations_survive_as_bytes():
+    texts = ["", "ein Häuser", "two\nlines", "日本"]
+    kept = lines(texts)
+    assert kept.dtype == np.uint8
+    assert texts_of(kept) == ["", "ein Häuser", "two lines", "日本"]
+    assert texts_of(lines([""])) == [""]
+
+
+def test_older_plans_keep_their_digest():
+    p = PruningPlan(model="m", task=get_task("demo").name, algorithm="iterative")
+    assert not {"stack", "prefix", "languages"} & p.to_dict().keys()
+    q = PruningPlan.from_dict({**p.to_dict(), "stack": "cross", "languages": ["en_XX", "ro_RO"]})
+    assert PruningPlan.from_dict(q.to_dict()) == q != p
