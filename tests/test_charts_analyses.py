@@ -120,3 +120,24 @@ def test_texts_from_data_are_no_markup() -> None:
     assert "<i>" not in fig.layout.yaxis.title.text
     assert "&lt;i>" in fig.layout.yaxis.title.text
     assert not any("<b>" in text for text in fig.data[0].text)
+
+
+def test_changes_of_bleu_are_drawn_as_they_are() -> None:
+    from dataclasses import replace
+
+    from headviz import charts
+    from headviz.comparison import Delta
+
+    about = replace(SUBJECT, metric="bleu")
+    shares, points = table(), replace(table(), subject=about)
+    both = {
+        "points": charts_heads.harmful(harmful(points)).data[0].x,
+        "shares": charts_heads.harmful(harmful(shares)).data[0].x,
+    }
+    assert len(both["points"]) == 1
+    assert np.allclose(np.array(both["shares"]), 100 * np.array(both["points"]))
+    drawn = charts_heads.cross_dataset(relate(points, points)).data[0].x
+    assert np.allclose(sorted(drawn), sorted(points.values[np.isfinite(points.values)]))
+    bleu = Delta("bleu", 10, 40.0, 38.0, -3.0, -1.0, 0.01, "passive")
+    fig = charts.slices([bleu, replace(bleu, name="plain")], "bleu")
+    assert fig.data[1].customdata[0][:3] == pytest.approx([-2.0, -3.0, -1.0])
