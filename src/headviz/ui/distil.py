@@ -12,7 +12,7 @@ from ..distillation.plan import DistillationPlan
 from ..distillation.removal import Removal
 from ..errors import UserError
 from ..heads import HeadMask
-from . import loaders, runsview, show, state
+from . import loaders, runactions, runsview, show, state
 from .loaders import Shape
 from .recipes import load_options, task_options
 from .view import View
@@ -126,7 +126,7 @@ def _start(plan: DistillationPlan) -> None:
 
     title = f"{plan.model.rsplit('/', 1)[-1]} without {plan.remove}"
     try:
-        record = service.start("distill", plan.to_dict(), title=title[:120], owner=runsview.this_user())
+        record = service.start("distill", plan.to_dict(), title=title[:120], owner=runactions.this_user())
     except UserError as wrong:
         state.notify(str(wrong))
         return

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from ..errors import OptionError
-from . import loaders
+from . import jobs, loaders
 from .view import View
 
 if TYPE_CHECKING:
@@ -122,3 +122,11 @@ def make_plan(view: View, options: dict[str, Any]) -> PruningPlan:
     from ..pruning.plan import PruningPlan
 
     return PruningPlan.from_dict(options_of(view, options))
+
+
+def wanted(key: Hashable) -> None:
+    """Somebody asks for the plan with this key. A plan that failed or was stopped is tried again."""
+    st.session_state["planned"] = key
+    job = jobs.find(key)
+    if job is not None and (job.error or job.stopped):
+        jobs.forget(key)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ..errors import UserError
-from . import jobs, plans, runsview, scoring, show, state, sweepform
+from . import jobs, plans, runactions, runsview, scoring, show, state, sweepform
 from .view import View
 
 if TYPE_CHECKING:
@@ -76,10 +76,10 @@ def form(view: View) -> None:
 def _plan_and_start(plan: PruningPlan, title: str) -> None:
     key = ("plan", plan.digest)
     buttons = st.container(horizontal=True)
-    if buttons.button(
-        "Plan", key="new_plan", icon=":material/checklist:", help="Check it and estimate its time"
-    ):
-        st.session_state["planned"] = key
+    buttons.button(
+        "Plan", key="new_plan", icon=":material/checklist:", help="Check it and estimate its time",
+        on_click=plans.wanted, args=(key,),
+    )  # fmt: skip
     if st.session_state.get("planned") != key:
         buttons.button("Start", key="new_start", disabled=True, help="Look at the plan first")
         return
@@ -129,7 +129,7 @@ def _start(ready: Ready, title: str) -> None:
     try:
         record = service.start(
             "prune", ready["spec"], title=title.strip() or ready["title"], device=ready["device"],
-            owner=runsview.this_user(),
+            owner=runactions.this_user(),
         )  # fmt: skip
     except UserError as wrong:
         state.notify(str(wrong))

@@ -9,7 +9,7 @@ import streamlit as st
 
 from ..errors import UserError
 from ..home import home
-from . import jobs, loaders, runsview, show, state
+from . import jobs, loaders, runactions, show, state
 
 if TYPE_CHECKING:
     from ..runs.reading import RunView
@@ -72,7 +72,7 @@ def _as_zip(view: RunView, seed: int, step: int) -> None:
         jobs.forget(key)
         st.rerun()
     st.download_button(
-        f"↓ {file.name} ({runsview.size(file.stat().st_size)})", file.read_bytes, file.name, "application/zip",
+        f"↓ {file.name} ({runactions.size(file.stat().st_size)})", file.read_bytes, file.name, "application/zip",
         key="run_zip_file", type="primary", on_click="ignore",
     )  # fmt: skip
 
@@ -104,11 +104,12 @@ def _as_folder(view: RunView, seed: int, step: int) -> None:
     st.markdown("**On the dashboard's machine**")
     record = view.record
     default = str(home() / "models" / f"{record.id}-seed{seed}-step{step}")
-    with st.form(f"run_folder_{record.id}_{seed}_{step}", border=False):
-        place = st.text_input("A new folder", default, help=f"Below one of: {_roots()}")
-        sent = st.form_submit_button("Save", icon=":material/save:")
-    if sent:
-        st.session_state["run_saved"] = (record.id, seed, step, place)
+    field = f"run_folder_{record.id}_{seed}_{step}"
+    with st.form(f"{field}_form", border=False):
+        st.text_input("A new folder", default, key=field, help=f"Below one of: {_roots()}")
+        st.form_submit_button(
+            "Save", icon=":material/save:", on_click=_ask_folder, args=(record.id, seed, step, field)
+        )
     asked = st.session_state.get("run_saved")
     if not asked or asked[:3] != (record.id, seed, step):
         return
@@ -135,6 +136,10 @@ def _as_folder(view: RunView, seed: int, step: int) -> None:
                   args=(view.record.spec, str(folder / "pruned")))  # fmt: skip
     if st.session_state.pop("run_compared", False):
         st.switch_page("pages/compare.py")
+
+
+def _ask_folder(run_id: str, seed: int, step: int, field: str) -> None:
+    st.session_state["run_saved"] = (run_id, seed, step, st.session_state[field])
 
 
 def _roots() -> str:

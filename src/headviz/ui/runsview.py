@@ -11,7 +11,7 @@ import streamlit as st
 from ..errors import RunError
 from . import runactions, show, state
 from .recipes import load_options, task_options
-from .runactions import size, this_user
+from .runactions import size
 from .view import View
 
 if TYPE_CHECKING:

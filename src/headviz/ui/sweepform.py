@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ..errors import OptionError, UserError
-from . import jobs, loaders, plans, runsview, scoring, show, state
+from . import jobs, loaders, plans, runactions, runsview, scoring, show, state
 from .view import View
 
 if TYPE_CHECKING:
@@ -109,10 +109,10 @@ class Planned:
 def _plan_and_start(made: Sequence[PruningPlan], title: str, about: dict[str, Any]) -> None:
     key = ("sweep", tuple(p.digest for p in made))
     buttons = st.container(horizontal=True, vertical_alignment="center")
-    if buttons.button(
-        "Plan", key="sweep_plan", icon=":material/checklist:", help="Check it and estimate its time"
-    ):
-        st.session_state["planned"] = key
+    buttons.button(
+        "Plan", key="sweep_plan", icon=":material/checklist:", help="Check it and estimate its time",
+        on_click=plans.wanted, args=(key,),
+    )  # fmt: skip
     if st.session_state.get("planned") != key:
         buttons.button("Start", key="sweep_start", disabled=True, help="Look at the plan first")
         buttons.caption(f"{len(made)} run{'s' if len(made) > 1 else ''}")
@@ -169,7 +169,7 @@ def _start(found: Planned, title: str, about: dict[str, Any]) -> None:
     from ..runs import sweep
 
     try:
-        record = sweep.start_sweep(found.members, title=title[:120], spec=about, owner=runsview.this_user())
+        record = sweep.start_sweep(found.members, title=title[:120], spec=about, owner=runactions.this_user())
     except UserError as wrong:
         state.notify(str(wrong))
         return

@@ -10,7 +10,7 @@ import streamlit as st
 
 from ..errors import UserError
 from ..tasks import points_in
-from . import jobs, loaders, plans, runsave, runsview, show, state
+from . import jobs, loaders, plans, runactions, runsave, runsview, show, state
 from .view import View
 
 if TYPE_CHECKING:
@@ -137,11 +137,11 @@ def spec_of(
 def _check_and_start(view: View, spec: dict[str, Any], base: str) -> None:
     key = ("tune", repr(sorted(spec.items())))
     buttons = st.container(horizontal=True)
-    if buttons.button(
-        "Check", key="tune_check", icon=":material/checklist:", help="Count the updates and time a few"
-    ):
-        st.session_state["tune_checked"] = key
-    if st.session_state.get("tune_checked") != key:
+    buttons.button(
+        "Check", key="tune_check", icon=":material/checklist:", help="Count the updates and time a few",
+        on_click=plans.wanted, args=(key,),
+    )  # fmt: skip
+    if st.session_state.get("planned") != key:
         buttons.button("Start", key="tune_start", disabled=True, help="Check it first")
         return
     found = jobs.need(key, "Checking model and data, timing a few updates", lambda p, c: _prepare(spec, c))
@@ -172,11 +172,11 @@ def _start(spec: dict[str, Any], title: str, device: str) -> None:
     from ..runs import service
 
     try:
-        record = service.start("finetune", spec, title=title, device=device, owner=runsview.this_user())
+        record = service.start("finetune", spec, title=title, device=device, owner=runactions.this_user())
     except UserError as wrong:
         state.notify(str(wrong))
         return
-    st.session_state.pop("tune_checked", None)
+    st.session_state.pop("planned", None)
     state.update(run=record.id)
 
 

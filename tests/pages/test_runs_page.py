@@ -1,0 +1,490 @@
+"""The Runs page in every state of a run, cold and by link; what its forms plan; what its sentences say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headviz.errors import Cancelled, OptionError
+from headviz.heads import HeadMask
+from headviz.runs import housekeeping
+from headviz.runs.carrier import Carrier
+from headviz.runs.files import RunFiles
+from headviz.runs.kinds import Tools
+from headviz.runs.record import CARRIED, SWEEP
+from headviz.runs.registry import Registry
+from headviz.runs.service import new_record
+
+ME = "somebody"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of its own, and nothing that would start a worker: runs stay in the state they are put in."""
+    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("headviz.runs.queue.dispatch", lambda *_, **__: None)
+    monkeypatch.setattr("headviz.runs.service.dispatch", lambda *_, **__: None)
+    monkeypatch.setattr("headviz.ui.runactions.this_user", lambda: ME)
+    return tmp_path / "home"
+
+
+def source(studio_folder: Path) -> dict[str, Any]:
+    return {
+        "model": str(studio_folder / "model"),
+        "task": "custom",
+        "data": str(studio_folder / "data"),
+        "text_columns": ["premise", "hypothesis"],
+        "label_column": "label",
+        "device": "cpu",
+    }
+
+
+def pruning(studio_folder: Path, **changes: Any) -> dict[str, Any]:
+    made = {**source(studio_folder), "algorithm": "one-importance", "score": "magnitude", "samples": 12, "step": 0.25,
+            "until": 0.75, "length_filter": "none", "dev_limit": 24}  # fmt: skip
+    return {**made, **changes}
+
+
+class Runs:
+    """Records put into a state without a process: pieces are done here, and the outcome is written down."""
+
+    def __init__(self) -> None:
+        self.registry = Registry()
+
+    def add(self, kind: str, spec: dict[str, Any], **about: Any) -> Any:
+        record = new_record(kind, spec, **{"owner": ME, "title": f"a {kind} run", **about})
+        self.registry.add([record])
+        RunFiles(record.id, self.registry.folder).create()
+        return record
+
+    def claimed(self, record: Any, pieces: int | None = None, alive: bool = False) -> Carrier:
+        """A run that has been at work and has done so many pieces; its worker is gone unless it shall be alive."""
+        from dataclasses import replace
+
+        from headviz.runs.process import Identity
+
+        worker = Identity.own() if alive else replace(Identity.own(), pid=2**22 + 1, start="0")
+        self.registry.take_one(record.id, "t")
+        taken = self.registry.apply(record.id, "claim", claim="t", worker=worker, started=record.created)
+        carrier = Carrier(self.registry, taken)
+        tools = Tools(lambda *_: None, lambda: False, carrier.files.results)
+        while (ready := carrier.ready()) and pieces != 0:
+            piece = ready[0]
+            carrier.absorb(piece, carrier.job.work(piece, carrier.job.parcel(carrier.state, piece), tools))
+            pieces = None if pieces is None else pieces - 1
+        return carrier
+
+    def put(
+        self, state: str, kind: str, spec: dict[str, Any], pieces: int | None = None, **about: Any
+    ) -> str:
+        record = self.add(kind, spec, **about)
+        if state == "queued":
+            return record.id
+        carrier = self.claimed(record, pieces, state == "running")
+        if state == "done":
+            carrier.finish()
+        elif state != "running":
+            event = {"cancelled": "stop", "failed": "fail", "lost": "vanish"}[state]
+            error = "The disk is full. Free some space, then resume the run." if state == "failed" else ""
+            self.registry.apply(record.id, event, claim="t", error=error, ended=record.created + 5)
+        return record.id
+
+
+@pytest.fixture
+def runs(home: Path) -> Runs:
+    return Runs()
+
+
+def said(app: Any) -> str:
+    kinds = ("title", "subheader", "markdown", "caption", "error", "warning", "info", "success")
+    return "\n".join(str(e.value) for kind in kinds for e in app.get(kind)).replace("\\", "")
+
+
+def button(app: Any, key: str) -> Any:
+    return next((b for b in app.button if b.key == key), None)
+
+
+def press(app: Any, key: str, **kept: str | bool) -> Any:
+    """Click a button. AppTest sends back no open tab and no open box, so ``kept`` opens them anew."""
+    for name, value in kept.items():
+        app.session_state[name] = value
+    return button(app, key).click().run()
+
+
+def tab(app: Any, name: str, key: str = "run_tabs") -> Any:
+    app.session_state[key] = name
+    return app.run()
+
+
+def test_without_runs_the_form_is_open_and_the_page_says_what_to_do(
+    open_page: Callable[..., Any], home
+) -> None:
+    app = open_page("runs")
+    assert not app.exception
+    assert "No run yet" in said(app)
+    assert button(app, "new_plan") is not None
+    assert button(app, "new_start").disabled
+
+
+@pytest.mark.parametrize("state", ["queued", "running", "cancelled", "failed", "lost", "done"])
+@pytest.mark.parametrize("linked", [False, True], ids=["cold", "by link"])
+def test_every_state_is_drawn(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, state: str, linked: bool
+) -> None:
+    pieces = {"queued": 0, "running": 4, "failed": 4, "cancelled": 2}.get(state)
+    run = runs.put(state, "prune", pruning(studio_folder), pieces)
+    app = open_page("runs", **({"run": run} if linked else {}))
+    assert not app.exception
+    text = said(app)
+    assert not [e for e in app.error if "failed here" in str(e.value)]
+    assert "a prune run" in text
+    busy, again = state in ("queued", "running"), state in ("cancelled", "failed", "lost")
+    assert (button(app, "run_cancel") is not None) == busy
+    assert (button(app, "run_resume") is not None) == again
+    assert (button(app, "run_delete") is not None) == (not busy)
+    if state == "failed":
+        assert "The disk is full" in text
+    if state == "done":
+        assert "heads" in text
+        assert button(app, "run_open") is not None
+
+
+def test_a_run_that_is_gone_is_said_and_the_newest_is_shown(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
+) -> None:
+    runs.put("queued", "prune", pruning(studio_folder))
+    app = open_page("runs", run="0badcafe")
+    assert not app.exception
+    assert "There is no run 0badcafe" in said(app)
+    assert "a prune run" in said(app)
+
+
+def test_cancel_acts_and_others_may_only_look(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
+) -> None:
+    mine = runs.put("queued", "prune", pruning(studio_folder))
+    theirs = runs.put("queued", "prune", pruning(studio_folder), owner="another")
+    app = open_page("runs", run=theirs)
+    assert button(app, "run_cancel").disabled
+    app = open_page("runs", run=mine)
+    button(app, "run_cancel").click().run()
+    assert Registry().get(mine).state == "cancelled"
+    assert button(app, "run_resume") is not None
+    app = open_page("runs", run=mine)
+    button(app, "run_resume").click().run()
+    assert Registry().get(mine).state == "queued"
+
+
+def test_deleting_asks_first_says_what_it_frees_and_leaves_nothing(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
+) -> None:
+    run = runs.put("cancelled", "prune", pruning(studio_folder), 2)
+    app = open_page("runs", run=run)
+    assert button(app, "run_delete").disabled
+    assert "frees" in button(app, "run_delete").label
+    next(c for c in app.checkbox if c.key == "run_sure").check().run()
+    button(app, "run_delete").click().run()
+    assert not app.exception
+    assert not RunFiles(run).folder.exists()
+    assert "No run yet" in said(app)
+
+
+def test_what_was_put_aside_can_be_brought_back(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
+) -> None:
+    run = runs.put("cancelled", "prune", pruning(studio_folder), 1)
+    housekeeping.archive(run, ME)
+    app = open_page("runs", run=run)  # a link still leads there
+    assert not app.exception
+    button(app, "run_back").click().run()
+    assert not Registry().get(run).archived
+
+
+def test_a_step_opens_in_the_mask_lab_with_the_run_s_own_model(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
+) -> None:
+    run = runs.put("done", "prune", pruning(studio_folder))
+    app = open_page(
+        "runs", run=run, step="1", model="demo", task="demo", data="", columns="", label="", groups=""
+    )
+    mask = next(s["mask"] for s in Registry().steps(run) if s.get("step") == 1)
+    button(app, "run_open").click().run()
+    assert not app.exception
+    assert "Mask lab" in [t.value for t in app.title]
+    view = app.session_state["headviz"].view
+    assert (view.model, view.task, view.mask) == (str(studio_folder / "model"), "custom", mask)
+
+
+def test_one_example_is_followed_through_the_steps(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
+) -> None:
+    run = runs.put("done", "prune", pruning(studio_folder))
+    gone = HeadMask.from_hex(
+        next(s["mask"] for s in Registry().steps(run) if s.get("step") == 1), 12, 12
+    ).off[0]
+    app = tab(open_page("runs", run=run, head=gone.dotted), "One example")
+    assert not app.exception
+    press(app, "run_load", run_tabs="One example")
+    assert not app.exception
+    assert f"{gone} is removed at 25 %" in said(app)
+    assert not list(app.error), [e.value for e in app.error]
+
+
+def test_the_model_is_saved_below_an_allowed_folder_only(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, home: Path
+) -> None:
+    import headviz
+
+    run = runs.put("done", "prune", pruning(studio_folder))
+    app = tab(open_page("runs", run=run, step="2"), "Save the model")
+    assert not app.exception
+    field = next(t for t in app.text_input if t.label == "A new folder")
+    assert field.value.startswith(str(home))
+    save = next(b for b in app.button if b.label == "Save")
+    field.set_value("/etc/headviz-model")
+    app.session_state["run_tabs"] = "Save the model"
+    save.click().run()
+    assert "outside the allowed folders" in said(app)
+    next(t for t in app.text_input if t.label == "A new folder").set_value(str(home / "models" / "small"))
+    app.session_state["run_tabs"] = "Save the model"
+    next(b for b in app.button if b.label == "Save").click().run()
+    assert not app.exception
+    assert "Saved in" in said(app)
+    mask = next(s["mask"] for s in Registry().steps(run) if s.get("step") == 2)
+    assert headviz.load(home / "models" / "small" / "pruned", device="cpu").present.hex == mask
+    press(app, "run_use", run_tabs="Save the model")
+    assert app.session_state["headviz"].view.model.endswith("pruned")
+    app = tab(open_page("runs", run=run), "Save the model")
+    press(app, "run_zip_ask", run_tabs="Save the model")
+    assert len(list((home / "exports").glob("headviz-*.zip"))) == 1
+
+
+def test_a_run_is_planned_before_it_can_be_started(
+    open_page: Callable[..., Any], studio_folder: Path, home: Path
+) -> None:
+    app = open_page("runs", score="magnitude", limit="24")
+    next(n for n in app.number_input if n.key == "new_samples").set_value(12).run()
+    next(s for s in app.selectbox if str(s.key).endswith("_filter")).set_value("none").run()
+    press(app, "new_plan", new_box=True)
+    assert not app.exception
+    assert "9 steps, 1 scoring, no training, 10 evaluations" in said(app)
+    press(app, "new_start", new_box=True)
+    assert not app.exception
+    (record,) = Registry().records()
+    assert (record.kind, record.owner, record.spec["score"], record.state) == (
+        "prune",
+        ME,
+        "magnitude",
+        "queued",
+    )
+    assert record.id in str(app.session_state["headviz"].view.run)
+
+
+@pytest.mark.parametrize(("key", "value", "answer"), [
+    ("new_seeds", "0,x", "Seeds are whole numbers"),
+    ("new_seeds", "", "at least one seed"),
+    ("new_seeds", "1,1", "Each seed may be given once"),
+])  # fmt: skip
+def test_a_form_that_makes_no_sense_says_so(
+    open_page: Callable[..., Any], home: Path, key: str, value: str, answer: str
+) -> None:
+    app = open_page("runs")
+    next(t for t in app.text_input if t.key == key).set_value(value).run()
+    assert not app.exception
+    assert answer in said(app)
+    assert button(app, "new_start") is None
+
+
+def test_a_sweep_shows_its_plan_and_starts_all_or_nothing(
+    open_page: Callable[..., Any], studio_folder: Path, home: Path
+) -> None:
+    app = open_page("runs", score="magnitude", limit="24")
+    app.session_state["new_what"] = "A sweep"
+    app.run()
+    assert not app.exception
+    next(m for m in app.multiselect if m.key == "sweep_algorithms").set_value(["one-importance"]).run()
+    next(n for n in app.number_input if n.key == "sweep_samples").set_value(12).run()
+    next(n for n in app.number_input if n.key == "sweep_step").set_value(50).run()
+    next(s for s in app.selectbox if s.key == "sweep_filter").set_value("none").run()
+    next(t for t in app.text_input if t.key == "sweep_seeds").set_value("0,1").run()
+    assert button(app, "sweep_start").disabled
+    press(app, "sweep_plan", new_box=True)
+    assert not app.exception
+    assert "4 runs, 4 scorings, no training" in said(app)
+    press(app, "sweep_start", new_box=True)
+    assert not app.exception
+    (parent,) = [r for r in Registry().records() if r.kind == SWEEP]
+    children = Registry().records(parent=parent.id)
+    assert [(c.spec["score"], c.spec["seeds"]) for c in children] == [
+        ("magnitude", [0]), ("magnitude", [1]), ("random", [0]), ("random", [1])
+    ]  # fmt: skip
+    assert {c.owner for c in (parent, *children)} == {ME}
+
+
+def test_a_sweep_in_the_middle_has_curves_results_and_runs_to_open(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
+) -> None:
+    parent = new_record(SWEEP, {}, title="a sweep", owner=ME, executor=CARRIED)
+    runs.registry.add([parent])
+    ids = [
+        runs.put("done", "prune", pruning(studio_folder, score=score, seeds=[seed]), parent=parent.id)
+        for score, seed in (("magnitude", 0), ("random", 0), ("random", 1))
+    ]
+    ids.append(runs.put("queued", "prune", pruning(studio_folder), parent=parent.id))
+    app = open_page("runs", run=parent.id)
+    assert not app.exception
+    assert "keeps most" in said(app)
+    table = next(d for d in app.dataframe if "missing" in d.value.columns)
+    assert set(table.value["score"]) == {"magnitude", "random"}
+    random = table.value[(table.value["score"] == "random") & (table.value["metric"] == "accuracy")]
+    assert set(random[random["heads removed, %"] > 0]["seeds"]) == {2}
+    app = tab(app, "Winning tickets", "sweep_tabs")
+    assert "No ticket yet" in said(app)
+    app = tab(app, "Its runs", "sweep_tabs")
+    app.session_state["sweep_tabs"] = "Its runs"
+    next(s for s in app.selectbox if s.key == "sweep_open").set_value(ids[0]).run()
+    assert app.session_state["headviz"].view.run == ids[0]
+    assert not app.exception
+
+
+def test_other_kinds_are_shown_too(open_page: Callable[..., Any], studio_folder: Path, runs: Runs) -> None:
+    for kind, spec in (("rehearsal", {"steps": 2}), ("ablation", {**source(studio_folder), "limit": 12})):
+        run = runs.put("done", kind, spec)
+        app = open_page("runs", run=run)
+        assert not app.exception
+        assert f"a {kind} run" in said(app)
+
+
+# ---- fine-tuning
+
+
+def tuning(studio_folder: Path) -> dict[str, Any]:
+    return {**source(studio_folder), "train_limit": 24, "dev_limit": 12,
+            "finetune": {"epochs": 2.0, "batch": 8, "evaluate_epochs": True}}  # fmt: skip
+
+
+def test_a_fine_tuning_is_checked_started_and_opened(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
+) -> None:
+    app = open_page("data", limit="12", base=str(studio_folder / "model"))
+    app.session_state["tune_box"] = True
+    app.run()
+    assert not app.exception
+    base = str(studio_folder / "model")
+    next(n for n in app.number_input if n.key == f"tune_{base}_batch").set_value(8).run()
+    next(n for n in app.number_input if n.key == f"tune_{base}_epochs").set_value(1.0).run()
+    assert button(app, "tune_start").disabled
+    press(app, "tune_check", tune_box=True)
+    assert not app.exception
+    assert "8 updates on 60 training examples" in said(app)
+    press(app, "tune_start", tune_box=True)
+    assert not app.exception
+    (record,) = Registry().records()
+    assert (record.kind, record.owner, record.spec["model"]) == ("finetune", ME, base)
+    runs.claimed(record).finish()
+    app = open_page("data", limit="12", run=record.id)
+    assert not app.exception
+    button(app, "tune_use").click().run()
+    assert not app.exception
+    view = app.session_state["headviz"].view
+    assert (view.model, view.base) == (str(RunFiles(record.id).results / "model"), base)
+
+
+@pytest.mark.parametrize("state", ["queued", "running", "failed", "cancelled", "done"])
+@pytest.mark.parametrize("page", ["runs", "data"])
+def test_a_fine_tuning_in_every_state(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, state: str, page: str
+) -> None:
+    run = runs.put(state, "finetune", tuning(studio_folder), None if state == "done" else 0)
+    app = open_page(page, run=run, limit="12")
+    assert not app.exception
+    assert not [e for e in app.error if "failed here" in str(e.value)]
+    assert (button(app, "tune_use") is not None) == (state == "done")
+    if page == "runs" and state == "done":
+        assert "6 updates, 2 epochs" in said(app)
+
+
+@pytest.mark.parametrize(("base", "answer"), [
+    ("", "Name what to train"), ("/nowhere", "outside the allowed folders"),
+])  # fmt: skip
+def test_a_base_that_cannot_be_trained_is_said_beside_the_field(
+    open_page: Callable[..., Any], home: Path, base: str, answer: str
+) -> None:
+    app = open_page("data", limit="12", base=base)
+    app.session_state["tune_box"] = True
+    app.run()
+    assert not app.exception
+    assert answer in said(app)
+    assert button(app, "tune_start") is None
+
+
+# ---- sentences and small decisions
+
+
+def step(
+    share: float, value: float, delta: float, low: float, high: float, mask: str = "f"
+) -> dict[str, Any]:
+    return {"step": round(share * 4), "sparsity": share, "mask": mask, "metrics": {"accuracy": value},
+            "deltas": {"accuracy": {"delta": delta, "low": low, "high": high, "p": 0.5}}}  # fmt: skip
+
+
+def test_the_sentence_never_calls_a_loss_free() -> None:
+    from headviz.ui.runsteps import finding, tone
+
+    fine, lost = step(0.25, 0.9, 0.0, -0.01, 0.01), step(0.5, 0.6, -0.3, -0.4, -0.2)
+    assert finding([fine, lost], "accuracy") == (
+        "Up to 25 % of the heads go without a clear loss; accuracy is 0.600 at 50 % (−30.0 points)."
+    )
+    assert finding([lost], "accuracy").startswith("Every step costs accuracy")
+    assert "50 %" not in finding([fine], "accuracy")
+    other_seed = {**step(0.25, 0.7, -0.2, -0.3, -0.1), "seed": 1}
+    assert finding([fine, other_seed], "accuracy").startswith("Every step costs")
+    assert (tone(-0.2, -0.1), tone(0.1, 0.2), tone(-0.1, 0.1), tone(None, None)) == (
+        "orange",
+        "blue",
+        "gray",
+        "gray",
+    )
+
+
+def test_survival_is_the_last_share_at_which_a_head_was_there() -> None:
+    from headviz.ui.runsteps import survival
+
+    full = HeadMask.full(1, 4)
+    steps = [
+        step(0.25, 0, 0, 0, 0, full.without([(0, 0)]).hex),
+        step(0.5, 0, 0, 0, 0, full.without([(0, 0), (0, 2)]).hex),
+    ]
+    np.testing.assert_array_equal(survival(steps, 1, 4), [[0, 0.5, 0.25, 0.5]])
+
+
+def test_a_stopped_check_of_a_sweep_is_cancelled(home: Path, studio_folder: Path) -> None:
+    from headviz.pruning.plan import PruningPlan
+    from headviz.ui.sweepform import _prepare
+
+    plan = PruningPlan.from_dict(pruning(studio_folder))
+    with pytest.raises(Cancelled):
+        _prepare([plan], lambda *_: None, lambda: True)
+
+
+def test_a_sweep_over_tasks_puts_the_name_in_and_confines_the_folder(
+    home: Path, studio_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from headviz.errors import UserError
+    from headviz.ui.sweepform import expand
+
+    monkeypatch.setenv("HEADVIZ_ROOTS", str(studio_folder))
+    places = {"model": "org/bert-{task}", "data": str(studio_folder / "{task}")}
+    made = expand({}, ["mrpc", "rte"], ["iterative"], ["taylor"], [0], places)
+    assert [(p.model, Path(p.data or "").name) for p in made] == [
+        ("org/bert-mrpc", "mrpc"),
+        ("org/bert-rte", "rte"),
+    ]
+    with pytest.raises(UserError, match="outside the allowed folders"):
+        expand({}, ["mrpc", "rte"], ["iterative"], ["taylor"], [0], {**places, "data": "/etc/{task}"})
+    with pytest.raises(OptionError, match="Name the models"):
+        expand({}, ["mrpc", "rte"], ["iterative"], ["taylor"], [0], {"model": "", "data": ""})
