@@ -7,7 +7,7 @@ from headviz.ui import board, distil, frame, loaders, scoring
 view = frame.begin()
 shape = loaders.shape(view)
 st.title("Distil")
-found = distil.runs()
+found, plan = distil.runs(), None
 if frame.controls():
     left, right = st.columns([5, 6], gap="large")
     with left:
@@ -17,7 +17,7 @@ if frame.controls():
         board.toolbar(shape.present, scoring.known(view), scoring.names(shape.translates))
         board.grid(shape.present, scoring.known(view), scoring.tips(view), rows=shape.rows)
         with st.container(border=True):
-            distil.start_form(view, shape)
+            plan = distil.start_form(view, shape)
 else:
     right = st.container()
 with right:
@@ -29,4 +29,5 @@ with right:
             icon=":material/science:",
         )
     distil.published()
-frame.recipe(*distil.recipe(view, shape.present))
+if plan is not None:
+    frame.recipe(*distil.recipe(plan))

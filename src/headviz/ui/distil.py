@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -11,10 +13,8 @@ from ..distillation.methods import METHODS
 from ..distillation.plan import DistillationPlan
 from ..distillation.removal import Removal
 from ..errors import UserError
-from ..heads import HeadMask
 from . import loaders, runactions, runsview, show, state
 from .loaders import Shape
-from .recipes import load_options, task_options
 from .view import View
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ PRIOR = (
 )
 
 
-def start_form(view: View, shape: Shape) -> None:
-    """The rest of the plan beside the grid; nothing starts before it is whole."""
+def start_form(view: View, shape: Shape) -> DistillationPlan | None:
+    """The rest of the plan beside the grid; nothing starts before it is whole. Gives the plan once it is."""
     layers = places(shape)
     left, right = st.columns(2)
     gone = left.multiselect("Whole layers", layers, key="distil_layers", format_func=_place_name)
@@ -46,12 +46,13 @@ def start_form(view: View, shape: Shape) -> None:
     except UserError as wrong:
         st.info(show.plain(str(wrong)), icon=":material/edit:")
         st.button("Start", key="distil_start", disabled=True, width="stretch")
-        return
+        return None
     count = len(plan.pieces)
     st.caption(
         show.plain(f"Remove {plan.remove}: {count} student{'s' if count > 1 else ''} of {steps} steps each.")
     )
     st.button("Start", key="distil_start", type="primary", width="stretch", on_click=_start, args=(plan,))
+    return plan
 
 
 Layer = int | tuple[str, int]  # of a classifier, or a stack's of a translation model
@@ -143,12 +144,11 @@ def runs() -> list[RunView]:
 def chooser(found: Sequence[RunView], view: View) -> str:
     """The run to look at: the address's, or the newest."""
     ids = [r.record.id for r in found]
-    titles = {r.record.id: r for r in found}
+    titles = runsview.labels(found)
     at = ids.index(view.run) if view.run in ids else 0
     chosen: str = st.selectbox(
-        "Distillation", ids, at, key="distil_run",
-        format_func=lambda i: f"{runsview.ICONS.get(titles[i].state, '')} {titles[i].record.title}",
-    )  # fmt: skip
+        "Distillation", ids, at, key="distil_run", format_func=lambda i: titles.get(i, i)
+    )
     return chosen
 
 
@@ -244,15 +244,21 @@ def published() -> None:
         show.table(["model", "BLEU"], rows, "distil_published", caption="As printed.")
 
 
-def recipe(view: View, present: HeadMask) -> tuple[str, str]:
-    off = ",".join(h.dotted for h in state.mask(present).off if h not in present.off) or "3.5"
+def recipe(plan: DistillationPlan) -> tuple[str, str]:
+    """The plan of the form as a call and as a command."""
+    given = {f.name: getattr(plan, f.name) for f in fields(plan) if getattr(plan, f.name) != f.default}
+    given = {name: value for name, value in given.items() if name not in ("posterior", "iterates")}
+    training = {"steps": plan.training.steps, "every": plan.training.every}
+    words = ", ".join(f"{k}={v!r}" for k, v in (given | {"training": training}).items())
     python = (
         "from headviz.distillation.driver import distil\nfrom headviz.distillation.plan import DistillationPlan\n"
-        f"plan = DistillationPlan(model={view.model!r}, task={view.task!r}, remove='heads:{off}',\n"
-        "                        inits=('random', 'copy'), seeds=(0, 1, 2))\nresult = distil(plan, 'student')"
+        f"plan = DistillationPlan({words})\nresult = distil(plan, 'student')"
     )
-    command = (
-        f"headviz distill {load_options(view)} {task_options(view)} --remove heads:{off} --init random,copy "
-        "--seeds 0,1,2 --out student"
-    )
-    return python, command
+    asked = [
+        ("model", plan.model), ("revision", plan.revision), ("device", None if plan.device == "auto" else plan.device),
+        ("task", plan.task), ("data", plan.data), ("limit", plan.dev_limit), ("train-limit", plan.train_limit),
+        ("text-columns", ",".join(plan.text_columns or ())), ("label-column", plan.label_column),
+        ("remove", plan.remove), ("init", ",".join(plan.inits)), ("seeds", ",".join(map(str, plan.seeds))),
+        ("steps", plan.training.steps), ("every", plan.training.every), ("out", "student"),
+    ]  # fmt: skip
+    return python, "headviz distill " + " ".join(f"--{k} {shlex.quote(str(v))}" for k, v in asked if v)

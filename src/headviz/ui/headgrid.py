@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from ..palette import scale_for
 from . import jobs, published, scoring, show, state
 from .grid import Look, head_grid
 from .loaders import Shape
-from .recipes import load_call, load_options, task_call
+from .recipes import load_call, load_options, task_call, task_options
 from .view import View
 
 WEIGHTS = ("fine-tuned", "pre-trained", "difference")
@@ -231,18 +233,29 @@ def source(score: str) -> str:
 def recipe(view: View) -> tuple[str, str]:
     """The same table from the library and from the command line."""
     lengths = "" if "translation" in view.task else ", lengths=clf.tokenizer"
-    python = "\n".join(
-        [
-            "import headviz",
-            load_call(view),
-            task_call(view, "train", "train"),
-            f"some = headviz.sample(train, {view.samples}, seed={view.seed}{lengths})",
-            f"scores = headviz.score_heads(clf, some, score={view.score!r})",
-        ]
-    )
-    data = f" --data {view.data}" if view.data else ""
-    options = f"--task {view.task}{data} --score {view.score} --samples {view.samples} --seed {view.seed}"
-    return python, f"headviz score {load_options(view)} {options}"
+    train = replace(view, limit=0)
+    python = [
+        "import headviz",
+        load_call(view),
+        task_call(train, "train", "train"),
+        f"some = headviz.sample(train, {view.samples}, seed={view.seed}{lengths})",
+    ]
+    score = f"score={view.score!r}"
+    options = f"{task_options(train)} --score {view.score} --samples {view.samples} --seed {view.seed}"
+    if view.weights == "fine-tuned":
+        python.append(f"scores = headviz.score_heads(clf, some, {score})")
+        return "\n".join(python), f"headviz score {load_options(view)} {options}"
+    base = view.base or f"{view.model}-pretrained"
+    heads = scoring.FRESH_HEADS
+    python += [
+        "from headviz.analyses.correlation import correlation_grids",
+        f"before = [headviz.load({base!r}, fresh_labels=clf.labels, seed=s) for s in range({heads})]",
+        f"table = lambda model: headviz.score_heads(model, some, {score}).values",
+        f"grids = correlation_grids(clf, before, table, {score}, data={view.task!r}, n=len(some))",
+        "print(grids.pretrained, grids.fine_tuned, grids.difference)",
+    ]
+    more = f"--base {shlex.quote(base)} --heads {heads}"
+    return "\n".join(python), f"headviz analyse correlation {load_options(view)} {options} {more}"
 
 
 def grids_empty(shape: Shape) -> None:

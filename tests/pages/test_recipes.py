@@ -1,0 +1,72 @@
+"""The code under each page: the Python compiles, the command is one that headviz takes; both come from the view."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from headviz.analyses.table import ANALYSES
+from headviz.cli import COMMANDS
+
+OFF = "fff" * 3 + "f0f" + "fff" * 8  # four heads of layer 3 off
+VIEWS = [
+    ("heads", {}),
+    ("heads", {"weights": "difference", "base": "some-base", "score": "taylor"}),
+    ("head", {"head": "3.5", "target": "neutral", "steps": "8"}),
+    ("masklab", {}),
+    ("compare", {"a": "it's \"quoted\" $HOME `ls`", "b": "a cat; rm -rf"}),
+    ("distil", {}),
+    ("data", {}),
+    *(("analyses", {"analysis": a.name}) for a in ANALYSES.values() if "classification" in a.kinds and not a.page),
+]  # fmt: skip
+
+
+def parsed(command: str) -> argparse.Namespace:
+    """The arguments as headviz reads them; fails where it would."""
+    program, name, *words = shlex.split(command)
+    assert program == "headviz"
+    module = import_module(f"headviz.commands.{COMMANDS[name][0]}")
+    parser = argparse.ArgumentParser(exit_on_error=False, allow_abbrev=False)
+    module.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+@pytest.mark.parametrize(
+    ("page", "more"), VIEWS, ids=lambda v: v if isinstance(v, str) else "-".join(v.values())
+)
+def test_code_and_command_can_be_used(
+    open_page: Callable[..., Any], address: dict[str, str], page: str, more: dict[str, str]
+) -> None:
+    app = open_page(page, mask=OFF, **more)
+    assert not app.exception
+    python, command = [c.value for c in app.code][-2:]
+    compile(python, page, "exec")
+    found = parsed(command)
+    if "model" in vars(found):
+        assert found.model == address["model"]
+    assert address["data"] in python or page in ("head", "compare") or more.get("analysis") == "speed"
+    if page == "compare":
+        assert (found.text, found.text_pair) == (more["a"], more["b"])
+        assert repr(more["a"]) in python
+
+
+def test_a_distillation_is_what_the_form_says(open_page: Callable[..., Any], tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
+    app = open_page("distil", mask=OFF)
+    next(m for m in app.multiselect if m.key == "distil_layers").set_value([3, 5]).run()
+    next(m for m in app.multiselect if m.key == "distil_ffn").set_value([5, 7]).run()
+    python, command = [c.value for c in app.code][-2:]
+    found = parsed(command)
+    assert found.remove == [
+        "layers:3,5+ffn:7"
+    ]  # layer 3's heads and layer 5's feed-forward block go with them
+    assert (found.init, found.seeds) == ("random,copy", "0,1,2")
+    made: dict[str, Any] = {}
+    exec(python.rsplit("\n", 1)[0], made)
+    assert made["plan"].remove == "layers:3,5+ffn:7"
+    assert made["plan"].training.steps == 300
