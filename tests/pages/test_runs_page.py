@@ -432,6 +432,24 @@ def step(
             "deltas": {"accuracy": {"delta": delta, "low": low, "high": high, "p": 0.5}}}  # fmt: skip
 
 
+def test_a_run_that_cannot_go_on_offers_no_way_on() -> None:
+    from headviz.ui.runsview import final
+
+    assert final("The model has changed since this run was written down. Start a new run.")
+    assert final("This checkpoint belongs to another plan. Start the run anew.")
+    assert not final("The disk is full. Free some space, then resume the run.")
+
+
+def test_runs_of_one_title_are_told_apart() -> None:
+    from types import SimpleNamespace
+
+    from headviz.ui.runsview import labels
+
+    made = [SimpleNamespace(state="done", record=SimpleNamespace(id=i, title=t)) for i, t in
+            (("a1", "twice"), ("b2", "twice"), ("c3", "once"))]  # fmt: skip
+    assert labels(made) == {"a1": "✓ twice · a1", "b2": "✓ twice · b2", "c3": "✓ once"}  # type: ignore[arg-type]
+
+
 def test_the_sentence_never_calls_a_loss_free() -> None:
     from headviz.ui.runsteps import finding, tone
 

@@ -33,8 +33,8 @@ def size(count: float) -> str:
     return f"{count:.0f} bytes"
 
 
-def buttons(view: RunView, busy: bool) -> None:
-    """Those that make sense in its state."""
+def buttons(view: RunView, busy: bool, again: bool = True) -> None:
+    """Those that make sense in its state; ``again`` = resuming may help."""
     from ..runs.record import may_change
     from ..runs.states import RESUMABLE
 
@@ -47,7 +47,7 @@ def buttons(view: RunView, busy: bool) -> None:
                 "Cancel", icon=":material/stop:", key="run_cancel", on_click=_act, args=("cancel", record.id),
                 disabled=not mine or view.state == "cancelling", help=theirs or "Finished steps stay",
             )  # fmt: skip
-        if view.state in RESUMABLE:
+        if view.state in RESUMABLE and again:
             st.button(
                 "Resume", icon=":material/play_arrow:", key="run_resume", type="primary",
                 on_click=_act, args=("resume", record.id), disabled=not mine, help=theirs,

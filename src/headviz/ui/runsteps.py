@@ -114,17 +114,16 @@ def _beside(views: Sequence[RunView]) -> None:
     from . import runsview
 
     first = views[0].record
-    able = {
-        r.record.id: r
-        for r in runsview.overview()
-        if r.record.kind == "prune" and r.steps and r.record.id != first.id
-    }
+    others = [
+        r for r in runsview.overview() if r.record.kind == "prune" and r.steps and r.record.id != first.id
+    ]
+    able = runsview.labels(others)
     if not able:
         return
     now = [v.record.id for v in views[1:] if v.record.id in able]
     st.session_state["run_beside"] = now
     st.multiselect(
-        "Compare with", list(able), key="run_beside", format_func=lambda i: able[i].record.title,
+        "Compare with", list(able), key="run_beside", format_func=lambda i: able.get(i, i),
         placeholder="other runs on the same picture", on_change=_compare, args=(first.id,),
     )  # fmt: skip
 

@@ -43,6 +43,7 @@ NEXT = {
     "lost": "Its worker is gone without a word: killed, or the machine was restarted. *Resume* goes on from its last "
     "step, to the same result.",
 }
+ANEW = "It cannot go on from here. Its steps and its plan stay: *the same in Python or on the command line*, below."
 SHOWN = 10  # runs in the list before 'all'
 
 
@@ -60,13 +61,24 @@ def overview(archived: bool = False) -> list[RunView]:
     return reading.overview(archived=archived)
 
 
+def labels(runs: Sequence[RunView]) -> dict[str, str]:
+    """What a list calls each run: state and title. Those of one title carry their ids, or a list could not
+    tell them apart."""
+    titles = [r.record.title for r in runs]
+    return {
+        r.record.id: f"{ICONS.get(r.state, '')} {r.record.title}"
+        + (f" · {r.record.id}" if titles.count(r.record.title) > 1 else "")
+        for r in runs
+    }
+
+
 # ---- the list
 
 
 def chooser(runs: Sequence[RunView], chosen: str) -> None:
     """Every run, newest first; choosing one shows it."""
     few = runs if st.session_state.get("runs_all") else runs[:SHOWN]
-    titles = {r.record.id: f"{ICONS.get(r.state, '')} {show.plain(r.record.title)}" for r in few}
+    titles = {i: show.plain(name) for i, name in labels(few).items()}
     st.session_state["runs_pick"] = chosen if chosen in titles else None
     st.radio(
         "Runs", list(titles), None, key="runs_pick", format_func=lambda i: titles.get(i, i),
@@ -151,9 +163,15 @@ def state_line(view: RunView) -> None:
         st.caption(f"No sign of life for {span(p.silent or 0)}: the machine may be busy or asleep.")
     if record.error:
         st.error(show.plain(record.error), icon=":material/error:")
+    over = final(record.error)
     if view.state in NEXT:
-        st.caption(NEXT[view.state])
-    runactions.buttons(view, busy=view.state in ACTIVE or view.state == QUEUED)
+        st.caption(ANEW if over else NEXT[view.state])
+    runactions.buttons(view, busy=view.state in ACTIVE or view.state == QUEUED, again=not over)
+
+
+def final(error: str) -> bool:
+    """Whether an error says that nothing can be continued: what the run was about is not there any more."""
+    return "Start a new run" in error or "Start the run anew" in error
 
 
 def _doing(view: RunView) -> str:

@@ -133,7 +133,7 @@ def _members(children: Sequence[RunView]) -> None:
         for c in children
     ]
     show.table(["state", "run", "steps", "error"], rows, "sweep_members", caption="Every run of the sweep.")
-    titles = {c.record.id: f"{runsview.ICONS.get(c.state, '')} {c.record.title}" for c in children}
+    titles = runsview.labels(children)
     st.selectbox(
         "Open one of them", list(titles), None, key="sweep_open", format_func=lambda i: titles.get(i, i),
         placeholder="its curve, masks and maps", on_change=_open,
