@@ -97,7 +97,9 @@ class Analysis:
     help: str  # what it does, for the command line
     source: str
     run: Callable[[Bench], Any]
-    python: str  # the library's call, with ``clf``, ``data`` and ``evaluator`` at hand
+    python: (
+        str  # the library's call, with clf, data, evaluator, some (train examples), other and names at hand
+    )
     needs: tuple[Need, ...] = ("model", "data")
     inputs: tuple[Input, ...] = ()
     published: Callable[[str], list[PublishedTable]] = published.nothing  # of a task
@@ -358,7 +360,8 @@ _TABLE = (
     Analysis(
         "all-but-one", "All but one", "How far does the best single head of each layer go?",
         "all heads of a layer off but the best one", f"{MICHEL}, §3.3, Tables 2, 3, 5 and 6", _all_but_one,
-        "from headviz.analyses.all_but_one import all_but_one\nfound = all_but_one(evaluator, 'same')",
+        "from headviz.analyses.all_but_one import all_but_one\n"
+        "found = all_but_one(evaluator, 'other', evaluator_of(clf, some))",
         ALL, (METRIC, SELECT, SAMPLES, SEED), published.one_head_kept),
     Analysis(
         "cross-dataset", "Other data", "Do the heads that matter here matter on another data set too?",
@@ -371,7 +374,9 @@ _TABLE = (
         "How much can go, in the order of each score and in the best order there is?",
         "metric against percentage pruned, by scores and by the oracle", f"{MICHEL}, §4, Figures 3 and 6", _curves,
         "from headviz.analyses.pruning_curve import pruning_curves\n"
-        "orders = {'taylor': headviz.score_heads(clf, data, score='taylor').values}\n"
+        "from headviz.analyses.ablation import ablate\n"
+        "orders = {name: headviz.score_heads(clf, some, score=name).values for name in names}\n"
+        "orders['oracle (ablation)'] = ablate(evaluator).values\n"
         "found = pruning_curves(evaluator, orders)",
         ALL, (METRIC, *CURVES, SAMPLES, SEED), published.without_loss),
     Analysis(
@@ -379,8 +384,8 @@ _TABLE = (
         "the published analyses of translation models, stack by stack",
         f"{MICHEL}, §3.2, §3.3, §5, Tables 1, 2 and 5, Figure 4", _stacks,
         "from headviz.analyses.stacks import stack_report\n"
-        "scores = headviz.score_heads(clf, data, score='taylor').values\n"
-        "found = stack_report(evaluator, 'taylor', scores)",
+        "scores = headviz.score_heads(clf, some, score='taylor').values\n"
+        "found = stack_report(evaluator, 'taylor', scores, evaluator_of(clf, some))",
         ALL, (SELECT, ORDER, STEP, SAMPLES, SEED), published.by_stack, TRANSLATIONS, command="stacks"),
     Analysis(
         "speed", "Speed", "How much faster is the model once the heads of the mask are gone?",
@@ -391,18 +396,18 @@ _TABLE = (
         "dynamics", "Training dynamics", "From which point of training on can heads go?",
         "pruning curves of the checkpoints of a training run", f"{MICHEL}, §6, Figure 5", _dynamics,
         "from headviz.analyses.dynamics import dynamics\n"
-        "found = dynamics('checkpoints', data, 'magnitude',\n"
-        "                 lambda e: headviz.score_heads(e.clf, data, score='magnitude').values)",
+        "found = dynamics('checkpoints', data, 'taylor',\n"
+        "                 lambda e: headviz.score_heads(e.clf, some, score='taylor').values)",
         ("data",), (METRIC, CHECKPOINTS, ORDER, STEP, SAMPLES, SEED)),
     Analysis(
         "harmful", "Harmful heads", "Which heads is the model better without?",
-        "heads whose removal improves the metric significantly", "Read off the table of single ablations", _harmful,
+        "heads whose removal improves the metric significantly", "the table of single ablations", _harmful,
         "from headviz.analyses.ablation import ablate\nfrom headviz.analyses.harmful import harmful\n"
         "found = harmful(ablate(evaluator))",
         MASKABLE, (METRIC,)),
     Analysis(
         "redundant", "Stand-ins", "Which pairs are harmless alone, but not together?",
-        "pairs of heads, harmless one by one but not together", "A search over the most promising pairs", _redundant,
+        "pairs of heads, harmless one by one but not together", "a search over the most promising pairs", _redundant,
         "from headviz.analyses.redundant import redundant\nfound = redundant(evaluator, seconds=20)",
         ALL, (METRIC, SECONDS), kinds=CLASSES),
     Analysis(

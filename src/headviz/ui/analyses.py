@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -204,16 +205,18 @@ def recipe(view: View, name: str, present: HeadMask, longest: int) -> tuple[str,
         lines.append(task_call(view))
     if "evaluator" in analysis.python:
         lines += ["from headviz.translating import evaluator_of", "evaluator = evaluator_of(clf, data)"]
-    if "other" in analysis.python:
+    if name == "cross-dataset":
         lines.append(_second_call(view))
     if analysis.takes_mask_away:
         lines.append(mask_call(mask))
-    lines += [_specific(analysis.python, view), "print(found.to_json())"]
+    known = list(scoring.all_known(view, present))
+    python = analysis.python.replace("speed(clf, mask)", f"speed(clf, mask, length={min(128, longest)})")
+    lines += [_specific(python, view, known), "print(found.to_json())"]
     words = [analysis.line]
     words += [load_options(view)] if "model" in analysis.needs else []
     words += [task_options(view)] if "data" in analysis.needs else []
     try:
-        given = options(view, analysis, longest, list(scoring.all_known(view, present)))
+        given = options(view, analysis, longest, known)
     except UserError:
         given = {"checkpoints": "DIR"}
     words += [f"--{k} {shlex.quote(str(v))}" for k, v in given.items()]
@@ -222,20 +225,24 @@ def recipe(view: View, name: str, present: HeadMask, longest: int) -> tuple[str,
     return "\n".join(lines), " ".join(words)
 
 
-def _specific(python: str, view: View) -> str:
-    """The call with what the view says in it."""
-    if "'same'" in python and view.select == "other":
-        drawn = (
-            "some = headviz.sample("
-            + task_call(replace(view, limit=0), "train", "x").removeprefix("x = ")
-            + f", {SAMPLES}, seed={view.seed}, lengths=clf.tokenizer)\n"
-        )
-        return drawn + python.replace("'same')", "'other', evaluator_of(clf, some))")
+def _specific(python: str, view: View, known: Sequence[str]) -> str:
+    """The call with what the view says in it, after the lines that it needs."""
+    if view.select == "same":
+        python = python.replace("'other', evaluator_of(clf, some)", "'same'")
+        python = python.replace(", evaluator_of(clf, some))", ")")
+    before = []
+    if re.search(r"\bsome\b", python):
+        train = task_call(replace(view, limit=0), "train", "train")
+        lengths = "" if "e.clf" in python else ", lengths=clf.tokenizer"  # checkpoints: no model is at hand
+        before += [train, f"some = headviz.sample(train, {SAMPLES}, seed={view.seed}{lengths})"]
+    if re.search(r"\bin names\b", python):
+        before.append(f"names = {list(known)}")
     if "'checkpoints'" in python and view.model == "demo":
-        return "from headviz.demo import demo_folder\n" + python.replace(
-            "'checkpoints'", "demo_folder('checkpoints')"
-        )
-    return python
+        before.append("from headviz.demo import demo_folder")
+        python = python.replace("'checkpoints'", "demo_folder('checkpoints')")
+    elif "'checkpoints'" in python and view.base:
+        python = python.replace("'checkpoints'", repr(view.base))
+    return "\n".join([*before, python])
 
 
 def _second_call(view: View) -> str:

@@ -283,8 +283,6 @@ def harmful(found: Any, place: Place) -> None:
         if many
         else f"No head of {found.tested} does harm at q < {found.level:g}."
     )
-    if not many:
-        return
     show.figure(
         charts_analyses.figure(found), "harmful_bars", "What the model gains without each of these heads.",
         formula=r"\Delta_h = m(\text{full without } h) - m(\text{full})", source=PAIRED,
@@ -310,11 +308,6 @@ def redundant(found: Any, place: Place) -> None:
         f"{many or 'No'} pair{'s' if many != 1 else ''} of harmless heads "
         f"cost{'' if many != 1 else 's'} something together ({found.evaluated} of {found.candidates} pairs tried)."
     )
-    if not many:
-        st.caption(
-            f"{found.harmless} heads are harmless alone, and no pair that was tried is significant together."
-        )
-        return
     show.figure(
         charts_analyses.figure(found), "redundant_bars", "What both heads of a pair cost apart and together.",
         formula=r"c_{gh} - (c_g + c_h)", source=PAIRED,
@@ -329,7 +322,8 @@ def redundant(found: Any, place: Place) -> None:
     ]  # fmt: skip
     show.table(
         ["pair", "cost", "first alone", "second alone", "excess", "95 % low", "95 % high", "q"], rows,
-        "redundant_table", caption="Pairs whose joint removal costs more than their two costs; in points.",
+        "redundant_table",
+        caption=f"Costs in points of pairs that cost more together; {found.harmless} heads are harmless alone.",
     )  # fmt: skip
 
 
@@ -365,7 +359,7 @@ def _when(found: Any) -> str:
 
     first, last = found.checkpoints[0], found.checkpoints[-1]
     return (
-        f"{100 * KEPT:.0f} % of the metric stay with {100 * spare(first):.0f} % of the heads off at {first.name}, "
+        f"{100 * KEPT:.0f} % of the metric stays with {100 * spare(first):.0f} % of the heads off at {first.name}, "
         f"and with {100 * spare(last):.0f} % off at {last.name}."
     )
 
