@@ -44,6 +44,9 @@ def test_mouse_keyboard_headers_and_undo(visit: Open, query: dict[str, str]) -> 
     v.settle()
     v.page.get_by_role("button", name="Redo").click()
     v.heads_off(14)
+    v.settle()
+    v.page.keyboard.press("u")  # undo without the mouse
+    v.heads_off(2)
 
 
 def test_drag_switches_many_and_a_double_click_solos(visit: Open, query: dict[str, str]) -> None:

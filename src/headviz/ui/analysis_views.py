@@ -80,8 +80,8 @@ def ablation(found: Ablation, place: Place) -> None:
     tested = int(np.isfinite(found.p_value).sum())
     free = int((found.values <= 0).sum())
     show.finding(
-        f"{clear} of {tested} heads cost something for certain; {free} cost nothing or less; "
-        f"{len(hurts) or 'none'} {'does' if len(hurts) == 1 else 'do'} harm."
+        f"{clear} of {tested} heads cost{'s' if clear == 1 else ''} something for certain; "
+        f"{free} cost nothing or less; {len(hurts) or 'none'} {'does' if len(hurts) == 1 else 'do'} harm."
     )
     about = found.subject
     left, right = st.columns([5, 4], gap="large")
@@ -101,6 +101,7 @@ def ablation(found: Ablation, place: Place) -> None:
             ),
             "ablation_histogram",
             f"How many heads cost how much; the full model has {about.metric} {show.number(found.baseline)}.",
+            formula=COST,
         )
         show.table(
             ["head", "cost", "95 % low", "95 % high", "p", "q"], _head_rows(found, place), "ablation_table",
