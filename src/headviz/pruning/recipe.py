@@ -36,6 +36,7 @@ def _read(model: str | Path) -> dict[str, Any] | None:
         found = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise OptionError(f"{FILE} of '{model}' is not JSON: {error}. Remove or mend it.") from error
-    if not isinstance(found, dict) or "finetune" not in found:
-        raise OptionError(f"{FILE} of '{model}' holds no fine-tuning recipe. Remove or mend it.")
-    return found
+    if not isinstance(found, dict):
+        raise OptionError(f"{FILE} of '{model}' holds no recipe. Remove or mend it.")
+    # without these options it is the recipe of something else, such as of a training from scratch
+    return found if "finetune" in found else None

@@ -88,13 +88,17 @@ def _some(data: Dataset, count: int) -> Dataset:
 
 
 def _evaluation(prepared: Prepared) -> float:
-    from ..evaluation import evaluate
+    from ..translating import evaluator_of
 
     context = prepared.context
     part = _some(context.dev, EXAMPLES)
-    evaluate(context.clf, _some(part, 8), label_order=_order(prepared))  # warms up
+
+    def measure(data: Dataset) -> None:
+        evaluator_of(context.clf, data, label_order=_order(prepared)).evaluate()
+
+    measure(_some(part, 8))  # warms up
     begun = time.perf_counter()
-    evaluate(context.clf, part, label_order=_order(prepared))
+    measure(part)
     return (time.perf_counter() - begun) * len(context.dev) / len(part)
 
 
