@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "runs", nargs="+", metavar="RUN", help="ids of pruning runs, or folders with their states"
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="ids of pruning runs or of sweeps, or folders with their states",
     )
     parser.add_argument(
         "--pruned-at",
@@ -42,9 +45,10 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             raise OptionError(
                 f"--{name.replace('_', '-')} is a share above 0 and at most 1, not {getattr(args, name)}."
             )
-    states = [_state(name) for name in args.runs]
+    named = [(name, state) for name in args.runs for state in _states(name)]
+    states = [state for _, state in named]
     retrained = [s for s in states if ALGORITHMS[s.plan["algorithm"]].retrains and s.plan["retrain_full"]]
-    for name, state in zip(args.runs, states, strict=True):
+    for name, state in named:
         if state not in retrained and ALGORITHMS[state.plan["algorithm"]].retrains:
             warn(f"run {name} did not train the full model and has no tickets.")
     found = (table_62(retrained), table_63(states, args.pruned_at), table_64(states, args.retrained_at))
@@ -59,21 +63,24 @@ def show(result: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def _state(name: str) -> State:
-    """A folder's state, or that of a run by its id."""
+def _states(name: str) -> list[State]:
+    """A folder's state, or that of a run by its id; of a sweep its runs, seeds put together."""
     from ..pruning.state import State
+    from ..pruning.together import together
 
     if Path(name).is_dir():
-        return State.load(name)
+        return [State.load(name)]
     from ..runs.jobs.pruning import state_of
     from ..runs.queue import look
+    from ..runs.record import SWEEP
     from ..runs.registry import Registry
 
     registry = Registry()
     record = look(registry, name)
-    if record.kind != "prune":
+    runs = registry.records(parent=record.id) if record.kind == SWEEP else [record]
+    if any(r.kind != "prune" for r in runs):
         raise RunError(f"Run {record.id} is of kind '{record.kind}': only pruning runs have tickets.")
-    state = state_of(record, registry.folder)
-    if state is None:
+    found = [s for r in runs if (s := state_of(r, registry.folder)) is not None]
+    if not found:
         raise RunError(f"Run {record.id} has no step yet; it is {record.state}.")
-    return state
+    return together(found)

@@ -166,7 +166,7 @@ def order(view: RunView) -> None:
     )  # fmt: skip
     first = f", seed {seed}" if len({s.get("seed") for s in view.steps}) > 1 else ""
     st.caption(
-        f"Pale heads went first, dark ones were kept longest{first}. Choose one to follow its maps below."
+        f"Heads that stand out were kept longest, faint ones went first{first}. Choose one to follow its maps."
     )
 
 
@@ -195,7 +195,7 @@ def _choose(view: RunView) -> Step:
         now = state.view().step
         st.session_state["run_step"] = now if now in own else max(own)
         choose: Any = st.selectbox if len(own) > 12 else st.segmented_control
-        more: dict[str, Any] = {} if len(own) > 12 else {"required": True}
+        more: dict[str, Any] = {} if len(own) > 12 else {"required": True, "wrap": True}
         choose("After removing", list(own), key="run_step", on_change=_step,
                format_func=lambda k: f"{100 * own[k]['sparsity']:.0f} %" if k in own else str(k), **more)  # fmt: skip
     return own[st.session_state["run_step"] if st.session_state["run_step"] in own else max(own)]
@@ -211,28 +211,28 @@ def _figures(view: RunView, step: Step, metric: str) -> None:
     change = step.get("deltas", {}).get(metric) or {}
     delta, low, high = (change.get(k) for k in ("delta", "low", "high"))
     scale = points_in(metric)
-    boxes = st.columns(4)
-    boxes[0].metric(
+    boxes = st.container(horizontal=True, gap="medium")
+    boxes.metric(
         metric, _value(step["metrics"].get(metric), metric),
         None if delta is None else (f"{show.points(delta, scale)} points" if delta else "unchanged"),
-        delta_color=tone(low, high), delta_arrow="off",
+        delta_color=tone(low, high), delta_arrow="off", width=150,
         help=None if low is None
         else f"95 % interval of the change: {show.points(low, scale)} to {show.points(high, scale)} points",
     )  # fmt: skip
     if full is not None:
         agreement = step.get("agreement")
-        boxes[1].metric(
+        boxes.metric(
             "full model", _value(full["metrics"].get(metric), metric),
             None if agreement is None else f"{100 * agreement:.0f} % same answers",
-            delta_color="gray", delta_arrow="off",
+            delta_color="gray", delta_arrow="off", width=150,
         )  # fmt: skip
     if "heads_off" in step:
-        boxes[2].metric("heads removed", f"{step['heads_off']}", f"{100 * step['sparsity']:.1f} %", delta_color="gray",
-                        delta_arrow="off")  # fmt: skip
+        boxes.metric("heads removed", f"{step['heads_off']}", f"{100 * step['sparsity']:.1f} %", delta_color="gray",
+                        delta_arrow="off", width=150)  # fmt: skip
     if full is not None and step.get("parameters") and full.get("parameters"):
-        boxes[3].metric(
+        boxes.metric(
             "parameters", _less(step["parameters"], full["parameters"]),
-            f"FLOPs {_less(step['flops'], full['flops'])}", delta_color="gray", delta_arrow="off",
+            f"FLOPs {_less(step['flops'], full['flops'])}", delta_color="gray", delta_arrow="off", width=150,
         )  # fmt: skip
 
 
@@ -262,7 +262,7 @@ def _table(view: RunView, names: Sequence[str]) -> None:
         rows.append([*([s.get("seed")] if several else []), 100 * s["sparsity"],
                      *(s["metrics"].get(n) for n in names), *ends, s["seconds"], s["mask"]])  # fmt: skip
     show.table(
-        header, rows, "run_steps",
+        header, rows, "run_steps", column_config=show_digits(header),
         caption=f"Every step; the change of {names[0]} against the full model with its 95 % interval.",
     )  # fmt: skip
 

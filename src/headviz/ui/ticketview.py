@@ -29,9 +29,14 @@ def tickets(views: Sequence[RunView]) -> None:
     from ..pruning.together import together
 
     able = [v for v in views if retrains(v) and v.record.spec.get("retrain_full", True)]
-    states = [s for v in able if (s := state_of(v)) is not None]
-    found = table_62(together(states)) if states else None
-    if found is None or not found.rows:
+    states = together([s for v in able if (s := state_of(v)) is not None])
+    header: list[str] = []
+    rows = []
+    for state in states:
+        found = table_62([state])
+        header = ["task", "algorithm", "score", *found.header[2:]]
+        rows += [[*row[:2], state.plan["score"], *row[2:]] for row in found.rows]
+    if not rows:
         retrain = ", ".join(a.title for a in ALGORITHMS.values() if a.retrains)
         st.info(
             f"No ticket yet. They compare retrained networks with a retrained full one: {retrain}, the full model "
@@ -39,14 +44,13 @@ def tickets(views: Sequence[RunView]) -> None:
             icon=":material/confirmation_number:",
         )
         return
-    if any(len(s.plan["seeds"]) < 2 for s in together(states)):
+    if any(len(s.plan["seeds"]) < 2 for s in states):
         st.info(
-            "With one seed there is no spread, so nothing can be said: give several.",
-            icon=":material/info:",
+            "With one seed there is no spread, so nothing can be said: give several.", icon=":material/info:"
         )
-    rows = [["–" if v in ("", None) else v for v in row] for row in found.rows]
+    rows = [["–" if v in ("", None) else v for v in row] for row in rows]
     show.table(
-        list(found.header), rows, "run_tickets",
+        header, rows, "run_tickets",
         caption="Highest share of heads removed at which the mean over seeds, plus one standard deviation, reaches the "
         "full model's mean. Published: BERT-base, 2024 thesis, Table 6.2.",
     )  # fmt: skip

@@ -231,10 +231,12 @@ def detail(view: RunView) -> None:
 def result(view: RunView) -> None:
     """What it came to, and the way on."""
     step, record = view.steps[0], view.record
-    boxes = st.columns(3)
-    for box, (name, value) in zip(boxes, step["metrics"].items(), strict=False):
-        box.metric(
-            f"{name} on dev", show.metric(value, points_in(name)) if value is not None else "undefined"
+    row = st.container(horizontal=True, gap="medium")
+    for name, value in step["metrics"].items():
+        row.metric(
+            f"{name} on dev",
+            show.metric(value, points_in(name)) if value is not None else "undefined",
+            width=150,
         )
     kept = (
         "" if step.get("best_epoch") is None else f"; kept are the weights after epoch {step['best_epoch']:g}"
