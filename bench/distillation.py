@@ -27,8 +27,8 @@ from headviz.distillation.options import IterateOptions, PosteriorOptions, Train
 from headviz.distillation.plan import DistillationPlan
 from headviz.distillation.students import train
 from headviz.distillation.translating import RnnTranslating
-from headviz.distillation.translator import RnnTranslator
 from headviz.errors import UserError
+from headviz.models.recurrent import RnnTranslator
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -56,8 +56,8 @@ class Evaluation:
             "metrics": {k: (None if np.isnan(v) else float(v)) for k, v in self.metrics.items()},
             "n": self.n,
             "seconds": round(self.seconds, 4),
-            "mask": self.mask.hex,
-            "heads_off": [h.dotted for h in self.mask.off],
+            "mask": None if self.mask is None else self.mask.hex,
+            "heads_off": [] if self.mask is None else [h.dotted for h in self.mask.off],
             "truncated": self.truncated,
         }
 

@@ -21,6 +21,7 @@ from .evaluation import BATCH_TOKENS, Cancel, Evaluation, Progress, batches
 from .evaluator import Evaluator, EvaluatorOptions
 from .heads import HeadMask
 from .models.classifier import TRANSLATION
+from .models.recurrent import RnnTranslator, words_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 # a broken model may go on forever: a translation ends at this many tokens per source token, and so many more
 LENGTH_FACTOR, LENGTH_EXTRA = 2, 20
+SENTENCES = 256  # that a recurrent model translates between two looks at the cancel flag
 TOKENISED = "bleu-tokenised"
 
 
@@ -42,6 +44,7 @@ class TranslationEvaluation(Evaluation):
     (``bleu-tokenised``): two forms that must not be compared with each other.
     """
 
+    mask: HeadMask | None  # type: ignore[assignment]  # None: a recurrent model, without heads
     translations: tuple[str, ...]
     references: tuple[str, ...]
     signatures: dict[str, str]  # of each metric, by sacrebleu
@@ -75,6 +78,8 @@ def evaluate_translation(
     from .tasks.bleu import bleu, chrf
 
     start = time.perf_counter()
+    if isinstance(clf, RnnTranslator):
+        return _recurrent(clf, data, mask, beams, progress, cancel)
     translator = require_translation(clf, data)
     found = _Found(*translate(translator, data.texts, mask, beams, batch_tokens, progress, cancel))
     if data.pairs is not None:
@@ -101,22 +106,73 @@ def evaluate_translation(
     )
 
 
+def _recurrent(
+    clf: RnnTranslator,
+    data: Dataset,
+    mask: HeadMask | None,
+    beams: int,
+    progress: Progress | None,
+    cancel: Cancel | None,
+) -> TranslationEvaluation:
+    """The same for a model without heads: greedy, in words of its own vocabulary."""
+    from .tasks.bleu import bleu, chrf
+
+    start = time.perf_counter()
+    if mask is not None:
+        clf.gates(mask)
+    if beams != 1:
+        raise OptionError(f"'{clf.name}' is {clf.title} and translates greedily: leave beams at 1.")
+    _require_sentences(clf.name, data)
+    texts: list[str] = []
+    for at in range(0, len(data), SENTENCES):
+        if cancel is not None and cancel():
+            raise Cancelled
+        texts += clf.translate(data.texts[at : at + SENTENCES])
+        if progress is not None:
+            progress(len(texts), len(data))
+    mine, theirs = ([" ".join(words_of(t)) for t in side] for side in (texts, data.references))
+    scores = {
+        "bleu": bleu(texts, data.references),
+        "chrf": chrf(texts, data.references),
+        TOKENISED: bleu(mine, theirs, "none"),
+    }
+    return TranslationEvaluation(
+        metrics={name: score.value for name, score in scores.items()},
+        logits=np.empty((len(data), 0), dtype=np.float32),
+        gold=None,
+        mask=None,
+        seconds=time.perf_counter() - start,
+        truncated=0,
+        translations=tuple(texts),
+        references=data.references,
+        signatures={name: score.signature for name, score in scores.items()},
+        beams=1,
+        cut=sum(len(words_of(t)) >= clf.max_length for t in texts),
+    )
+
+
+def _require_sentences(name: str, data: Dataset) -> None:
+    if not data.is_translation:
+        raise TaskError(
+            f"'{name}' translates, but task '{data.task.name}' is no translation. "
+            "Choose task demo-translation or custom-translation, or a classifier."
+        )
+
+
 def require_translation(clf: Classifier, data: Dataset) -> Translator:
     """The model as a translator, if model and data are both about translation."""
     from .models.translator import Translator
 
     if len(data) == 0:
         raise TaskError("There is nothing to evaluate: the data set has no examples.")
+    if isinstance(clf, RnnTranslator):
+        clf.gates()  # says that it has no heads
     if not isinstance(clf, Translator):
         raise TaskError(
             f"Task '{data.task.name}' is a translation: it needs an encoder-decoder model (Marian, BART, mBART, T5), "
             f"such as demo-translation, and '{clf.name}' is {clf.family.title}, an encoder only."
         )
-    if not data.is_translation:
-        raise TaskError(
-            f"'{clf.name}' translates, but task '{data.task.name}' is no translation. "
-            "Choose task demo-translation or custom-translation, or a classifier."
-        )
+    _require_sentences(clf.name, data)
     return clf
 
 

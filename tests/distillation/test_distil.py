@@ -12,8 +12,8 @@ from headviz import cli
 from headviz.distillation.driver import distil, perform
 from headviz.distillation.plan import DistillationPlan
 from headviz.distillation.state import begin, outcome, ready
-from headviz.distillation.translator import RnnTranslator
 from headviz.errors import Cancelled, OptionError, RunError, UserError
+from headviz.models.recurrent import RnnTranslator
 from tiny import PAIRS, TEXTS, tiny_folder
 from tiny_translation import SOURCES, TARGETS, tiny_translator_folder
 
@@ -345,7 +345,7 @@ def test_making_a_network_leaves_the_callers_random_numbers_alone():
     torch.manual_seed(1)
     before = torch.rand(1)
     torch.manual_seed(1)
-    from headviz.distillation.rnn import Rnn, RnnConfig
+    from headviz.models.rnn import Rnn, RnnConfig
 
     Rnn(RnnConfig(5, 5, 2, 2, 2))
     assert torch.equal(torch.rand(1), before)

@@ -1,12 +1,20 @@
 """The recurrent translator: without attention it is itself with v_a at zero; padding; saving."""
 
+import json
+
+import numpy as np
 import pytest
 import torch
 
+import headviz
+from headviz import HeadMask, cli
 from headviz.distillation.partition import zeroed_model
-from headviz.distillation.rnn import Rnn, RnnConfig, redrawn, without_attention
-from headviz.distillation.translator import BEGIN, END, RnnTranslator, Vocabulary, is_rnn, padded
-from headviz.errors import ModelError, OptionError
+from headviz.distillation.rnn import without_attention
+from headviz.errors import ModelError, OptionError, TaskError
+from headviz.models.recurrent import BEGIN, END, RnnTranslator, Vocabulary, is_rnn, padded
+from headviz.models.rnn import Rnn, RnnConfig, redrawn
+from headviz.tasks import TASKS, Dataset, get_task
+from headviz.tasks.bleu import bleu
 
 SOURCES = ["the dog sees a cat.", "a bird sings", "does the cat see the small bird?"]
 TARGETS = ["kan mil tor.", "vi sola", "ma tor mil pe vi?"]
@@ -90,6 +98,88 @@ def test_a_translator_is_saved_and_read_back(tmp_path):
     (tmp_path / "rnn" / "rnn.safetensors").write_bytes(b"x" * 40)
     with pytest.raises(ModelError, match="can be read"):
         RnnTranslator.load(tmp_path / "rnn")
+
+
+def test_it_is_loaded_and_evaluated_as_any_other_model(tmp_path, capsys):
+    """headviz.load, headviz.evaluate, and the commands info and evaluate; on a sentence pair that it knows by heart."""
+    made = translator(spread=1.0)
+    made.save(tmp_path / "rnn")
+    again = headviz.load(tmp_path / "rnn", device="cpu")
+    assert isinstance(again, RnnTranslator)
+    assert again.digest == made.digest
+    said = made.translate(SOURCES)
+    data = Dataset(TASKS["custom-translation"], "dev", tuple(SOURCES), tuple(TARGETS))
+    own = Dataset(TASKS["custom-translation"], "dev", tuple(SOURCES), tuple(said))
+    found = headviz.evaluate(again, data)
+    assert list(found.translations) == said
+    assert found.metrics["bleu"] == bleu(said, TARGETS).value
+    assert found.signatures["bleu"].startswith("nrefs:1")
+    assert headviz.evaluate(again, own).metrics["chrf"] == pytest.approx(100.0)
+
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "dev.tsv").write_text(
+        "\n".join("\t".join(p) for p in zip(SOURCES, TARGETS, strict=True)) + "\n"
+    )
+    words = ["--model", str(tmp_path / "rnn"), "--task", "custom-translation", "--data", str(folder)]
+    assert cli.main(["evaluate", *words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["metrics"]["bleu"] == found.metrics["bleu"]
+    assert told["mask"] is None
+    assert cli.main(["evaluate", *words]) == 0
+    assert "mask" not in capsys.readouterr().out
+    assert cli.main(["info", "--model", str(tmp_path / "rnn"), "--json"]) == 0
+    about = json.loads(capsys.readouterr().out)
+    assert (about["layers"], about["heads"], about["parameters"]) == (0, 0, made.parameters)
+    assert cli.main(["info", "--model", str(tmp_path / "rnn")]) == 0
+    assert "LSTM encoder-decoder with attention" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["evaluate", "--off", "0.0"],
+        ["evaluate", "--mask", "f"],
+        ["score", "--score", "taylor", "--split", "dev"],
+        ["ablate"],
+        ["stacks"],
+        ["prune", "--off", "0.0", "--out", "{out}"],
+    ],
+)
+def test_what_needs_heads_says_that_it_has_none(words, tmp_path, capsys):
+    translator().save(tmp_path / "rnn")
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for split in ("train", "dev"):
+        text = "\n".join("\t".join(p) for p in zip(SOURCES, TARGETS, strict=True))
+        (folder / f"{split}.tsv").write_text(text + "\n")
+    given = ["--model", str(tmp_path / "rnn")]
+    if words[0] != "prune":
+        given += ["--task", "custom-translation", "--data", str(folder)]
+    assert cli.main([*(w.format(out=tmp_path / "out") for w in words), *given]) == 2
+    assert "has no attention heads" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_recurrent_translator_takes_no_head_no_other_precision_and_no_classes(tmp_path):
+    translator().save(tmp_path / "rnn")
+    for options, reason in (
+        ({"masked_lm": True}, "no other head"),
+        ({"fresh_labels": ("a", "b")}, "no other head"),
+        ({"dtype": "bfloat16"}, "float32 only"),
+    ):
+        with pytest.raises(ModelError, match=reason):
+            headviz.load(tmp_path / "rnn", **options)
+    made = headviz.load(tmp_path / "rnn")
+    with pytest.raises(TaskError, match="no translation"):
+        headviz.evaluate(made, Dataset(get_task("demo"), "dev", ("a",), ("b",), np.array([0])))
+    data = Dataset(TASKS["custom-translation"], "dev", tuple(SOURCES), tuple(TARGETS))
+    with pytest.raises(OptionError, match="leave beams"):
+        headviz.evaluate(made, data, beams=2)
+    with pytest.raises(ModelError, match="no attention heads"):
+        headviz.evaluate(made, data, HeadMask.full(1, 1))
+    with pytest.raises(ModelError, match="no attention heads"):
+        headviz.score_heads(made, data, "taylor")
 
 
 def test_networks_with_and_without_attention_are_drawn_alike():

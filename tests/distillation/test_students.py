@@ -19,10 +19,10 @@ from headviz.distillation.removal import Removal
 from headviz.distillation.rnn import without_attention
 from headviz.distillation.students import CHECKPOINT, Diverged, start_weights, train
 from headviz.distillation.translating import RnnTranslating
-from headviz.distillation.translator import RnnTranslator
 from headviz.distillation.variational import Divergence, draw, starting_log_sd
 from headviz.errors import Cancelled, OptionError, TaskError, UserError
 from headviz.models.fresh import fresh
+from headviz.models.recurrent import RnnTranslator
 from headviz.tasks import Dataset, get_task
 from tiny import PAIRS, TEXTS, tiny_classifier
 

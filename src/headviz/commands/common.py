@@ -88,6 +88,13 @@ def load_model(args: argparse.Namespace) -> Classifier:
     return load(args.model, revision=args.revision, device=args.device, dtype=args.dtype)
 
 
+def is_recurrent(model: Any) -> bool:
+    """A translator without attention heads."""
+    from ..models.recurrent import RnnTranslator
+
+    return isinstance(model, RnnTranslator)
+
+
 def load_data(args: argparse.Namespace, split: str | None = None) -> Dataset:
     from ..tasks import load_task
 

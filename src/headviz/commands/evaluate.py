@@ -11,6 +11,7 @@ from .common import (
     add_model,
     add_task,
     add_translation,
+    is_recurrent,
     load_data,
     load_model,
     number,
@@ -31,7 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     clf = reading(args, load_model(args))
-    mask = read_mask(args, clf)
+    # a recurrent translator has no heads; asked to switch one off, it says so
+    mask = None if is_recurrent(clf) and args.mask is None and args.off is None else read_mask(args, clf)
     data = load_data(args)
     with progress_bar("evaluating") as progress:
         result = evaluate(clf, data, mask, label_order=args.label_order, beams=args.beams, progress=progress)
@@ -46,10 +48,8 @@ def show(result: dict[str, Any]) -> str:
     rows = [("task", f"{result['task']} {result['split']}, {result['n']:,} examples")]
     digits = 2 if "signatures" in result else 4  # BLEU and chrF run from 0 to 100
     rows += [(name, number(value, digits)) for name, value in result["metrics"].items()]
-    rows += [
-        ("heads off", f"{len(off)}{named}"),
-        ("mask", result["mask"]),
-        ("seconds", f"{result['seconds']:.2f}"),
-    ]
+    if result["mask"] is not None:
+        rows += [("heads off", f"{len(off)}{named}"), ("mask", result["mask"])]
+    rows.append(("seconds", f"{result['seconds']:.2f}"))
     signed = [f"{name}: {text}" for name, text in result.get("signatures", {}).items()]
     return "\n".join([table(rows), *signed])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .common import add_model, load_model, positive_int, table
+from .common import add_model, is_recurrent, load_model, positive_int, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,6 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     clf = load_model(args)
+    if is_recurrent(clf):
+        return _recurrent(clf)
     cost = clf.cost(length=args.length)
     return {
         "name": clf.name,
@@ -42,7 +44,45 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def _recurrent(model: Any) -> dict[str, Any]:
+    """What there is to say about a translator without heads."""
+    config = model.model.config
+    return {
+        "name": model.name,
+        "family": model.title,
+        "layers": 0,
+        "heads": 0,
+        "heads_per_layer": [],
+        "kind": model.kind,
+        "stacks": {},
+        "labels": [],
+        "digest": model.digest,
+        "parameters": model.parameters,
+        "sizes": {name: getattr(config, name) for name in ("embedding", "hidden", "units")},
+        "attention": config.attention,
+        "max_length": model.max_length,
+        "device": str(model.device),
+        "dtype": str(model.dtype).removeprefix("torch."),
+    }
+
+
+def _show_recurrent(result: dict[str, Any]) -> str:
+    return table(
+        [
+            ("model", f"{result['name']} ({result['family']})"),
+            ("attention heads", "none"),
+            ("labels", _labels(result)),
+            ("sizes", ", ".join(f"{name} {size}" for name, size in result["sizes"].items())),
+            ("parameters", f"{result['parameters']:,}"),
+            ("running on", f"{result['device']}, {result['dtype']}"),
+            ("digest", result["digest"]),
+        ]
+    )
+
+
 def show(result: dict[str, Any]) -> str:
+    if "sizes" in result:
+        return _show_recurrent(result)
     heads = f"{result['layers']} × {result['heads']}"
     if len(result["stacks"]) > 1:
         parts = (f"{name} {first}–{stop - 1}" for name, (first, stop) in result["stacks"].items())

@@ -12,6 +12,7 @@ from torch import nn
 
 from ..errors import ModelError, OptionError, TaskError
 from ..models.classifier import TRANSLATION
+from ..models.recurrent import RnnTranslator
 from .classifying import Classifying
 from .conditional import Prior
 from .iterates import FileIterates, Iterates, MemoryIterates
@@ -23,7 +24,6 @@ from .removal import Removal
 from .rnn import without_attention
 from .seq2seq import Translating
 from .translating import RnnTranslating
-from .translator import RnnTranslator, is_rnn
 
 if TYPE_CHECKING:
     from ..tasks import Dataset
@@ -113,8 +113,6 @@ def _problem(plan: DistillationPlan, teacher: Any, train: Dataset, dev: Dataset)
 
 
 def _load(plan: DistillationPlan, name: str) -> Any:
-    if is_rnn(name):
-        return RnnTranslator.load(name)
     from ..models.loading import load
 
     return load(name, revision=plan.revision if name == plan.model else None, device=plan.device)

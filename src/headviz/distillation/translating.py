@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import Cancelled, TaskError
+from ..models.recurrent import BEGIN, END, RnnTranslator, padded
+from ..models.rnn import Rnn, redrawn
 from .problem import Call, Cancel
-from .rnn import Rnn, redrawn
-from .translator import BEGIN, END, RnnTranslator, padded
 
 if TYPE_CHECKING:
     from ..tasks import Dataset

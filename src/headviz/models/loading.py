@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -18,6 +19,7 @@ from .families import family_of
 from .hub import download
 from .kinds import HEADS, auto_class, full_grid, kind_of, wanted_kind, wrapped
 from .quiet import quiet
+from .recurrent import RnnTranslator, is_rnn
 from .saving import FORMAT, RECORD, WEIGHTS
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -39,7 +41,7 @@ def load(
     seed: int = 0,
 ) -> Classifier:
     """Load a sequence classifier, or a translation model: ``"demo"``, ``"demo-translation"``, a hub id, or a folder
-    (transformers' or headviz' own).
+    (transformers' or headviz' own). A folder with a recurrent translator gives a ``RnnTranslator``, which has no heads.
 
     ``device="auto"`` takes CUDA, MPS, CPU in that order. ``dtype=None`` computes in float32, whatever
     the file holds. ``fresh_labels`` puts a new, seeded classification head with these classes on the
@@ -47,6 +49,8 @@ def load(
     instead. Pickle files and code from a repository are never used.
     """
     folder = locate(name, revision)
+    if is_rnn(folder):
+        return _recurrent(folder, name, device, dtype, fresh_labels is not None or masked_lm)
     raw = _read_json(folder / "config.json", name)
     _refuse_unsupported(raw, name)
     kind = wanted_kind(raw, name, fresh_labels is not None, masked_lm)
@@ -73,6 +77,15 @@ def load(
     _refuse_nan(model, name)
     model = model.to(device=where, dtype=precision)
     return wrapped(model, tokenizer, present, str(name), kind)
+
+
+def _recurrent(folder: Path, name: object, device: Any, dtype: Any, head_asked: bool) -> Any:
+    """A recurrent translator: no ``Classifier``, but evaluated and distilled alike."""
+    if head_asked:
+        raise ModelError(f"'{name}' is a recurrent translator: it translates, and takes no other head.")
+    if pick_dtype(dtype) != torch.float32:
+        raise ModelError(f"'{name}' is a recurrent translator, which computes in float32 only.")
+    return dataclasses.replace(RnnTranslator.load(folder, pick_device(device)), name=str(name))
 
 
 def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "") -> Classifier:

@@ -11,13 +11,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NoReturn
 
 import torch
 from torch import Tensor
 
 from ..errors import ModelError
-from ..models.saving import write_folder
+from ..heads import HeadMask
+from .classifier import TRANSLATION
 from .rnn import Rnn, RnnConfig
+from .saving import write_folder
 
 RECORD = "rnn.json"
 WEIGHTS = "rnn.safetensors"
@@ -85,12 +88,18 @@ def padded(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor,
 
 @dataclass(frozen=True, eq=False)
 class RnnTranslator:
-    """A network with its vocabularies. Weights are frozen and in evaluation mode."""
+    """A network with its vocabularies. Weights are frozen and in evaluation mode.
+
+    It translates and can be evaluated and distilled like any other model. It has no attention heads: whatever asks
+    for them gets a ``ModelError``.
+    """
 
     model: Rnn
     source: Vocabulary
     target: Vocabulary
     name: str = ""
+    kind: str = TRANSLATION
+    max_length: int = LONGEST  # words of a translation
 
     def __post_init__(self) -> None:
         self.model.eval()
@@ -117,6 +126,28 @@ class RnnTranslator:
             sha.update(name.encode())
             sha.update(p.detach().cpu().contiguous().numpy().tobytes())
         return sha.hexdigest()
+
+    @property
+    def title(self) -> str:
+        """What kind of model it is."""
+        attention = "with" if self.model.config.attention else "without"
+        return f"an LSTM encoder-decoder {attention} attention"
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.model.output.weight.dtype
+
+    def gates(self, mask: HeadMask | None = None) -> NoReturn:
+        """There is nothing to mask."""
+        raise ModelError(
+            f"'{self.name}' is {self.title} and has no attention heads to look into, to mask or to remove. "
+            "It can be evaluated and distilled."
+        )
+
+    def _no_heads(self) -> NoReturn:
+        self.gates()
+
+    num_layers = num_heads = heads_per_layer = present = stacks = family = property(_no_heads)
 
     @property
     def parameters(self) -> int:
@@ -156,7 +187,7 @@ class RnnTranslator:
         return write_folder(Path(folder), write)
 
     @classmethod
-    def load(cls, folder: str | Path) -> RnnTranslator:
+    def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> RnnTranslator:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
@@ -169,6 +200,7 @@ class RnnTranslator:
                 )
             model = Rnn(RnnConfig(**record["config"]))
             model.load_state_dict(load_file(folder / WEIGHTS))
+            model.to(device)
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
             raise ModelError(
                 f"'{folder}' is not a recurrent translator that can be read: {str(error).splitlines()[0]}"
