@@ -44,7 +44,10 @@ def test_slices_show_both_values_and_the_interval_of_the_change() -> None:
     worse = Delta("accuracy", 40, 0.9, 0.5, -0.6, -0.2, 0.001, "negation")
     same = Delta("accuracy", 40, 0.8, 0.8, -0.1, 0.1, 1.0, "number")
     fig = charts.slices([worse, same], "accuracy")
-    full, masked = fig.data
+    full, masked = fig.data[2:]
+    assert list(fig.layout.yaxis.categoryarray) == ["number", "negation"]  # the largest loss on top
+    way = fig.data[0]
+    assert (list(way.x), list(way.y)) == ([0.9, 0.5, None], ["negation", "negation", None])
     at = list(masked.y).index("negation")
     assert (full.x[at], masked.x[at]) == (0.9, 0.5)
     assert np.isclose(masked.error_x.array[at], 0.2)

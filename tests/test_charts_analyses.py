@@ -140,4 +140,4 @@ def test_changes_of_bleu_are_drawn_as_they_are() -> None:
     assert np.allclose(sorted(drawn), sorted(points.values[np.isfinite(points.values)]))
     bleu = Delta("bleu", 10, 40.0, 38.0, -3.0, -1.0, 0.01, "passive")
     fig = charts.slices([bleu, replace(bleu, name="plain")], "bleu")
-    assert fig.data[1].customdata[0][:3] == pytest.approx([-2.0, -3.0, -1.0])
+    assert fig.data[3].customdata[0][:3] == pytest.approx([-2.0, -3.0, -1.0])

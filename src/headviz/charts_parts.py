@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from .palette import BETTER, NEUTRAL, WORSE, scale_for
+from .palette import BETTER, NEUTRAL, WORSE, either_scale, scale_for
 
 ROW = 24  # pixels per line of a horizontal chart
 FAINT = "rgba(140,146,152,0.55)"
@@ -41,10 +41,8 @@ def grid(
 ) -> None:
     """Layers down, heads across, blue above zero and orange below; not measured stays empty."""
     scale = scale_for(list(values) if values is not None else [float(v) for v in table.ravel()], signed=True)
-    # zero is the page's own shade, and strength is saturation: it reads on a light and on a dark page
-    stops = [[0.0, WORSE], [0.5, "rgba(140,146,152,0.12)"], [1.0, BETTER]]
     fig.add_heatmap(
-        z=table, zmin=scale.lo, zmax=scale.hi, colorscale=stops, xgap=1.5, ygap=1.5, showscale=show_bar,
+        z=table, zmin=scale.lo, zmax=scale.hi, colorscale=either_scale(True), xgap=1.5, ygap=1.5, showscale=show_bar,
         colorbar={"thickness": 9, "len": 0.9, "x": bar_x, "tickformat": ".2g"},
         hovertemplate="L%{y}·H%{x}<br>" + name + " %{z:+.4f}<extra></extra>", row=row, col=col,
     )  # fmt: skip

@@ -71,6 +71,16 @@ def colour(scale: Scale, value: float, *, dark: bool = False) -> str:
     return "#" + "".join(f"{round(x + (y - x) * part):02x}" for x, y in zip(a, b, strict=True))
 
 
+# For figures that do not know whether their page is light or dark: zero is the page's own shade, strength is ink.
+_EITHER_DIVERGING: Stops = (WORSE, "rgba(140,146,152,0.12)", BETTER)
+_EITHER_SEQUENTIAL: Stops = ("rgba(140,146,152,0.10)", "rgba(28,140,163,0.55)", "#178299")
+
+
 def plotly_scale(stops: Stops) -> list[list[float | str]]:
     """The stops in plotly's form."""
     return [[i / (len(stops) - 1), stop] for i, stop in enumerate(stops)]
+
+
+def either_scale(signed: bool) -> list[list[float | str]]:
+    """Colours in plotly's form that read on a light and on a dark page."""
+    return plotly_scale(_EITHER_DIVERGING if signed else _EITHER_SEQUENTIAL)

@@ -50,10 +50,6 @@ class StackTable(Result):
         """How many heads the stack has."""
         return int(np.isfinite(self.deltas).sum())
 
-    @property
-    def marked_share(self) -> float:
-        return float(self.marked.sum() / max(1, self.heads))
-
     def extra(self) -> dict[str, Any]:
         marked = self.marked
         return {

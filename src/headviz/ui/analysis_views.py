@@ -183,23 +183,22 @@ def cross_dataset(found: Any, place: Place) -> None:
 
 def curves(found: Any, place: Place) -> None:
     best = max(found.curves, key=lambda c: c.free)
-    what = (
-        "of the stack's heads can go" if place.rows and best.name in _stacks(place) else "of the heads can go"
+    show.finding(
+        f"{100 * best.free:.0f} % of the heads can go without a clear loss in the order of {best.name}."
     )
-    show.finding(f"{100 * best.free:.0f} % {what} without a clear loss in the order of {best.name}.")
-    _curves(found, "pruning_curves")
+    _curves(
+        found,
+        "pruning_curves",
+        "Heads masked lowest score first; bands are the 95 % paired intervals. The oracle knows the answers: it shows "
+        "what a score could reach.",
+    )
 
 
-def _stacks(place: Place) -> set[str]:
-    return {row.split()[0] for row in place.rows or ()}
-
-
-def _curves(found: Any, key: str) -> None:
+def _curves(found: Any, key: str, caption: str) -> None:
     show.figure(
         charts_analyses.figure(found),
         key,
-        "Heads masked lowest score first; bands are the 95 % paired intervals. The oracle knows the answers: it shows "
-        "what a score could reach.",
+        caption,
         formula=r"m(\text{masked}) \text{ against } |\text{off}| / |\text{heads}|",
     )
     scale = found.subject.scale
@@ -229,12 +228,13 @@ def _open_mask(event: Any, masks: Sequence[Any], memory: str) -> None:
 def stacks(found: Any, place: Place) -> None:
     """The report of a translation model: single heads, one head kept, and curves, each by stack."""
     scale = found.subject.scale
-    worst = max(found.tables, key=lambda t: t.marked_share)
-    show.finding(
-        f"Most sensitive is {worst.stack}: {int(worst.marked.sum())} of its {worst.heads} heads change "
-        f"{found.subject.metric} with p < 0.01 when they go alone."
+    free = [f"{100 * c.free:.0f} % of {c.name}" for c in found.curves.curves]
+    show.finding(f"Without a clear loss, lowest {found.score} first, can go: {', '.join(free)}.")
+    _curves(
+        found.curves,
+        "stack_curves",
+        f"Each stack's heads masked alone, lowest {found.score} first; bands are the 95 % paired intervals.",
     )
-    _curves(found.curves, "stack_curves")
     header = ["stack and layer", *(f"H{h}" for h in range(found.tables[0].deltas.shape[1]))]
     rows = [
         [f"{t.stack} {i}", *(_marked(scale * v, m) for v, m in zip(row, t.marked[i], strict=True))]

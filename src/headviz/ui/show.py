@@ -88,6 +88,8 @@ def table(
 
     viewreport.note_table(header, rows, caption)
     frame = pd.DataFrame([list(r) for r in rows], columns=list(header))
+    numbers = {name: st.column_config.NumberColumn(format="%.4g") for name in frame.select_dtypes("float")}
+    more["column_config"] = numbers | more.get("column_config", {})
     more.setdefault("height", "content" if len(rows) <= 11 else 400)
     event = st.dataframe(frame, hide_index=True, key=key, **more)
     downloads(header, rows, key, caption, record)
