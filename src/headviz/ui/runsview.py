@@ -44,6 +44,7 @@ NEXT = {
     "step, to the same result.",
 }
 ANEW = "It cannot go on from here. Its steps and its plan stay: *the same in Python or on the command line*, below."
+POLL = 1.5  # seconds between two looks at a run that is at work
 SHOWN = 10  # runs in the list before 'all'
 
 

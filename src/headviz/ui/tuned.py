@@ -194,7 +194,7 @@ def latest(view: View) -> None:
     first = next((r for r in found if r.record.id == view.run), found[0])
     st.markdown(f"**{show.plain(first.record.title)}**")
     busy = first.state in ACTIVE or first.state == QUEUED
-    st.fragment(_live, run_every=1.0 if busy else None)(first.record.id, first.state)
+    st.fragment(_live, run_every=runsview.POLL if busy else None)(first.record.id, first.state)
     if first.state == "done":
         result(reading.show(first.record.id, log_lines=0))
     st.page_link("pages/runs.py", label="All runs", icon=":material/list:")
