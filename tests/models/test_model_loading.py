@@ -313,6 +313,8 @@ def test_a_hub_model_is_fetched_at_its_revision_without_pickles_or_code(
     assert wanted("model-00001-of-00002.safetensors")
     assert wanted("vocab.txt")
     assert wanted("sentencepiece.bpe.model")
+    assert wanted("source.spm")  # of Marian
+    assert wanted("generation_config.json")
     for never in ("pytorch_model.bin", "modeling_bert.py", "onnx/model.safetensors", "tf_model.h5"):
         assert not wanted(never), never
     assert "modeling" not in " ".join(hub.WANTED)

@@ -8,6 +8,7 @@ from ..errors import ModelError
 
 WANTED = [
     "config.json",
+    "generation_config.json",
     "headviz.json",
     "*.safetensors",
     "model.safetensors.index.json",
@@ -17,6 +18,7 @@ WANTED = [
     "vocab.*",
     "merges.txt",
     "*.model",
+    "*.spm",
 ]
 
 

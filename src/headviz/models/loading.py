@@ -308,7 +308,13 @@ def _tokenizer(folder: Path, name: object) -> Any:
     with quiet():
         try:
             tokenizer = AutoTokenizer.from_pretrained(folder, **SAFE)
-        except (OSError, ValueError, TypeError, KeyError, ImportError) as error:
+        except ImportError as error:
+            missing = re.search(r"requires the (\S+) library", str(error))
+            raise ModelError(
+                f"The tokenizer of '{name}' needs the package {missing[1].lower() if missing else error}, which is not "
+                "installed: pip install 'headviz[translation]'."
+            ) from error
+        except (OSError, ValueError, TypeError, KeyError) as error:
             first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise ModelError(
                 f"The tokenizer of '{name}' cannot be read: {first} Put its tokenizer files into the folder."
