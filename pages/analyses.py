@@ -23,4 +23,13 @@ loaders.check(clf, data)
 analyses.section(name, clf, data)
 if frame.controls():
     analyses.elsewhere(others)
+    if not loaders.shape(view).translates:
+        st.button(
+            "The same of the translation demo",
+            key="translation_demo",
+            icon=":material/translate:",
+            type="tertiary",
+            on_click=frame.take_demo,
+            args=("demo-translation",),
+        )
 frame.recipe(*analyses.recipe(view, name, clf.present, clf.max_length))

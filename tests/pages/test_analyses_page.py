@@ -157,3 +157,14 @@ def test_a_translation_model_goes_through_the_other_pages(
     heads = open_page("heads", **translator)
     score = next(s for s in heads.selectbox if s.label == "Score")
     assert not [o for o in score.options if o.startswith(("conductance", "attattr"))]
+
+
+def test_the_translation_demo_is_one_click_away_and_back(open_page: Callable[..., Any]) -> None:
+    app = open_page("analyses", mask="fff" * 3 + "f0f" + "fff" * 8, a="mine", limit="20")
+    next(b for b in app.button if b.key == "translation_demo").click().run()
+    assert not app.exception
+    assert not app.error
+    now = dict(app.query_params.items())
+    assert (now["model"], now["task"]) == ("demo-translation", "demo-translation")
+    assert not {"mask", "a", "data", "columns"} & set(now)
+    assert any(s.value == "One head off" for s in app.subheader)

@@ -168,13 +168,16 @@ def explains_classes(view: View, what: str) -> bool:
         for file, title in PAGES:
             if file in ("heads", "masklab", "compare", "analyses"):
                 st.page_link(f"pages/{file}.py", label=title)
-        st.button("Back to the demo classifier", key="classifier_again", on_click=_classifier_again)
+        st.button("Back to the demo classifier", key="classifier_again", on_click=take_demo, args=("demo",))
     return False
 
 
-def _classifier_again() -> None:
+def take_demo(name: str) -> None:
+    """Look at a shipped model and its task, which have the same name; nothing of the view before fits it."""
     state.forget_mask()
-    state.update(model="demo", task="demo", revision="", data="", columns="", label="", groups="", example=0)
+    state.update(
+        model=name, task=name, revision="", base="", data="", columns="", label="", groups="", example=0, a="", b=""
+    )  # fmt: skip
 
 
 def controls() -> bool:
