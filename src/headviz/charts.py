@@ -101,9 +101,9 @@ def confusion(full: np.ndarray, masked: np.ndarray, labels: Sequence[str]) -> go
             z=better, x=[safe(x) for x in labels],
             y=[safe(x) for x in labels], zmin=scale.lo, zmax=scale.hi, xgap=2, ygap=2,
             colorscale=[[0, "#dd8d4c"], [0.5, "rgba(140,146,152,0.12)"], [1, "#6ba2d8"]], showscale=False,
-            text=[[f"{m}<br><sup>{_plus(c)}</sup>" for m, c in zip(a, b, strict=True)]
+            text=[[f"{m}<br><span style='font-size:11px'>{_plus(c)}</span>" for m, c in zip(a, b, strict=True)]
                   for a, b in zip(masked, change, strict=True)],
-            texttemplate="%{text}", customdata=full,
+            texttemplate="%{text}", textfont={"size": 15}, customdata=full,
             hovertemplate="gold %{y}, predicted %{x}<br>masked %{text}<br>full model %{customdata}<extra></extra>",
         )
     )  # fmt: skip
