@@ -32,6 +32,13 @@ def spec_of(kind: str, place: dict[str, str]) -> dict:
     return {
         "prune": options(place, "one-shot-isp", seeds=[0, 1], keep_models="all"),
         "finetune": {**source, "model": place["base"], "finetune": {"epochs": 1.0, "batch": 8}},
+        "score": {
+            **source,
+            "model": place["model"],
+            "score": "taylor",
+            "samples": 24,
+            "length_filter": "none",
+        },
         "ablation": {**source, "model": place["model"]},
         "distill": {
             **source,
@@ -113,6 +120,82 @@ def test_the_ablation_is_that_of_the_library(place, tmp_path):
     )
     whole = timeless(ablate(headviz.Evaluator(clf, data)).to_dict())
     assert json.loads(json.dumps(outcome)) == json.loads(json.dumps(whole))
+
+
+def test_a_score_from_many_pieces_is_that_of_the_library(tmp_path):
+    """On a cluster the pieces are shared out; the table is the one of headviz score."""
+    import headviz
+
+    place = folders(tmp_path / "real", train=300)
+    columns = {"text_columns": ("text", "pair"), "label_column": "label"}
+    data = headviz.load_task("custom", split="train", data=place["data"], **columns)
+    clf = headviz.load(place["model"], device="cpu")
+    drawn = headviz.sample(data, 270, 3, length_filter="none")
+    for name, own in (("conductance-kendall", {"steps": 4}), ("random", {}), ("michel-2019", {})):
+        spec = {
+            **spec_of("score", place),
+            "score": name,
+            "samples": 270,
+            "seed": 3,
+            "options": own,
+            "off": "1.2",
+        }
+        job = make_job("score", spec)
+        checked = job.work("check", b"", Tools(lambda *_: None, lambda: False, tmp_path))
+        assert len(job.ready(job.absorb(job.begin(), "check", checked))) == (1 if name == "random" else 3)
+        _, outcome = carried("score", spec, tmp_path / name, 2)
+        how = {"preset": name} if name == "michel-2019" else {"score": name}
+        how |= {"seed": 3} if name == "random" else {}
+        mask = headviz.HeadMask.full(2, 4).without([(1, 2)])
+        whole = headviz.score_heads(clf, drawn, mask=mask, cache=False, **how, **own)
+        assert outcome == json.loads(json.dumps(whole.to_dict()))
+        assert outcome["values"][1][2] is None
+    with pytest.raises(OptionError, match="length filter"):
+        make_job("score", {**spec, "length_filter": "short"})
+
+
+def test_a_translation_model_is_pruned_in_the_background(tmp_path, registry):
+    """By BLEU, in one stack; the pruned model is saved from the run and reloads."""
+    import headviz
+    from headviz.runs.saving import save_model
+    from tiny_translation import SOURCES, TARGETS, tiny_translator_folder
+
+    tiny_translator_folder(tmp_path / "model")
+    (tmp_path / "data").mkdir()
+    for split in ("train", "dev"):
+        lines = [f"{s}\t{t}" for s, t in zip(SOURCES * 2, TARGETS * 2, strict=True)]
+        (tmp_path / "data" / f"{split}.tsv").write_text("\n".join(["source\ttarget", *lines]) + "\n")
+    spec = {
+        "model": str(tmp_path / "model"), "task": "custom-translation", "data": str(tmp_path / "data"), "device": "cpu",
+        "algorithm": "iterative", "score": "taylor", "stack": "cross", "samples": 6, "length_filter": "none",
+        "step": 0.5, "until": 0.5,
+    }  # fmt: skip
+    run = service.start("prune", spec)
+    after = ended(run.id)
+    assert (after.state, after.error) == ("done", "")
+    (step,) = reading.show(run.id).steps
+    assert {"bleu", "chrf"} == step["metrics"].keys()
+    saved = save_model(run.id, tmp_path / "out")
+    small = headviz.load(saved["pruned"], device="cpu")
+    assert small.present.hex == step["mask"]
+    assert {small.place(h.layer)[0] for h in small.present.off} == {"cross"}
+    data = headviz.load_task("custom-translation", split="dev", data=spec["data"])
+    assert headviz.evaluate(small, data).metrics["bleu"] == step["metrics"]["bleu"]
+
+
+def test_runs_of_equal_seed_train_the_full_model_once(place, tmp_path, own_home):
+    from headviz.store import default_store
+
+    found = {}
+    for algorithm in ("one-shot-isp", "isp"):
+        spec = options(place, algorithm, until=0.25)
+        found[algorithm], _ = carried("prune", spec, tmp_path / algorithm, None)
+        assert default_store().usage().kinds == {"full-model": 1}
+    full = [next(s for s in steps if s["step"] == 0 and not s.get("reference")) for steps in found.values()]
+    assert full[0] == full[1]
+    default_store().clear()
+    alone, _ = carried("prune", options(place, "isp", until=0.25), tmp_path / "alone", None)
+    assert alone == found["isp"]
 
 
 def test_a_scoring_of_many_examples_is_several_pieces_in_any_order(tmp_path):

@@ -91,10 +91,10 @@ def require_score(plan: PruningPlan, function: ScoreFunction | None) -> None:
             f"'{plan.algorithm}' is defined by the score '{only}' and takes no other, such as '{plan.score}'."
         )
     if function is None:
-        _table_options(plan.score, dict(plan.score_options), 0)
+        table_options(plan.score, dict(plan.score_options), 0)
 
 
-def _table_options(score: str, options: dict[str, Any], seed: int) -> dict[str, Any]:
+def table_options(score: str, options: dict[str, Any], seed: int) -> dict[str, Any]:
     """Keywords for ``score_heads``: a score or a preset by its name, its options, the seed where it draws."""
     from ..scores import PRESETS, SCORES
     from ..scores.options import build
@@ -135,7 +135,7 @@ def _from_table(
         "progress": progress,
         "cancel": cancel,
         "cache": False,
-        **_table_options(score, options, seed),
+        **table_options(score, options, seed),
     }
     if parts is not None:
         return join(clf, data, [dict(p) for p in parts], **about)
@@ -178,7 +178,7 @@ def measured_part(
             mask=mask,
             label_order=plan.label_order,
             cache=False,
-            **_table_options(plan.score, dict(plan.score_options), seed),
+            **table_options(plan.score, dict(plan.score_options), seed),
         )
         known = memory["scoring"] = (key, job)
     known[1].progress, known[1].cancel = progress, cancel

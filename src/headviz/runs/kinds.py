@@ -80,6 +80,7 @@ class Kind:
 KINDS: dict[str, Kind] = {
     "prune": Kind("pruning:make", "one pruning algorithm on one model and task"),
     "finetune": Kind("finetuning:make", "fine-tune a base model on a task"),
+    "score": Kind("scoring:make", "a head score over a sample, the examples shared out"),
     "ablation": Kind("ablation:make", "switch every head off in turn and measure what it costs"),
     "distill": Kind("distilling:make", "remove a part and train students in its place, from several starts"),
     "rehearsal": Kind(
