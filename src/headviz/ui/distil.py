@@ -167,6 +167,7 @@ def _look(run_id: str, busy: bool) -> None:
     from ..runs import reading
     from ..runs.states import ACTIVE, QUEUED
 
+    runactions.look_again()
     view = reading.show(run_id)
     runsview.state_line(view)
     found = outcome_of(view)

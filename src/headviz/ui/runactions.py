@@ -87,6 +87,12 @@ def _tidy(view: RunView) -> None:
     )  # fmt: skip
 
 
+def look_again() -> None:
+    """The first line of every part that is drawn by itself: after an action the whole page is drawn anew."""
+    if st.session_state.pop("run_acted", False):
+        st.rerun()
+
+
 def _act(what: str, run_id: str) -> None:
     from ..runs import housekeeping, service
 
@@ -97,6 +103,7 @@ def _act(what: str, run_id: str) -> None:
         "back": partial(housekeeping.archive, back=True),
         "delete": housekeeping.delete,
     }
+    st.session_state["run_acted"] = True
     try:
         freed = actions[what](run_id, this_user())
     except UserError as wrong:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from . import frame, runsteps, runsview, show, sweepview, tuned
+from ..errors import RunError
+from . import frame, runactions, runsteps, runsview, show, sweepview, tuned
 
 if TYPE_CHECKING:
     from ..runs.reading import RunView
@@ -27,9 +28,7 @@ def watch(ids: Sequence[str]) -> RunView:
     st.subheader(show.plain(record.title))
     st.caption(f"{KINDS.get(record.kind, record.kind)}  ·  {show.plain(runsview.about(first))}")
     busy = any(v.state in ACTIVE or v.state == QUEUED for v in views)
-    st.fragment(_live, run_every=runsview.POLL if busy else None)(
-        record.id, busy, _seen(views), [v.record.id for v in views]
-    )
+    st.fragment(_live, run_every=runsview.POLL if busy else None)(_seen(views), [v.record.id for v in views])
     if record.parent and frame.controls():
         st.button("Back to its sweep", key="run_parent", icon=":material/arrow_upward:", type="tertiary",
                   on_click=_go, args=(record.parent,))  # fmt: skip
@@ -63,12 +62,16 @@ def _seen(views: Sequence[RunView]) -> tuple[Any, ...]:
     )
 
 
-def _live(run_id: str, busy: bool, seen: tuple[Any, ...], ids: Sequence[str]) -> None:
+def _live(seen: tuple[Any, ...], ids: Sequence[str]) -> None:
     from ..runs import reading
 
-    views = [reading.show(i, log_lines=0) for i in ids] if busy else [reading.show(run_id, log_lines=0)]
+    runactions.look_again()
+    try:
+        views = [reading.show(i, log_lines=0) for i in ids]
+    except RunError:  # deleted by somebody else meanwhile
+        st.rerun()
     runsview.state_line(views[0])
-    if busy and _seen(views) != seen:
+    if _seen(views) != seen:
         st.rerun()
 
 

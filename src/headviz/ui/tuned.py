@@ -203,6 +203,7 @@ def latest(view: View) -> None:
 def _live(run_id: str, before: str) -> None:
     from ..runs import reading
 
+    runactions.look_again()
     now = reading.show(run_id, log_lines=0)
     runsview.state_line(now)
     if now.state != before:
