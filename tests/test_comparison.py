@@ -107,6 +107,24 @@ def test_undefined_metric_is_missing_not_zero() -> None:
     assert json.loads(found.to_json())["masked"] is None
 
 
+@pytest.mark.parametrize("name", ["pearson", "spearman"])
+def test_constant_predictions_have_no_correlation(name: str) -> None:
+    """0.1 seven times: its mean is not 0.1 to the last bit, and what is left over must not be correlated."""
+    gold, constant = np.arange(7.0), np.full(7, 0.1)
+    assert np.isnan(measure(Answers(gold, gold, 0), constant, name))
+    found = deltas(Answers(gold, gold, 0), [constant], name)[0]
+    assert np.isnan([found.delta, found.p_value, found.interval_low, found.interval_high]).all()
+
+
+def test_swaps_without_a_metric_do_not_make_a_difference_look_rarer() -> None:
+    """Half of all swaps leave one side with a single class; the p value is the share among the others."""
+    gold = np.array([1, 0, 0, 1, 0, 1])
+    full, masked = np.array([1, 0, 0, 0, 0, 0]), np.array([0, 0, 0, 0, 0, 1])
+    found = deltas(Answers(gold, full, 2), [masked], "matthews")[0]
+    # by hand: both keep one right answer, so delta = 0 and every swap that has a metric is as extreme
+    assert (found.delta, found.p_value) == (0.0, 1.0)
+
+
 def test_an_answer_that_is_no_class_is_never_right() -> None:
     gold, full, masked = _classes()
     masked[:5] = -1

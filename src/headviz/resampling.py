@@ -157,13 +157,23 @@ def regression_swap_p(gold: NDArray, full: NDArray, masked: NDArray, metric: str
 
 
 def _weighted_r(weight: NDArray, x: NDArray, y: NDArray) -> Floats:
-    """Pearson's r of each row under its weights [R, N]; x and y are [N] or [R, N]."""
+    """Pearson's r of each row under its weights [R, N]; x and y are [N] or [R, N].
+
+    NaN where a side is constant. That is asked of the values: a constant's variance is rounded to a little above 0.
+    """
+    varies = _varies(weight, x) & _varies(weight, y)
     total = weight.sum(axis=-1, keepdims=True)
     x = x - (weight * x).sum(axis=-1, keepdims=True) / total
     y = y - (weight * y).sum(axis=-1, keepdims=True) / total
     top = (weight * x * y).sum(axis=-1)
     below = np.sqrt((weight * x * x).sum(axis=-1) * (weight * y * y).sum(axis=-1))
-    return np.divide(top, below, out=np.full_like(top, np.nan), where=below > 0)
+    return np.divide(top, below, out=np.full_like(top, np.nan), where=(below > 0) & varies)
+
+
+def _varies(weight: NDArray, x: NDArray) -> NDArray[np.bool_]:
+    """Whether each row has two values among those that occur in it."""
+    there = weight > 0
+    return np.where(there, x, -np.inf).max(axis=-1) > np.where(there, x, np.inf).min(axis=-1)
 
 
 def _weighted_ranks(weight: NDArray, values: NDArray) -> Floats:
@@ -195,5 +205,6 @@ def _percentiles(deltas: Floats, level: float) -> Interval:
 def _p_value(deltas: Floats, observed: float) -> float:
     if np.isnan(observed):
         return float("nan")
+    deltas = deltas[~np.isnan(deltas)]  # a swap that leaves one answer only has no metric, and says nothing
     extreme = np.count_nonzero(np.abs(deltas) >= abs(observed) - 1e-12)
     return float((1 + extreme) / (1 + len(deltas)))
