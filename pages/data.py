@@ -3,7 +3,7 @@
 import streamlit as st
 
 from headviz.errors import UserError
-from headviz.ui import frame, loaders, show, source, tuned
+from headviz.ui import abilities, frame, loaders, show, source, tuned
 
 view = frame.begin()
 st.title("Data & model")
@@ -37,6 +37,8 @@ if frame.controls():
         if box.open:
             tuned.form(view)
     tuned.latest(view)
+if clf is not None:
+    abilities.table(clf, view)
 if clf is not None and data is not None:
     st.subheader("Lengths")
     source.lengths(clf, view, data)

@@ -90,3 +90,17 @@ def test_a_text_is_never_markup(open_page: Callable[..., Any]) -> None:
         for kind in ("markdown", "caption", "info", "warning", "error", "success"):
             for element in app.get(kind):
                 assert "<img" not in str(element.value).replace("\\<", ""), (page, element.value)
+
+
+def test_the_demos_abilities_are_shown_and_no_other_models(open_page: Callable[..., Any]) -> None:
+    from headviz.demo import card_figures, phenomenon_names
+
+    app = open_page("data", model="demo", task="demo", data="")
+    assert not app.exception
+    assert "What its heads do" in [s.value for s in app.subheader]
+    (table,) = [t.value for t in app.dataframe if "ability" in t.value]
+    assert list(table["ability"]) == list(phenomenon_names())
+    costs = [100 * row["cost"] for row in card_figures()["heads"]["sets"]]
+    assert list(table["costs it, points"]) == costs
+    other = open_page("data")
+    assert "What its heads do" not in [s.value for s in other.subheader]

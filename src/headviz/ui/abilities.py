@@ -1,0 +1,65 @@
+"""What the demo's heads do: its model card's table, each row a mask to try."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from ..heads import HeadId
+from . import show, state
+from .view import View
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
+
+_OPENED = "ability_opened"
+
+
+def table(clf: Classifier, view: View) -> None:
+    """Which heads carry which phenomenon. Nothing for other models: theirs are not known beforehand."""
+    if view.model != "demo":
+        return
+    from ..demo import card_figures
+
+    figures = card_figures()
+    sets, accuracy = figures["heads"]["sets"], figures["accuracy"]["dev"]
+    chosen = [[HeadId.parse(head) for head in row["heads"]] for row in sets]
+    st.subheader("What its heads do")
+    show.finding(
+        f"{sum(row['others_over_5'] == 0 for row in sets)} of {len(sets)} abilities hang on one or a few heads that "
+        "hardly matter to any other."
+    )
+    event = show.table(
+        [
+            "ability",
+            "accuracy",
+            "without",
+            "costs it, points",
+            "costs others, mean",
+            "others that lose over 5",
+        ],
+        [
+            [
+                row["phenomenon"],
+                accuracy[row["phenomenon"]],
+                ", ".join(map(str, heads)),
+                100 * row["cost"],
+                100 * row["mean_other"],
+                row["others_over_5"],
+            ]
+            for row, heads in zip(sets, chosen, strict=True)
+        ],
+        "abilities",
+        caption="Exact ablation on dev examples that did not choose the heads. Choose a row to switch them off in the "
+        "Mask lab.",
+        on_select="rerun",
+        selection_mode="single-row",
+    )
+    rows = event.selection.rows if hasattr(event, "selection") else []
+    if not rows:
+        st.session_state.pop(_OPENED, None)
+    elif st.session_state.get(_OPENED) != rows[0]:
+        st.session_state[_OPENED] = rows[0]
+        state.set_mask(clf.present.without(chosen[rows[0]]))
+        st.switch_page("pages/masklab.py")
