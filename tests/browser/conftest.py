@@ -53,9 +53,13 @@ def server(studio_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    home = tmp_path_factory.mktemp("home")
     env = {
         **os.environ,
-        "HEADVIZ_HOME": str(tmp_path_factory.mktemp("home")),
+        "HEADVIZ_HOME": str(home),
+        "HEADVIZ_NICENESS": os.environ.get(
+            "HEADVIZ_NICENESS", "0"
+        ),  # a busy machine would make the tests wait
         "HEADVIZ_ROOTS": str(studio_folder),
         "HF_HUB_OFFLINE": "1",
         "OMP_NUM_THREADS": "1",
@@ -85,6 +89,25 @@ def server(studio_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     process.terminate()
     process.wait(20)
     log.close()
+    end_workers(home / "runs")
+
+
+def end_workers(folder: Path) -> None:
+    """Runs outlive the dashboard that started them; those of a test shall not outlive the tests."""
+    from headviz.runs.process import kill
+    from headviz.runs.record import CARRIED
+    from headviz.runs.registry import Registry
+    from headviz.runs.states import ACTIVE
+
+    registry = Registry(folder)
+    if not registry.path.exists():
+        return
+    for record in registry.records(states=["queued"]):
+        if record.executor != CARRIED:
+            registry.apply(record.id, "cancel")
+    for record in registry.records(states=sorted(ACTIVE)):
+        if record.worker:
+            kill(record.worker)
 
 
 @pytest.fixture(scope="session")
