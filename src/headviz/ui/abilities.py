@@ -53,6 +53,7 @@ def table(clf: Classifier, view: View) -> None:
         "abilities",
         caption="Exact ablation on dev examples that did not choose the heads. Choose a row to switch them off in the "
         "Mask lab.",
+        height="content",
         on_select="rerun",
         selection_mode="single-row",
     )
