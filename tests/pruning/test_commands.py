@@ -116,7 +116,23 @@ def test_transfer_is_continued_from_its_file(place, capsys):
     (place / "cells.jsonl").write_text("\n".join(lines[:2]) + "\n" + lines[2][:10])
     status, out, _ = call(capsys, "transfer", spec, "--out", place / "cells.jsonl", "--json")
     assert json.loads(out) == found
+    # the broken line is no part of the one after it
+    assert (place / "cells.jsonl").read_text().splitlines()[3:] == lines[2:]
     assert "every head on" in call(capsys, "transfer", spec)[1]
+    for changed, says in (
+        ({"masks": {"a": "7ff", "b": "00f"}}, "another mask of 'b'"),
+        ({"retrain": True, "targets": {"t": {**target, "base": str(place / "base")}}}, "without retraining"),
+        ({"targets": {"t": target, "u": target}, "masks": {"a": "7ff"}}, "another matrix"),
+        ({"masks": ["7ff"]}, "masks gives a mask in hexadecimal for each name"),
+        ({"targets": {"t": "demo"}}, "targets gives a model and a task for each name"),
+        ({"retrain": "false"}, "retrain is true or false"),
+        ({"seeds": [0, 0]}, "a list of different whole numbers"),
+        ({"seeds": [0.5]}, "whole number of at least 0"),
+    ):
+        content = {"masks": {"a": "7ff", "b": "0ff"}, "targets": {"t": target}, **changed}
+        spec.write_text(json.dumps(content))
+        status, _, err = call(capsys, "transfer", spec, "--out", place / "cells.jsonl")
+        assert (status, says in err) == (2, True), err
     spec.write_text("{}")
     status, _, err = call(capsys, "transfer", spec)
     assert (status, "needs masks and targets" in err) == (2, True)

@@ -10,7 +10,7 @@ from made import QUICK, context, make_data, plan
 
 import headviz
 from headviz.errors import MaskError, ModelError, OptionError
-from headviz.evaluation import evaluate
+from headviz.evaluation import class_order, evaluate
 from headviz.heads import HeadMask
 from headviz.pruning import run_plan
 from headviz.pruning.finetune import fine_tune
@@ -158,6 +158,18 @@ def test_transfer_without_retraining(tmp_path):
     rest = list(transfer(masks, {"A": a, "B": b}, known=half))
     assert [c.key for c in (*half, *rest)] == [c.key for c in cells]
     assert [c.metric for c in rest] == [c.metric for c in cells[3:]]
+
+
+def test_transfer_reads_classes_in_the_order_given(tmp_path):
+    """Outputs without names: the order given says which output is which class."""
+    a = context(tmp_path)
+    names = a.dev.label_names
+    plain = list(transfer({}, {"A": a}))
+    turned = list(transfer({}, {"A": a}, label_orders={"A": (*names[1:], names[0])}))
+    order = class_order(a.clf, a.dev, (*names[1:], names[0]))
+    right = order[a.dev.labels] == evaluate(a.clf, a.dev).logits.argmax(axis=1)
+    assert turned[0].metric == pytest.approx(right.mean())
+    assert turned[0].metric != plain[0].metric
 
 
 def test_transfer_with_retraining_gives_matching_and_universal(tmp_path):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
 from ..heads import HeadMask
+from ..pruning.options import whole
 from .common import number, progress_bar, table
 
 if TYPE_CHECKING:
@@ -37,21 +38,21 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..pruning.transfer import matrix, transfer
 
     spec = _read(Path(args.spec))
-    retrain = bool(spec.get("retrain", False))
-    seeds = [int(s) for s in spec.get("seeds", [0])]
+    retrain, seeds = spec.get("retrain", False), spec.get("seeds", [0])
     algorithm = "one-shot-isp" if retrain else "one-importance"
     out = None if args.out is None else Path(args.out)
-    contexts = {}
+    contexts, orders = {}, {}
     for name, target in spec["targets"].items():
         plan = PruningPlan.from_dict({"algorithm": algorithm, **target})
-        contexts[name] = open_context(plan, Path(args.spec).parent)
+        contexts[name], orders[name] = open_context(plan, Path(args.spec).parent), plan.label_order
     masks = {}
     for name, text in spec["masks"].items():
         grid = next(iter(contexts.values())).clf
         masks[name] = HeadMask.from_hex(str(text), grid.num_layers, grid.num_heads)
     given = spec.get("finetune")
     options = None if given is None else FinetuneOptions.from_dict(given)
-    cells = _known(out, set(masks) | {""}, set(contexts))
+    cells = _known(out, masks, set(contexts), retrain)
+    broken = _break(out)
     with progress_bar("transferring") as progress:
         found = transfer(
             masks,
@@ -59,6 +60,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             retrain=retrain,
             seeds=seeds,
             options=options,
+            label_orders=orders,
             known=cells,
             progress=lambda _, done, total: progress(done, total),
         )
@@ -66,7 +68,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             cells.append(cell)
             if out is not None:
                 with open(out, "a", encoding="utf-8") as file:
-                    file.write(json.dumps(dataclasses.asdict(cell)) + "\n")
+                    file.write(broken + json.dumps(dataclasses.asdict(cell)) + "\n")
+                broken = ""
     result = matrix(cells)
     return {**result.to_dict(), "universal": result.universal(), "cells": [c.to_dict() for c in cells]}
 
@@ -92,13 +95,27 @@ def _read(path: Path) -> dict[str, Any]:
         raise OptionError(f"'{path}' is not JSON: {error}.") from error
     if not isinstance(spec, dict) or not spec.get("masks") or not spec.get("targets"):
         raise OptionError(f"'{path}' needs masks and targets: {SHAPE}")
+    for what, kind, each in (
+        ("masks", str, "a mask in hexadecimal"),
+        ("targets", dict, "a model and a task"),
+    ):
+        given = spec[what]
+        if not isinstance(given, dict) or not all(isinstance(v, kind) for v in given.values()):
+            raise OptionError(f"'{path}': {what} gives {each} for each name: {SHAPE}")
+    if not isinstance(spec.get("retrain", False), bool):
+        raise OptionError(f"'{path}': retrain is true or false, not {spec['retrain']!r}.")
+    seeds = spec.get("seeds", [0])
+    if not isinstance(seeds, list) or not seeds or len({repr(s) for s in seeds}) < len(seeds):
+        raise OptionError(f"'{path}': seeds is a list of different whole numbers, such as [0, 1, 2].")
+    for seed in seeds:
+        whole(seed, "A seed", 0)
     return spec
 
 
-def _known(out: Path | None, sources: set[str], targets: set[str]) -> list[Cell]:
+def _known(out: Path | None, masks: dict[str, HeadMask], targets: set[str], retrain: bool) -> list[Cell]:
     """Cells of an earlier, interrupted call; a broken last line is left out."""
     from ..pruning.options import read_options
-    from ..pruning.transfer import Cell
+    from ..pruning.transfer import FULL, Cell
 
     if out is None or not out.exists():
         return []
@@ -109,9 +126,20 @@ def _known(out: Path | None, sources: set[str], targets: set[str]) -> list[Cell]
         except ValueError:
             continue
         cell = read_options(Cell, given, "field of a cell")
-        if cell.source not in sources or cell.target not in targets:
+        if cell.source not in (FULL, *masks) or cell.target not in targets:
             raise OptionError(
                 f"'{out}' holds cells of another matrix ({cell.source}, {cell.target}). Choose another file."
             )
+        if cell.source != FULL and cell.mask and cell.mask != masks[cell.source].hex:
+            raise OptionError(f"'{out}' holds cells of another mask of '{cell.source}'. Choose another file.")
+        if (cell.seed is not None) is not retrain:
+            how = "without" if retrain else "with"
+            raise OptionError(f"'{out}' holds cells {how} retraining. Choose another file.")
         cells.append(cell)
     return cells
+
+
+def _break(out: Path | None) -> str:
+    """A new line, where an interrupted call has left a broken one behind."""
+    text = "" if out is None or not out.exists() else out.read_text(encoding="utf-8")
+    return "\n" if text and not text.endswith("\n") else ""

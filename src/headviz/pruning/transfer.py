@@ -42,6 +42,7 @@ class Cell(Result):
     delta: float | None = None  # against the target's fine-tuned model with every head, paired
     low: float | None = None
     high: float | None = None
+    mask: str = ""  # hexadecimal
 
     @property
     def key(self) -> tuple[str, str, int | None]:
@@ -71,13 +72,15 @@ def transfer(
     retrain: bool = False,
     seeds: Sequence[int] = (0,),
     options: FinetuneOptions | None = None,
+    label_orders: Mapping[str, Sequence[str] | None] | None = None,
     known: Sequence[Cell] = (),
     progress: Callable[[str, int, int], None] | None = None,
     cancel: Cancel | None = None,
 ) -> Iterator[Cell]:
     """Yield every cell, one at a time; those already ``known`` are not computed again.
 
-    A target's training options are ``options``, else its base model's recipe, else the thesis's.
+    A target's training options are ``options``, else its base model's recipe, else the thesis's; ``label_orders``
+    gives, by target, its classes in the order of the model's outputs, where their names do not tell.
     """
     for source, mask in masks.items():
         for target, context in targets.items():
@@ -102,7 +105,8 @@ def transfer(
         context = targets[target]
         mask = masks[source] if source else HeadMask.full(context.clf.num_layers, context.clf.num_heads)
         tell = None if progress is None else (lambda d, t, n=number: progress(f"{n + 1}/{len(wanted)}", d, t))
-        yield _cell(context, mask, source, target, seed, options, tell, cancel)
+        order = (label_orders or {}).get(target)
+        yield _cell(context, mask, source, target, seed, options, order, tell, cancel)
 
 
 def _cell(
@@ -112,6 +116,7 @@ def _cell(
     target: str,
     seed: int | None,
     options: FinetuneOptions | None,
+    order: Sequence[str] | None,
     progress: Callable[[int, int], None] | None,
     cancel: Cancel | None,
 ) -> Cell:
@@ -122,20 +127,21 @@ def _cell(
             context.train,
             options or context.recipe or FinetuneOptions(),
             seed,
+            label_order=order,
             progress=progress,
             cancel=cancel,
         )
-        metrics = evaluate(trained.classifier, context.dev, cancel=cancel).metrics
-        return Cell(source, target, seed, next(iter(metrics.values())), mask.sparsity)
-    full = evaluate(context.clf, context.dev, cancel=cancel)
-    masked = (
-        full if mask.is_full else evaluate(context.clf, context.dev, mask, progress=progress, cancel=cancel)
-    )
-    found = measured(context.dev, class_order(context.clf, context.dev), masked, full.logits)
+        metrics = evaluate(trained.classifier, context.dev, label_order=order, cancel=cancel).metrics
+        return Cell(source, target, seed, next(iter(metrics.values())), mask.sparsity, mask=mask.hex)
+    clf, dev = context.clf, context.dev
+    full = masked = evaluate(clf, dev, label_order=order, cancel=cancel)
+    if not mask.is_full:
+        masked = evaluate(clf, dev, mask, label_order=order, progress=progress, cancel=cancel)
+    found = measured(dev, class_order(clf, dev, order), masked, full.logits)
     name = next(iter(found.metrics))
     delta = found.deltas.get(name, {})
     ends = (delta.get(end) for end in ("delta", "low", "high"))
-    return Cell(source, target, None, found.metrics[name], mask.sparsity, *ends)
+    return Cell(source, target, None, found.metrics[name], mask.sparsity, *ends, mask=mask.hex)
 
 
 def matrix(cells: Sequence[Cell]) -> Matrix:
