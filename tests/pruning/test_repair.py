@@ -179,3 +179,23 @@ def test_an_option_of_masked_and_of_retrained_runs(repair, tmp_path):
         else:
             assert record.repair_error["after"] <= record.repair_error["before"]
             assert record.seconds["repair"] > 0
+
+
+def test_plans_on_one_context_do_not_mix_their_repairs(tmp_path):
+    shared, found = context(tmp_path / "a"), []
+    for repair in ("bias", "refit"):
+        p = plan("iterative", until=0.5, repair=repair)
+        *_, mine = run_plan(p, shared)
+        *_, alone = run_plan(p, context(tmp_path / repair))
+        assert mine.without_times() == alone.without_times()
+        found.append(mine.choices[1].scores)
+    assert found[0] != found[1]
+
+
+def test_plans_on_one_context_do_not_mix_their_gradients(tmp_path):
+    shared = context(tmp_path / "a")
+    for samples in (24, 12):
+        p = plan("mask-search", until=0.25, samples=samples, repair="none")
+        *_, mine = run_plan(p, shared)
+        *_, alone = run_plan(p, context(tmp_path / str(samples)))
+        assert mine.choices[0].scores == alone.choices[0].scores

@@ -167,7 +167,7 @@ class Loop:
         if mask.is_full or self.plan.repair == NOTHING:
             return self.score(self.context.clf, mask)
         # the parts of a scoring ask for the same model one after the other
-        key = (self.work, mask.hex)
+        key = (self.plan.digest, self.work, mask.hex)
         known = self.context.memory.get("repaired")
         if known is None or known[0] != key:
             known = (key, self.repaired(self.context.clf, mask).classifier)

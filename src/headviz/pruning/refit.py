@@ -37,7 +37,7 @@ def refit(
         total["after"] += m.error(new)
 
     rebuild(full, small, data, fit, progress, cancel)
-    return {k: total[k] / total["energy"] for k in ("before", "after")}
+    return {k: total[k] / total["energy"] if total["energy"] else 0.0 for k in ("before", "after")}
 
 
 def solved(weights: np.ndarray, m: Moments) -> np.ndarray:

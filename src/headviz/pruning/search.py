@@ -29,7 +29,7 @@ def fisher_search(loop: Loop) -> Chosen:
     from .scoring import Scored, plain_table
 
     data = loop.context.sample(loop.plan, loop.work.seed, loop.plan.samples)
-    key = ("gradients", loop.work.seed)
+    key = ("gradients", loop.plan.label_order, data.digest)  # the context's memory outlives a plan
     memory = loop.context.memory
     if key not in memory:
         memory[key] = gate_gradients(
