@@ -145,6 +145,11 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Pat
     assert "no checkpoint" in mistake(
         capsys, "analyse", "dynamics", *common(place, model=False), "--checkpoints", str(tmp_path)
     )
+    curves = ["analyse", "pruning-curves", *common(place), "--scores", "oracle"]
+    assert "above 0" in mistake(capsys, *curves, "--step", "0")
+    assert "from 0 to 3" in mistake(capsys, *curves, "--keep-per-layer", "4")
+    translator = ["--model", "demo-translation", "--device", "cpu"]
+    assert "'speed' is not made for translation models" in mistake(capsys, "analyse", "speed", *translator)
     assert "is no page" in mistake(capsys, "ablate", *common(place), "--figure", str(tmp_path / "x.png"))
     assert "no folder" in mistake(
         capsys, "ablate", *common(place), "--figure", str(tmp_path / "no" / "x.html")

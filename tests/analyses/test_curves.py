@@ -14,11 +14,12 @@ from headviz import HeadMask
 from headviz.analyses.ablation import ablate
 from headviz.analyses.correlation import correlation_grids, in_band
 from headviz.analyses.dynamics import dynamics, find_checkpoints
-from headviz.analyses.pruning_curve import pruning_curves
+from headviz.analyses.pruning_curve import _masks, pruning_curves
 from headviz.analyses.scatter import scatter
 from headviz.analyses.speed import speed
 from headviz.errors import MaskError, ModelError, OptionError
 from headviz.evaluation import evaluate
+from headviz.pruning.sizes import cumulative
 from headviz.reference import FILES, find, published
 from tiny import tiny_classifier, tiny_folder
 
@@ -69,6 +70,17 @@ def test_curves_stop_where_they_are_told() -> None:
             pruning_curves(evaluator, wrong)
     with pytest.raises(OptionError, match="step"):
         pruning_curves(evaluator, {"a": table}, step=0)
+    for keep in (-1, 4):
+        with pytest.raises(OptionError, match="from 0 to 3 of them can be kept"):
+            pruning_curves(evaluator, {"a": table}, keep_per_layer=keep)
+
+
+def test_sizes_of_curves_are_those_of_the_algorithms() -> None:
+    """Halves included: 3 · 0.1 of 35 heads is 10.5, which rounds to 10, though the floats make it a little more."""
+    full = HeadMask.full(5, 7)
+    masks = _masks(full, np.arange(35.0).reshape(5, 7), 0.1, 1.0, 0)
+    assert [len(m.off) for m in masks[1:]] == cumulative(35, 0.1, 1.0)
+    assert len(masks[3].off) == 10
 
 
 def test_speed_is_measured_with_its_ceiling() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,6 +81,7 @@ def pruning_curves(
 ) -> PruningCurves:
     """One curve per L×H score table in ``orders`` (high = keep); for the oracle give ``Ablation.values``."""
     about, present = subject(evaluator, metric), evaluator.clf.present
+    check_steps(step, until, keep_per_layer, present.num_heads)
     if not orders:
         raise OptionError("A pruning curve needs at least one score table.")
     for name, values in orders.items():
@@ -108,14 +110,24 @@ def pruning_curves(
     return PruningCurves(about, baseline, tuple(curves))
 
 
+def check_steps(step: float, until: float, keep_per_layer: int, heads: int) -> None:
+    """Refuse what no curve can be made of, before anything is computed. ``heads`` are those of one layer."""
+    if not (0 < step <= 1 and 0 < until <= 1):
+        raise OptionError(f"step and until must lie above 0 and be at most 1, not {step:g} and {until:g}.")
+    if not 0 <= keep_per_layer < heads:
+        raise OptionError(
+            f"A layer has {heads} heads, so from 0 to {heads - 1} of them can be kept, not {keep_per_layer}: "
+            "otherwise none may go."
+        )
+
+
 def _masks(present: HeadMask, values: Any, step: float, until: float, keep_per_layer: int) -> list[HeadMask]:
     """The full model, then round(k·step·N) heads off until the first sparsity ≥ ``until``."""
-    if not (0 < step <= 1 and 0 < until <= 1):
-        raise OptionError(f"step and until must lie above 0 and be at most 1, not {step} and {until}.")
+    kappa = Fraction(repr(float(step)))  # 3 · 0.1 is 0.3 exactly
     masks, k = [present], 0
     while masks[-1].sparsity < until - 1e-9:
         k += 1
-        count = round(k * step * present.size) - len(present.off)
+        count = round(k * kappa * present.size) - len(present.off)
         if count <= 0:
             continue
         off = lowest(values, min(count, len(present.kept)), present.kept, keep_per_layer)

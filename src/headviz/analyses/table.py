@@ -150,8 +150,11 @@ def _cross(bench: Bench) -> Any:
 
 def _curves(bench: Bench) -> Any:
     from .ablation import ablate
-    from .pruning_curve import pruning_curves
+    from .pruning_curve import check_steps, pruning_curves
 
+    steps = {"step": bench.option("step"), "until": bench.option("until")}
+    keep = bench.option("keep-per-layer")
+    check_steps(**steps, keep_per_layer=keep, heads=bench.clf.num_heads)
     names = [name.strip() for name in bench.option("scores").split(",") if name.strip()]
     for name in names:
         check_score(name)
@@ -166,9 +169,8 @@ def _curves(bench: Bench) -> Any:
     return pruning_curves(
         bench.evaluator,
         orders,
-        step=bench.option("step"),
-        until=bench.option("until"),
-        keep_per_layer=bench.option("keep-per-layer"),
+        **steps,
+        keep_per_layer=keep,
         metric=bench.option("metric"),
         progress=part(bench.progress, 1, 2) if ORACLE in names else bench.progress,
         cancel=bench.cancel,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..analyses.table import ANALYSES as TABLE
 from ..analyses.table import Analysis, Input
+from ..errors import OptionError
 from .ablate import add_evaluator, add_figure, check_figure, evaluator_for, save_figure, with_agreement
 from .analyse_text import text_of
 from .common import (
@@ -98,7 +99,15 @@ class ArgumentBench:
 
     @cached_property
     def clf(self) -> Classifier:
-        return load_model(self.args)
+        clf = load_model(self.args)
+        analysis = ANALYSES[self.args.analysis]
+        if clf.kind not in analysis.kinds:
+            fit = ", ".join(a.line.removeprefix("headviz ") for a in TABLE.values() if clf.kind in a.kinds)
+            raise OptionError(
+                f"'{analysis.name}' is not made for {clf.kind} models such as '{clf.name}'. "
+                + (f"These are: {fit}." if fit else "Choose a classifier.")
+            )
+        return clf
 
     @cached_property
     def data(self) -> Dataset:

@@ -140,8 +140,8 @@ def _cell(
     found = measured(dev, class_order(clf, dev, order), masked, full.logits)
     name = next(iter(found.metrics))
     delta = found.deltas.get(name, {})
-    ends = (delta.get(end) for end in ("delta", "low", "high"))
-    return Cell(source, target, None, found.metrics[name], mask.sparsity, *ends, mask=mask.hex)
+    ends = {end: delta.get(end) for end in ("delta", "low", "high")}
+    return Cell(source, target, None, found.metrics[name], mask.sparsity, **ends, mask=mask.hex)
 
 
 def matrix(cells: Sequence[Cell]) -> Matrix:
