@@ -93,6 +93,9 @@ def test_ablate(places: dict[str, str], capsys: pytest.CaptureFixture[str]) -> N
     assert len(found["values"]) == 8
     assert found["values"][3][0] is None
     assert found["subject"]["metric"] == "bleu"
+    assert found["subject"]["rows"][2:4] == ["cross 0", "cross 1"]
+    assert main(["ablate", "--model", places["model"], *task]) == 0
+    assert "decoder 2" in capsys.readouterr().out
     code, _, err = call(capsys, "ablate", "--model", places["model"], *task, "--precision", "bfloat16")
     assert code == 2
     assert "in its own precision" in err

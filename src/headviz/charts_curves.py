@@ -36,7 +36,9 @@ def all_but_one(result: AllButOne) -> go.Figure:
             name="published: Michel et al. 2019, BERT-base",
             marker={"symbol": "diamond-open", "size": 9, "color": NEUTRAL},
         )  # fmt: skip
-    fig.update_xaxes(title="layer in which one head is kept", dtick=1)
+    named = result.subject.rows
+    ticks = {"tickvals": list(range(len(named))), "ticktext": list(named)} if named else {"dtick": 1}
+    fig.update_xaxes(title="layer in which one head is kept", **ticks)
     fig.update_yaxes(title=f"change of {result.subject.metric}, points")
     return frame(fig, 360)
 

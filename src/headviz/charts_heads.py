@@ -14,7 +14,7 @@ from .analyses.harmful import Harmful
 from .analyses.redundant import Redundant
 from .analyses.scatter import Scatter
 from .charts_parts import FAINT, ROW, frame, grid, note, p_text, plain, whisker
-from .heads import HeadId
+from .heads import HeadId, head_name
 from .palette import BETTER, NEUTRAL, WORSE
 from .reference import find
 
@@ -54,7 +54,8 @@ def cross_dataset(result: CrossDataset) -> go.Figure:
     y = b.subject.scale * b.values[tuple(both.T)]
     fig = go.Figure(
         go.Scatter(
-            x=x, y=y, mode="markers", text=[str(HeadId(*map(int, h))) for h in both], name="heads", showlegend=False,
+            x=x, y=y, mode="markers", showlegend=False, name="heads",
+            text=[head_name(HeadId(*map(int, h)), a.subject.rows) for h in both],
             marker={"size": 8, "color": BETTER, "opacity": 0.75},
             hovertemplate="%{text}<br>%{x:+.2f} points, %{y:+.2f} points<extra></extra>",
         )
@@ -138,7 +139,8 @@ def harmful(result: Harmful) -> go.Figure:
     fig = go.Figure()
     fig.add_vline(x=0, line={"color": FAINT, "width": 1})
     fig.add_scatter(
-        x=[unit * r.delta for r in rows], y=[str(r.head) for r in rows], mode="markers", showlegend=False,
+        x=[unit * r.delta for r in rows], y=[head_name(r.head, result.subject.rows) for r in rows], mode="markers",
+        showlegend=False,
         marker={"size": 10, "color": BETTER},
         error_x=whisker([unit * r.delta for r in rows], [unit * r.interval_low for r in rows],
                          [unit * r.interval_high for r in rows]),

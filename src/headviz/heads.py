@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -50,6 +50,11 @@ class HeadId(NamedTuple):
                 f"'{text.strip()}' is not a head. Write layer.head, counted from zero, such as 3.5."
             )
         return cls(int(match[1]), int(match[2]))
+
+
+def head_name(head: HeadId, rows: Sequence[str] | None = None) -> str:
+    """``L3·H5``, or ``cross 0·H5`` where the grid's rows have names of their own."""
+    return f"{rows[head.layer]}·H{head.head}" if rows else str(head)
 
 
 def parse_heads(text: str, stacks: Mapping[str, range] | None = None) -> list[HeadId]:

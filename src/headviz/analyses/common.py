@@ -35,6 +35,9 @@ class Subject(Result):
     n: int
     metric: str
     precision: str  # of the evaluations: float32 or bfloat16
+    rows: tuple[
+        str, ...
+    ] = ()  # names of the grid's rows where they are not simply layers: those of several stacks
 
     @property
     def scale(self) -> float:
@@ -57,6 +60,7 @@ def subject(evaluator: Evaluator, metric: str | None = None) -> Subject:
         len(data),
         metric or data.task.primary_metric,
         evaluator.precision,
+        tuple(clf.row_name(row) for row in range(clf.num_layers)) if len(clf.stacks) > 1 else (),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..heads import HeadId
+from ..heads import HeadId, head_name
 from ..tasks import points_in
 from .common import number, table
 
@@ -24,6 +24,18 @@ def between(low: float | None, high: float | None, scale: float) -> str:
 def scale_of(shown: Shown) -> float:
     """Points in one unit of the metric."""
     return points_in(shown["subject"]["metric"])
+
+
+def row_of(shown: Shown, row: int) -> str:
+    """What a row of the grid is called: a layer, or a stack's layer."""
+    rows = shown["subject"].get("rows")
+    return str(rows[row]) if rows else f"L{row}"
+
+
+def head_of(shown: Shown, head: HeadId) -> str:
+    """A head as users type it; with the stack's name where there are several."""
+    rows = shown["subject"].get("rows")
+    return head_name(head, rows) if rows else head.dotted
 
 
 def p_text(value: float | None) -> str:
@@ -45,8 +57,10 @@ def ablation(shown: Shown, most: int = 12) -> str:
     values, scale = shown["values"], scale_of(shown)
     grid = [["layer", *(f"H{h}" for h in range(len(values[0])))]]
     for layer, row in enumerate(values):
-        marked = ["*" if (q or 1) < 0.05 and q is not None else " " for q in shown["q_value"][layer]]
-        grid.append([f"L{layer}", *(f"{points(v, scale)}{m}" for v, m in zip(row, marked, strict=True))])
+        marked = ["*" if q is not None and q < 0.05 else " " for q in shown["q_value"][layer]]
+        grid.append(
+            [row_of(shown, layer), *(f"{points(v, scale)}{m}" for v, m in zip(row, marked, strict=True))]
+        )
     heads = [HeadId(i, j) for i, row in enumerate(values) for j, v in enumerate(row) if v is not None]
     heads.sort(key=lambda h: -values[h.layer][h.head])
     rows = [["head", "cost", "95 % interval", "p", "q"]]
@@ -54,7 +68,7 @@ def ablation(shown: Shown, most: int = 12) -> str:
         ends = between(shown["interval_low"][i][j], shown["interval_high"][i][j], scale)
         rows.append(
             [
-                f"{i}.{j}",
+                head_of(shown, HeadId(i, j)),
                 points(values[i][j], scale),
                 ends,
                 p_text(shown["p_value"][i][j]),
@@ -82,7 +96,7 @@ def all_but_one(shown: Shown) -> str:
     for r in shown["rows"]:
         rows.append(
             [
-                f"L{r['layer']}", str(r["head"]), points(r["delta"], scale),
+                row_of(shown, r["layer"]), str(r["head"]), points(r["delta"], scale),
                 between(r["interval_low"], r["interval_high"], scale),
                 p_text(r["p_value"]), p_text(r["q_value"]),
             ]

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ..heads import head_name as head_name
 from ..tables import to_csv, to_latex
 from . import viewreport
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
-
-    from ..heads import HeadId
 
 _HERE = Path(__file__).parent
 PLOTLY = {
@@ -164,11 +163,6 @@ def points(value: float | None, scale: float) -> str:
     if value is None or value != value:
         return "–"
     return f"{scale * value:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0").replace("-", "−")
-
-
-def head_name(head: HeadId, rows: Sequence[str] | None = None) -> str:
-    """``L3·H5``, or ``cross 0·H5`` where the grid's rows have names of their own."""
-    return f"{rows[head.layer]}·H{head.head}" if rows else str(head)
 
 
 def metric(value: float, scale: float = 100) -> str:
