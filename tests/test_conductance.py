@@ -292,6 +292,14 @@ def test_bfloat16_is_close_enough_for_a_preview(clf):
         ({"text": " "}, TaskError, "empty"),
         ({"pair": ""}, TaskError, "empty"),
         ({"text": "☃", "pair": "☃ ☃"}, TaskError, "knows no word"),
+        ({"text": "☃"}, TaskError, "knows no word of '☃'"),  # although it knows the pair
+        ({"pair": "☃ ☃"}, TaskError, "knows no word of '☃ ☃'"),
+        ({"text": "\u200b"}, TaskError, "left after tokenising"),
+        ({"text": 3}, TaskError, "not int"),
+        ({"text": None}, TaskError, "not NoneType"),
+        ({"target": None}, OptionError, "no class None"),
+        ({"target": [1]}, OptionError, "no class"),
+        ({"target": True}, OptionError, "no class True"),
         ({"pair": None}, TaskError, "Give its pair"),
         ({"target": "maybe"}, OptionError, "entailment, neutral, contradiction"),
         ({"target": 3}, OptionError, "0 to 2"),
@@ -339,6 +347,10 @@ def test_nan_weights_are_reported():
     clf.projections(1).value.weight.data[0, 0] = float("nan")
     with pytest.raises(ModelError, match="NaN"):
         one(clf)
+    with pytest.raises(
+        ModelError, match=r"'BertForSequenceClassification' has weights that are not finite.*value"
+    ):
+        headviz.wrap(clf.model, clf.tokenizer)
 
 
 # the cache ----------------------------------------------------------------------------------------
@@ -383,6 +395,8 @@ def test_renaming_a_model_keeps_its_entries(clf, tmp_path):
     from dataclasses import replace
 
     one(replace(clf, name="another name"), cache=store)
+    assert store.usage().entries == 1
+    one(clf, cache=store, mask=HeadMask.full(3, 4))  # the same as no mask
     assert store.usage().entries == 1
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -48,8 +48,8 @@ class Explainer:
         tolerance: float | None = None,
     ) -> Maps | list[Maps]:
         """Maps of one text, or of a list; steps are doubled until the error is within the tolerance."""
-        texts = [text] if isinstance(text, str) else list(text)
-        pairs = None if pair is None else [pair] if isinstance(pair, str) else list(pair)
+        texts = _listed(text)
+        pairs = None if pair is None else _listed(pair)
         labels = [label] if label is None or isinstance(label, str | int) else list(label)
         if len(labels) == 1:
             labels = labels * len(texts)
@@ -111,7 +111,7 @@ class Explainer:
             types=encoding.types,
             special=encoding.special,
             target=target,
-            mask=None if self.mask is None else (self.mask | clf.present).hex,
+            mask=(clf.present if self.mask is None else self.mask | clf.present).hex,
             steps=int(options.steps),
             rule=options.rule,
             precision=options.precision,
@@ -154,6 +154,12 @@ def _arrays(maps: ExampleMaps) -> dict[str, np.ndarray]:
         "logits": maps.logits,
         "target": np.array(maps.target),
     }
+
+
+def _listed(text: str | Sequence[str]) -> list[str]:
+    if isinstance(text, Iterable) and not isinstance(text, str):
+        return list(text)
+    return [text]  # what is no text is refused where texts are checked
 
 
 def store_for(cache: Store | bool) -> Store | None:

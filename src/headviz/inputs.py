@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from .errors import ModelError, OptionError, TaskError, unknown_choice
 from .tasks import TASKS
 
@@ -60,17 +62,22 @@ def encode(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None) -
                 raise TaskError(f"A text is needed, not {type(text).__name__}.")
             if not text.strip():
                 raise TaskError("The text is empty. Write at least one word.")
-    encodings = clf.encode(texts, pairs)
-    for text, e in zip(texts, encodings, strict=True):
-        own = [i for i, special in zip(e.ids, e.special, strict=True) if not special]
-        if not own:
-            raise TaskError(f"Nothing of '{_short(text)}' is left after tokenising. Write at least one word.")
-        if all(i == clf.tokenizer.unk_token_id for i in own):
-            raise TaskError(
-                f"'{clf.name}' knows no word of '{_short(text)}': to it all of them are {clf.tokenizer.unk_token}. "
-                "Use words of its vocabulary."
-            )
-    return encodings
+    for words in (texts, pairs or ()):
+        for text, e in zip(words, clf.encode(words), strict=True):
+            _check_known(clf, text, e)
+    return clf.encode(texts, pairs)
+
+
+def _check_known(clf: Classifier, text: str, alone: Encoding) -> None:
+    """Complain about a text of which nothing, or nothing but unknown words, reaches the model."""
+    own = [i for i, special in zip(alone.ids, alone.special, strict=True) if not special]
+    if not own:
+        raise TaskError(f"Nothing of '{_short(text)}' is left after tokenising. Write at least one word.")
+    if all(i == clf.tokenizer.unk_token_id for i in own):
+        raise TaskError(
+            f"'{clf.name}' knows no word of '{_short(text)}': to it all of them are {clf.tokenizer.unk_token}. "
+            "Use words of its vocabulary."
+        )
 
 
 def resolve_target(clf: Classifier, target: str | int, label: str | int | None = None) -> int | None:
@@ -100,7 +107,7 @@ def _class(clf: Classifier, given: str | int) -> int:
     if isinstance(given, str) and given.strip().isdecimal():
         given = int(given)
     # numpy's integers too, but not True
-    if not isinstance(given, str | bool | float) and 0 <= int(given) < clf.num_labels:
+    if isinstance(given, int | np.integer) and not isinstance(given, bool) and 0 <= given < clf.num_labels:
         return int(given)
     if isinstance(given, str):
         raise OptionError(unknown_choice("class", given, [*clf.labels, PREDICTED, GOLD]))

@@ -95,7 +95,8 @@ def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "") -> Classifier:
         raise ModelError(
             "headviz.wrap needs a transformers sequence-classification or translation model and its tokenizer."
         )
-    kind = kind_of(model)
+    kind, name = kind_of(model), name or type(model).__name__
+    _refuse_nan(model, name)
     own: Any = copy.deepcopy(model)
     own.set_attn_implementation(NAME)
     return wrapped(own, tokenizer, full_grid(config, kind), name, kind)
