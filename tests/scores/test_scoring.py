@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -142,7 +143,10 @@ def test_max_scores(clf, data):
 def test_an_example_without_a_correlation_is_counted(clf):
     data = made(5)
     empty = type(data)(data.task, data.split, (*data.texts, ""), (*data.pairs, ""), np.append(data.labels, 0))
-    s = score_heads(clf, empty, steps=4, cache=False)  # only [CLS] and [SEP]: nothing changes along the path
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # no complaint of numpy's
+        # only [CLS] and [SEP]: nothing changes along the path
+        s = score_heads(clf, empty, steps=4, cache=False)
     assert s.samples == 6
     assert s.undefined == 1
     assert (s.undefined_by_head == 1).all()
@@ -333,6 +337,26 @@ def test_bad_input_is_answered_in_one_line(clf, data, given, error, says):
     with pytest.raises(error, match=says) as caught:
         score_heads(clf, data.subset(range(2)), **given)
     assert "\n" not in str(caught.value)
+
+
+def test_a_metric_that_the_task_lacks_is_refused_before_anything_is_measured(clf, data, monkeypatch):
+    monkeypatch.setattr("headviz.scores.sweeps.Evaluator", lambda *_: pytest.fail("measured"))
+    with pytest.raises(OptionError, match="accuracy"):
+        score_heads(clf, data, "ablation", metric="f1", cache=False)
+
+
+def test_notes_count_in_english(clf, data):
+    some = data.subset(range(2))
+    masked = score_heads(clf, some, "taylor", mask=HeadMask.full(3, 4).without([(1, 1)]), cache=False)
+    assert masked.notes == ("1 head is masked and has no score",)
+    off = HeadMask.full(3, 4).without([(1, 1), (0, 2)])
+    assert score_heads(clf, some, "taylor", mask=off, cache=False).notes == (
+        "2 heads are masked and have no score",
+    )
+    one = headviz.prune(clf, HeadMask.full(3, 4).without([(1, 1)]))
+    assert score_heads(one, some, "taylor", cache=False).notes == (
+        "1 head was removed from the model and has no score",
+    )
 
 
 def test_data_that_do_not_fit(clf, data):

@@ -110,7 +110,7 @@ def test_ablation_is_the_difference_of_bleu() -> None:
     assert np.isnan(found.values[0, 1])
     known = np.isfinite(found.values)
     assert (found.interval_low[known] <= found.values[known] + 1e-9).mean() > 0.9
-    with pytest.raises(TaskError, match="measured in bleu, not in 'chrf'"):
+    with pytest.raises(OptionError, match="measured in bleu, not in 'chrf'"):
         score_heads(clf, data, "ablation", mask=MASK, metric="chrf", cache=False)
 
 

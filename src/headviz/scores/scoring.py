@@ -21,6 +21,7 @@ from .collect import Collector
 from .options import build
 from .statistics import BOTTOM, Summary, stability
 from .table import DEFAULT, Given, Score, preset_named, score_named
+from .taskloss import check_metric
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -108,6 +109,8 @@ class Job:
             translation.check(clf, data, self.score.name, self.score.sweep)
         else:
             check_pairing(clf, data.pairs is not None)
+        if self.score.sweep == "ablation":
+            check_metric(data, self.options.metric)  # before anything is measured
         target = getattr(self.options, "target", None)
         gold = None
         if not data.is_translation and (target == GOLD or self.score.sweep in ("gates", "ablation")):
@@ -187,21 +190,31 @@ class Job:
         notes = []
         masked = len(self.mask.off) - len(self.clf.present.off)
         if masked:
-            notes.append(f"{masked} heads are masked and have no score")
-        if self.clf.present.off:
-            notes.append(f"{len(self.clf.present.off)} heads were removed from the model and have no score")
+            one = "1 head is masked and has no score"
+            notes.append(one if masked == 1 else f"{masked} heads are masked and have no score")
+        removed = len(self.clf.present.off)
+        if removed:
+            one = "1 head was removed from the model and has no score"
+            many = f"{removed} heads were removed from the model and have no score"
+            notes.append(one if removed == 1 else many)
         missing = int(np.isnan(summary.values[self.mask.array()]).sum())
         if missing:
-            notes.append(f"the score is undefined on these examples for {missing} heads")
+            notes.append(f"the score is undefined on these examples for {_number(missing, 'head')}")
         if undefined.any():
             heads = int((undefined > 0).sum())
             notes.append(
                 f"a correlation is undefined where a map is constant: at most {undefined.max()} of {samples} examples, "
-                f"in {heads} heads"
+                f"in {_number(heads, 'head')}"
             )
         if self.truncated:
-            notes.append(f"{self.truncated} texts were cut to the model's {self.clf.max_length} tokens")
+            notes.append(
+                f"cut to the model's {self.clf.max_length} tokens: {_number(self.truncated, 'text')}"
+            )
         return tuple(notes)
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _mean(values: np.ndarray) -> float | None:

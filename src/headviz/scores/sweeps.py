@@ -111,8 +111,12 @@ def correlate(maps: ExampleMaps, kept: np.ndarray) -> Tables:
             continue
         one = np.zeros_like(kept)
         one[layer] = heads
+        if not active.any():
+            for table in rows.values():
+                table[layer, heads] = np.nan
+            continue
         for name, values in statistics(one, active).items():
-            rows[name][layer, heads] = values if active.any() else np.nan
+            rows[name][layer, heads] = values
     out |= {f"{name}_influential": table for name, table in rows.items()}
     size = np.linalg.norm(attribution[kept].astype(np.float64))
     wrong = np.linalg.norm(np.nan_to_num(maps.error[kept]))

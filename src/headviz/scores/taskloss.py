@@ -26,14 +26,24 @@ _RESAMPLES = 1000
 _CORRELATIONS = {"pearson": pearson, "spearman": spearman}
 
 
-def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric: str | None) -> Summary:
-    """metric(full) − metric(full without the head): positive = the head helps."""
+def check_metric(data: Dataset, metric: str | None) -> str:
+    """The measure meant, if the task has it."""
     if data.is_translation:
-        return cost_in_bleu(rows, data, metric)
-    assert order is not None
+        if metric not in (None, "bleu"):
+            raise OptionError(f"The ablation score of a translation is measured in bleu, not in '{metric}'.")
+        return "bleu"
     name = data.task.primary_metric if metric is None else metric
     if name not in data.task.metrics:
         raise OptionError(unknown_choice(f"metric of '{data.task.name}'", name, data.task.metrics))
+    return name
+
+
+def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric: str | None) -> Summary:
+    """metric(full) − metric(full without the head): positive = the head helps."""
+    name = check_metric(data, metric)
+    if data.is_translation:
+        return cost_in_bleu(rows, data)
+    assert order is not None
     full, without = rows["full"], rows["without"]  # [n, C], [n, L, H, C]
     measured = ~np.isnan(without).any(axis=(0, 3))
     gold, whole = data.gold, predicted(full, order, data.is_regression)
