@@ -184,6 +184,22 @@ def test_a_mistake_in_score(capsys, model, data, given):
     mistake(capsys, "score", "--model", model, *words, *given)
 
 
+def test_a_number_out_of_range_says_which_option(capsys, model, data):
+    said = mistake(capsys, "score", "--model", model, *scored(data), "--samples", "-3")
+    assert "--samples: '-3' is not a whole number of at least 1" in said
+
+
+def test_a_cache_that_cannot_be_used_is_a_note_of_one_line(capsys, model, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path / "file" / "home"))
+    out = tmp_path / "m.npz"
+    words = ("--text", "a dog", "--text-pair", "a cat", "--steps", "2", "--out", str(out))
+    assert main(["conductance", "--model", str(model), *words]) == 0
+    assert out.exists()
+    (line,) = (text for text in capsys.readouterr().err.splitlines() if "cache" in text)
+    assert line.startswith("headviz: note: The cache in ")
+
+
 def test_an_unknown_score_names_the_valid_ones(capsys, model, data):
     said = mistake(capsys, "score", "--model", model, *scored(data), "--score", "conductanse-max")
     assert "Did you mean 'conductance-max'" in said

@@ -12,7 +12,8 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -70,7 +71,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"headviz {__version__}\n")
         return DONE
     try:
-        return _run(words[0], words[1:])
+        with warnings.catch_warnings():
+            warnings.showwarning = _note_own(warnings.showwarning)
+            return _run(words[0], words[1:])
     except UserError as error:
         return _say(str(error), USER)
     except Cancelled:
@@ -106,6 +109,18 @@ def _run(name: str, words: list[str]) -> int:
 def to_json(result: Any) -> str:
     """Strict JSON: what is not measured must already be None, so NaN is a fault."""
     return json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _note_own(show: Callable[..., None]) -> Callable[..., None]:
+    """Warnings of headviz itself in one line, without the place in its source; others as they come."""
+
+    def note(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if category.__module__.partition(".")[0] == __package__:
+            sys.stderr.write(f"headviz: note: {message}\n")
+        else:
+            show(message, category, *place, **more)
+
+    return note
 
 
 def _say(line: str, status: int) -> int:
