@@ -106,6 +106,7 @@ def test_layouts(retrained, tmp_path):
     assert t63.rows[0][1:3] == ("one-importance", "random")
     assert t64.rows[0][1] == "one-shot-isp"
     assert all(len(t.header) == len(t.rows[0]) for t in (t62, t63, t64))
+    assert t62.rows[0][1:3] == ("one-shot-isp", "random")  # runs by different scores are told apart
     share, values = at_sparsity(masked, 0.7)
     assert share == 0.75
     assert values == [masked.record(s, 3).metrics["accuracy"] for s in (0, 1)]
@@ -120,6 +121,24 @@ def test_published_figures_stand_in_their_own_column(retrained):
     assert table_64([as_mrpc]).rows[0][-1] == "0.701"
     taylor = {**retrained.plan, "task": "mrpc", "algorithm": "iterative", "score": "taylor"}
     assert table_63([dataclasses.replace(retrained, plan=taylor)]).rows[0][-1] == "0.639"
+
+
+def test_tables_are_in_the_metrics_own_points(retrained):
+    """BLEU comes in points already, and is not multiplied."""
+    import dataclasses
+
+    def as_bleu(record):
+        value = record.metrics["accuracy"]
+        return dataclasses.replace(record, metrics={"bleu": None if value is None else 100 * value})
+
+    same = dataclasses.replace(
+        retrained,
+        reference=as_bleu(retrained.reference),
+        records=tuple(as_bleu(r) for r in retrained.records),
+    )
+    assert table_62([same]).rows == table_62([retrained]).rows
+    assert table_64([same]).rows == table_64([retrained]).rows
+    assert table_64([same]).rows[0][5] != "–"
 
 
 def test_other_initialisations_are_called_matching(tmp_path):

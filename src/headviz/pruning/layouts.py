@@ -14,6 +14,7 @@ from typing import Any
 
 from ..reference import find
 from ..results import Result
+from ..tasks import points_in
 from .state import State
 from .table import ALGORITHMS
 from .tickets import mean_and_sd, ticket_rows
@@ -39,7 +40,7 @@ class Layout(Result):
 def table_62(states: Sequence[State]) -> Layout:
     """Winning tickets."""
     header = (
-        "task", "algorithm", "highest sparsity", "ticket", "full model", "seeds",
+        "task", "algorithm", "score", "highest sparsity", "ticket", "full model", "seeds",
         "published sparsity", "published ticket", "published full",
     )  # fmt: skip
     rows = []
@@ -48,9 +49,10 @@ def table_62(states: Sequence[State]) -> Layout:
             (
                 r.task,
                 r.algorithm,
+                r.score,
                 percent(r.sparsity),
-                spread(r.mean, r.sd),
-                spread(r.full_mean, r.full_sd),
+                spread(r.mean, r.sd, r.metric),
+                spread(r.full_mean, r.full_sd, r.metric),
                 r.seeds,
                 percent(r.published_sparsity),
                 r.published_ticket,
@@ -112,6 +114,7 @@ def _at(
             continue
         share, values = found
         key = plan["algorithm"] if retrained else plan["score"]
+        metric, full = next(iter(state.reference.metrics.items()))
         rows.append(
             (
                 plan["task"],
@@ -119,8 +122,8 @@ def _at(
                 plan["score"],
                 plan["repair"],
                 percent(share),
-                spread(*mean_and_sd(values)),
-                spread(next(iter(state.reference.metrics.values())), None),
+                spread(*mean_and_sd(values), metric),
+                spread(full, None, metric),
                 len(values),
                 _published(file, published_rows.get(key), columns, plan["task"]),
             )
@@ -139,8 +142,9 @@ def percent(share: float | None) -> str:
     return "–" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
 
 
-def spread(mean: float | None, sd: float | None) -> str:
-    """mean ± sd in percent; a dash where nothing was measured."""
+def spread(mean: float | None, sd: float | None, metric: str) -> str:
+    """mean ± sd in points: percent, or BLEU's own; a dash where nothing was measured."""
     if mean is None:
         return "–"
-    return f"{100 * mean:.1f}" + ("" if sd is None else f" ± {100 * sd:.1f}")
+    scale = points_in(metric)
+    return f"{scale * mean:.1f}" + ("" if sd is None else f" ± {scale * sd:.1f}")

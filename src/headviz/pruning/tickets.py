@@ -99,6 +99,8 @@ class TicketRow(Result):
 
     task: str
     algorithm: str
+    score: str
+    metric: str
     kind: str  # winning or matching
     sparsity: float | None  # of the highest winning ticket
     mean: float | None
@@ -125,6 +127,8 @@ def ticket_rows(states: Sequence[State]) -> list[TicketRow]:
             TicketRow(
                 task,
                 algorithm,
+                str(state.plan["score"]),
+                next(iter(state.reference.metrics)),
                 kind(state),
                 best.sparsity if best else None,
                 best.mean if best else None,

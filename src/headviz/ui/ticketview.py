@@ -34,8 +34,8 @@ def tickets(views: Sequence[RunView]) -> None:
     rows = []
     for state in states:
         found = table_62([state])
-        header = ["task", "algorithm", "score", *found.header[2:]]
-        rows += [[*row[:2], state.plan["score"], *row[2:]] for row in found.rows]
+        header = list(found.header)
+        rows += [list(row) for row in found.rows]
     if not rows:
         retrain = ", ".join(a.title for a in ALGORITHMS.values() if a.retrains)
         st.info(
