@@ -176,6 +176,19 @@ def test_planning_a_sweep_tells_how_far_it_is_and_can_be_stopped(tmp_path, own_h
         plan_of(prepared, 1, cancel=lambda: True)
 
 
+def test_what_a_sample_lacks_is_said_before_the_run_starts(tmp_path, own_home):
+    from real import folders, options
+
+    from headviz.pruning import PruningPlan
+    from headviz.runs.prepare import prepare
+
+    place = folders(tmp_path / "x", train=48)
+    given = options(place, "one-importance", samples=60)
+    (note,) = prepare(PruningPlan.from_dict(given)).notes
+    assert "entailment has 16 of 20" in note
+    assert "Ask for fewer samples (48 can be balanced)" in note
+
+
 def test_a_fine_tuning_is_counted_and_timed_before_it_starts(tmp_path, own_home):
     from real import folders
 

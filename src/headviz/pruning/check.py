@@ -59,7 +59,7 @@ def first_state(
         check_base(clf, base)
         require_trainable(base, context.train, context.dev, options)
         base_digest = base.digest
-    notes = _notes(context, plan)
+    notes = notes_of(context, plan)
     tell = None if progress is None else lambda done, total: progress("evaluate", done, total)
     result = evaluated(context, plan, clf, None, {}, progress=tell, cancel=cancel)
     full = HeadMask.full(clf.num_layers, clf.num_heads)
@@ -181,7 +181,7 @@ def _check_translation(context: Context, plan: PruningPlan) -> None:
         check(clf, context.dev, plan.score, SCORES[name].sweep)
 
 
-def _notes(context: Context, plan: PruningPlan) -> tuple[str, ...]:
+def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
     """What the user should know about the scoring samples; an empty class is an error raised by the draw."""
     notes: list[str] = []
     for seed in plan.seeds:

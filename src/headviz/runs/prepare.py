@@ -72,7 +72,7 @@ def prepare_all(
 
 
 def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context]) -> Prepared:
-    from ..pruning.check import data_digest, first_state, heads_off
+    from ..pruning.check import data_digest, first_state, heads_off, notes_of
     from ..pruning.context import open_context
     from ..pruning.rows import rows_of
 
@@ -96,7 +96,7 @@ def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context]) -> Pr
         amount=amount(plan, len(sizes)),
         sizes=sizes,
         heads=clf.num_layers * clf.num_heads,
-        notes=tuple(dict.fromkeys((*context.train.notes, *context.dev.notes))),
+        notes=tuple(dict.fromkeys(notes_of(context, plan))),
         context=context,
     )
 
