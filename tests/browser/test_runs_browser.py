@@ -1,0 +1,216 @@
+"""Runs in a real browser: start, leave, return, cancel, resume, open a mask; a sweep's plan; data of one's own."""
+
+from __future__ import annotations
+
+import re
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+
+from headviz.heads import HeadMask
+
+pytestmark = pytest.mark.browser
+Open = Callable[..., Any]
+
+LONG = 240_000  # milliseconds that a run may take on a slow or busy machine
+
+
+def expander(v: Any, name: str) -> Any:
+    return v.page.locator("[data-testid=stExpander] summary").filter(has_text=name).first
+
+
+def choose(v: Any, label: str, option: str) -> None:
+    """An option of a select box, by typing, as people do."""
+    box = v.page.get_by_role("combobox", name=re.compile(label)).first
+    box.click()
+    box.press_sequentially(option)
+    box.press("Enter")
+    v.settle()
+    assert v.page.get_by_role("combobox", name=re.compile(label)).first.input_value() == option
+
+
+def fill(v: Any, label: str, value: str) -> None:
+    field = v.page.get_by_label(label, exact=True).first
+    field.fill(value)
+    field.press("Enter")
+    v.settle()
+
+
+def pruning_form(v: Any, **fields: str) -> None:
+    """The form of one run, with few examples to score on."""
+    v.page.get_by_role("heading", name="Runs", exact=True).wait_for()
+    if not v.page.get_by_role("button", name="Plan", exact=True).count():
+        expander(v, "Start a run").click()
+        v.page.get_by_role("button", name="Plan", exact=True).wait_for()
+    for label, value in fields.items():
+        fill(v, label, value)
+
+
+def state_of(v: Any, title: str, *states: str) -> str:
+    """Wait until the list says that a run is in one of these states."""
+    said = re.compile(rf"{title}\s*({'|'.join(states)})\s*·")
+    line = v.page.locator("[role=radiogroup] > div").filter(has_text=said).first
+    line.wait_for(timeout=LONG)
+    found = said.search(line.inner_text())
+    return found[1] if found else state_of(v, title, *states)  # it has changed since
+
+
+def steps_of(v: Any, title: str) -> int:
+    """Steps of a run, as the list says."""
+    line = v.page.locator("[role=radiogroup] > div").filter(has_text=title).first.inner_text()
+    found = re.search(r"(\d+) of \d+ steps", line)
+    return int(found[1]) if found else 0
+
+
+def test_a_run_is_started_left_found_again_cancelled_resumed_and_its_mask_opened(
+    visit: Open, query: dict[str, str]
+) -> None:
+    v = visit()
+    v.go("runs", **query, score="conductance-spearman", limit="48")
+    # scored anew before each of a hundred steps: slow enough to be stopped on any machine
+    pruning_form(
+        v, **{"Each step removes, % of heads": "1", "Up to, % of heads": "90", "Examples to score on": "24"}
+    )
+    choose(v, "Algorithm", "Iterative")
+    fill(v, "Title (optional)", "browser run")
+    start = v.page.get_by_role("button", name="Start", exact=True)
+    assert start.is_disabled()
+    v.page.get_by_role("button", name="Plan", exact=True).click()
+    v.page.get_by_text("on this machine:").wait_for(timeout=LONG)
+    assert v.page.get_by_text(re.compile("scorings, no training")).count()
+    start.click()
+    v.page.get_by_role("heading", name="browser run").wait_for()
+    state_of(v, "browser run", "queued", "running", "done")
+    v.page.wait_for_url(re.compile("[?&]run="))
+
+    v.page.get_by_role("link", name="Mask lab").first.click()
+    v.page.get_by_role("heading", name="Mask lab").wait_for()
+    v.settle()
+    v.page.get_by_role("link", name="Runs").first.click()
+    v.page.get_by_role("heading", name="browser run").wait_for()
+    v.page.get_by_text("After removing").wait_for(
+        timeout=LONG
+    )  # a first step has come while nobody did anything
+
+    if v.page.get_by_role("button", name="Cancel", exact=True).count():
+        v.page.get_by_role("button", name="Cancel", exact=True).click()
+    if state_of(v, "browser run", "cancelled", "done") == "cancelled":
+        before = steps_of(v, "browser run")
+        v.page.get_by_role("button", name="Resume", exact=True).click()
+        state_of(v, "browser run", "queued", "running", "done")
+        until = time.monotonic() + LONG / 1000
+        while steps_of(v, "browser run") <= before:
+            assert time.monotonic() < until, "the resumed run makes no step"
+            v.page.wait_for_timeout(300)
+        cancel = v.page.get_by_role("button", name="Cancel", exact=True)
+        if cancel.count():
+            cancel.click()
+        state_of(v, "browser run", "cancelled", "done")
+    v.settle()
+    v.page.get_by_role("button", name="Open its mask in the Mask lab").click()
+    v.page.get_by_role("heading", name="Mask lab").wait_for()
+    v.settle()
+    mask = HeadMask.from_hex(parse_qs(urlparse(v.page.url).query)["mask"][0], 12, 12)
+    assert mask.off
+    v.heads_off(len(mask.off))
+
+
+def test_a_small_sweep_shows_its_plan_and_runs(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    v.go("runs", **query, score="magnitude", limit="24")
+    pruning_form(v)
+    v.page.get_by_role("radio", name="A sweep").or_(
+        v.page.get_by_role("button", name="A sweep")
+    ).first.click()
+    v.page.get_by_text("Every combination is a run of its own").wait_for()
+    v.settle()
+    for label, value in (
+        ("Seeds", "0,1"), ("Examples to score on", "12"), ("Each step removes, % of heads", "45"),
+        ("Title (optional)", "browser sweep"),
+    ):  # fmt: skip
+        fill(v, label, value)
+    v.page.get_by_role("button", name="Plan", exact=True).click()
+    v.page.get_by_text("8 runs").first.wait_for(timeout=LONG)
+    v.page.get_by_role("button", name="Start 8 runs").click()
+    v.page.get_by_role("heading", name="browser sweep").wait_for()
+    state_of(v, "browser sweep", "queued", "running", "done")
+    v.page.get_by_text("keeps most").wait_for(timeout=LONG)  # two combinations have come to the same step
+    if v.page.get_by_role("button", name="Cancel", exact=True).count():
+        v.page.get_by_role("button", name="Cancel", exact=True).click()
+    state_of(v, "browser sweep", "cancelled", "done")
+
+
+def test_a_finished_step_is_followed_and_taken_along(
+    visit: Open, query: dict[str, str], tmp_path: Path
+) -> None:
+    v = visit()
+    v.go("runs", **query, score="magnitude", limit="24")
+    pruning_form(v, **{"Each step removes, % of heads": "30", "Examples to score on": "12"})
+    fill(v, "Title (optional)", "short run")
+    v.page.get_by_role("button", name="Plan", exact=True).click()
+    v.page.get_by_text("on this machine:").wait_for(timeout=LONG)
+    v.page.get_by_role("button", name="Start", exact=True).click()
+    v.page.get_by_role("heading", name="short run").wait_for()
+    state_of(v, "short run", "done")
+    v.settle()
+    v.page.get_by_role("tab", name="One example").click()
+    v.page.get_by_role("button", name="Load the run's model and data").click()
+    v.page.get_by_role("heading", name="Attribution").wait_for(timeout=LONG)
+    v.settle()
+    for title in ("all heads", "30 % removed", "60 % removed", "90 % removed"):
+        v.page.locator(".st-key-run_attention").get_by_text(title).first.wait_for()
+    v.page.get_by_role("tab", name="Save the model").click()
+    v.page.get_by_role("button", name="Prepare a zip file").click()
+    link = v.page.get_by_role("button", name=re.compile("headviz-.*zip"))
+    link.wait_for(timeout=LONG)
+    with v.page.expect_download() as coming:
+        link.click()
+    file = tmp_path / "model.zip"
+    coming.value.save_as(file)
+    names = zipfile.ZipFile(file).namelist()
+    assert {"report.json", "curve.csv", "headviz.json"} <= {Path(n).name for n in names}
+    assert any("/masked/" in n for n in names)
+
+
+def test_a_table_of_ones_own_is_mapped_and_can_be_trained_on(
+    visit: Open, query: dict[str, str], tmp_path: Path
+) -> None:
+    rows = [f"{i},the dog sleeps,a cat runs {i},{('yes', 'no')[i % 2]},{'ab'[i % 2]}" for i in range(20)]
+    table = tmp_path / "mine.csv"
+    table.write_text("\n".join(["id,left,right,answer,group", *rows]), encoding="utf-8")
+    v = visit()
+    v.go("data", **query)
+    v.page.get_by_role("tab", name="Upload").click()
+    v.page.locator("input[type=file]").first.set_input_files(str(table))
+    texts = v.page.get_by_role("combobox", name=re.compile("Text columns"))
+    texts.wait_for()
+    v.page.get_by_role("button", name=re.compile("^Clear all|Clear")).first.click()
+    v.settle()
+    for name in ("left", "right"):
+        texts.click()
+        v.page.get_by_role("option", name=name, exact=True).click()
+        v.settle()
+    v.page.keyboard.press("Escape")
+    choose(v, "Label column", "answer")
+    choose(v, "Slice column", "group")
+    v.page.get_by_role("button", name="Use these data").click()
+    v.page.get_by_text("dev: 20 examples").wait_for()
+    v.settle()
+    address = parse_qs(urlparse(v.page.url).query)
+    assert (address["columns"], address["label"], address["groups"]) == (
+        ["left,right"],
+        ["answer"],
+        ["group"],
+    )
+    # an upload is a dev split only: the form says so instead of starting what cannot work
+    expander(v, "Fine-tune a base model").click()
+    fill(v, "Base model", query["model"])
+    v.page.get_by_role("button", name="Check", exact=True).click()
+    v.page.get_by_text(re.compile("train")).last.wait_for()
+    v.settle()
+    assert v.page.get_by_role("button", name="Start", exact=True).is_disabled()
