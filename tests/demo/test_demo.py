@@ -18,6 +18,7 @@ from headviz.demo.example import LABELS
 from headviz.demo.ship import LIMIT, PER_PHENOMENON, SEED, write_data
 from headviz.errors import UserError
 from headviz.heads import HeadId
+from headviz.scores import SCORES
 
 pytestmark = pytest.mark.skipif(
     not demo.DATA.is_dir(), reason="the demo model is not packed in this checkout"
@@ -111,6 +112,17 @@ def test_the_shipped_card_is_what_its_figures_print() -> None:
 def test_the_card_tells_the_truth_about_accuracy() -> None:
     figures = demo.card_figures()["accuracy"]
     assert card_module.differences(figures, card_module.measured()) == []
+
+
+def test_shipped_scores_are_of_the_shipped_weights_and_claim_no_more_than_was_measured() -> None:
+    tables = json.loads((demo.DATA / "scores.json").read_text())["scores"]
+    tuned = {table["score"]: table for table in tables if table["weights"] == "fine-tuned"}
+    assert set(tuned) == set(SCORES)
+    now = headviz.score_heads(headviz.load("demo", device="cpu"), headviz.load_task("demo"), "magnitude")
+    np.testing.assert_allclose(np.array(tuned["magnitude"]["values"]), now.values, rtol=1e-5)
+    (fresh,) = [table for table in tables if table["weights"] == "pre-trained"]
+    assert fresh["settings"]["fresh_heads"] == 3
+    assert fresh["stability"] is None  # a mean over heads: no sample was drawn again
 
 
 def test_differences_are_seen() -> None:

@@ -21,6 +21,7 @@ def tables(samples: int = SAMPLES, fresh_samples: int = FRESH_SAMPLES) -> list[d
     """Every score of the table on the fine-tuned model, and the default one on the pretrained encoder."""
     from ..models.loading import load
     from ..scores import DEFAULT, SCORES, score_heads
+    from ..scores.fresh import averaged
     from ..tasks import load_task, sample
 
     classifier, train = load("demo", device="cpu"), load_task("demo", split="train")
@@ -39,29 +40,7 @@ def tables(samples: int = SAMPLES, fresh_samples: int = FRESH_SAMPLES) -> list[d
         )
         for seed in range(FRESH_HEADS)
     ]
-    return [*out, {**averaged(fresh), "weights": "pre-trained"}]
-
-
-def averaged(fresh: list[Any]) -> dict[str, Any]:
-    """The mean over fresh heads; its interval is over the heads' seeds."""
-    from dataclasses import replace
-
-    import numpy as np
-    from scipy.stats import t as student
-
-    stack = np.stack([one.values for one in fresh])
-    mean, error = stack.mean(axis=0), stack.std(axis=0, ddof=1) / np.sqrt(len(fresh))
-    half = error * student.ppf(0.975, len(fresh) - 1)
-    whole: dict[str, Any] = replace(
-        fresh[0],
-        values=mean,
-        stderr=error,
-        interval_low=mean - half,
-        interval_high=mean + half,
-        settings={**fresh[0].settings, "fresh_heads": len(fresh)},
-        notes=(f"mean over {len(fresh)} fresh classification heads on the pretrained encoder",),
-    ).to_dict()
-    return whole
+    return [*out, {**averaged(fresh).to_dict(), "weights": "pre-trained"}]
 
 
 def main() -> None:
