@@ -24,6 +24,7 @@ from headviz.pruning.context import Context
 from headviz.pruning.driver import works
 from headviz.pruning.outcome import seconds
 from headviz.pruning.recipe import recipe_of
+from headviz.pruning.state import BUILD
 from headviz.pruning.tickets import wins
 
 SCORES = ("taylor", "conductance-spearman", "random")
@@ -158,20 +159,27 @@ def collect(args: argparse.Namespace) -> dict[str, Any]:
             found["missing"].append(f"{name}: not started")
             continue
         if state.plan_digest != plan.digest:
-            raise SystemExit(f"{args.out / name} holds a study with other options.")
+            raise SystemExit(
+                f"{args.out / name} holds a study with other options. Give those that it was run with."
+            )
+        if state.model_digest != clf.digest:
+            raise SystemExit(
+                f"{args.out / name} holds a study of other weights than '{args.model}' has now. Run it anew."
+            )
         reference = state.reference.metrics["accuracy"]
         found["reference"] = reference
         found["threads"] = state.versions["threads"]
         found["finetune"] = state.finetune or found.get("finetune")
-        found["seconds"][name] = seconds(state)
-        done = {(r.seed, r.step) for r in state.records}
-        lacking = [w for w in works(plan, state) if w.kind == "build" and (w.seed, w.step) not in done]
+        if state.steps:
+            found["seconds"][name] = seconds(state)
+        lacking = missing(plan, state)
         if lacking:
-            found["missing"].append(f"{name}: {len(lacking)} of {len(lacking) + len(done)} models")
+            found["missing"].append(f"{name}: {lacking}")
         if plan.retrain_full and ALGORITHMS[plan.algorithm].retrains:
             found["full"] = {
                 seed: r.metrics["accuracy"] for seed in plan.seeds if (r := state.record(seed, 0)) is not None
             }
+        found["sparsities"] = [size / (state.num_layers * state.num_heads) for size in state.sizes]
         for step, size in enumerate(state.sizes, 1):
             right = right_answers(state, gold, step)
             if right is None:
@@ -189,11 +197,32 @@ def collect(args: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
+def missing(plan: PruningPlan, state: State) -> str:
+    """What of a plan was not run, by sparsity and seed; full models only where they are trained."""
+    full = ALGORITHMS[plan.algorithm].retrains and plan.retrain_full
+    by_step: dict[int, list[int]] = {}
+    for work in works(plan, state):
+        wanted = work.kind == BUILD and (work.step > 0 or full)
+        if wanted and state.record(work.seed, work.step) is None:
+            by_step.setdefault(work.step, []).append(work.seed)
+    if len(by_step) == len(state.sizes) + full and all(len(s) == len(plan.seeds) for s in by_step.values()):
+        return "nothing of it was run"
+    heads = state.num_layers * state.num_heads
+    return "; ".join(
+        f"{'all heads' if step == 0 else f'{state.sizes[step - 1] / heads:.1%} off'}, seed"
+        f"{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+        for step, seeds in sorted(by_step.items())
+    )
+
+
 def report(args: argparse.Namespace) -> None:
     """Write the page and its picture."""
     found = collect(args)
+    if "reference" not in found:
+        raise SystemExit(f"{args.out} holds no study yet. Run it first, without --report.")
     cells = found["cells"]
-    sparsities = sorted({(step, c["sparsity"]) for (_, _, step), c in cells.items()})
+    # all that were planned, so that an empty column shows what was not run
+    sparsities = list(enumerate(found["sparsities"], 1))
     lines = [
         "# Which heads may go? A pruning study on the demo model",
         "",
@@ -245,7 +274,7 @@ def report(args: argparse.Namespace) -> None:
             lines.append(f"on {args.examples:,} training pairs.")
     picture = args.report.with_suffix(".svg")
     picture.write_text(draw_curves(cells, found["reference"]), encoding="utf-8")
-    lines[3:3] = ["", f"![Accuracy against sparsity]({picture.name})", ""]
+    lines[3:3] = ["", f"![Accuracy against sparsity]({picture.name})"]
     args.report.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     print(f"{args.report} and {picture} written; {len(found['missing'])} plans incomplete")
 
