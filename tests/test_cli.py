@@ -72,6 +72,29 @@ def test_evaluate_under_a_mask(capsys: pytest.CaptureFixture[str], model: Path, 
     assert result["seconds"] > 0
 
 
+def test_evaluate_and_compare_with_every_head_on(
+    capsys: pytest.CaptureFixture[str], model: Path, data: Path
+) -> None:
+    off = ",".join(f"{layer}.{head}" for layer in (2, 5, 8, 11) for head in range(12))
+    words = ("evaluate", "--model", model, *custom(data), "--off", off)
+    found = call(capsys, *words, "--compare")
+    dataset = headviz.load_task("custom", data=data, text_columns=["a", "b"], label_column="y")
+    clf = headviz.load(model)
+    full = headviz.evaluate(clf, dataset)
+    (delta, *_) = found["comparison"]["deltas"]
+    assert delta["full"] == pytest.approx(full.metrics["accuracy"])
+    assert delta["delta"] == pytest.approx(found["metrics"]["accuracy"] - full.metrics["accuracy"])
+    flips = found["comparison"]["flips"]
+    assert (len(flips["better"]) - len(flips["worse"])) / 30 == pytest.approx(delta["delta"])
+    assert np.trace(found["comparison"]["confusion_full"]) == round(30 * full.metrics["accuracy"])
+    assert "comparison" not in call(capsys, *words)
+    assert main([str(w) for w in (*words, "--compare")]) == 0
+    out = capsys.readouterr().out
+    assert f"Flipped: {len(flips['worse'])} right → wrong, {len(flips['better'])} wrong → right" in out
+    assert "95 % interval" in out
+    assert "heads that are off" in mistake(capsys, "evaluate", "--model", model, *custom(data), "--compare")
+
+
 def test_evaluate_for_people(capsys: pytest.CaptureFixture[str], model: Path, data: Path) -> None:
     assert main([str(w) for w in ("evaluate", "--model", model, *custom(data), "--off", "0.0")]) == 0
     out = capsys.readouterr().out

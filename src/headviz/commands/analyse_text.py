@@ -195,12 +195,12 @@ def harmful(shown: Shown) -> str:
 
 def redundant(shown: Shown) -> str:
     scale = scale_of(shown)
-    rows = [["pair", "first", "second", "both", "95 % interval", "q"]]
+    rows = [["pair", "first", "second", "both", "beyond the sum", "95 % interval", "q"]]
     for r in shown["pairs"]:
         rows.append(
             [
                 f"{r['first']} + {r['second']}",
-                *(points(r[name], scale) for name in ("cost_first", "cost_second", "cost")),
+                *(points(r[name], scale) for name in ("cost_first", "cost_second", "cost", "excess")),
                 between(r["interval_low"], r["interval_high"], scale), p_text(r["q_value"]),
             ]
         )  # fmt: skip

@@ -1,11 +1,14 @@
-"""``headviz evaluate``: metrics on a task under a mask."""
+"""``headviz evaluate``: metrics on a task under a mask, and what the mask changes."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
+from ..errors import OptionError
 from ..evaluation import evaluate
+from ..tasks import points_in
+from .analyse_text import between, p_text, points
 from .common import (
     add_mask,
     add_model,
@@ -28,18 +31,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_task(parser)
     add_mask(parser)
     add_translation(parser)
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="also evaluate with every head: change of each metric with its interval and p, flips, confusion, slices",
+    )
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
+    if args.compare and args.mask is None and args.off is None:
+        raise OptionError("--compare is about heads that are off. Name them: --off 3.5,7.0 or --mask HEX.")
     clf = reading(args, load_model(args))
     # a recurrent translator has no heads; asked to switch one off, it says so
     mask = None if is_recurrent(clf) and args.mask is None and args.off is None else read_mask(args, clf)
     data = load_data(args)
+    about = {"label_order": args.label_order, "beams": args.beams}
+    compared = {}
     with progress_bar("evaluating") as progress:
-        result = evaluate(clf, data, mask, label_order=args.label_order, beams=args.beams, progress=progress)
+        if args.compare and mask is not None:
+            from ..translating import evaluator_of
+
+            evaluator = evaluator_of(clf, data, **about)
+            result = evaluator.evaluate(mask, progress=progress)
+            compared = {"comparison": evaluator.compare(mask, progress=progress).to_dict()}
+        else:
+            result = evaluate(clf, data, mask, progress=progress, **about)
     if result.truncated:
         warn(f"{result.truncated} of {result.n} texts were cut to the model's {clf.max_length} tokens.")
-    return {"model": clf.name, "task": data.task.name, "split": data.split, **result.to_json()}
+    about = {"model": clf.name, "task": data.task.name, "split": data.split}
+    return {**about, **result.to_json(), **compared}
 
 
 def show(result: dict[str, Any]) -> str:
@@ -52,4 +72,39 @@ def show(result: dict[str, Any]) -> str:
         rows += [("heads off", f"{len(off)}{named}"), ("mask", result["mask"])]
     rows.append(("seconds", f"{result['seconds']:.2f}"))
     signed = [f"{name}: {text}" for name, text in result.get("signatures", {}).items()]
-    return "\n".join([table(rows), *signed])
+    parts = ["\n".join([table(rows), *signed])]
+    if "comparison" in result:
+        parts += _compared(result["comparison"])
+    return "\n\n".join(parts)
+
+
+def _compared(found: dict[str, Any]) -> list[str]:
+    """What the mask changes, against every head on: metrics, flips, slices; the confusion matrices are in the JSON."""
+    head = ("full", "masked", "change", "95 % interval", "p")
+    parts = ["Against every head, in points:\n" + table([("metric", *head), *map(_changed, found["deltas"])])]
+    if found["flips"] is not None:
+        worse, better, other = (len(found["flips"][k]) for k in ("worse", "better", "other"))
+        parts.append(
+            f"Flipped: {worse} right → wrong, {better} wrong → right, {other} from one wrong class to another"
+        )
+    if found["slices"]:
+        rows = [(s["name"], f"{s['n']:,}", *_changed(s)[1:]) for s in found["slices"]]
+        parts.append(table([("slice", "n", *head), *rows]))
+    return parts
+
+
+def _changed(d: dict[str, Any]) -> tuple[str, ...]:
+    scale = points_in(d["metric"])
+
+    def level(value: float | None) -> str:
+        return "–" if value is None else f"{scale * value:.2f}"
+
+    ends = between(d["interval_low"], d["interval_high"], scale)
+    return (
+        d["metric"],
+        level(d["full"]),
+        level(d["masked"]),
+        points(d["delta"], scale),
+        ends,
+        p_text(d["p_value"]),
+    )
