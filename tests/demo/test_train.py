@@ -109,6 +109,34 @@ def test_stopped_and_continued_gives_the_same_weights(whole: Path, tmp_path: Pat
         assert torch.equal(value, _weights(tmp_path)[name]), name
 
 
+@pytest.mark.parametrize("name", ["small", "classifier"])
+def test_stopped_while_a_stage_is_written_gives_the_same_weights(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A folder that holds its configuration but no weights yet must not count as a finished stage."""
+    trainer = _trainer(tmp_path)
+    save, stages = trainer.tokenizer.save_pretrained, {"small": 1, "classifier": 3}
+    written = 0
+
+    def killed(*arguments: Any) -> Any:
+        nonlocal written
+        written += 1
+        if written == stages[name]:
+            raise _Stop
+        return save(*arguments)
+
+    trainer.checkpoint_every = 0
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer.tokenizer, "save_pretrained", killed)
+        with pytest.raises(_Stop):
+            trainer.run()
+    assert not (tmp_path / name).exists()
+    _trainer(tmp_path, checkpoint_every=0).run()
+    for key, value in _weights(whole).items():
+        assert torch.equal(value, _weights(tmp_path)[key]), key
+    assert not (tmp_path / "writing").exists()
+
+
 def test_another_seed_gives_other_weights(whole: Path, tmp_path: Path) -> None:
     _trainer(tmp_path, replace(TINY, seed=1)).run(("small",))
     one, other = _weights(whole, "small"), _weights(tmp_path, "small")

@@ -2,7 +2,9 @@
 
 import json
 import os
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,24 @@ def optimizer_for(parameters: Iterable[nn.Parameter], decay: float) -> torch.opt
         {"params": [p for p in own if p.dim() <= 1], "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), fused=True)
+
+
+@contextmanager
+def whole_folder(path: Path, beside: Path) -> Iterator[Path]:
+    """A folder to write into, which stands at `path` once all of it is written, and not before."""
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    yield beside
+    shutil.rmtree(path, ignore_errors=True)  # of a run that was stopped after this
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.replace(beside, path)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """A text file, all of it or none."""
+    partial = path.with_suffix(".partial")
+    partial.write_text(text)
+    os.replace(partial, path)
 
 
 def save_state(

@@ -29,7 +29,7 @@ from .network import LAYERS, HeadGates, configuration, fold, gated, grow
 from .phenomena import PHENOMENA
 from .recipe import Recipe
 from .roles import Roles, as_tensor, choose, draw, per_pair, role_loss
-from .state import learning_rate, load_state, optimizer_for, save_state
+from .state import learning_rate, load_state, optimizer_for, save_state, whole_folder, write_whole
 from .tokenizer import SPECIALS, build_tokenizer, build_vocabulary
 
 STAGES = ("small", "pretrain", "finetune", "roles")
@@ -59,9 +59,10 @@ class Trainer:
             raise SystemExit(
                 f"{out} holds a run with another recipe ({chosen}). Give it again, or another folder."
             )
-        chosen.write_text(json.dumps(asdict(recipe), indent=1) + "\n")
-        if not (out / "tokenizer" / "tokenizer.json").exists():
-            build_tokenizer(build_vocabulary(), out / "tokenizer")
+        write_whole(chosen, json.dumps(asdict(recipe), indent=1) + "\n")
+        if not (out / "tokenizer").exists():
+            with whole_folder(out / "tokenizer", out / "writing") as folder:
+                build_tokenizer(build_vocabulary(), folder)
         self.tokenizer: Any = AutoTokenizer.from_pretrained(out / "tokenizer")
         self.vocabulary = len(self.tokenizer)
         self._dev = list(generate("dev", dev_pairs, seed=1))
@@ -184,7 +185,7 @@ class Trainer:
         if not path.exists():
             pairs = list(generate("train", self.recipe.roles_pairs * len(names), seed=self.recipe.seed))
             chosen = choose(model, self.tokenizer, pairs, names, self.recipe.roles_heads)
-            path.write_text(json.dumps(chosen) + "\n")
+            write_whole(path, json.dumps(chosen) + "\n")
         found: dict[str, list[list[int]]] = json.loads(path.read_text())
         return {name: [(layer, head) for layer, head in heads] for name, heads in found.items()}
 
@@ -245,9 +246,10 @@ class Trainer:
             "seconds": round(time.monotonic() - self._began),
             "threads": torch.get_num_threads(),
         }
-        model.save_pretrained(self.out / name)
-        self.tokenizer.save_pretrained(self.out / name)
-        (self.out / name / "facts.json").write_text(json.dumps(facts) + "\n")
+        with whole_folder(self.out / name, self.out / "writing") as folder:
+            model.save_pretrained(folder)
+            self.tokenizer.save_pretrained(folder)
+            (folder / "facts.json").write_text(json.dumps(facts) + "\n")
         self._log(f"wrote {name} {facts}")
 
     def _log(self, text: str) -> None:
