@@ -1,5 +1,7 @@
 """Means, intervals and stability against plain loops and against their meaning."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -75,23 +77,34 @@ def test_stability_grows_with_the_sample_and_the_distance():
         return stability(mean(truth + noise * rng.normal(size=(n, 5, 10))), on)
 
     assert of(10, 1e-9) == 1
-    assert of(10, 1e9) < 0.6
+    assert of(10, 1e9) < 0.4  # chance is 0.2
     assert of(10, 30) < of(100, 30) < of(1000, 30)
 
 
-def test_stability_is_what_another_sample_says():
-    """The estimate against truth: the mean overlap of pairs of independent samples."""
+@pytest.mark.parametrize("apart", [0.0, 0.1, 0.5, 2.0])
+@pytest.mark.parametrize("shared", [0.0, 5.0])
+def test_stability_is_what_another_sample_says(apart, shared):
+    """The estimate against truth: the mean overlap of pairs of independent samples, from chance to certainty."""
     rng = np.random.default_rng(1)
     on = np.ones((10, 10), bool)
-    heads = rng.normal(size=(10, 10))
+    heads = apart * rng.normal(size=(10, 10))
 
     def sample():
-        return mean(heads + 2 * rng.normal(size=(40, 10, 10)))
+        noise = rng.normal(size=(40, 10, 10)) + shared * rng.normal(size=(40, 1, 1))  # as examples differ
+        return mean(heads + noise)
 
-    lowest = [set(np.argsort(sample().values.ravel())[:20]) for _ in range(40)]
+    lowest = [set(np.argsort(sample().values.ravel())[:20]) for _ in range(80)]
     truth = np.mean([len(a & b) / 20 for a, b in zip(lowest[::2], lowest[1::2], strict=True)])
-    told = np.mean([stability(sample(), on) for _ in range(10)])
-    assert told == pytest.approx(truth, abs=0.08)
+    told = np.mean([stability(sample(), on) for _ in range(20)])
+    assert told == pytest.approx(truth, abs=0.06)
+
+
+def test_resamples_without_any_value_do_not_count():
+    per = np.full((2, 5, 10), np.nan)
+    per[0] = np.arange(50).reshape(5, 10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # half of the draws take only the example without values
+        assert stability(mean(per), np.ones((5, 10), bool)) == 1
 
 
 def test_nothing_to_resample():

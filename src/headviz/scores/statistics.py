@@ -108,16 +108,25 @@ def draw(n: int, seed: int = 0, resamples: int = RESAMPLES) -> Counts:
 def stability(s: Summary, on: NDArray[np.bool_]) -> float:
     """Expected share of the bottom 20 % of heads that another sample of this size would agree on.
 
-    Estimated by resampling the examples. 1 = the ranking is settled; BOTTOM = no better than chance.
-    NaN where no example stands behind the values, or only one.
+    The overlap of pairs of resamples: both vary, as two samples do. They vary around values that are themselves
+    further apart than the true ones, by what the sample adds, so these are first drawn together by as much.
+    1 = the ranking is settled; BOTTOM = no better than chance. NaN where no example stands behind the values, or
+    only one.
     """
     measured = on & ~np.isnan(s.values)
     k = round(BOTTOM * int(measured.sum()))
     if s.resample is None or s.rows < 2 or k == 0:
         return float("nan")
-    now = _bottom(s.values[measured][None], k)
-    others = _bottom(s.resample(draw(s.rows))[:, measured], k)
-    return float((now & others).sum() / (k * len(others)))
+    now = s.values[measured]
+    noise = s.resample(draw(s.rows))[:, measured] - now  # [R, heads]; NaN = no value in this resample
+    noise = noise[~np.isnan(noise).all(axis=1)]
+    if len(noise) < 2:
+        return float("nan")
+    added, spread = float(np.nanmean(np.nanvar(noise, axis=1))), float(now.var())
+    kept = np.sqrt(max(0.0, 1 - added / spread)) if spread > 0 else 1.0
+    lowest = _bottom(now.mean() + kept * (now - now.mean()) + noise, k)
+    pairs = len(lowest) // 2
+    return float((lowest[:pairs] & lowest[pairs : 2 * pairs]).sum() / (k * pairs))
 
 
 def _bottom(values: NDArray, k: int) -> NDArray[np.bool_]:
