@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
 def form(view: View) -> None:
     """A base model, the page's task and data, and how to train. Defaults are the base's own recipe, if it has one."""
+    if view.data in loaders.uploads():
+        st.info(
+            "An upload is a dev split: there is nothing to train on. Under *Task*, name a folder that holds train and "
+            "dev files, with the same columns.",
+            icon=":material/folder_open:",
+        )
+        return
     default = view.base or ("demo-pretrained" if view.model == "demo" else "")
     base = st.text_input(
         "Base model", default, key="tune_base", placeholder="bert-base-uncased, or a folder",
