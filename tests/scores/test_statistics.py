@@ -99,6 +99,20 @@ def test_stability_is_what_another_sample_says(apart, shared):
     assert told == pytest.approx(truth, abs=0.06)
 
 
+def test_a_few_huge_heads_do_not_hide_how_settled_the_others_are():
+    rng = np.random.default_rng(2)
+    on = np.ones((10, 10), bool)
+    heads = np.where(np.arange(100) < 10, 1000.0, np.arange(100) / 10).reshape(10, 10)
+
+    def sample():
+        return mean(heads * (1 + rng.normal(size=(40, 10, 10))))  # as large as the values themselves
+
+    lowest = [set(np.argsort(sample().values.ravel())[:20]) for _ in range(80)]
+    truth = np.mean([len(a & b) / 20 for a, b in zip(lowest[::2], lowest[1::2], strict=True)])
+    assert truth > 0.7
+    assert np.mean([stability(sample(), on) for _ in range(20)]) == pytest.approx(truth, abs=0.06)
+
+
 def test_resamples_without_any_value_do_not_count():
     per = np.full((2, 5, 10), np.nan)
     per[0] = np.arange(50).reshape(5, 10)

@@ -16,6 +16,8 @@ LEVEL = 0.95
 RESAMPLES = 200
 BOTTOM = 0.2  # share of heads whose membership tells how stable a ranking is
 
+_NORMAL_QUARTILES = 1.349  # their distance, in standard deviations of a normal distribution
+
 Table = NDArray[np.float64]
 Counts = NDArray[np.float64]  # [R, n] how often each example occurs in each resample
 
@@ -122,11 +124,22 @@ def stability(s: Summary, on: NDArray[np.bool_]) -> float:
     noise = noise[~np.isnan(noise).all(axis=1)]
     if len(noise) < 2:
         return float("nan")
-    added, spread = float(np.nanmean(np.nanvar(noise, axis=1))), float(now.var())
-    kept = np.sqrt(max(0.0, 1 - added / spread)) if spread > 0 else 1.0
-    lowest = _bottom(now.mean() + kept * (now - now.mean()) + noise, k)
+    middle = np.median(now)
+    lowest = _bottom(middle + _own_share(now, noise) * (now - middle) + noise, k)
     pairs = len(lowest) // 2
     return float((lowest[:pairs] & lowest[pairs : 2 * pairs]).sum() / (k * pairs))
+
+
+def _own_share(values: NDArray, noise: NDArray) -> float:
+    """How far apart heads truly are, as a share of how far apart they look; [heads], [R, heads].
+
+    By medians and quartiles: a few heads with large values and large noise say nothing about the others.
+    """
+    apart = noise - np.nanmedian(noise, axis=1, keepdims=True)  # what moves all heads alike does no harm
+    added = float(np.nanmedian(np.nanvar(apart, axis=0)))
+    low, high = np.quantile(values, (0.25, 0.75))
+    spread = ((high - low) / _NORMAL_QUARTILES) ** 2
+    return float(np.sqrt(max(0.0, 1 - added / spread))) if spread > 0 else 1.0
 
 
 def _bottom(values: NDArray, k: int) -> NDArray[np.bool_]:
