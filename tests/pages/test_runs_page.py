@@ -342,6 +342,10 @@ def test_a_sweep_in_the_middle_has_curves_results_and_runs_to_open(
     assert set(table.value["score"]) == {"magnitude", "random"}
     random = table.value[(table.value["score"] == "random") & (table.value["metric"] == "accuracy")]
     assert set(random[random["heads removed, %"] > 0]["seeds"]) == {2}
+    command = str(app.code[-1].value)
+    assert command.startswith("headviz run sweep")
+    assert "--score magnitude,random" in command
+    assert "--seeds 0,1" in command
     app = tab(app, "Winning tickets", "sweep_tabs")
     assert "No ticket yet" in said(app)
     app = tab(app, "Its runs", "sweep_tabs")

@@ -79,6 +79,7 @@ def test_a_failed_run_gives_its_steps_and_status_2(registry, capsys):
         (("cancel", "ffffffff"), "no run"),
         (("report", "ffffffff", "--out", "x.html"), "no run"),
         (("sweep", "--model", "m", "--task", "demo"), "--algorithm is needed"),
+        (("sweep", *PLAN, "iterative", "--spec", '{"length_filtr": "none"}'), "length_filter"),
     ],
 )  # fmt: skip
 def test_mistakes_get_one_clear_line(registry, capsys, words, reason):

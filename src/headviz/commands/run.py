@@ -165,6 +165,9 @@ def _sweep_arguments(parser: argparse.ArgumentParser) -> None:
     from .planning import add_plan
 
     add_plan(parser, several=True)
+    parser.add_argument(
+        "--spec", metavar="JSON", help="further options of every run's plan as JSON, or a file"
+    )
     _where(parser)
     parser.add_argument(
         "--workers",
@@ -186,7 +189,7 @@ def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
                 f"--{name} is needed, one or several with commas. See: headviz run sweep --help"
             )
     first = {n: given[0] for n, given in axes.items()}
-    base = read_plan(args, None, **first).to_dict()
+    base = read_plan(args, None if args.spec is None else _spec(args.spec), **first).to_dict()
     plans = sweep.expand(base, axes["task"], axes["algorithm"], axes["score"], base["seeds"])
     prepared = prepare_all(plans)
     for note in dict.fromkeys(n for p in prepared for n in p.notes):

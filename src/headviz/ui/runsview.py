@@ -207,6 +207,8 @@ def recipe(view: View, run: RunView | None = None) -> tuple[str, str]:
     """The chosen run once more, or the way to start one."""
     from ..report import command_of
 
+    if run is not None and run.children:
+        return _sweep_recipe(run)
     if run is not None and (command := command_of(run.to_json())):
         spec = {k: v for k, v in run.record.spec.items() if k != "digests"}
         python = (
@@ -224,3 +226,24 @@ def recipe(view: View, run: RunView | None = None) -> tuple[str, str]:
     )
     options = task_options(view).replace("--limit", "--dev-limit")
     return python, f"headviz run start {load_options(view)} {options} --algorithm {name} --score {view.score}"
+
+
+def _sweep_recipe(run: RunView) -> tuple[str, str]:
+    """The sweep once more: its first run's command with every combination in it."""
+    from ..report import command_of
+
+    python = (
+        "from headviz.runs import reading, sweep\n"
+        f"sweep.results(reading.show({run.record.id!r}))  # the table above, one row per sparsity and metric"
+    )
+    specs = [c.record.spec for c in run.children]
+    axes = {n: list(dict.fromkeys(str(s.get(n)) for s in specs)) for n in ("task", "algorithm", "score")}
+    seeds = list(dict.fromkeys(str(seed) for s in specs for seed in s.get("seeds") or ()))
+    lines = (
+        command_of(run.children[0].to_json())
+        .replace("headviz run start", "headviz run sweep")
+        .split(" \\\n  ")
+    )
+    lines = [x for x in lines if x.split(" ", 1)[0] not in ("--task", "--algorithm", "--score", "--seeds")]
+    lines += [f"--{name} {','.join(values)}" for name, values in axes.items()]
+    return python, " \\\n  ".join([*lines, f"--seeds {','.join(seeds)}"])
