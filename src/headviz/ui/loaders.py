@@ -287,6 +287,9 @@ def settle() -> None:
 
 
 def _import_heavy() -> bool:
+    # threads that wait by spinning take the machine from each other once anything else runs on it: a server of
+    # several people then answers many times later. OpenMP reads this when torch is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     for name in _HEAVY:
         import_module(name)
     gc.collect()
