@@ -165,7 +165,7 @@ def test_a_model_that_skips_our_attention_is_caught() -> None:
 
 def test_a_mask_of_another_grid() -> None:
     clf = tiny_classifier("bert")
-    with pytest.raises(MaskError, match="12 layers × 12 heads, the model 3 × 4"):
+    with pytest.raises(MaskError, match="12×12 heads, but 3×4 are needed"):
         clf.logits(batch_of(clf), HeadMask.full(12, 12))
 
 

@@ -151,3 +151,27 @@ def test_import_is_light() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"
+
+
+def test_heads_are_taken_as_people_write_them():
+    mask = HeadMask.full(12, 12)
+    for several in (
+        [(3, 5), (7, 0)],
+        ["3.5", "L7·H0"],
+        "3.5,7.0",
+        np.array([[3, 5], [7, 0]]),
+        (HeadId(3, 5), [7, 0]),
+    ):
+        assert mask.without(several).off == (HeadId(3, 5), HeadId(7, 0))
+    assert mask.without("3.5").with_(["3.5"]) == mask.toggled("3.5").toggled([(3, 5)]) == mask
+
+
+@pytest.mark.parametrize("wrong", [[(3,)], (3, 5), [3.5], ["three"], [(1, 2, 3)], [("a", "b")], 5, [None]])
+def test_what_is_no_head_is_said_in_one_line(wrong):
+    with pytest.raises(MaskError, match="Write"):
+        HeadMask.full(12, 12).without(wrong)
+
+
+def test_what_is_no_mask_is_said_in_one_line():
+    with pytest.raises(MaskError, match=r"HeadMask\.full"):
+        HeadMask.full(2, 2) | [(1, 1)]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+import headviz
 from headviz import HeadId, HeadMask
 from headviz.results import Result, plain
 
@@ -45,3 +46,22 @@ def test_unknown_things_are_refused_rather_than_guessed() -> None:
         plain(object())
     assert plain(True) is True
     assert plain(np.int64(3)) == 3
+
+
+def test_what_a_notebook_prints_is_one_line():
+    clf = headviz.load("demo", device="cpu")
+    data = headviz.load_task("demo", limit=6)
+    mask = headviz.HeadMask.full(12, 12).without("3.5")
+    shown = [
+        clf,
+        headviz.prune(clf, mask),
+        data,
+        headviz.evaluate(clf, data, mask),
+        headviz.conductance(clf, data.texts[0], data.pairs[0], steps=2, cache=False),
+        headviz.score_heads(clf, data, score="taylor"),
+    ]
+    lines = [repr(one) for one in shown]
+    assert all("\n" not in line and len(line) < 130 for line in lines), lines
+    assert "12×12 heads, 1 removed" in lines[1]
+    assert "6 examples" in lines[2]
+    assert "accuracy" in lines[3]

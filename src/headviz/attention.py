@@ -21,7 +21,6 @@ import torch
 from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface
 
-from .errors import MaskError
 from .heads import HeadMask
 
 NAME = "headviz"
@@ -84,11 +83,7 @@ def gates_for(
     """
     if mask is None:
         return (None,) * present.num_layers
-    if (mask.num_layers, mask.num_heads) != (present.num_layers, present.num_heads):
-        raise MaskError(
-            f"The mask has {mask.num_layers} layers × {mask.num_heads} heads, "
-            f"the model {present.num_layers} × {present.num_heads}."
-        )
+    present.check_grid(mask)
     gates: list[Gate] = []
     for layer in range(present.num_layers):
         gone = set(present.off_in(layer))

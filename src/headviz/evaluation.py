@@ -33,6 +33,10 @@ class Evaluation:
     seconds: float
     truncated: int  # texts that were cut to the model's length
 
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items())
+        return f"<{type(self).__name__} of {self.n:,} examples: {told}; {self.mask or 'no heads'}>"
+
     @property
     def n(self) -> int:
         return len(self.logits)

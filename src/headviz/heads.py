@@ -17,6 +17,7 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import MaskError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 ENCODER = "encoder"
+Heads = Iterable["tuple[int, int] | str"]  # (3, 5) or "3.5"
 
 
 class HeadId(NamedTuple):
@@ -52,9 +54,33 @@ class HeadId(NamedTuple):
         return cls(int(match[1]), int(match[2]))
 
 
+def head_of(given: object) -> HeadId:
+    """A head as people write it in Python: ``(3, 5)``, a ``HeadId``, or ``"3.5"``."""
+    if isinstance(given, HeadId):
+        return given
+    if isinstance(given, str):
+        return HeadId.parse(given)
+    try:
+        layer, head = map(index, given)  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        raise MaskError(
+            f'{given!r} is not a head. Write (layer, head) or "layer.head", counted from zero: (3, 5) or "3.5".'
+        ) from None
+    return HeadId(layer, head)
+
+
 def head_name(head: HeadId, rows: Sequence[str] | None = None) -> str:
     """``L3·H5``, or ``cross 0·H5`` where the grid's rows have names of their own."""
     return f"{rows[head.layer]}·H{head.head}" if rows else str(head)
+
+
+def _listed(heads: Heads) -> Heads:
+    """Several heads; one alone, or a comma-separated text, is taken as such rather than letter by letter."""
+    if isinstance(heads, str):
+        return parse_heads(heads)
+    if not isinstance(heads, Iterable):
+        raise MaskError(f'{heads!r} is no list of heads. Write [(3, 5), (7, 0)] or "3.5,7.0".')
+    return heads
 
 
 def parse_heads(text: str, stacks: Mapping[str, range] | None = None) -> list[HeadId]:
@@ -97,7 +123,7 @@ class HeadMask:
             raise MaskError(
                 f"A mask needs at least one layer and one head, not {self.num_layers}×{self.num_heads}."
             )
-        clean = tuple(sorted({HeadId(*h) for h in self.off}))
+        clean = tuple(sorted({head_of(h) for h in self.off}))
         for h in clean:
             self._check(h)
         object.__setattr__(self, "off", clean)
@@ -115,7 +141,7 @@ class HeadMask:
         return cls(num_layers, num_heads, ())
 
     @classmethod
-    def only(cls, num_layers: int, num_heads: int, kept: Iterable[tuple[int, int]]) -> HeadMask:
+    def only(cls, num_layers: int, num_heads: int, kept: Heads) -> HeadMask:
         """Every head off but these."""
         return cls.full(num_layers, num_heads).without(kept).inverted()
 
@@ -183,24 +209,24 @@ class HeadMask:
 
     def first_difference(self, other: HeadMask) -> int | None:
         """The first layer in which two masks differ; None when they are equal."""
-        self._same_grid(other)
+        self.check_grid(other)
         changed = set(self.off) ^ set(other.off)
         return min(h.layer for h in changed) if changed else None
 
-    def without(self, heads: Iterable[tuple[int, int]]) -> HeadMask:
+    def without(self, heads: Heads) -> HeadMask:
         """A mask with these heads off as well."""
-        return HeadMask(self.num_layers, self.num_heads, (*self.off, *(HeadId(*h) for h in heads)))
+        return HeadMask(self.num_layers, self.num_heads, (*self.off, *map(head_of, _listed(heads))))
 
-    def with_(self, heads: Iterable[tuple[int, int]]) -> HeadMask:
+    def with_(self, heads: Heads) -> HeadMask:
         """A mask with these heads on again."""
-        back = {HeadId(*h) for h in heads}
+        back = set(map(head_of, _listed(heads)))
         for h in back:
             self._check(h)
         return HeadMask(self.num_layers, self.num_heads, tuple(h for h in self.off if h not in back))
 
-    def toggled(self, heads: Iterable[tuple[int, int]]) -> HeadMask:
+    def toggled(self, heads: Heads) -> HeadMask:
         """Each of these heads switched over."""
-        flip = {HeadId(*h) for h in heads}
+        flip = set(map(head_of, _listed(heads)))
         for h in flip:
             self._check(h)
         return HeadMask(self.num_layers, self.num_heads, tuple(set(self.off) ^ flip))
@@ -217,10 +243,16 @@ class HeadMask:
 
     def __or__(self, other: HeadMask) -> HeadMask:
         """Off in either."""
-        self._same_grid(other)
+        self.check_grid(other)
         return self.without(other.off)
 
-    def _same_grid(self, other: HeadMask) -> None:
+    def check_grid(self, other: HeadMask) -> None:
+        """Whether the other is a mask of as many layers and heads; an error says otherwise."""
+        if not isinstance(other, HeadMask):
+            raise MaskError(
+                f"A mask is a HeadMask, not {type(other).__name__}. "
+                f"Make one with HeadMask.full({self.num_layers}, {self.num_heads}).without([(3, 5)])."
+            )
         if (self.num_layers, self.num_heads) != (other.num_layers, other.num_heads):
             raise MaskError(
                 f"The mask is for {other.num_layers}×{other.num_heads} heads, "
@@ -288,6 +320,10 @@ class HeadScores:
     stability: float  # NaN = not known
     settings: dict[str, Any]
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        first = ", ".join(f"{head.dotted} {self.values[head]:.4g}" for head in self.ranked()[:3])
+        return f"<HeadScores {self.score} of {self.mask.num_layers}×{self.mask.num_heads} heads: highest {first}>"
 
     def ranked(self) -> list[HeadId]:
         """Measured heads, highest score first; ties by layer and head."""

@@ -33,6 +33,12 @@ class Maps:
     truncated: bool = False  # the text was cut to the model's length
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return (
+            f"<Maps by {self.method}: {self.attention.shape[0]}×{self.attention.shape[1]} heads, "
+            f"{len(self.tokens)} tokens, '{self.target_label}' explained, error {100 * self.error:.1f} %>"
+        )
+
     @property
     def target_label(self) -> str:
         return self.labels[self.target]

@@ -288,6 +288,7 @@ def test_an_interrupted_download(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_network() -> None:
     refused("some/model-that-was-never-downloaded", "is not on this machine and the hub cannot be reached")
+    refused("demoo", "Did you mean the built-in 'demo'")
 
 
 def test_a_hub_model_is_fetched_at_its_revision_without_pickles_or_code(

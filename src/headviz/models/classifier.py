@@ -71,6 +71,13 @@ class Classifier:
         self.model.eval()
         self.model.requires_grad_(False)
 
+    def __repr__(self) -> str:
+        """One line for a notebook; the weights are in ``model``."""
+        there = f"{self.num_layers}×{self.num_heads} heads"
+        if self.present.off:
+            there += f", {len(self.present.off)} removed"
+        return f"<{type(self).__name__} '{self.name}': {self.family.title}, {there}, {self.device}>"
+
     # identity and shape -----------------------------------------------------------------------
 
     @property

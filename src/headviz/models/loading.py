@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import json
 import re
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,13 @@ def locate(name: str | Path, revision: str | None = None) -> Path:
             f"There is no folder '{text}', and it is not a hub id (such as 'textattack/bert-base-uncased-MNLI'). "
             f"Built-in models: {', '.join(NAMED)}."
         )
-    return download(text, revision)
+    try:
+        return download(text, revision)
+    except ModelError as error:
+        near = get_close_matches(text, NAMED, n=1)
+        if not near:
+            raise
+        raise ModelError(f"{error} Did you mean the built-in '{near[0]}'?") from error
 
 
 def pick_device(device: str | torch.device) -> torch.device:

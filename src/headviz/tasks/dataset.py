@@ -49,6 +49,10 @@ class Dataset:
     notes: tuple[str, ...] = ()
     report: SampleReport | None = None
 
+    def __repr__(self) -> str:
+        labels = f", labels {', '.join(self.label_names)}" if self.label_names else ""
+        return f"<Dataset {self.task.name} {self.split}: {len(self):,} examples{labels}>"
+
     def __post_init__(self) -> None:
         for name in ("texts", "pairs", "slices"):
             value = getattr(self, name)
