@@ -193,3 +193,10 @@ def test_a_families_limit_is_told(capsys: pytest.CaptureFixture[str], tmp_path: 
     text = mistake(capsys, "prune", "--model", tmp_path / "albert", "--off", "0.0", "--out", tmp_path / "x")
     assert "masked, but not really removed" in text
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("wrong", [["--task", "demmo"], ["--task", "demo", "--off", "3-5"]])
+def test_a_slip_is_told_before_anything_is_loaded(wrong: list[str], monkeypatch, capsys) -> None:
+    monkeypatch.setattr("headviz.models.loading.load", lambda *_, **__: pytest.fail("the model was loaded"))
+    assert main(["evaluate", "--model", "demo", *wrong]) == 2
+    assert capsys.readouterr().err.startswith("headviz: ")

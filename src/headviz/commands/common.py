@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MaskError, OptionError
-from ..heads import HeadMask, parse_heads
+from ..heads import HeadId, HeadMask, parse_heads
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -83,6 +84,14 @@ def reading(args: argparse.Namespace, clf: Classifier) -> Classifier:
 
 
 def load_model(args: argparse.Namespace) -> Classifier:
+    """The model asked for. What can be refused without it is refused before, for loading takes a while."""
+    if getattr(args, "task", None) is not None:
+        from ..tasks.loading import check_request
+
+        check_request(args.task, getattr(args, "split", None) or "dev")
+    for part in (getattr(args, "off", None) or "").split(","):
+        if part.strip() and not re.match(r"\s*[A-Za-z]{2,}[.:]", part):  # a stack's name needs the model
+            HeadId.parse(part)
     from ..models.loading import load
 
     return load(args.model, revision=args.revision, device=args.device, dtype=args.dtype)
