@@ -185,7 +185,10 @@ def test_a_models_own_recipe_is_its_default(tmp_path):
     (folder / "recipe.json").write_text('{"finetune": {}, "examples": 0}')
     with pytest.raises(OptionError, match="examples"):
         examples_of(folder)
-    for bad in ("{}", "[1]", '{"finetune": 3}', "no json", '{"finetune": {"epoch": 1}}'):
+    # options of a training from scratch say nothing about fine-tuning
+    (folder / "recipe.json").write_text('{"pretraining": {"epochs": 3}}')
+    assert (recipe_of(folder), examples_of(folder)) == (None, None)
+    for bad in ("[1]", '{"finetune": 3}', "no json", '{"finetune": {"epoch": 1}}'):
         (folder / "recipe.json").write_text(bad)
         with pytest.raises(OptionError):
             recipe_of(folder)
