@@ -61,8 +61,10 @@ def test_confusion_counts_and_changes() -> None:
     fig = charts.confusion(full, masked, ["a", "b"])
     # blue is better: three right answers fewer, three wrong ones more, are both for the worse
     assert np.array(fig.data[0].z).tolist() == [[-3, -3], [0, 0]]
-    assert fig.data[0].text[0][0].startswith("5<br>")
-    assert "−3" in fig.data[0].text[0][0]
+    assert fig.data[0].text[0][0] == "−3"
+    at = list(zip(fig.data[1].y, fig.data[1].x, strict=True)).index(("a", "b"))
+    assert fig.data[1].text[at].startswith("5<br>")
+    assert "+3" in fig.data[1].text[at]
 
 
 def test_maps_of_both_signs_share_one_symmetric_scale() -> None:

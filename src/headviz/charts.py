@@ -96,17 +96,25 @@ def confusion(full: np.ndarray, masked: np.ndarray, labels: Sequence[str]) -> go
     change = masked.astype(int) - full.astype(int)
     better = change * np.where(np.eye(*change.shape) == 1, 1, -1)
     scale = scale_for([float(v) for v in change.ravel()] or [0.0], signed=True)
+    names = [safe(x) for x in labels]
     fig = go.Figure(
         go.Heatmap(
-            z=better, x=[safe(x) for x in labels],
-            y=[safe(x) for x in labels], zmin=scale.lo, zmax=scale.hi, xgap=2, ygap=2,
-            colorscale=[[0, "#dd8d4c"], [0.5, "rgba(140,146,152,0.12)"], [1, "#6ba2d8"]], showscale=False,
-            text=[[f"{m}<br><span style='font-size:11px'>{_plus(c)}</span>" for m, c in zip(a, b, strict=True)]
-                  for a, b in zip(masked, change, strict=True)],
-            texttemplate="%{text}", textfont={"size": 15}, customdata=full,
-            hovertemplate="gold %{y}, predicted %{x}<br>masked %{text}<br>full model %{customdata}<extra></extra>",
+            z=better, x=names, y=names, zmin=scale.lo, zmax=scale.hi, xgap=2, ygap=2, showscale=False,
+            colorscale=[[0, "rgba(214,110,30,0.6)"], [0.5, "rgba(140,146,152,0.12)"], [1, "rgba(60,130,205,0.6)"]],
+            text=[[_plus(c) for c in row] for row in change], customdata=np.stack([masked, full], axis=-1),
+            hovertemplate="gold %{y}, predicted %{x}<br>masked %{customdata[0]} (%{text})"
+            "<br>full model %{customdata[1]}<extra></extra>",
         )
     )  # fmt: skip
+    # numbers as a trace of their own: they take the page's text colour, light or dark, where a heatmap's cannot
+    cells = [(gold, said) for gold in range(len(names)) for said in range(len(names))]
+    fig.add_scatter(
+        x=[names[said] for _, said in cells], y=[names[gold] for gold, _ in cells], mode="text", hoverinfo="skip",
+        text=[f"{int(masked[c])}<br><span style='font-size:11px'>{_plus(change[c])}</span>" for c in cells],
+        textfont={"size": 15}, showlegend=False,
+    )  # fmt: skip
+    fig.update_xaxes(showgrid=False)
+    fig.update_yaxes(showgrid=False)
     fig.update_yaxes(autorange="reversed", title="gold")
     fig.update_xaxes(title="predicted", side="bottom")
     return _layout(fig, 90 + 52 * len(labels))
