@@ -14,8 +14,9 @@ from captum.attr import LayerConductance
 import headviz
 from headviz import HeadMask
 from headviz.errors import MaskError, ModelError, OptionError, TaskError
+from headviz.explaining import Explainer
 from headviz.models.kernels import bfloat16_here
-from headviz.path import PathOptions, Walk, sweep
+from headviz.path import BUDGET, ExampleMaps, PathOptions, Walk, sweep
 from headviz.rules import DEFAULT_STEPS, RULES
 from headviz.store import Store, StoreWarning
 from tiny import FAMILY_NAMES, PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_model
@@ -141,6 +142,24 @@ def test_a_tolerance_refines_until_it_is_met(clf):
     assert fine.notes == ()
     never = one(clf, steps=256, tolerance=1e-12)
     assert "above" in never.notes[0]
+
+
+def test_a_flattering_estimate_does_not_pass_the_gate(clf):
+    """What is told is 0 each time; only that doubling the steps still changes the maps gives it away."""
+    asked = []
+
+    def run(clf, encodings, targets, options, *_):
+        asked.append(options.steps)
+        value = {16: 1.0, 32: 1.5, 64: 1.51, 128: 1.51}[options.steps]
+        maps = np.full((3, 4, 3, 3), value, np.float32)
+        return [ExampleMaps(maps, maps, np.zeros((3, 4)), np.zeros(3, np.float32), 0) for _ in encodings]
+
+    explainer = Explainer(clf, "conductance", run, None, BUDGET, None)
+    maps = explainer.explain("a dog", "a cat", None, "predicted", PathOptions(16), tolerance=0.02)
+    assert (maps.steps, asked, maps.notes) == (64, [16, 32, 64], ())
+    asked.clear()
+    explainer.explain("a dog", "a cat", None, "predicted", PathOptions(16))
+    assert asked == [16]
 
 
 def test_a_single_trapezoid_step_has_no_estimate(clf):
@@ -312,7 +331,7 @@ def test_bfloat16_is_close_enough_for_a_preview(clf):
         ({"rule": "simpson"}, OptionError, "richardson, trapezoid, captum"),
         ({"precision": "int8"}, OptionError, "float32, bfloat16"),
         ({"tolerance": 0}, OptionError, "0.02"),
-        ({"mask": HeadMask.full(2, 2)}, MaskError, "2 layers"),
+        ({"mask": HeadMask.full(2, 2)}, MaskError, "2×2 heads"),
         ({"text": ["a", "b"], "pair": ["a"]}, TaskError, "2 texts but 1 pairs"),
         ({"text": []}, TaskError, "at least one"),
     ],

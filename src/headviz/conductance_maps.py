@@ -42,10 +42,10 @@ def conductance(
 
     ``steps`` are intervals of the path. ``target`` is "predicted" (by the model as it stands, mask included),
     "gold" (with ``label=``), or a class. ``tolerance=0.02`` doubles the steps until the estimated error is
-    below 2 %. ``rule="captum"`` gives what Captum's LayerConductance gives. ``precision="bfloat16"`` is a
-    faster preview. Peak memory stays near ``budget`` bytes besides the model, unless one node of one text
-    needs more. ``progress(done, total)`` counts points of the path; refining begins anew. Not for causal claims:
-    an attribution of 0 does not mean that removing the head is free.
+    below 2 % and the last doubling changed no more than that. ``rule="captum"`` gives what Captum's
+    LayerConductance gives. ``precision="bfloat16"`` is a faster preview. Peak memory stays near ``budget`` bytes
+    besides the model, unless one node of one text needs more. ``progress(done, total)`` counts points of the path;
+    refining begins anew. Not for causal claims: an attribution of 0 does not mean that removing the head is free.
     """
     options = PathOptions(steps, rule, precision)
     explainer = Explainer(clf, "conductance", sweep, mask, budget, store_for(cache), cancel, progress)

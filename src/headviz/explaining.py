@@ -47,7 +47,11 @@ class Explainer:
         options: Options,
         tolerance: float | None = None,
     ) -> Maps | list[Maps]:
-        """Maps of one text, or of a list; steps are doubled until the error is within the tolerance."""
+        """Maps of one text, or of a list; steps are doubled until the error is within the tolerance.
+
+        The estimate of one result may flatter it. So a result counts as good enough once doubling the steps has
+        also changed it by no more than the tolerance.
+        """
         texts = _listed(text)
         pairs = None if pair is None else _listed(pair)
         labels = [label] if label is None or isinstance(label, str | int) else list(label)
@@ -64,16 +68,16 @@ class Explainer:
         self.clf.gates(self.mask)  # a mask of another model is refused before anything is computed
 
         done = dict(enumerate(self._maps(encodings, targets, options)))
-        while tolerance is not None:
-            rough = [i for i, maps in done.items() if not maps.error <= tolerance]
-            if not rough:
-                break
+        rough = [] if tolerance is None else list(done)
+        while tolerance is not None and rough:
             options = replace(options, steps=2 * options.steps)
             if options.steps > MAX_STEPS:
-                done |= {i: _not_reached(done[i], tolerance) for i in rough}
+                done |= {i: _not_reached(done[i], tolerance) for i in rough if not done[i].error <= tolerance}
                 break
             finer = self._maps([encodings[i] for i in rough], [targets[i] for i in rough], options)
+            wrong = [max(maps.error, _change(done[i], maps)) for i, maps in zip(rough, finer, strict=True)]
             done |= dict(zip(rough, finer, strict=True))
+            rough = [i for i, error in zip(rough, wrong, strict=True) if not error <= tolerance]
         return done[0] if isinstance(text, str) else list(done.values())
 
     def _maps(self, encodings: list[Encoding], targets: list[Target], options: Options) -> list[Maps]:
@@ -167,6 +171,13 @@ def store_for(cache: Store | bool) -> Store | None:
     if isinstance(cache, Store):
         return cache
     return default_store() if cache else None
+
+
+def _change(before: Maps, after: Maps) -> float:
+    """How much doubling the steps changed the attribution: relative L2 norm over all heads."""
+    old, new = (np.nan_to_num(maps.attribution).astype(np.float64) for maps in (before, after))
+    size, moved = float(np.linalg.norm(new)), float(np.linalg.norm(new - old))
+    return moved / size if size > 0 else (0.0 if moved == 0 else float("inf"))
 
 
 def _not_reached(maps: Maps, tolerance: float) -> Maps:

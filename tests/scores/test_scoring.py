@@ -330,7 +330,7 @@ def test_growing_can_be_stopped_and_taken_up_again(clf, data, tmp_path, monkeypa
         ({"score": "fisher", "steps": 3}, OptionError, "has no options"),
         ({"steps": 0}, OptionError, "at least 1"),
         ({"target": "yes"}, OptionError, "entailment"),
-        ({"mask": HeadMask.full(2, 2)}, MaskError, "2 layers"),
+        ({"mask": HeadMask.full(2, 2)}, MaskError, "2×2 heads"),
     ],
 )
 def test_bad_input_is_answered_in_one_line(clf, data, given, error, says):
