@@ -44,9 +44,12 @@ def fill(v: Any, label: str, value: str) -> None:
 def pruning_form(v: Any, **fields: str) -> None:
     """The form of one run, with few examples to score on."""
     v.page.get_by_role("heading", name="Runs", exact=True).wait_for()
-    if not v.page.get_by_role("button", name="Plan", exact=True).count():
-        expander(v, "Start a run").click()
-        v.page.get_by_role("button", name="Plan", exact=True).wait_for()
+    box = expander(v, "Start a run")
+    box.wait_for()
+    v.settle()
+    if box.locator("xpath=..").get_attribute("open") is None:  # it is open where there is no run yet
+        box.click()
+    v.page.get_by_role("button", name="Plan", exact=True).wait_for()
     for label, value in fields.items():
         fill(v, label, value)
 
