@@ -77,3 +77,21 @@ def test_listed_sparsities():
     assert sizes.listed(144, (0.3, 0.5, 0.7, 0.9)) == [43, 72, 101, 130]
     with pytest.raises(OptionError, match="at least one head more"):
         sizes.listed(8, (0.5, 0.51))
+
+
+@pytest.mark.parametrize("total", [8, 12, 72, 144, 384])
+def test_what_a_refusal_offers_is_accepted(total):
+    with pytest.raises(OptionError) as refused:
+        sizes.cumulative(total, 0.1, 1.0, keep_per_layer=1, layers=total // 4)
+    offered = float(str(refused.value).split("at most ")[1].split(",")[0])
+    assert sizes.cumulative(total, 0.5, offered, keep_per_layer=1, layers=total // 4)[-1] == total * 3 // 4
+    with pytest.raises(OptionError) as refused:
+        sizes.cumulative(total, 0.0001, 0.5)
+    offered = float(str(refused.value).split("at least ")[1].split(",")[0])
+    assert sizes.cumulative(total, offered, 2 * offered)[0] == 1
+
+
+def test_a_share_that_does_not_end_is_offered_rounded_down():
+    with pytest.raises(OptionError, match=r"at most 0\.916,"):
+        sizes.cumulative(144, 0.1, 0.95, keep_per_layer=1, layers=12)
+    assert sizes.cumulative(144, 0.1, 0.916, keep_per_layer=1, layers=12)[-1] == 132

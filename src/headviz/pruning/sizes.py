@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from ..errors import OptionError
 
+# Numbers that messages offer are rounded to the side that is accepted.
 # Decimal text, not the binary float: 3 · 0.1 of 10 heads must be 3 heads exactly.
 Exact = Fraction
 
@@ -18,8 +19,9 @@ def cumulative(total: int, step: float, until: float, keep_per_layer: int = 0, l
     removable = _removable(total, until, keep_per_layer, layers)
     kappa, target = _exact(step), _exact(until) * total
     if kappa * total < 1:
+        least = -(-100_000 // total) / 100_000
         raise OptionError(
-            f"A step of {step:g} is less than one of {total} heads. Give at least {1 / total:.3g}, one head a step."
+            f"A step of {step:g} is less than one of {total} heads. Give at least {least:g}, one head a step."
         )
     sizes: list[int] = []
     while not sizes or sizes[-1] < target:
@@ -63,8 +65,9 @@ def _removable(total: int, until: float, keep_per_layer: int, layers: int) -> in
         raise OptionError(f"keep_per_layer is {keep_per_layer}, but a layer has only {per_layer} heads.")
     removable = total - layers * keep_per_layer
     if _exact(until) * total > removable:
+        most = 1000 * removable // total / 1000
         raise OptionError(
             f"A target sparsity of {until:g} removes {round(_exact(until) * total)} of {total} heads, but keeping "
-            f"{keep_per_layer} per layer allows {removable}. Choose at most {removable / total:.3g}, or keep fewer."
+            f"{keep_per_layer} per layer allows {removable}. Choose at most {most:g}, or keep fewer."
         )
     return removable
