@@ -13,7 +13,9 @@ else:
     shown = texts.current(view, data)
     st.markdown(f"**{show.plain(shown.text)}**  \n{show.plain(shown.pair or '')}")
 translates = loaders.shape(view).translates
-if translates:
+if translates and shown.empty:
+    st.info(texts.EMPTY, icon=":material/edit:")
+elif translates:
     retranslate.section(clf, shown)
 else:
     other = others.chooser(view, clf) if frame.controls() else others.load(view, clf)

@@ -17,11 +17,14 @@ def draw() -> None:
         if frame.controls():
             onehead.controls(clf, shown)
         now = state.view()
+        found = None
         try:
-            found = onehead.maps(clf, shown, state.mask(clf.present), now)
+            if shown.empty:
+                st.info(texts.EMPTY, icon=":material/edit:")
+            else:
+                found = onehead.maps(clf, shown, state.mask(clf.present), now)
         except UserError as wrong:
             st.warning(show.plain(str(wrong)), icon=":material/edit:")
-            found = None
         if found is not None:
             onehead.headline(found, chosen)
     if found is not None:

@@ -137,7 +137,8 @@ def probabilities(columns: Sequence[tuple[str, Sequence[float]]], labels: Sequen
         )  # fmt: skip
     fig.update_xaxes(range=[0, 1.08], tickvals=[0, 0.25, 0.5, 0.75, 1], title="probability")
     fig.update_yaxes(autorange="reversed")
-    return _layout(fig, 70 + len(labels) * (14 + 18 * len(columns)), barmode="group", bargap=0.25)
+    fig = _layout(fig, 100 + len(labels) * (14 + 18 * len(columns)), barmode="group", bargap=0.25)
+    return fig.update_layout(margin_t=54)  # the legend's line, and above it one for the camera
 
 
 def histogram(
@@ -319,7 +320,7 @@ def token_rows(rows: Sequence[tuple[str, str, np.ndarray]], tokens: Sequence[str
     )  # fmt: skip
     fig.update_yaxes(tickvals=list(range(len(names))), ticktext=names, autorange="reversed", showgrid=False)
     fig.update_xaxes(
-        tickvals=list(range(len(tokens))), ticktext=list(tokens), side="top", tickangle=-45, showgrid=False,
-        tickfont={"size": 12},
+        tickvals=list(range(len(tokens))), ticktext=list(tokens), side="top", showgrid=False,
+        tickangle=-45 if len(tokens) <= 24 else -90, tickfont={"size": 12 if len(tokens) <= 24 else 11},
     )  # fmt: skip
     return _layout(fig, 110 + 40 * len(rows))

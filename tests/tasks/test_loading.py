@@ -304,6 +304,11 @@ def test_limit_keeps_file_order_and_shares(tmp_path: Path) -> None:
     assert other != data
     assert data.notes == ("limited to 100 of 400 examples (seed 0)",)
     assert load_task("custom", data=tmp_path, text_columns="t", slice_column="k", limit=9999) == whole
+    for all_of_it in (400, 9999):
+        assert (
+            load_task("custom", data=tmp_path, text_columns="t", slice_column="k", limit=all_of_it).notes
+            == ()
+        )
     for bad in (0, -1, 2.5, True):
         with pytest.raises(OptionError, match="from 1 up"):
             load_task("custom", data=tmp_path, text_columns="t", limit=bad)  # type: ignore[arg-type]

@@ -56,3 +56,10 @@ def test_a_classifier_has_layers_only(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"num_hidden_layers": 3, "num_attention_heads": 2}))
     shape = loaders._shape_of_folder(str(tmp_path))
     assert (shape.rows, shape.translates) == (None, False)
+
+
+def test_every_kind_of_run_has_a_title() -> None:
+    from headviz.runs import kinds
+    from headviz.ui import rundetail
+
+    assert set(kinds.KINDS) <= set(rundetail.KINDS)

@@ -62,9 +62,11 @@ def load_task(
         found = _load_shipped(task, split, limit)
     else:
         found = _load_hub(task, split)
-    if limit is None or limit == len(found):
+    if limit is None:
         return found
     chosen = found.subset(limited(found, limit, seed))
+    if len(chosen) == len(found):  # nothing was left out
+        return found
     return replace(
         chosen, notes=(*found.notes, f"limited to {len(chosen):,} of {len(found):,} examples (seed {seed})")
     )

@@ -41,6 +41,11 @@ class Column:
 def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]) -> None:
     """Everything about one text, then several texts at once."""
     controls = not state.view().present
+    if shown.empty:
+        st.info(texts.EMPTY, icon=":material/edit:")
+        if controls:
+            several(clf, data, given)
+        return
     try:
         found = answers(shown, given)
     except UserError as wrong:
@@ -150,6 +155,7 @@ def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:
         "What each token spoke for (blue) or against (orange) each model's own answer, on one scale.",
         formula=r"(x - x') \cdot \int_0^1 \nabla F(x' + a(x - x'))\,da",
         source="Integrated gradients on the word embeddings, from padding to the input (Captum).",
+        wide="40" if len(found[0].tokens) <= 24 else "64",
     )
 
 

@@ -41,11 +41,16 @@ LOGO = (
     'fill="#1b8da1">headviz</text></svg>'
 )
 
-# Only what the theme cannot say: tabular figures, less empty space, the presentation's larger type.
+# Only what the theme cannot say: tabular figures, less empty space, rows of buttons as high as the fields beside
+# them, figures that scroll where they would be too narrow to read, the presentation's larger type.
 _CSS = """<style>
 .stApp {font-variant-numeric: tabular-nums}
 .stMainBlockContainer {padding-top: 4.2rem; padding-bottom: 3rem; max-width: 84rem}
 [data-testid="stMetricDelta"] svg {display: none}
+[data-testid="stButtonGroup"] button {min-height: 2.5rem}
+[class*="st-key-wide"] {overflow-x: auto}
+[class*="st-key-wide40"] > * {min-width: 40rem}
+[class*="st-key-wide64"] > * {min-width: 64rem}
 .stApp [data-testid="stCaptionContainer"] {color: inherit; opacity: 0.8}
 @media (max-width: 640px) {.stMainBlockContainer {padding-left: 0.9rem; padding-right: 0.9rem}}
 </style>"""

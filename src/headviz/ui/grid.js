@@ -114,6 +114,9 @@ function paint(s) {
   s.board.setAttribute("aria-label", d.label);
   const width = s.board.clientWidth / (d.heads + 1);
   const numbers = (s.numbers = d.numbers && width >= 26);
+  // where "H10" would touch its neighbours, the number alone stands
+  const letter = d.heads <= 12 && (width >= 27 || width === 0) ? "H" : "";
+  s.columnHeads.forEach((node, h) => (node.textContent = letter + h));
   s.board.style.setProperty("--digits", Math.min(12, Math.max(8.5, width * 0.3)) + "px");
   s.cells.forEach((cell, i) => {
     const value = d.values ? d.values[i] : null, off = s.off.has(i);

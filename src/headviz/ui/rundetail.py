@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..runs.reading import RunView
 
 KINDS = {"prune": "Pruning", "finetune": "Fine-tuning", "sweep": "Sweep", "distill": "Distillation",
-         "ablation": "Ablation", "rehearsal": "Rehearsal"}  # fmt: skip
+         "ablation": "Ablation", "score": "Scores of heads", "rehearsal": "Rehearsal"}  # fmt: skip
 
 
 def watch(ids: Sequence[str]) -> RunView:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,12 +42,16 @@ def copy_link() -> None:
 
 
 def figure(
-    fig: Figure, key: str, caption: str, *, formula: str = "", source: str = "", alt: str = ""
+    fig: Figure, key: str, caption: str, *, formula: str = "", source: str = "", alt: str = "", wide: str = ""
 ) -> None:
-    """A plotly figure, one plain sentence below it, its formula and source one click away, PNG and SVG."""
+    """A plotly figure, one plain sentence below it, its formula and source one click away, PNG and SVG.
+
+    ``wide`` ("40" or "64", in rem) is a width below which the figure scrolls instead of shrinking.
+    """
     viewreport.note_figure(fig, caption)
     with st.container(key=key, gap="xsmall"):
-        st.plotly_chart(fig, key=f"{key}_plot", config=PLOTLY, alt=alt or caption)
+        with st.container(key=f"wide{wide}_{key}") if wide else nullcontext():
+            st.plotly_chart(fig, key=f"{key}_plot", config=PLOTLY, alt=alt or caption)
         note(caption, formula=formula, source=source, key=key)
 
 

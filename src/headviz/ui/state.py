@@ -86,8 +86,10 @@ def publish() -> None:
 
 
 def update(**changes: Any) -> None:
-    """Change the view; a new mask enters the history."""
+    """Change the view; a new mask enters the history. An example chosen anew ends an emptied text."""
     now = session()
+    if "example" in changes:
+        changes.setdefault("blank", False)
     history = now.history.push(changes["mask"]) if "mask" in changes else now.history
     _put(replace(now, view=replace(now.view, **changes), history=history))
 

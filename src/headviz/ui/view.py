@@ -42,6 +42,7 @@ class View:
     example: int = 0
     a: str = ""  # one's own text; empty = the example's
     b: str = ""
+    blank: bool = False  # one's own text, and nothing in it: the example does not come back by itself
     other: str = ""  # a second model, beside the first in Compare
     target: str = "predicted"
     rule: str = "richardson"
