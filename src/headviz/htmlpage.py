@@ -22,7 +22,9 @@ h1 { font-size: 1.5rem; margin: 0 0 .25rem; } h2 { font-size: 1.1rem; margin: 2r
 p, dd { margin: .25rem 0; } .soft { color: var(--soft); } .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; } th { font-weight: 600; }
+th:first-child, td:first-child { text-align: left; } th { font-weight: 600; vertical-align: bottom; }
+td { vertical-align: top; } th.words, td.words { text-align: left; }
+th.prose, td.prose { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 11rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; } dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; }
 pre { background: var(--off); padding: .6rem; overflow-x: auto; font-size: .85rem; }
@@ -59,9 +61,15 @@ class Page:
         self._parts.append(f"<dl>{rows}</dl>")
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        head = "".join(f"<th>{escape(h)}</th>" for h in header)
+        kinds = [_kind([row[i] for row in rows]) for i in range(len(header))]
+        head = "".join(f"<th{k}>{escape(h)}</th>" for h, k in zip(header, kinds, strict=True))
         body = "".join(
-            "<tr>" + "".join(f"<td>{escape(_cell(v))}</td>" for v in row) + "</tr>" for row in rows
+            "<tr>"
+            + "".join(
+                f"<td{k}>{escape(_cell(v, h))}</td>" for h, v, k in zip(header, row, kinds, strict=True)
+            )
+            + "</tr>"
+            for row in rows
         )
         self._parts.append(
             f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
@@ -97,9 +105,24 @@ class Page:
         )
 
 
-def _cell(value: Any) -> str:
+LONG = 24  # characters from which a column's texts are broken into lines
+SMALL_P = 0.001
+P_COLUMNS = ("p", "q", "p value", "q value")
+
+
+def _kind(column: Sequence[Any]) -> str:
+    """The class of a column's cells: numbers stand to the right, words to the left, longer texts wrap."""
+    texts = [v for v in column if isinstance(v, str)]
+    if not texts:
+        return ""
+    return ' class="prose"' if max(map(len, texts)) > LONG else ' class="words"'
+
+
+def _cell(value: Any, column: str = "") -> str:
     if value is None or value != value:
         return "–"
+    if column.replace("_", " ") in P_COLUMNS and isinstance(value, float) and 0 <= value < SMALL_P:
+        return f"< {SMALL_P:g}"
     if isinstance(value, float):
         return f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)

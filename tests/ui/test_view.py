@@ -1,10 +1,11 @@
 """The address bar: what goes in comes out, and nonsense is said."""
 
 from dataclasses import replace
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from headviz.ui.view import LONGEST_TEXT, View, from_address, to_address
+from headviz.ui.view import FIELDS, LONGEST_TEXT, SHOWN_BY, View, from_address, link_path, to_address
 
 FULL = replace(
     View(), model="a/b c", task="mnli", score="taylor", head="3.5", mask="0f", example=7, a="é ‹b› & =?", b="x",
@@ -35,3 +36,19 @@ def test_nonsense_is_said_and_the_default_stands(name: str, text: str) -> None:
 
 def test_unknown_parameters_are_passed_over() -> None:
     assert from_address({"utm_source": "x", "__class__": "y"}) == (View(), [])
+
+
+def test_a_path_leads_back_to_the_page_alone() -> None:
+    view = replace(View(), example=7, a="a & b", mask="0f", run="r1", analysis="speed")
+    assert link_path("compare", view) == "/compare?mask=0f&example=7&a=a+%26+b"
+    assert link_path("runs", view) == "/runs?mask=0f&run=r1"
+    assert link_path("heads", View()) == "/"
+    query = dict(parse_qsl(urlsplit(link_path("compare", view)).query))
+    assert from_address(query) == (replace(View(), example=7, a="a & b", mask="0f"), [])
+
+
+def test_every_page_says_which_fields_it_shows() -> None:
+    from headviz.ui.frame import PAGES
+
+    assert set(SHOWN_BY) == {file for file, _ in PAGES}
+    assert frozenset().union(*SHOWN_BY.values()) == set(FIELDS) - {"present"}

@@ -51,8 +51,8 @@ def table(clf: Classifier, view: View) -> None:
             for row, heads in zip(sets, chosen, strict=True)
         ],
         "abilities",
-        caption="Exact ablation on dev examples that did not choose the heads. Choose a row to switch them off in the "
-        "Mask lab.",
+        caption="Exact ablation on dev examples that did not choose the heads.",
+        hint="Choose a row to switch them off in the Mask lab.",
         height="content",
         on_select="rerun",
         selection_mode="single-row",

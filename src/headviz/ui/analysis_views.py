@@ -211,7 +211,7 @@ def _curves(found: Any, key: str, caption: str) -> None:
     header = ["order", "share off", "heads off", found.subject.metric, "change", "95 % low", "95 % high", "p"]
     event = show.table(
         header, rows, f"{key}_table",
-        caption="Choose a row to take its mask to the Mask lab; changes in points.", height=300,
+        caption="Changes in points.", hint="Choose a row to take its mask to the Mask lab.", height=300,
         on_select="rerun", selection_mode="single-row",
     )  # fmt: skip
     _open_mask(event, [p.mask for c in found.curves for p in c.points], f"{key}_opened")

@@ -205,8 +205,8 @@ def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
     rows = flipped_rows(data, found, places)
     header = ["change", "gold", "full model", "masked", "text", "pair", data.slice_name or "slice", "example"]
     event = show.table(
-        header, rows, "mask_flips", caption="Choose a row to open it in Compare.",
-        on_select="rerun", selection_mode="single-row",
+        header, rows, "mask_flips", caption="Examples whose answer changes under the mask.",
+        hint="Choose a row to open it in Compare.", on_select="rerun", selection_mode="single-row",
     )  # fmt: skip
     _open_chosen(event, [i for _, i in places], found.mask)
 
@@ -230,8 +230,8 @@ def _rewritten(data: Dataset, found: Measured) -> None:
     rows = [[found.masked[i], found.full[i], data[i].pair, data[i].text, data[i].slice, i] for i in places]
     header = ["masked", "full model", "reference", "source", data.slice_name or "slice", "example"]
     event = show.table(
-        header, rows, "mask_flips", caption="Choose a row to open it in Compare.",
-        on_select="rerun", selection_mode="single-row",
+        header, rows, "mask_flips", caption="Sentences that are translated otherwise under the mask.",
+        hint="Choose a row to open it in Compare.", on_select="rerun", selection_mode="single-row",
     )  # fmt: skip
     _open_chosen(event, places, found.mask)
 

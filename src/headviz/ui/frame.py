@@ -134,7 +134,8 @@ def _report(title: str) -> None:
         mask = None
         with suppress(UserError, ImportError):
             mask = state.mask(loaders.shape(view).present)
-        viewreport.button(title, _what(view.model, view.task, view.limit), mask)
+        page = next(file for file, name in PAGES if name == title)
+        viewreport.button(page, title, _what(view.model, view.task, view.limit), mask)
 
 
 def _context_line() -> st.delta_generator.DeltaGenerator:
@@ -194,6 +195,7 @@ def recipe(python: str, command: str) -> None:
     """The library call and the command that give the same result."""
     if not controls():
         return
+    viewreport.note_recipe(python, command)
     with st.expander("The same in Python or on the command line", icon=":material/code:"):
         st.code(python, language="python")
         st.code(command, language="bash")

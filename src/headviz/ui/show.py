@@ -84,10 +84,14 @@ def table(
     key: str,
     *,
     caption: str = "",
+    hint: str = "",
     record: Any = None,
     **more: Any,
 ) -> Any:
-    """A table with its CSV and LaTeX, and with ``record`` also as JSON. ``more`` goes to ``st.dataframe``."""
+    """A table with its CSV and LaTeX, and with ``record`` also as JSON. ``more`` goes to ``st.dataframe``.
+
+    ``hint`` says what can be done here with a row; it stays out of the files, which have no row to choose.
+    """
     import pandas as pd
 
     viewreport.note_table(header, rows, caption)
@@ -96,17 +100,22 @@ def table(
     more["column_config"] = numbers | more.get("column_config", {})
     more.setdefault("height", "content" if len(rows) <= 11 else 400)
     event = st.dataframe(frame, hide_index=True, key=key, **more)
-    downloads(header, rows, key, caption, record)
+    downloads(header, rows, key, caption, record, hint)
     return event
 
 
 def downloads(
-    header: Sequence[str], rows: Sequence[Sequence[Any]], key: str, caption: str = "", record: Any = None
+    header: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    key: str,
+    caption: str = "",
+    record: Any = None,
+    hint: str = "",
 ) -> None:
     """The CSV and LaTeX of a table, and its one-sentence caption."""
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        if caption:
-            st.caption(plain(caption))
+        if said := " ".join(filter(None, (caption, hint))):
+            st.caption(plain(said))
         name = f"headviz-{key.replace('_', '-')}"
         st.download_button(
             "↓ CSV",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
+from urllib.parse import urlencode
 
 LONGEST_TEXT = 1500  # characters of a text that an address carries; longer ones stay in the session
 
@@ -69,6 +70,32 @@ LIMITS = {
     "mass": (10, 100),
     "steps": (0, 2000),
 }
+
+
+_SOURCE = "model revision device dtype task data columns label groups limit seed mask "
+_TEXT = "example a b blank "
+_SCORE = "score samples weights base numbers "
+# which fields a page's picture depends on; the others lead back to how another page was left
+SHOWN_BY = {
+    page: frozenset((_SOURCE + more).split())
+    for page, more in {
+        "heads": _SCORE + "head",
+        "head": _TEXT + _SCORE + "head target rule steps arrows special mass picture",
+        "masklab": _SCORE + "count",
+        "compare": _TEXT + "numbers other tokens shift head",
+        "analyses": _TEXT + _SCORE + "analysis select head target rule steps count slice",
+        "runs": "run step numbers",
+        "distil": "run step",
+        "data": "samples base",
+    }.items()
+}
+
+
+def link_path(page: str, view: View, start: str = "heads") -> str:
+    """What to write behind the dashboard's address to see this page's picture again; ``start`` has the bare one."""
+    shown = {k: v for k, v in to_address(view).items() if k in SHOWN_BY[page]}
+    query = f"?{urlencode(shown)}" if shown else ""
+    return ("/" if page == start else f"/{page}") + query
 
 
 def to_address(view: View) -> dict[str, str]:

@@ -13,7 +13,7 @@ import streamlit as st
 
 from ..heads import HeadMask
 from . import state
-from .view import to_address
+from .view import link_path
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -37,6 +37,11 @@ def note_finding(text: str) -> None:
     _parts().append(("finding", text, ""))
 
 
+def note_recipe(python: str, command: str) -> None:
+    """The same from the library and from the command line."""
+    _parts().append(("recipe", python, command))
+
+
 def _parts() -> list[tuple[str, Any, str]]:
     if not hasattr(_run, "parts"):
         _run.parts = []
@@ -44,13 +49,13 @@ def _parts() -> list[tuple[str, Any, str]]:
     return parts
 
 
-def button(title: str, context: str, mask: HeadMask | None) -> None:
+def button(page: str, title: str, context: str, mask: HeadMask | None) -> None:
     """The download; the file is made when it is asked for."""
     parts = list(_parts())
-    if parts:
-        address = to_address(state.view())
+    if any(kind != "recipe" for kind, _, _ in parts):
+        path = link_path(page, state.view())
         st.download_button(
-            "↓ Report", lambda: html(title, context, parts, address, mask),
+            "↓ Report", lambda: html(title, context, parts, path, mask),
             f"headviz-{title.lower().replace(' ', '-')}.html",
             "text/html", key="view_report", type="tertiary", on_click="ignore",
             help="This page's figures and tables as one HTML file that needs no network",
@@ -61,7 +66,7 @@ def html(
     title: str,
     context: str,
     parts: Sequence[tuple[str, Any, str]],
-    address: dict[str, str],
+    path: str,
     mask: HeadMask | None = None,
 ) -> str:
     """The page as one self-contained file."""
@@ -74,14 +79,21 @@ def html(
             page.heading(what)
         elif kind == "figure":
             page.figure(what)
-        else:
+        elif kind == "table":
             page.table(*what)
-        if caption:
+        if caption and kind != "recipe":
             page.text(caption, soft=True)
     if mask is not None and mask.off:
         page.heading("Mask")
         page.masks([(str(mask), mask)])
         page.code(mask.hex)
     page.heading("How to see it again")
-    page.facts(sorted(address.items()))
+    page.text("Behind the address of a running dashboard (headviz serve):", soft=True)
+    page.code(path)
+    for kind, python, command in parts:
+        if kind == "recipe":
+            page.text("In Python:", soft=True)
+            page.code(python)
+            page.text("On the command line:", soft=True)
+            page.code(command)
     return page.html()

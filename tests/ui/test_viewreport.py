@@ -1,0 +1,62 @@
+"""The report of a page: a file that stands alone, with nothing in it that only the page can do."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+pytest.importorskip("streamlit")
+
+from headviz.ui import viewreport
+from headviz.ui.view import View
+
+LONG = "the dog that the cat saw sleeps in the garden"
+PARTS: list[tuple[str, Any, str]] = [
+    (
+        "table",
+        (["change", "text", "count", "p"], [["worse", LONG, 3, 8.882e-16], ["better", "b", 4, 0.04]]),
+        "Two.",
+    ),
+    ("recipe", "import headviz", "headviz evaluate --off 3.5"),
+]
+
+
+@pytest.fixture
+def page() -> str:
+    return viewreport.html("Mask lab", "model demo", PARTS, "/masklab?mask=0f&head=3.5")
+
+
+def test_words_stand_left_long_ones_wrap_and_numbers_stand_right(page: str) -> None:
+    assert re.search(
+        r'<th class="words">change</th><th class="prose">text</th><th>count</th><th>p</th>', page
+    )
+    assert f'<td class="prose">{LONG}</td><td>3</td>' in page
+    assert re.search(r"\.prose \{[^}]*text-align: left; white-space: normal", page)
+
+
+def test_a_small_p_is_written_as_people_write_it(page: str) -> None:
+    assert "<td>&lt; 0.001</td>" in page
+    assert "<td>0.04</td>" in page
+    assert "e-16" not in page
+
+
+def test_it_says_how_to_see_it_again(page: str) -> None:
+    after = page.split("How to see it again")[1]
+    for wanted in ("/masklab?mask=0f&amp;head=3.5", "import headviz", "headviz evaluate --off 3.5"):
+        assert f"<pre>{wanted}</pre>" in after
+    assert "<dt>" not in after
+
+
+def test_a_recipe_alone_is_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(viewreport.st, "download_button", lambda *a, **k: drawn.append(a))
+    monkeypatch.setattr(viewreport.state, "view", View)
+    viewreport.begin()
+    viewreport.note_recipe("import headviz", "headviz models")
+    viewreport.button("heads", "Heads", "", None)
+    assert not drawn
+    viewreport.note_finding("All heads are on.")
+    viewreport.button("heads", "Heads", "", None)
+    assert len(drawn) == 1
