@@ -14,7 +14,7 @@ SRC = ROOT / "src" / "headviz"
 
 # Lowest first. A module imports from its own level or below; a new module is added here, once.
 LEVELS: list[str] = [
-    "errors heads home palette tables results connections",
+    "errors heads home palette tables results connections waiting",
     "attention tasks store strictdisk significance resampling comparison maskedit reference",
     "models",
     "fastlinear rules path maps inputs explaining conductance_maps attattr_maps tokens "

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 from . import __version__
 from .errors import Cancelled, UserError, unknown_choice
+from .waiting import wait_briefly
 
 # command -> (module in headviz.commands, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -63,6 +64,7 @@ def _top_help() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is 0, 2 for a user's mistake, 1 for a fault of headviz itself."""
+    wait_briefly()
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in ("-h", "--help", "help"):
         sys.stdout.write(_top_help())

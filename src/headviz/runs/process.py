@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ..waiting import short_waits
+
 NICENESS = 10  # the dashboard stays responsive while a run computes
 NICENESS_VARIABLE = "HEADVIZ_NICENESS"  # 0 where nothing else needs the machine
 
@@ -102,6 +104,7 @@ def reap() -> None:
 def spawn(run_id: str, claim: str, home: Path, log: Path, threads: int) -> int:
     """Start a worker that outlives us: its own session, no terminal, output to the run's log."""
     env = {**os.environ, "HEADVIZ_HOME": str(home), "TOKENIZERS_PARALLELISM": "false"}
+    env |= short_waits(env)
     env |= {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     command = [sys.executable, "-P", "-m", "headviz.runs.worker", run_id, "--claim", claim]
     options: dict[str, object] = {"start_new_session": True}

@@ -10,7 +10,10 @@ import gc
 import hashlib
 import json
 import os
+import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +24,7 @@ import streamlit as st
 from ..errors import ModelError, TaskError, UserError
 from ..heads import HeadMask
 from ..home import home
+from ..waiting import wait_briefly
 from .memo import Memo
 from .view import View
 
@@ -167,6 +171,11 @@ def rows_of(clf: Classifier) -> tuple[str, ...] | None:
 
 def dataset(view: View, split: str = "dev") -> Dataset:
     """The view's data: a seeded subset of one split."""
+    with naming(view.data):
+        return _placed(view, split)
+
+
+def _placed(view: View, split: str) -> Dataset:
     place = view.data
     if place and place not in uploads():
         place = str(confined(place))
@@ -247,15 +256,55 @@ def uploads() -> dict[str, Path]:
     return {p.name: p for p in sorted(base.iterdir()) if p.is_dir()} if base.is_dir() else {}
 
 
-def keep_upload(content: bytes, kind: str) -> str:
-    """Store one uploaded table as the dev split of an own task; gives its id."""
+_NAME = ".name"  # beside the table; for reading only, it never becomes a path
+
+
+def upload_name(place: str) -> str:
+    """What the file of an upload was called when it came last; empty for other places."""
+    folder = uploads().get(place)
+    if folder is None or not (folder / _NAME).is_file():
+        return ""
+    return (folder / _NAME).read_text(encoding="utf-8")
+
+
+def with_own_name(text: str, place: str) -> str:
+    """A sentence about an upload with the file's own name, instead of the one it is stored under."""
+    name = upload_name(place)
+    return _STORED.sub(lambda _: name, text) if name else text
+
+
+_STORED = re.compile(r"(?<![\w./-])dev\.(?:csv|tsv|jsonl|parquet)\b")
+
+
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Complaints about an upload speak of the file by the name that its owner knows."""
+    try:
+        yield
+    except UserError as wrong:
+        said = with_own_name(str(wrong), place)
+        if said == str(wrong):
+            raise
+        raise type(wrong)(said) from wrong
+
+
+def readable_name(name: str) -> str:
+    """The last part of an uploaded file's name, printable and not endless."""
+    last = name.replace("\\", "/").rsplit("/", 1)[-1]
+    return "".join(c for c in last if c.isprintable()).strip()[-80:]
+
+
+def keep_upload(content: bytes, kind: str, called: str = "") -> str:
+    """Store one uploaded table as the dev split of an own task; gives its id. ``called`` is for messages."""
     if kind not in ("csv", "tsv", "jsonl", "parquet"):
         raise TaskError(f"'{kind[:20]}' files cannot be read. Upload csv, tsv, jsonl or parquet.")
     name = f"upload-{hashlib.sha256(kind.encode() + content).hexdigest()[:16]}"
     folder = uploads_folder() / name
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if called := readable_name(called):
+        (folder / _NAME).write_text(called, encoding="utf-8")
     if (folder / f"dev.{kind}").is_file():
         return name
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     part = folder / f".dev.{kind}.part"
     part.write_bytes(content)
     part.rename(folder / f"dev.{kind}")
@@ -287,9 +336,7 @@ def settle() -> None:
 
 
 def _import_heavy() -> bool:
-    # threads that wait by spinning take the machine from each other once anything else runs on it: a server of
-    # several people then answers many times later. OpenMP reads this when torch is loaded.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    wait_briefly()
     for name in _HEAVY:
         import_module(name)
     gc.collect()

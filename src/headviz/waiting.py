@@ -1,0 +1,24 @@
+"""How threads of a matrix product wait for each other: briefly.
+
+By default they spin for milliseconds. As soon as anything else runs on the machine, spinning threads take the
+processor from the very ones they wait for, and work slows down many times. A thousand turns, then sleep, costs nothing
+on a quiet machine. For programs of headviz's own; whoever imports the library decides for themselves.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+_TURNS = {"GOMP_SPINCOUNT": "1000"}
+_OWN_CHOICE = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+
+
+def short_waits(environment: Mapping[str, str]) -> dict[str, str]:
+    """What to add to the environment of a process before it loads torch; nothing where the user has chosen."""
+    return {} if any(name in environment for name in _OWN_CHOICE) else dict(_TURNS)
+
+
+def wait_briefly() -> None:
+    """The same for this process and those it starts. In time only before torch is loaded."""
+    os.environ.update(short_waits(os.environ))
