@@ -25,7 +25,7 @@ with right:
         with tabs[0]:
             source.data_form(view)
         with tabs[1]:
-            source.upload_form(view)
+            source.upload_form(view, clf)
     try:
         data = loaders.dataset(view)
         source.data_card(data)

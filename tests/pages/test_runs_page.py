@@ -427,13 +427,13 @@ def test_a_base_that_cannot_be_trained_is_said_beside_the_field(
 
 
 def test_an_upload_has_nothing_to_train_on(open_page: Callable[..., Any], home: Path) -> None:
-    from headviz.ui import loaders
+    from headviz.ui import uploads
 
     table = (
         "premise,hypothesis,label,phenomenon\n"
         + "the dog,a cat,neutral,number\nthe cat,a dog,entailment,number\n"
     )
-    place = loaders.keep_upload(table.encode(), "csv")
+    place = uploads.keep_upload(table.encode(), "csv")
     app = open_page("data", data=place)
     app.session_state["tune_box"] = True
     app.run()

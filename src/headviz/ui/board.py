@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -10,8 +11,9 @@ import streamlit as st
 from .. import maskedit
 from ..errors import MaskError
 from ..heads import HeadMask
-from . import show, state
+from . import loaders, show, state
 from .grid import Look, head_grid
+from .view import View
 
 
 def toolbar(present: HeadMask, values: Any = None, scores: Sequence[str] = ()) -> None:
@@ -47,10 +49,15 @@ def toolbar(present: HeadMask, values: Any = None, scores: Sequence[str] = ()) -
         with st.popover("Paste"):
             _paste(present)
         st.download_button(
-            "JSON", maskedit.to_json(mask, model=state.view().model), "headviz-mask.json", "application/json",
+            "JSON", partial(_json, mask, state.view()), "headviz-mask.json", "application/json",
             key="mask_json", icon=":material/download:", on_click="ignore",
             help="This mask as a file that Paste reads back, here or elsewhere",
         )  # fmt: skip
+
+
+def _json(mask: HeadMask, view: View) -> str:
+    """The mask's file, with the digest of the weights; made when asked for, as the model may still be loading."""
+    return maskedit.to_json(mask, model=view.model, digest=loaders.classifier(view).digest)
 
 
 def _many(present: HeadMask, mask: HeadMask, values: Any, scores: Sequence[str]) -> None:

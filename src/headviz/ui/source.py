@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import streamlit as st
 
 from .. import charts
 from ..errors import TaskError, UserError
-from . import jobs, loaders, show, state
+from . import jobs, loaders, show, state, uploads
 from .recipes import load_call, load_options, task_call, task_options
 from .view import View
 
@@ -144,8 +145,12 @@ def try_data(wanted: View) -> bool:
     return True
 
 
-def upload_form(view: View) -> None:
+def upload_form(view: View, clf: Classifier | None = None) -> None:
     """A table of one's own: read, columns mapped, kept under its digest."""
+    import pandas as pd
+
+    from ..inputs import expected_texts
+
     sent = st.file_uploader("A table with texts and labels", type=list(KINDS), key="upload")
     if sent is None:
         st.caption(
@@ -154,16 +159,25 @@ def upload_form(view: View) -> None:
         return
     kind = sent.name.rsplit(".", 1)[-1].lower()
     try:
-        place = loaders.keep_upload(sent.getvalue(), kind)
-        names, first = peek(place, kind)
+        place = uploads.keep_upload(sent.getvalue(), kind, sent.name)
+        with uploads.naming(place):
+            table = peek(place, kind)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         return
+    names, first = list(table), pd.DataFrame({n: cells[:5] for n, cells in table.items()})
     st.dataframe(first, hide_index=True, height=150)
+    guess = guess_label(table)
+    wanted = None if clf is None else expected_texts(clf)
     texts = st.multiselect(
-        "Text columns (one, or two for pairs)", names, names[:1], max_selections=2, key="up_texts"
-    )
-    label = st.selectbox("Label column", names, len(names) - 1, key="up_label")
+        "Text columns (one, or two for pairs)", names, guess_texts(table, guess, wanted), max_selections=2,
+        key="up_texts",
+    )  # fmt: skip
+    if wanted == 2 and len(texts) == 1:
+        st.warning("This model compares two texts; choose a second text column.", icon=":material/warning:")
+    elif wanted == 1 and len(texts) == 2:
+        st.warning("This model reads one text; choose a single text column.", icon=":material/warning:")
+    label = st.selectbox("Label column", names, names.index(guess), key="up_label")
     groups = st.selectbox("Slice column", ["(none)", *names], key="up_groups")
     if st.button("Use these data", type="primary", disabled=not texts, key="up_use"):
         try_data(
@@ -174,24 +188,43 @@ def upload_form(view: View) -> None:
         )  # fmt: skip
 
 
-def peek(place: str, kind: str) -> tuple[list[str], Any]:
-    """Column names and the first rows of an upload."""
-    import pandas as pd
-
+def peek(place: str, kind: str) -> dict[str, list[Any]]:
+    """The columns of an upload."""
     from ..tasks.readers import read_table
 
-    table = read_table(loaders.uploads()[place] / f"dev.{kind}")
+    table = read_table(uploads.uploads()[place] / f"dev.{kind}")
     names = list(table.columns)
     if len(names) < 2:
         raise TaskError(f"The table has {len(names)} columns; at least a text and a label column are needed.")
-    return names, pd.DataFrame({n: list(table.columns[n])[:5] for n in names})
+    return {n: list(table.columns[n]) for n in names}
+
+
+LABELS = ("label", "gold_label", "labels", "class", "target", "gold")
+
+
+def guess_label(table: Mapping[str, Sequence[Any]]) -> str:
+    """The column that is called like labels are, else the last one."""
+    names = {name.casefold().strip(): name for name in reversed(list(table))}
+    return next((names[n] for n in LABELS if n in names), list(table)[-1])
+
+
+def guess_texts(table: Mapping[str, Sequence[Any]], label: str, wanted: int | None = None) -> list[str]:
+    """The first two columns, or as many as the model takes, in which most cells are several words."""
+    others = [n for n in table if n != label]
+    found = [n for n in others if _wordy(table[n][:200])]
+    return (found or others)[: 2 if len(found) > 1 and wanted != 1 else 1]
+
+
+def _wordy(cells: Sequence[Any]) -> bool:
+    several = sum(isinstance(c, str) and len(c.split()) > 1 for c in cells)
+    return 2 * several > len(cells)
 
 
 def data_card(data: Dataset) -> None:
     """What the data are: size, classes, slices, notes of the reader."""
     st.markdown(f"**{show.plain(data.task.title)}**, {show.plain(data.split)}: {len(data):,} examples")
     for note in (data.origin, *data.notes):
-        st.caption(show.plain(note))
+        st.caption(show.plain(uploads.with_own_name(note, state.view().data)))
     if data.labels is not None and not data.is_regression:
         rows = [[k, v, v / max(1, len(data))] for k, v in data.class_counts().items()]
         show.table(

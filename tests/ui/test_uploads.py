@@ -1,0 +1,76 @@
+"""Uploaded tables: named in messages as their owner knows them, stored under a digest, columns guessed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("streamlit")
+
+from headviz.errors import TaskError
+from headviz.ui import loaders, source, uploads
+from headviz.ui.view import View
+
+BROKEN = b"text,label\nthe dog sleeps,yes\na cat,\na dog,no\n"
+
+
+def test_a_complaint_names_the_file_as_it_was_uploaded() -> None:
+    place = uploads.keep_upload(BROKEN, "csv", "reviews of May.csv")
+    view = replace(View(), task="custom", data=place, columns="text", label="label")
+    with pytest.raises(TaskError, match=r"^reviews of May\.csv, line 3: nothing in column 'label'"):
+        loaders.dataset(view)
+    with pytest.raises(TaskError, match=r"reviews of May\.csv has no column 'body'"):
+        loaders.dataset(replace(view, columns="body"))
+
+
+def test_without_a_name_the_complaint_stands_as_it_is() -> None:
+    place = uploads.keep_upload(BROKEN, "csv")
+    with pytest.raises(TaskError, match=r"^dev\.csv, line 3"):
+        loaders.dataset(replace(View(), task="custom", data=place, columns="text", label="label"))
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("../../etc/passwd.csv", "passwd.csv"),
+        ("C:\\tables\\my.csv", "my.csv"),
+        ("a\nb\x00.csv", "ab.csv"),
+        (r"\1<b>.csv", "1<b>.csv"),
+        ("x" * 500 + ".csv", "x" * 76 + ".csv"),
+    ],
+)
+def test_a_name_never_becomes_a_path(given: str, kept: str) -> None:
+    place = uploads.keep_upload(b"text,label\na b,x\n", "csv", given)
+    assert uploads.upload_name(place) == kept
+    folder = uploads.uploads()[place]
+    assert folder.parent == uploads.uploads_folder()
+    assert {p.name for p in folder.iterdir()} == {".name", "dev.csv"}
+    assert (
+        uploads.with_own_name("dev.csv, line 3, of train_dev.csv", place)
+        == f"{kept}, line 3, of train_dev.csv"
+    )
+
+
+def test_other_places_have_no_name(tmp_path: Path) -> None:
+    assert (
+        uploads.upload_name("") == uploads.upload_name(str(tmp_path)) == uploads.upload_name("upload-x") == ""
+    )
+
+
+def test_text_and_label_columns_are_guessed_by_what_is_in_them() -> None:
+    table = {
+        "id": ["1", "2"],
+        "premise": ["the dog sleeps", "a cat runs"],
+        "hypothesis": ["a dog is asleep", "it is a cat"],
+        "gold_label": ["neutral", "entailment"],
+        "genre": ["fiction", "letters"],
+    }
+    label = source.guess_label(table)
+    assert label == "gold_label"
+    assert source.guess_texts(table, label) == ["premise", "hypothesis"]
+    assert source.guess_texts(table, label, wanted=2) == ["premise", "hypothesis"]
+    assert source.guess_texts(table, label, wanted=1) == ["premise"]
+    assert source.guess_texts({"word": ["dog", "cat"], "y": ["1", "2"]}, "y", wanted=2) == ["word"]
+    assert source.guess_label({"word": [], "y": []}) == "y"
