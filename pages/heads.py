@@ -36,7 +36,7 @@ else:
             key="heads",
             saves=False,
         )
-        headgrid.status(main)
+        headgrid.status(main, view)
     with right:
         headgrid.card(main, shape)
         headgrid.bands(shown, view)

@@ -9,7 +9,7 @@ import pytest
 
 from headviz.errors import Cancelled, MaskError, TaskError
 from headviz.heads import HeadMask
-from headviz.restore import which_heads
+from headviz.restore import which_heads, which_moves
 from tiny import tiny_classifier
 
 TEXT, PAIR = "a dog sleeps .", "the red cat runs"
@@ -82,3 +82,35 @@ def test_says_what_it_cannot_do(clf: Any) -> None:
     number = tiny_classifier("bert", labels=("score",))
     with pytest.raises(MaskError, match="regression"):
         which_heads(number, TEXT, None, HeadMask.full(3, 4).without([(0, 0)]))
+
+
+def share(clf: Any, mask: HeadMask, target: int) -> float:
+    return float(clf.logits(clf.collate(clf.encode([TEXT], [PAIR])), mask)[0].softmax(-1)[target])
+
+
+def test_the_head_that_moves_it_most_is_the_best_single_return(clf: Any) -> None:
+    whole = HeadMask.full(3, 4)
+    target = answer(clf, whole)
+    full = share(clf, whole, target)
+    for seed in range(12):
+        mask = whole.without_random(2 + seed % 5, seed)
+        found = which_moves(clf, TEXT, PAIR, mask)
+        assert (found.target, found.full, found.masked) == (target, full, share(clf, mask, target))
+        gaps = {h: abs(full - share(clf, mask.with_([h]), target)) for h in mask.off}
+        nearest = min(gaps.values())
+        if nearest >= abs(full - found.masked):
+            assert found.head is None
+            assert found.back == found.masked
+        else:
+            assert found.head is not None
+            assert gaps[found.head] == nearest
+            assert found.back == share(clf, mask.with_([found.head]), target)
+
+
+def test_which_moves_can_be_stopped_and_needs_classes(clf: Any) -> None:
+    mask = HeadMask.full(3, 4).without([(0, 0)])
+    with pytest.raises(Cancelled):
+        which_moves(clf, TEXT, PAIR, mask, cancel=lambda: True)
+    number = tiny_classifier("bert", labels=("score",))
+    with pytest.raises(MaskError, match="regression"):
+        which_moves(number, TEXT, None, mask)

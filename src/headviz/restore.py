@@ -90,6 +90,51 @@ def which_heads(
     return Restored(_greedy(order, margin), False, count, full, masked)
 
 
+@dataclass(frozen=True)
+class Moved(Result):
+    """The head whose return brings a probability nearest to the full model's; None if no head brings it nearer.
+
+    The probabilities are of the full model's answer: with all heads, under the mask, and with this head back on.
+    """
+
+    head: HeadId | None
+    target: int
+    full: float
+    masked: float
+    back: float
+
+
+def which_moves(
+    clf: Classifier,
+    text: str,
+    pair: str | None,
+    mask: HeadMask,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
+) -> Moved:
+    """Switch every masked head on alone. For masks that leave the answer, where ``which_heads`` has nothing to say."""
+    if clf.is_regression:
+        raise MaskError("A regression has no class probabilities; compare its numbers instead.")
+    batch = clf.collate(encode(clf, [text], None if pair is None else [pair]))
+    whole = mask | clf.present
+    off = [h for h in whole.off if h not in set(clf.present.off)]
+    probabilities = clf.logits(batch, clf.full_mask)[0].softmax(-1)
+    target = int(probabilities.argmax())
+    full = float(probabilities[target])
+    masked = back = float(clf.logits(batch, whole)[0].softmax(-1)[target])
+    head: HeadId | None = None
+    for done, h in enumerate(off, 1):
+        if cancel is not None and cancel():
+            raise Cancelled
+        one = float(clf.logits(batch, whole.with_([h]))[0].softmax(-1)[target])
+        if abs(full - one) < abs(full - back):
+            head, back = h, one
+        if progress is not None:
+            progress(done, len(off))
+    return Moved(head, target, full, masked, back)
+
+
 def _greedy(order: list[HeadId], margin: Callable[[Iterable[HeadId]], float]) -> tuple[HeadId, ...]:
     """Add the head that helps most until the answer is back, then drop every head that is not needed."""
     chosen: list[HeadId] = []

@@ -14,7 +14,7 @@ import streamlit as st
 from .. import charts
 from ..errors import Cancelled, UserError
 from ..heads import HeadId, HeadMask
-from . import jobs, show, state, texts
+from . import culprit, jobs, show, state, texts
 from .grid import Look, head_grid
 from .recipes import load_call, load_options, mask_call, off_option
 from .texts import Text
@@ -22,7 +22,6 @@ from .view import View
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
-    from ..restore import Restored
     from ..tasks import Dataset
     from ..tokens import TokenAttributions
 
@@ -55,7 +54,7 @@ def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]
             st.info(show.plain(remark))
         verdicts(clf, given, found)
         if state.mask(clf.present).off:
-            culprit(clf, shown, found)
+            culprit.section(clf, shown, found)
         elif len(given) == 1:
             st.info(
                 "All heads are on. Switch some off in the Mask lab, and their effect on this text stands here beside."
@@ -199,61 +198,6 @@ def shift(clf: Classifier, shown: Text) -> None:
         key="shift_note",
         saves=False,
     )
-
-
-def culprit(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> None:
-    """'Which head did it?' for the current mask."""
-    mask = state.mask(clf.present)
-    if clf.is_regression or not mask.off:
-        return
-    if int(found[0].argmax()) == int(found[1].argmax()):
-        st.caption(
-            "The mask changes no decision here. Change a word, take another example, or switch more heads off."
-        )
-        return
-    key = (clf.digest, "which", shown.text, shown.pair, mask.hex)
-    asked = st.button("Which head did it?", type="primary", key="which", icon=":material/search:")
-    if asked:
-        st.session_state["which_asked"] = key
-    if st.session_state.get("which_asked") != key:
-        return
-    result = jobs.need(key, "Searching", lambda p, c: _which(clf, shown, mask, p, c))
-    if result is not None:
-        st.success(show.plain(sentence(result, clf.labels)), icon=":material/lightbulb:")
-        with st.container(horizontal=True):
-            for h in result.heads[:8]:
-                st.button(f"Look at {h}", key=f"open_{h.dotted}", on_click=_select, args=(h.dotted,))
-            if st.session_state.pop("go_head", False):
-                st.switch_page("pages/head.py")
-            st.button("Switch them on again", key="restore", on_click=_restore, args=(mask, result))
-
-
-def _which(
-    clf: Classifier, shown: Text, mask: HeadMask, progress: jobs.Progress, cancel: jobs.Cancel
-) -> Restored | None:
-    from ..restore import which_heads
-
-    return which_heads(clf, shown.text, shown.pair, mask, progress=progress, cancel=cancel)
-
-
-def sentence(result: Restored, labels: Sequence[str]) -> str:
-    """The finding in one sentence, with how sure it is."""
-    names = " and ".join(str(h) for h in result.heads)
-    sure = (
-        "no smaller set of heads does it"
-        if result.smallest
-        else f"none of them can be left out, though a smaller set may exist ({result.trials} sets tried)"
-    )
-    return f"{names} back on → {labels[result.full]} again; {sure}."
-
-
-def _select(dotted: str) -> None:
-    state.update(head=dotted)
-    st.session_state["go_head"] = True
-
-
-def _restore(mask: HeadMask, result: Restored) -> None:
-    state.set_mask(mask.with_(result.heads))
 
 
 def several(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:

@@ -31,7 +31,10 @@ def controls(view: View, shape: Shape) -> None:
             state.update(weights="fine-tuned")
         else:
             state.switch("weights", "Weights", WEIGHTS)
-        state.number("samples", "Examples", 4, 20_000, step=64, width=130)
+        state.number(
+            "samples", "Examples", 4, 20_000, step=64, width=130,
+            help="How many to compute a score on here. A table of more examples that is at hand is shown as it is.",
+        )  # fmt: skip
         state.tick("numbers", "Values", help="Write the values into the grid")
         if state.view().weights != "fine-tuned" and view.model != "demo":
             state.text("base", "Pre-trained model", placeholder="bert-base-uncased", width=200)
@@ -67,15 +70,26 @@ def _ask(key: tuple[Any, ...]) -> None:
     st.session_state["score_asked"] = key
 
 
-def status(found: HeadScores) -> None:
+def status(found: HeadScores, view: View) -> None:
     """How sure the table is: examples, ranking's stability, notes."""
-    parts = [f"{found.samples} examples" if found.samples else "no examples needed"]
+    parts = [measured_on(found, view)]
     if found.stability == found.stability:
         parts.append(f"another sample would agree on {100 * found.stability:.0f} % of the lowest fifth")
     error = found.settings.get("integration_error")
     if error is not None:
         parts.append(f"mean integration error {100 * error:.1f} %")
     st.caption(show.plain("  ·  ".join([*parts, *found.notes])))
+
+
+def measured_on(found: HeadScores, view: View) -> str:
+    """On how many examples, and why not on as many as are asked for."""
+    if not found.samples:
+        return "no examples needed"
+    said = f"measured on {found.samples:,} examples"
+    if found.samples <= view.samples:
+        return said
+    why = "shipped with headviz" if scoring.is_shipped(found, view) else "at hand"
+    return f"{said} ({why}; a table for the {view.samples:,} asked for above would be less sure)"
 
 
 def grids(shown: dict[str, np.ndarray], first: HeadScores, shape: Shape, view: View) -> None:
@@ -117,7 +131,7 @@ def finding(found: HeadScores, values: np.ndarray, view: View, shape: Shape) -> 
         weak = float((np.abs(known) < 0.2).mean())
         text = f"In {100 * weak:.0f} % of the heads, attention and attribution hardly agree (between −0.2 and 0.2)"
         return text + (
-            f"; strongest is {top} with {show.signed(float(found.values[ranked[0]]))}." if top else "."
+            f"; highest is {top} with {show.signed(float(found.values[ranked[0]]))}." if top else "."
         )
     half = np.sort(known)[::-1]
     share = float(
@@ -191,10 +205,27 @@ def bands(shown: dict[str, np.ndarray], view: View) -> None:
     show.figure(
         charts.bands(rows, names),
         "bands",
-        f"{100 * in_band(last, 0.2, 0.4):.1f} % of the heads lie between 0.2 and 0.4.",
+        band_sentence(last),
         source="Share of heads per band of correlation, *Integrated Gradients for Structured Pruning on BERT*, §6.5.2.",
     )
     published.section("correlation", view.task)
+
+
+PUBLISHED_BAND = (0.2, 0.4)  # the one whose share was published
+
+
+def band_sentence(values: np.ndarray) -> str:
+    """The fullest band, and the one that published figures exist for."""
+    shares = {b: in_band(values, *b) for b in BANDS}
+    if any(s != s for s in shares.values()):
+        return "No head has a value yet."
+    (low, high), most = max(shares.items(), key=lambda item: item[1])
+    said = f"{100 * most:.0f} % of the heads lie between {low:g} and {high:g}".replace("-", "−")
+    if (low, high) == PUBLISHED_BAND:
+        return f"{said}, the band of the published figures."
+    share = shares[PUBLISHED_BAND]
+    other = f"{100 * share:.0f} %" if share else "none"
+    return f"{said}, {other} between 0.2 and 0.4, the band of the published figures."
 
 
 def in_band(values: np.ndarray, low: float, high: float) -> float:

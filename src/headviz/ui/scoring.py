@@ -67,6 +67,11 @@ def shipped(view: View, score: str, weights: str) -> HeadScores | None:
     return _shipped().get((score, weights))
 
 
+def is_shipped(found: HeadScores, view: View) -> bool:
+    """Whether this table came with headviz."""
+    return any(found is shipped(view, found.score, w) for w in ("fine-tuned", "pre-trained"))
+
+
 @cache
 def _shipped() -> dict[tuple[str, str], HeadScores]:
     from ..demo import DATA

@@ -1,0 +1,68 @@
+"""The sentences under and over the pictures say what the numbers say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("streamlit")
+
+from headviz.heads import HeadId
+from headviz.restore import Moved, Restored
+from headviz.ui import culprit, headgrid, loaders, scoring
+from headviz.ui.view import View
+
+LABELS = ("entailment", "neutral", "contradiction")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([0.0, 0.1, 0.05, -0.1], "75 % of the heads lie between 0 and 0.2, none between 0.2 and 0.4"),
+        ([0.3, 0.1, 0.05, 0.1], "75 % of the heads lie between 0 and 0.2, 25 % between 0.2 and 0.4"),
+        ([0.3, 0.25, 0.35, 0.1], "75 % of the heads lie between 0.2 and 0.4, the band of the published"),
+        ([-0.3, -0.25, -0.35, 0.1], "75 % of the heads lie between −0.4 and −0.2, none"),
+        ([float("nan")], "No head has a value yet."),
+    ],
+)
+def test_the_fullest_band_is_named(values: list[float], said: str) -> None:
+    assert headgrid.band_sentence(np.array([values])).startswith(said)
+
+
+def test_a_larger_negative_value_is_not_called_weaker() -> None:
+    view = View()
+    found = scoring.shipped(view, view.score, "fine-tuned")
+    assert found is not None
+    said = headgrid.finding(found, found.values, view, loaders.shape(view))
+    assert f"highest is {found.ranked()[0]}" in said
+    assert "strongest" not in said
+
+
+def test_it_says_on_how_many_examples_a_table_was_measured() -> None:
+    view = View()
+    found: Any = scoring.shipped(view, view.score, "fine-tuned")
+    n = found.samples
+    assert f"measured on {n:,} examples (shipped with headviz" in headgrid.measured_on(found, view)
+    assert headgrid.measured_on(found, replace(view, samples=n)) == f"measured on {n:,} examples"
+    own = replace(found, samples=128)
+    assert headgrid.measured_on(own, view).startswith("measured on 128 examples (at hand; ")
+    assert headgrid.measured_on(replace(found, samples=0), view) == "no examples needed"
+
+
+def test_one_head_does_it_alone() -> None:
+    one = Restored((HeadId(3, 5),), True, 4, 1, 0)
+    assert culprit.sentence(one, LABELS) == "L3·H5 back on → neutral again; this head alone does it."
+    two = replace(one, heads=(HeadId(3, 5), HeadId(4, 0)))
+    assert culprit.sentence(two, LABELS).endswith("no smaller set of heads does it.")
+
+
+def test_the_head_that_moves_it_most_is_named_with_its_numbers() -> None:
+    moved = Moved(HeadId(3, 5), 1, 0.96, 0.6, 0.9)
+    said = culprit.moved_sentence(moved, LABELS)
+    assert said.startswith("L3·H5 back on → neutral 0.60 becomes 0.90 (full model 0.96)")
+    assert culprit.moved_sentence(replace(moved, head=None, back=0.6), LABELS).startswith(
+        "No head alone brings"
+    )
