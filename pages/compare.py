@@ -11,6 +11,7 @@ if frame.controls():
     shown = texts.choose(data, "compare_text")
 else:
     shown = texts.current(view, data)
+if not (frame.controls() or shown.empty):
     st.markdown(f"**{show.plain(shown.text)}**  \n{show.plain(shown.pair or '')}")
 translates = loaders.shape(view).translates
 if translates and shown.empty:

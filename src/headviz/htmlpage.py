@@ -22,9 +22,10 @@ h1 { font-size: 1.5rem; margin: 0 0 .25rem; } h2 { font-size: 1.1rem; margin: 2r
 p, dd { margin: .25rem 0; } .soft { color: var(--soft); } .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; } th { font-weight: 600; vertical-align: bottom; }
+th:first-child, td:first-child { text-align: left; } th { font-weight: 600; vertical-align: bottom;
+  white-space: normal; }
 td { vertical-align: top; } th.words, td.words { text-align: left; }
-th.prose, td.prose { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 11rem; }
+th.prose, td.prose { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 8rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; } dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; }
 pre { background: var(--off); padding: .6rem; overflow-x: auto; font-size: .85rem; }

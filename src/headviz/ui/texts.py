@@ -120,6 +120,8 @@ def _picker(data: Dataset, shown: Text, key: str) -> None:
 
 
 def _about(shown: Text, at: int, data: Dataset) -> str:
+    if shown.empty:
+        return f"No text yet (the arrows lead back to the data, example {at})"
     if shown.own:
         return f"Your own text (the arrows lead back to the data, example {at})"
     parts = [f"Example {at} of 0–{len(data) - 1}"]
