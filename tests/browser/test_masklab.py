@@ -165,3 +165,31 @@ def test_the_keyboard_selects_a_head_and_walks_on(visit: Open, query: dict[str, 
     v.settle()
     v.page.locator("body").press("j")
     v.page.locator("h3", has_text="L2·H2").wait_for()
+
+
+def test_a_mask_file_names_the_weights_it_was_made_on(visit: Open, query: dict[str, str]) -> None:
+    import headviz
+
+    v = visit()
+    v.go("masklab", **query)
+    v.heads_off(0)
+    v.cell("L3·H5").click()
+    v.heads_off(1)
+    v.settle()
+    with v.page.expect_download() as caught:
+        v.page.get_by_role("button", name="JSON").first.click()
+    made = json.loads(Path(caught.value.path()).read_text(encoding="utf-8"))
+    assert made["off"] == ["3.5"]
+    assert made["digest"] == headviz.load(query["model"]).digest
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_column_names_never_touch(visit: Open, query: dict[str, str], width: int) -> None:
+    v = visit(viewport={"width": width, "height": 900})
+    v.go("head", **query)
+    names = v.page.locator(".board .head:not(.side)")
+    names.first.wait_for()
+    v.settle()
+    inside = names.evaluate_all("all => all.map(n => n.scrollWidth <= n.clientWidth)")
+    assert len(inside) == 12
+    assert all(inside)
