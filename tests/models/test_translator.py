@@ -197,7 +197,7 @@ def test_bfloat16(family: str) -> None:
 
 def test_a_mask_of_another_grid() -> None:
     clf = tiny_translator()
-    with pytest.raises(MaskError, match="3 layers × 4 heads, the model 8 × 4"):
+    with pytest.raises(MaskError, match="3×4 heads, but 8×4 are needed"):
         clf.logits(batch_of(clf), HeadMask.full(3, 4))
     with pytest.raises(MaskError, match="no row 8"):
         clf.row_name(8)
