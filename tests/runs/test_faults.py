@@ -327,9 +327,10 @@ def test_fifty_queued_runs_end_in_order_and_never_too_many_at_once(registry, mon
     assert most <= 3
     records = [look(registry, r.id) for r in runs]
     assert [r.attempt for r in records] == [1] * 50
-    started = [r.started for r in records]
-    # in order, but for neighbours that were started at the same moment
-    assert all(a < b for a, b in zip(started, started[3:], strict=False))
+    # a worker that is slow to come up may begin after the one behind it: the order is that of taking from the queue
+    taken = [r.claimed for r in records]
+    assert taken[0] > 0
+    assert taken == sorted(taken)
 
 
 def test_a_worker_that_was_only_stopped_is_not_called_lost(registry):
