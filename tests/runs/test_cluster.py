@@ -156,7 +156,7 @@ def test_a_run_split_over_two_workers_equals_the_local_one_and_survives_the_loss
 
 
 def test_the_driver_is_light_and_the_work_is_done_by_both(cluster, registry):
-    run = on_cluster(steps=3, chains=4, spin=0.2)
+    run = on_cluster(steps=8, chains=4, spin=0.2)  # long enough that looking late leaves work for both
     view = running_steps(run.id)
     assert not any("torch" in m.path for m in psutil.Process(view.record.pid).memory_maps())
     used = [psutil.Process(w.pid).cpu_times() for w in cluster.workers]
