@@ -51,6 +51,7 @@ _CSS = """<style>
 [class*="st-key-wide"] {overflow-x: auto}
 [class*="st-key-wide40"] > * {min-width: 40rem}
 [class*="st-key-wide64"] > * {min-width: 64rem}
+[data-testid="stPlotlyChart"] .textpoint text {fill: currentColor !important}
 .stApp [data-testid="stCaptionContainer"] {color: inherit; opacity: 0.8}
 @media (max-width: 640px) {.stMainBlockContainer {padding-left: 0.9rem; padding-right: 0.9rem}}
 </style>"""
