@@ -83,7 +83,7 @@ def _plan_and_start(plan: PruningPlan, title: str) -> None:
     if st.session_state.get("planned") != key:
         buttons.button("Start", key="new_start", disabled=True, help="Look at the plan first")
         return
-    found = jobs.need(key, "Checking the plan and timing a few examples", lambda p, c: _prepare(plan))
+    found = jobs.need(key, "Checking the plan and timing a few examples", lambda p, c: _prepare(plan, p, c))
     if found is None:
         return
     amount, sizes, heads, notes, seconds, ready = found
@@ -112,15 +112,19 @@ def _plan_and_start(plan: PruningPlan, title: str) -> None:
 Ready = dict[str, Any]  # spec, title, device: what ``service.start`` needs
 
 
-def _prepare(plan: PruningPlan) -> tuple[Any, tuple[int, ...], int, tuple[str, ...], float, Ready]:
+def _prepare(
+    plan: PruningPlan, progress: jobs.Progress, cancel: jobs.Cancel
+) -> tuple[Any, tuple[int, ...], int, tuple[str, ...], float, Ready]:
     """Numbers only: the models that were loaded for them are let go."""
-    from ..runs.calibration import estimate
-    from ..runs.prepare import prepare
+    from ..runs.prepare import prepare_all
     from ..runs.service import default_threads
+    from ..runs.sweep import plan_of
 
-    p = prepare(plan)
+    (p,) = prepare_all([plan], lambda i, n: progress(i, 2 * n), cancel)
+    counted = plan_of([p], default_threads(), progress=lambda i, n: progress(n + i, 2 * n), cancel=cancel)
+    assert counted.seconds is not None
     ready = {"spec": p.spec, "title": p.title, "device": p.device}
-    return p.amount, p.sizes, p.heads, p.notes, estimate(p, default_threads()).total, ready
+    return p.amount, p.sizes, p.heads, p.notes, counted.seconds, ready
 
 
 def _start(ready: Ready, title: str) -> None:
