@@ -66,7 +66,7 @@ def plans(args: argparse.Namespace) -> dict[str, PruningPlan]:
 def run(args: argparse.Namespace) -> None:
     """Do the next work, cheapest kind first, until time is up."""
     until = time.monotonic() + 60 * args.minutes
-    todo = plans(args)
+    todo = {name: plan for name, plan in plans(args).items() if plan.algorithm in args.only}
     contexts: dict[str, Any] = {}
     states: dict[str, State] = {}
     shared: dict[bool, Any] = {}
@@ -396,6 +396,13 @@ def main() -> None:
     parser.add_argument("--examples", type=int, help="pairs to retrain on (default: the model's recipe)")
     parser.add_argument("--warmup", type=float, default=0.05, help="at least this share of the updates")
     parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=(*MASKED, *RETRAINED),
+        default=(*MASKED, *RETRAINED),
+        help="run these algorithms alone, so that two processes can share the work",
+    )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--report", type=Path, help="write this page instead of running")
     args = parser.parse_args()
