@@ -9,8 +9,8 @@ import headviz
 from headviz.evaluation import evaluate
 from headviz.heads import HeadMask
 from headviz.pruning import REPAIRS, run_plan
+from headviz.pruning.moments import Moments, weights_of
 from headviz.pruning.repairing import repaired
-from headviz.pruning.streams import Moments, weights_of
 from headviz.pruning.tuning import factors
 from tiny import PRUNABLE, tiny_classifier
 

@@ -116,7 +116,7 @@ def test_iterative_scores_under_the_mask_so_far(tmp_path):
     assert mask_of(state.steps[1].mask) == first.without(lowest(table, 8, first.kept))
 
 
-@pytest.mark.parametrize("algorithm", ["igspp", "one-shot-isp"])
+@pytest.mark.parametrize("algorithm", ["igspf", "igspp", "isp", "one-shot-isp"])
 def test_retraining_gives_models_that_are_saved_and_reload_with_equal_translations(tmp_path, algorithm):
     c, p = context(tmp_path / "run"), plan(algorithm)
     state = done(c, p)
@@ -181,7 +181,6 @@ def test_an_interrupted_training_ends_with_the_same_weights(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
-        ({"repair": "bias"}, OptionError, "works on encoders only"),
         ({"score": "conductance-spearman"}, OptionError, "a translation has none"),
         ({"label_order": ("a", "b")}, OptionError, "no classes"),
         ({"stack": "decode"}, OptionError, "decoder"),

@@ -25,6 +25,7 @@ from .options import FinetuneOptions
 from .plan import PruningPlan
 from .records import record_of
 from .repair import NOTHING
+from .repairing import require_repairable
 from .rows import rows_of
 from .scoring import parts_of, require_score
 from .state import State, Work
@@ -134,6 +135,7 @@ def _check_model(clf: Classifier, plan: PruningPlan) -> None:
         )
     if ALGORITHMS[plan.algorithm].retrains or plan.repair != NOTHING:
         require_prunable(clf)
+    require_repairable(clf, plan.repair)
 
 
 def _check_data(context: Context, plan: PruningPlan) -> None:
@@ -167,10 +169,6 @@ def _check_translation(context: Context, plan: PruningPlan) -> None:
             )
     if plan.label_order is not None:
         raise OptionError("A translation has no classes: leave label_order out.")
-    if plan.repair != NOTHING:
-        raise OptionError(
-            f"The repair '{plan.repair}' works on encoders only. For translation models choose repair '{NOTHING}'."
-        )
     if plan.score_source != "fine-tuned":
         raise OptionError("Masked-language scores are for encoders; a translation model has no such head.")
     if not ALGORITHMS[plan.algorithm].only_score and context.score is None:

@@ -8,7 +8,10 @@ import numpy as np
 
 from ..errors import Cancelled
 from ..evaluation import encode_data
-from .streams import Moments, Stream, moments, set_weights, weights_of
+from ..models.classifier import TRANSLATION
+from .moments import Moments, moments, set_weights, weights_of
+from .sentence_streams import sentence_moments
+from .streams import Stream
 
 if TYPE_CHECKING:
     from ..evaluation import Cancel, Progress
@@ -59,6 +62,8 @@ def output_moments(
     full: Classifier, data: Dataset, progress: Progress | None = None, cancel: Cancel | None = None
 ) -> list[Moments]:
     """Second moments of every layer's head outputs in the full model."""
+    if full.kind == TRANSLATION:
+        return sentence_moments(full, data, progress, cancel)  # type: ignore[arg-type]
     stream = Stream.begin(full, encode_data(full, data))
     found = []
     for layer in range(full.num_layers):

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import OptionError, unknown_choice
+from ..errors import ModelError, OptionError, unknown_choice
 from ..models.pruning import prune
 from .compensation import compensate
 from .refit import refit
@@ -45,6 +45,7 @@ def repaired(
     start = time.perf_counter()
     if repair not in REPAIRS:
         raise OptionError(unknown_choice("repair", repair, REPAIRS))
+    require_repairable(clf, repair)
     small = prune(clf, mask)
     error = None
     if repair == "bias":
@@ -56,3 +57,12 @@ def repaired(
     elif repair != NOTHING:
         raise OptionError(f"Repair '{repair}' is in the table and nowhere else.")
     return Repaired(small, error, time.perf_counter() - start)
+
+
+def require_repairable(clf: Classifier, repair: str) -> None:
+    """One clear line where a repair has nothing to work on."""
+    if repair == "bias" and any(clf.projections(row).output.bias is None for row in range(clf.num_layers)):
+        raise ModelError(
+            f"{clf.family.title} has no bias behind its attention, so 'bias' has nowhere to put the mean of the "
+            "removed heads. Choose repair 'tune' or 'refit'."
+        )

@@ -9,18 +9,20 @@ Shapes: N rows of a chunk, D hidden size, h heads kept, d head size, W = h·d.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ..errors import Cancelled
 from ..evaluation import encode_data
+from ..models.classifier import TRANSLATION
 from ..models.packing import Chunk, pack
 from ..models.stages import Stages, stages_for
+from .moments import Moments, moments
+from .sentence_streams import rebuild_sentences
 
 if TYPE_CHECKING:
     from ..evaluation import Cancel, Progress
@@ -28,41 +30,6 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 CHUNK_TOKENS = 4096
-RIDGE = 1e-3  # of the mean squared head output: keeps directions the sample hardly shows as they are
-
-Wanted = Callable[[Tensor, Tensor], None]  # (kept heads' outputs [N, W], wanted attention output [N, D])
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Second moments over the rows of a layer, in float64: all that least squares needs."""
-
-    rows: int
-    outer: np.ndarray  # [W + 1, W + 1]: outputs with a constant 1 behind them
-    cross: np.ndarray  # [W + 1, D]
-    energy: float  # Σ ‖wanted‖²
-
-    def error(self, weights: np.ndarray) -> float:
-        """Σ ‖wanted − outputs·weights‖² for weights [W + 1, D], the last row being the bias."""
-        fit = float(np.sum(weights * self.cross))
-        own = float(np.sum(weights * (self.outer @ weights)))
-        return max(0.0, self.energy - 2 * fit + own)
-
-
-def moments(pieces: Iterator[tuple[Tensor, Tensor]]) -> Moments:
-    """Accumulate (outputs [N, W], wanted [N, D])."""
-    outer = cross = None
-    rows, energy = 0, 0.0
-    for outputs, wanted in pieces:
-        x = torch.cat([outputs, outputs.new_ones(len(outputs), 1)], dim=1).double()
-        y = wanted.double()
-        outer = x.T @ x if outer is None else outer + x.T @ x
-        cross = x.T @ y if cross is None else cross + x.T @ y
-        energy += float((y * y).sum())
-        rows += len(x)
-    assert outer is not None
-    assert cross is not None
-    return Moments(rows, outer.cpu().numpy(), cross.cpu().numpy(), energy)
 
 
 @dataclass
@@ -113,6 +80,9 @@ def rebuild(
 
     What is wanted of a layer includes what the layers before it have left wrong in the residual stream.
     """
+    if full.kind == TRANSLATION:
+        rebuild_sentences(full, small, data, fit, progress, cancel)  # type: ignore[arg-type]
+        return
     encodings = encode_data(full, data)
     teacher, student = Stream.begin(full, encodings), Stream.begin(small, encodings)
     for layer in range(full.num_layers):
@@ -133,17 +103,3 @@ def rebuild(
             student.pass_layer(layer, mine)
         if progress is not None:
             progress(layer + 1, full.num_layers)
-
-
-def weights_of(clf: Classifier, layer: int) -> np.ndarray:
-    """W_O with its bias as the last row: [W + 1, D], float64."""
-    matrix = clf.projections(layer).output
-    return torch.cat([matrix.weight.T, matrix.bias[None]]).detach().double().cpu().numpy()
-
-
-def set_weights(clf: Classifier, layer: int, weights: np.ndarray) -> None:
-    """The inverse of ``weights_of``, for a classifier that belongs to the caller alone."""
-    matrix = clf.projections(layer).output
-    new = torch.from_numpy(weights).to(matrix.weight)
-    matrix.weight = torch.nn.Parameter(new[:-1].T.contiguous(), requires_grad=False)
-    matrix.bias = torch.nn.Parameter(new[-1].contiguous(), requires_grad=False)

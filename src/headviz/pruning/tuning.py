@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .streams import RIDGE, Moments, rebuild, set_weights, weights_of
+from .moments import RIDGE, Moments, set_weights, weights_of
+from .streams import rebuild
 
 if TYPE_CHECKING:
     from ..evaluation import Cancel, Progress

@@ -1,0 +1,171 @@
+"""Repairs of translation models against slow transcriptions: one sentence at a time, every stack."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from test_translation import context, done, mask_of, pairs, plan
+
+import headviz
+from headviz.errors import Cancelled, ModelError
+from headviz.heads import HeadMask
+from headviz.pruning.moments import RIDGE, weights_of
+from headviz.pruning.repairing import repaired
+from tiny_translation import HEADS, ROWS, TRANSLATION_NAMES, tiny_translator
+
+DATA = pairs(24, "train", seed=3)
+OFF = [(0, 1), (1, 0), (1, 3), (2, 2), (4, 0), (4, 1), (5, 3), (7, 0), (7, 2)]  # heads of every stack
+MASK = HeadMask.full(ROWS, HEADS).without(OFF)
+LAST = 4  # the row that runs last: cross-attention of the last decoder layer (rows 2 to 4)
+
+
+def outputs_of(clf, data=DATA):
+    """Per row the heads' outputs of every token of its own side, one sentence at a time: [N, h·d]."""
+    rows = [[] for _ in range(clf.num_layers)]
+    for e in clf.encode(data.texts, data.references):
+        call = clf.call(keep_outputs=True)
+        with torch.inference_mode():
+            clf.forward(clf.collate([e]), call)
+        for row, out in enumerate(call.outputs):
+            rows[row].append(out[0].transpose(0, 1).flatten(1))
+    return [torch.cat(r).double().numpy() for r in rows]
+
+
+def attended(clf, row, outputs):
+    weights = weights_of(clf, row)
+    return outputs @ weights[:-1] + weights[-1]
+
+
+def kept_columns(mask, row, size):
+    return [h * size + k for h in range(HEADS) if h not in mask.off_in(row) for k in range(size)]
+
+
+@pytest.mark.parametrize("family", [f for f in TRANSLATION_NAMES if f != "t5"])
+def test_bias_is_the_removed_heads_mean_output_without_padding(family):
+    clf = tiny_translator(family)
+    fixed, plain = repaired(clf, MASK, DATA, "bias").classifier, headviz.prune(clf, MASK)
+    for row, out in enumerate(outputs_of(clf)):
+        lost = out.copy()
+        lost[:, kept_columns(MASK, row, clf.head_size)] = 0
+        mean = (lost @ weights_of(clf, row)[:-1]).mean(axis=0)
+        expected = plain.projections(row).output.bias.double().numpy() + mean
+        np.testing.assert_allclose(fixed.projections(row).output.bias, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", TRANSLATION_NAMES)
+@pytest.mark.parametrize("repair", ["tune", "refit"])
+def test_the_row_that_runs_last_is_the_plain_least_squares_solution(family, repair):
+    """With all other rows whole, what is wanted of it is the full model's own attention output."""
+    clf = tiny_translator(family)
+    assert clf.order.row(ROWS - 1) == LAST
+    mask = HeadMask.full(ROWS, HEADS).without([(LAST, 0), (LAST, 2)])
+    fixed = repaired(clf, mask, DATA, repair)
+    whole = outputs_of(clf)[LAST]
+    own, columns = weights_of(clf, LAST), kept_columns(mask, LAST, clf.head_size)
+    kept, wanted = whole[:, columns], attended(clf, LAST, whole)
+    start = np.vstack([own[columns], own[-1:]])
+    if repair == "refit":
+        ridge = RIDGE * (kept**2).sum() / len(columns)
+        constant = np.ones((len(kept), 1)) if family != "t5" else np.zeros((len(kept), 1))
+        a = np.vstack([np.hstack([kept, constant]), np.sqrt(ridge) * np.eye(len(columns), len(columns) + 1)])
+        b = np.vstack(
+            [wanted - np.hstack([kept, constant]) @ start, np.zeros((len(columns), wanted.shape[1]))]
+        )
+        expected = start + np.linalg.lstsq(a, b, rcond=None)[0]
+    else:
+        parts = np.stack(
+            [
+                (kept[:, i : i + clf.head_size] @ start[i : i + clf.head_size]).ravel()
+                for i in range(0, len(columns), clf.head_size)
+            ],
+            axis=1,
+        )
+        ridge = RIDGE * (parts**2).sum() / parts.shape[1]
+        a = np.vstack([parts, np.sqrt(ridge) * np.eye(parts.shape[1])])
+        b = np.concatenate([(wanted - start[-1]).ravel() - parts.sum(axis=1), np.zeros(parts.shape[1])])
+        by = 1 + np.linalg.lstsq(a, b, rcond=None)[0]
+        expected = start * np.append(np.repeat(by, clf.head_size), 1.0)[:, None]
+    np.testing.assert_allclose(weights_of(fixed.classifier, LAST), expected, atol=2e-4)
+    for row in range(ROWS):
+        if row != LAST:  # nothing was missing there
+            np.testing.assert_allclose(weights_of(fixed.classifier, row), weights_of(clf, row), atol=2e-4)
+
+
+@pytest.mark.parametrize("family", TRANSLATION_NAMES)
+def test_refit_brings_every_stack_nearer_to_the_full_model(family):
+    """The decoder's last states, and with them the logits, are what all rows together serve."""
+    clf = tiny_translator(family)
+    fixed, plain = repaired(clf, MASK, DATA, "refit"), headviz.prune(clf, MASK)
+    assert 0 < fixed.error["after"] < fixed.error["before"]
+
+    def logits(model):
+        rows = [model.logits(model.collate([e])) for e in model.encode(DATA.texts, DATA.references)]
+        return torch.cat([r.flatten(0, 1) for r in rows])
+
+    full = logits(clf)
+    assert (logits(fixed.classifier) - full).square().sum() < 0.8 * (logits(plain) - full).square().sum()
+
+
+@pytest.mark.parametrize("repair", ["bias", "tune", "refit"])
+def test_neither_model_is_touched_and_order_does_not_matter(repair):
+    clf = tiny_translator()
+    before = clf.digest
+    weights = {n: p.clone() for n, p in clf.model.named_parameters()}
+    turned = DATA.subset(range(len(DATA))[::-1])
+    a, b = (repaired(clf, MASK, data, repair).classifier for data in (DATA, turned))
+    assert clf.digest == before
+    assert all(torch.equal(p, weights[n]) for n, p in clf.model.named_parameters())
+    assert not any(m._forward_pre_hooks for m in (*clf.model.modules(), *a.model.modules()))
+    for row in range(ROWS):
+        np.testing.assert_allclose(weights_of(a, row), weights_of(b, row), atol=1e-5)
+
+
+@pytest.mark.parametrize("repair", ["bias", "tune", "refit"])
+def test_a_full_mask_changes_next_to_nothing(repair):
+    clf = tiny_translator("mbart")
+    fixed = repaired(clf, HeadMask.full(ROWS, HEADS), DATA, repair).classifier
+    for row in range(ROWS):
+        np.testing.assert_allclose(weights_of(fixed, row), weights_of(clf, row), atol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["marian", "t5"])
+def test_a_stack_may_lose_all_its_heads(family):
+    clf = tiny_translator(family)
+    mask = HeadMask.full(ROWS, HEADS).without([(row, h) for row in (5, 6, 7) for h in range(HEADS)])
+    fixed = repaired(clf, mask, DATA, "refit")
+    assert fixed.error["after"] <= fixed.error["before"]
+    assert fixed.classifier.heads_per_layer[5:] == [0, 0, 0]
+
+
+def test_a_model_without_biases_says_where_the_mean_cannot_go(tmp_path):
+    clf = tiny_translator("t5")
+    with pytest.raises(ModelError, match=r"T5 has no bias behind its attention.*'tune' or 'refit'"):
+        repaired(clf, MASK, DATA, "bias")
+    with pytest.raises(ModelError, match="T5 has no bias"):
+        done(context(tmp_path, "t5"), plan(repair="bias"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("repair", ["bias", "tune"])
+def test_it_can_be_stopped(repair):
+    with pytest.raises(Cancelled):
+        repaired(tiny_translator(), MASK, DATA, repair, cancel=lambda: True)
+
+
+@pytest.mark.parametrize("algorithm", ["one-importance", "iterative", "igspf", "mask-search"])
+def test_runs_repair_and_measure_the_repaired_model(tmp_path, algorithm):
+    c, p = (
+        context(tmp_path),
+        plan(algorithm, repair="refit", repair_samples=10, stack="decoder", retrain_full=False),
+    )
+    state = done(c, p)
+    for record in state.steps:
+        assert 0 <= record.repair_error["after"] <= record.repair_error["before"]
+        assert {h.layer for h in mask_of(record.mask).off} <= {5, 6, 7}
+    if algorithm == "one-importance":
+        mask = mask_of(state.steps[-1].mask)
+        model = repaired(c.clf, mask, c.sample(p, 0, 10), "refit").classifier
+        assert headviz.evaluate(model, c.dev).metrics["bleu"] == pytest.approx(
+            state.steps[-1].metrics["bleu"]
+        )
