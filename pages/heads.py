@@ -39,6 +39,5 @@ else:
         headgrid.status(main, view)
     with right:
         headgrid.card(main, shape)
-        headgrid.bands(shown, view)
-        headgrid.ranking(main, shape)
+        headgrid.detail(shown, main, shape, view)
 frame.recipe(*headgrid.recipe(view))

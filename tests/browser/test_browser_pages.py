@@ -107,3 +107,35 @@ def test_presentation_hides_the_controls(visit: Open, query: dict[str, str]) -> 
     v.go("masklab", **query, mask=MASK, present="1")
     v.heads_off(40)
     assert v.page.get_by_role("button", name="Undo").count() == 0
+
+
+def test_the_ranking_selects_by_mouse_and_by_keyboard(visit: Open) -> None:
+    v = visit()
+    v.go("", score="magnitude")  # the demo comes with its scores
+    rows = v.page.locator(".ranking .row")
+    rows.first.wait_for()
+    assert rows.count() == 144
+    name = rows.nth(2).locator(".name").inner_text()
+    rows.nth(2).click()
+    v.page.locator("h3", has_text=f"{name} ").wait_for()
+    listbox = v.page.get_by_role("listbox", name="Heads by magnitude")
+    v.page.locator(".ranking .row[aria-selected=true]", has_text=name).wait_for()
+    listbox.focus()
+    listbox.press("ArrowDown")
+    listbox.press("ArrowDown")
+    listbox.press("Enter")
+    last = rows.nth(4).locator(".name").inner_text()
+    v.page.locator("h3", has_text=f"{last} ").wait_for()
+    v.settle()
+    assert f"head={last[1:].replace('·H', '.')}" in v.page.url
+
+
+def test_the_code_is_drawn_when_it_is_opened(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    v.go("", **query)
+    fold = v.page.get_by_text("The same in Python or on the command line")
+    fold.wait_for()
+    v.settle()
+    assert v.page.get_by_test_id("stCode").count() == 0
+    fold.click()
+    v.page.get_by_test_id("stCode").nth(1).get_by_text("headviz score").wait_for()

@@ -55,6 +55,7 @@ def open_page(address: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Calla
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=240)
         for name, value in {**address, **more}.items():
             app.query_params[name] = value
+        app.session_state["recipe"] = True  # the folded code is drawn when it is opened
         app.switch_page(f"pages/{page}.py")
         return app.run()
 

@@ -197,6 +197,15 @@ def recipe(python: str, command: str) -> None:
     if not controls():
         return
     viewreport.note_recipe(python, command)
-    with st.expander("The same in Python or on the command line", icon=":material/code:"):
-        st.code(python, language="python")
-        st.code(command, language="bash")
+    _recipe(python, command)
+
+
+@st.fragment
+def _recipe(python: str, command: str) -> None:
+    """Folded, and empty until it is opened: what colours code would be much of what the first page loads."""
+    with st.expander(
+        "The same in Python or on the command line", icon=":material/code:", key="recipe", on_change="rerun"
+    ) as box:
+        if box.open:
+            st.code(python, language="python")
+            st.code(command, language="bash")

@@ -12,12 +12,14 @@ import streamlit as st
 from .. import charts
 from ..heads import HeadId, HeadMask, HeadScores
 from ..palette import scale_for
-from . import jobs, published, scoring, show, state
+from . import jobs, published, scoring, show, state, viewreport
 from .grid import Look, head_grid
 from .loaders import Shape
+from .ranking import rank_list
 from .recipes import load_call, load_options, task_call, task_options
 from .view import View
 
+SIDES = ("ranking", "bands")
 WEIGHTS = ("fine-tuned", "pre-trained", "difference")
 BANDS = ((-1.0, -0.4), (-0.4, -0.2), (-0.2, 0.0), (0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 1.0))
 TITLES = {"fine-tuned": "Fine-tuned", "pre-trained": "Pre-trained", "difference": "Fine-tuned − pre-trained"}
@@ -175,29 +177,45 @@ def _toggle(present: HeadMask, head: HeadId) -> None:
     state.set_mask(state.mask(present).toggled([head]))
 
 
-def ranking(found: HeadScores, shape: Shape) -> None:
+def detail(shown: dict[str, np.ndarray], main: HeadScores, shape: Shape, view: View) -> None:
+    """The ranking, or how the heads spread over bands of correlation; one at a time keeps the first page light."""
+    sides = SIDES if has_bands(view.score) else SIDES[:1]
+    if len(sides) == 1 or state.view().present:
+        chosen = view.side if view.side in sides else sides[0]
+    else:
+        chosen = state.switch(
+            "side", "Below", sides, format_func=str.capitalize, label_visibility="collapsed"
+        )
+    (bands if chosen == "bands" else ranking)(shown, main, shape)
+
+
+def ranking(shown: dict[str, np.ndarray], found: HeadScores, shape: Shape) -> None:
     """All heads, best first, with intervals."""
-    rows = [
-        [
-            i,
-            show.head_name(h, shape.rows),
-            float(found.values[h]),
-            float(found.interval_low[h]),
-            float(found.interval_high[h]),
-        ]
-        for i, h in enumerate(found.ranked(), 1)
-    ]
-    show.table(
-        ["rank", "head", found.score, "95 % low", "95 % high"], rows, "ranking",
-        caption="All measured heads, the highest first.", height=290,
-        record=found.to_dict(),
-    )  # fmt: skip
+    order = found.ranked()
+    names = {h: show.head_name(h, shape.rows) for h in order}
+    header = ["rank", "head", found.score, "95 % low", "95 % high"]
+    tables = (found.values, found.interval_low, found.interval_high)
+    rows = [[i, names[h], *(float(t[h]) for t in tables)] for i, h in enumerate(order, 1)]
+    caption = "All measured heads, the highest first."
+    viewreport.note_table(header, rows, caption)
+    rank_list(
+        "ranking",
+        found,
+        names,
+        mask=state.mask(shape.present),
+        selected=state.head(shape.present),
+        on_select=_select,
+    )
+    show.downloads(header, rows, "ranking", caption, found.to_dict())
 
 
-def bands(shown: dict[str, np.ndarray], view: View) -> None:
+def has_bands(score: str) -> bool:
+    """Whether the score is a correlation, which has bands."""
+    return score.startswith("conductance") and score != "conductance-max"
+
+
+def bands(shown: dict[str, np.ndarray], found: HeadScores, shape: Shape) -> None:
     """The share of heads in bands of correlation."""
-    if not view.score.startswith("conductance") or view.score == "conductance-max":
-        return
     models = {k: v for k, v in shown.items() if k != "difference"}
     names = [f"{low:g} to {high:g}".replace("-", "−") for low, high in BANDS]
     rows = [(TITLES[k], [in_band(v, *b) for b in BANDS]) for k, v in models.items()]
@@ -208,7 +226,7 @@ def bands(shown: dict[str, np.ndarray], view: View) -> None:
         band_sentence(last),
         source="Share of heads per band of correlation, *Integrated Gradients for Structured Pruning on BERT*, §6.5.2.",
     )
-    published.section("correlation", view.task)
+    published.section("correlation", state.view().task)
 
 
 PUBLISHED_BAND = (0.2, 0.4)  # the one whose share was published

@@ -34,6 +34,7 @@ class View:
     weights: str = "fine-tuned"
     base: str = ""  # the pre-trained model; empty = the demo's own
     numbers: bool = True
+    side: str = "ranking"  # Heads, beside the grid: ranking or bands
 
     head: str = ""  # "3.5"
     mask: str = ""  # HeadMask.hex; empty = all heads on
@@ -79,7 +80,7 @@ _SCORE = "score samples weights base numbers "
 SHOWN_BY = {
     page: frozenset((_SOURCE + more).split())
     for page, more in {
-        "heads": _SCORE + "head",
+        "heads": _SCORE + "head side",
         "head": _TEXT + _SCORE + "head target rule steps arrows special mass picture",
         "masklab": _SCORE + "count",
         "compare": _TEXT + "numbers other tokens shift head",
