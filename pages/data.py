@@ -3,7 +3,7 @@
 import streamlit as st
 
 from headviz.errors import UserError
-from headviz.ui import abilities, frame, loaders, show, source, tuned
+from headviz.ui import abilities, frame, loaders, show, source, state, tuned
 
 view = frame.begin()
 st.title("Data & model")
@@ -21,7 +21,7 @@ with left:
 with right:
     st.subheader("Data")
     if frame.controls():
-        tabs = st.tabs(["Task", "Upload"])
+        tabs = state.tabs(("Task", "Upload"), "data_tabs")
         with tabs[0]:
             source.data_form(view)
         with tabs[1]:

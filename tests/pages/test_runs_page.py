@@ -234,6 +234,21 @@ def test_one_example_is_followed_through_the_steps(
     assert not list(app.error), [e.value for e in app.error]
 
 
+def test_the_open_tab_is_part_of_the_address(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, home: Path
+) -> None:
+    run = runs.put("done", "prune", pruning(studio_folder))
+    app = open_page("runs", run=run, tab="Save the model")
+    assert not app.exception
+    assert any(t.label == "A new folder" for t in app.text_input)
+    assert dict(app.query_params)["tab"] in ("Save the model", ["Save the model"])
+    app = tab(app, "One example")
+    assert dict(app.query_params)["tab"] in ("One example", ["One example"])
+    app = open_page("runs", run=run, tab="no such tab")
+    assert not app.exception
+    assert "tab" not in dict(app.query_params)
+
+
 def test_the_model_is_saved_below_an_allowed_folder_only(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs, home: Path
 ) -> None:

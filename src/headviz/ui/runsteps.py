@@ -14,6 +14,7 @@ from ..palette import Scale
 from ..tasks import points_in
 from . import frame, loaders, runmaps, runsave, show, state, ticketview
 from .grid import Look, head_grid
+from .runsource import look_at
 from .runstate import state_of
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
         )  # fmt: skip
         if st.session_state.pop("run_go", False):
             st.switch_page("pages/masklab.py")
-    tabs = st.tabs(TABS[:3] if not ticketview.retrains(view) else TABS, key="run_tabs", on_change="rerun")
+    tabs = state.tabs(TABS[:3] if not ticketview.retrains(view) else TABS, "run_tabs")
     parts = (lambda: _table(view, names), lambda: runmaps.example(view, step), lambda: runsave.form(view, step),
              lambda: ticketview.tickets([view]))  # fmt: skip
     for tab, part in zip(tabs, parts, strict=False):
@@ -276,19 +277,8 @@ def show_digits(header: Sequence[str]) -> dict[str, Any]:
 
 def _open(spec: dict[str, Any], mask: str) -> None:
     """The mask on the run's own model and data."""
-    view = state.view()
-    changes: dict[str, Any] = {"model": str(spec["model"]), "revision": str(spec.get("revision") or "")}
-    changes |= {"task": str(spec["task"]), "data": str(spec.get("data") or "")}
-    changes |= {
-        "columns": ",".join(spec.get("text_columns") or ()),
-        "label": str(spec.get("label_column") or ""),
-    }
     try:
-        same = loaders.model_name(view.model) == spec["model"] and view.task == spec["task"]
-        if not same:
-            loaders.model_name(changes["model"])
-            state.update(**changes, example=0, a="", b="", slice="")
-            state.forget_mask()
+        look_at(spec)
         present = loaders.shape(state.view()).present
         state.set_mask(HeadMask.from_hex(mask, present.num_layers, present.num_heads))
         st.session_state["run_go"] = True

@@ -208,6 +208,20 @@ def switch(name: str, label: str, options: Sequence[Any], **more: Any) -> Any:
     return getattr(view(), name)
 
 
+def tabs(labels: Sequence[str], key: str) -> Sequence[Any]:
+    """Tabs whose open one stands in the address; a closed one need not be drawn (``.open``)."""
+    asked, seen = view().tab, f"{key}__seen"
+    if asked != st.session_state.get(seen, ""):
+        st.session_state[key] = asked if asked in labels else labels[0]
+    made = st.tabs(labels, key=key, on_change="rerun")
+    shown = st.session_state[key]
+    now = "" if shown == labels[0] else shown
+    if now != asked:
+        update(tab=now)
+    st.session_state[seen] = now
+    return made
+
+
 def tick(name: str, label: str, **more: Any) -> bool:
     key = _seed(name)
     st.toggle(label, key=key, on_change=_bind(name)[1], **more)

@@ -42,7 +42,7 @@ def detail(view: RunView) -> None:
     else:
         st.info("The table fills as its runs come to their first steps. You may leave: they go on.",
                 icon=":material/hourglass_top:")  # fmt: skip
-    tabs = st.tabs(TABS, key="sweep_tabs", on_change="rerun")
+    tabs = state.tabs(TABS, "sweep_tabs")
     if tabs[0].open:
         with tabs[0]:
             _results(rows)

@@ -60,6 +60,7 @@ class View:
     select: str = "other"  # data that 'all but one' chooses its heads on
     run: str = ""
     step: int = 0
+    tab: str = ""  # the open one of a page's tabs; empty = the first
     present: bool = False  # presentation: no controls, larger type
 
 
@@ -85,9 +86,9 @@ SHOWN_BY = {
         "masklab": _SCORE + "count",
         "compare": _TEXT + "numbers other tokens shift head",
         "analyses": _TEXT + _SCORE + "analysis select head target rule steps count slice",
-        "runs": "run step numbers",
+        "runs": "run step numbers tab",
         "distil": "run step",
-        "data": "samples base",
+        "data": "samples base tab",
     }.items()
 }
 
