@@ -397,7 +397,7 @@ def test_a_fine_tuning_is_checked_started_and_opened(
     next(n for n in app.number_input if n.key == f"tune_{base}_batch").set_value(8).run()
     next(n for n in app.number_input if n.key == f"tune_{base}_epochs").set_value(1.0).run()
     assert button(app, "tune_start").disabled
-    press(app, "tune_check", tune_box=True)
+    press(app, "tune_plan", tune_box=True)
     assert not app.exception
     assert "8 updates on 60 training examples" in said(app)
     press(app, "tune_start", tune_box=True)
@@ -454,7 +454,7 @@ def test_an_upload_has_nothing_to_train_on(open_page: Callable[..., Any], home: 
     app.run()
     assert not app.exception
     assert "nothing to train on" in said(app)
-    assert button(app, "tune_check") is None
+    assert button(app, "tune_plan") is None
 
 
 # ---- sentences and small decisions

@@ -93,6 +93,9 @@ def _results(r: dict[str, Any]) -> list[list[Any]]:
 
 
 def _steps(r: dict[str, Any]) -> str:
+    """Steps so far; of a sweep its runs that are done."""
+    if r.get("children"):
+        return f"{sum(c['state'] == 'done' for c in r['children'])}/{len(r['children'])} runs"
     return f"{len(r['steps']) + len(r['baseline'])}/{r['expected'] or '?'}"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +16,24 @@ if TYPE_CHECKING:
     from .finetune import Order
 
 WHOLE = "headviz-whole"  # lies in checkpoints that were written to their end
+TELL = 1.0  # seconds between two tellings of the losses so far
+
+History = list[dict[str, Any]]  # as Trainer keeps it
 
 
 class Watch(TrainerCallback):
     """Looks in after every batch."""
 
-    def __init__(self, order: Order, progress: Progress | None, cancel: Cancel | None, saves: bool) -> None:
+    def __init__(
+        self,
+        order: Order,
+        progress: Progress | None,
+        cancel: Cancel | None,
+        saves: bool,
+        history: Callable[[History], None] | None = None,
+    ) -> None:
         self.order, self.progress, self.cancel, self.saves = order, progress, cancel, saves
+        self.history, self._told = history, 0.0
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.order.epoch = int(state.epoch or 0)  # the fraction is what a resumed epoch has behind it
@@ -36,6 +49,13 @@ class Watch(TrainerCallback):
         if float(state.epoch).is_integer():
             # saved now, the checkpoint would lack the dev metrics that are measured right after
             control.should_save = False
+
+    def on_log(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """After every update and every measuring on dev: what is known so far, but not more often than one looks."""
+        now = time.monotonic()
+        if self.history is not None and now - self._told >= TELL:
+            self._told = now
+            self.history(state.log_history)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         control.should_save = self.saves

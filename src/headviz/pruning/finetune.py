@@ -13,7 +13,7 @@ import json
 import random
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -80,12 +80,14 @@ def fine_tune(
     folder: str | Path | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
+    curve: Callable[[tuple[Point, ...]], None] | None = None,
 ) -> Trained:
     """Train a copy of ``clf`` on ``train``. Equal inputs, seeds and thread counts give equal weights.
 
     A translator learns to give its references' tokens, each after those before it.
     Put a fresh head on a pre-trained encoder with ``headviz.load(base, fresh_labels=…, seed=…)`` first. ``dev`` is
-    needed for early stopping and for dev metrics per epoch, and for nothing else. ``progress`` counts updates.
+    needed for early stopping and for dev metrics per epoch, and for nothing else. ``progress`` counts updates;
+    ``curve`` is told about once a second what the learning curve looks like so far.
     Do not use it to train under a mask: prune first.
     """
     start = time.perf_counter()
@@ -104,7 +106,8 @@ def fine_tune(
             setattr(model.config, NUM_TEXTS, 1 if train.pairs is None else 2)
         metrics = None if dev is None or order is None else lambda logits: metrics_for(dev, logits, order)
         saves = folder is not None or options.early_stopping is not None
-        watch = Watch(rows.order(options, seed), progress, cancel, saves)
+        tell = None if curve is None else lambda history: curve(learning_curve(history, dev))
+        watch = Watch(rows.order(options, seed), progress, cancel, saves, tell)
         trainer = _trainer(clf, model, rows, measured, metrics, options, seed, place, watch)
         trainer.train(resume_from_checkpoint=_whole_checkpoint(place))
         history, best = trainer.state.log_history, trainer.state.best_model_checkpoint

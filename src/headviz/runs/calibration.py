@@ -44,7 +44,7 @@ class Estimate:
         return {f"{k}_seconds": v for k, v in asdict(self).items()}
 
 
-def estimate(prepared: Prepared, threads: int) -> Estimate:
+def estimate(prepared: Prepared, threads: int, cancel: Cancel | None = None) -> Estimate:
     """Measure the three kinds of work of a checked plan on this machine, with as many threads as the run will have."""
     import torch
 
@@ -53,9 +53,9 @@ def estimate(prepared: Prepared, threads: int) -> Estimate:
     begun = time.perf_counter()
     try:
         plan = _plan_of(prepared)
-        evaluation = _evaluation(prepared)
-        scoring = _scoring(prepared, plan)
-        finetuning = _finetuning(prepared, plan) if prepared.amount.finetunings else None
+        evaluation = _evaluation(prepared, cancel)
+        scoring = _scoring(prepared, plan, cancel)
+        finetuning = _finetuning(prepared, plan, cancel) if prepared.amount.finetunings else None
     finally:
         torch.set_num_threads(before)
     return Estimate(
@@ -87,14 +87,14 @@ def _some(data: Dataset, count: int) -> Dataset:
     return data.subset(sorted(int(i) for i in drawn))
 
 
-def _evaluation(prepared: Prepared) -> float:
+def _evaluation(prepared: Prepared, cancel: Cancel | None) -> float:
     from ..translating import evaluator_of
 
     context = prepared.context
     part = _some(context.dev, EXAMPLES)
 
     def measure(data: Dataset) -> None:
-        evaluator_of(context.clf, data, label_order=_order(prepared)).evaluate()
+        evaluator_of(context.clf, data, label_order=_order(prepared)).evaluate(cancel=cancel)
 
     measure(_some(part, 8))  # warms up
     begun = time.perf_counter()
@@ -102,7 +102,7 @@ def _evaluation(prepared: Prepared) -> float:
     return (time.perf_counter() - begun) * len(context.dev) / len(part)
 
 
-def _scoring(prepared: Prepared, plan: PruningPlan) -> float:
+def _scoring(prepared: Prepared, plan: PruningPlan, cancel: Cancel | None) -> float:
     from ..pruning.scoring import score_table
 
     context = prepared.context
@@ -111,7 +111,14 @@ def _scoring(prepared: Prepared, plan: PruningPlan) -> float:
     def seconds(part: Dataset) -> float:
         begun = time.perf_counter()
         score_table(
-            context.score, context.clf, part, plan, seed=plan.seeds[0], mask=None, progress=None, cancel=None
+            context.score,
+            context.clf,
+            part,
+            plan,
+            seed=plan.seeds[0],
+            mask=None,
+            progress=None,
+            cancel=cancel,
         )
         return time.perf_counter() - begun
 
@@ -120,12 +127,13 @@ def _scoring(prepared: Prepared, plan: PruningPlan) -> float:
     return seconds(part) * len(whole) / len(part)
 
 
-def _finetuning(prepared: Prepared, plan: PruningPlan) -> float:
+def _finetuning(prepared: Prepared, plan: PruningPlan, cancel: Cancel | None) -> float:
     from ..pruning.options import FinetuneOptions
 
     context = prepared.context
     options = plan.finetune or context.recipe or FinetuneOptions()
-    return _training(context.base(plan.seeds[0]), context.train, options, plan.seeds[0], _order(prepared))
+    seed = plan.seeds[0]
+    return _training(context.base(seed), context.train, options, seed, _order(prepared), cancel)
 
 
 def finetuning_seconds(

@@ -67,11 +67,11 @@ def prepare_all(
             raise Cancelled
         if progress is not None:
             progress(i, len(plans))
-        found.append(_prepared(dataclasses.replace(plan, **_absolute(plan)), contexts))
+        found.append(_prepared(dataclasses.replace(plan, **_absolute(plan)), contexts, cancel))
     return found
 
 
-def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context]) -> Prepared:
+def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context], cancel: Cancel | None) -> Prepared:
     from ..pruning.check import data_digest, first_state, heads_off, notes_of
     from ..pruning.context import open_context
     from ..pruning.rows import rows_of
@@ -80,6 +80,8 @@ def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context]) -> Pr
     if key not in contexts:
         contexts[key] = open_context(plan, Path(tempfile.gettempdir()) / "headviz-nothing-is-written-here")
     context = contexts[key]
+    if cancel is not None and cancel():  # loading takes its time
+        raise Cancelled
     with suppress(Cancelled):  # checks everything, then is told not to evaluate
         first_state(context, plan, cancel=lambda: True)
     clf = context.clf

@@ -128,7 +128,7 @@ def plan_of(
             progress(i, len(prepared))
         key = (id(p.context), p.spec["score"], bool(p.amount.finetunings), str(p.spec["finetune"]))
         if key not in measured:
-            measured[key] = estimate(p, threads)
+            measured[key] = estimate(p, threads, cancel)
         found = measured[key]
         seconds.append(total(p.amount, found.scoring, found.finetuning, found.evaluation))
     return SweepPlan(len(prepared), whole, sum(seconds), _spread(seconds, at_once), at_once)

@@ -101,6 +101,15 @@ def start(key: Hashable, work: Work[T]) -> Job[T]:
     return job
 
 
+def put(key: Hashable, result: Any) -> None:
+    """A result that came from elsewhere, such as a run: whoever asks for this key has it at once."""
+    job: Job[Any] = Job(key, result=result)
+    job.finished.set()
+    with _lock:
+        _jobs[key] = job
+        _forget_old()
+
+
 def _forget_old() -> None:
     """Drop the oldest finished jobs beyond the limits; called with the lock held."""
     ended = [k for k, j in _jobs.items() if not j.running]

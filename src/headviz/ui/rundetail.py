@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ..errors import RunError
-from . import frame, runactions, runsteps, runsview, show, sweepview, tuned
+from . import frame, runactions, runsteps, runsview, show, sweepview, tableview, tuned
 
 if TYPE_CHECKING:
     from ..runs.reading import RunView
@@ -42,6 +42,8 @@ def watch(ids: Sequence[str]) -> RunView:
         st.page_link(
             "pages/distil.py", label="See its students on the Distil page", icon=":material/science:"
         )
+    elif record.kind in ("score", "ablation"):
+        tableview.detail(first)
     else:
         _outcome(first)
     runsview.log(first)

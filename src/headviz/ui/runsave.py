@@ -10,6 +10,7 @@ import streamlit as st
 from ..errors import UserError
 from ..home import home
 from . import jobs, loaders, runactions, show, state
+from .runsource import look_at
 
 if TYPE_CHECKING:
     from ..runs.reading import RunView
@@ -160,8 +161,9 @@ def use(folder: str, **more: Any) -> None:
 
 
 def _compare(spec: dict[str, Any], folder: str) -> None:
-    if str(spec["model"]) != loaders.model_name(state.view().model):
-        state.update(model=str(spec["model"]), revision=str(spec.get("revision") or ""))
-        state.forget_mask()
-    state.update(other=folder)
+    try:
+        look_at(spec, other=folder)
+    except UserError as wrong:
+        state.notify(str(wrong))
+        return
     st.session_state["run_compared"] = True

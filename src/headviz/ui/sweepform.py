@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from ..errors import OptionError, UserError
-from . import jobs, loaders, plans, runactions, runsview, scoring, show, state
+from . import jobs, loaders, plans, runsview, scoreform, scoring, show
 from .view import View
 
 if TYPE_CHECKING:
     from ..pruning.plan import PruningPlan
+    from ..runs.record import RunRecord
     from ..runs.sweep import Member, SweepPlan
+
+WORDS = plans.Words(doing="Checking every run and timing a few examples")
 
 
 def form(view: View) -> None:
@@ -28,8 +31,9 @@ def form(view: View) -> None:
         "Algorithms", list(ALGORITHMS), ["one-importance", "iterative"], format_func=plans.title_of,
         key="sweep_algorithms",
     )  # fmt: skip
-    at = view.score if view.score in scoring.NAMES else scoring.NAMES[0]
-    scores = b.multiselect("Scores", scoring.NAMES, list(dict.fromkeys([at, "random"])), key="sweep_scores")
+    known = scoring.names(loaders.shape(view).translates)
+    at = view.score if view.score in known else known[0]
+    scores = b.multiselect("Scores", known, list(dict.fromkeys([at, "random"])), key="sweep_scores")
     algorithms = [ALGORITHMS[n] for n in names]
     if fixed := [x for x in algorithms if x.only_score]:
         st.caption(show.plain(f"{', '.join(f'{x.title} always scores by {x.only_score}' for x in fixed)}."))
@@ -53,18 +57,28 @@ def form(view: View) -> None:
             help="{task} stands for the task's name",
         )
     options = plans.amounts("sweep", algorithms)
-    options |= plans.further(view, "sweep", algorithms)
+    options |= plans.retraining(view, "sweep", algorithms)
+    of_scores = scoreform.fields(view, "sweep_option", scores)
+    options |= plans.further(view, "sweep", algorithms, scores)
     title = st.text_input("Title (optional)", "", key="sweep_title", max_chars=120)
     try:
         base = plans.options_of(view, options)
-        members = expand(base, tasks, names, scores, plans.read_seeds(given), places)
+        members = expand(base, tasks, names, scores, plans.read_seeds(given), places, of_scores)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         return
     axes = {"task": tasks, "algorithm": names, "score": scores, "seed": plans.read_seeds(given)}
     said = " × ".join(f"{len(v)} {k}{'s' if len(v) > 1 else ''}" for k, v in axes.items())
     about = {"model": view.model, **{f"{k}s": list(v) for k, v in axes.items()}}
-    _plan_and_start(members, title.strip() or said, about)
+    key = ("sweep", tuple(p.digest for p in members))
+    count = f"{len(members)} run{'s' if len(members) > 1 else ''}"
+    ready = plans.checked("sweep", key, lambda p, c: _prepare(members, p, c), WORDS, count)
+    if ready is not None:
+        found, place = ready
+        _show(found)
+        plans.start(
+            place, "sweep", lambda owner: _start(found, title.strip() or said, about, owner), f"Start {count}"
+        )  # fmt: skip
 
 
 def expand(
@@ -74,8 +88,9 @@ def expand(
     scores: Sequence[str],
     seeds: Sequence[int],
     places: dict[str, str],
+    of_scores: Mapping[str, dict[str, Any]] | None = None,
 ) -> list[PruningPlan]:
-    """The plans of a sweep. Folders are confined after the task's name has been put in."""
+    """The plans of a sweep, each with its own score's options. Folders are confined once the task's name is in them."""
     from dataclasses import replace
 
     from ..runs import sweep
@@ -87,7 +102,10 @@ def expand(
             base.pop("data", None)
         if not places["model"]:
             raise OptionError("Name the models: one for all tasks, or a folder such as my-models/{task}.")
-    made = sweep.expand(base, tasks, algorithms, scores, seeds)
+    made = [
+        replace(p, score_options=tuple(sorted((of_scores or {}).get(p.score, {}).items())))
+        for p in sweep.expand(base, tasks, algorithms, scores, seeds)
+    ]
     if not places:
         return made
     return [
@@ -104,27 +122,6 @@ class Planned:
     plan: SweepPlan
     rows: tuple[tuple[Any, ...], ...]
     notes: tuple[str, ...]
-
-
-def _plan_and_start(made: Sequence[PruningPlan], title: str, about: dict[str, Any]) -> None:
-    key = ("sweep", tuple(p.digest for p in made))
-    buttons = st.container(horizontal=True, vertical_alignment="center")
-    buttons.button(
-        "Plan", key="sweep_plan", icon=":material/checklist:", help="Check it and estimate its time",
-        on_click=plans.wanted, args=(key,),
-    )  # fmt: skip
-    if st.session_state.get("planned") != key:
-        buttons.button("Start", key="sweep_start", disabled=True, help="Look at the plan first")
-        buttons.caption(f"{len(made)} run{'s' if len(made) > 1 else ''}")
-        return
-    found = jobs.need(key, "Checking every run and timing a few examples", lambda p, c: _prepare(made, p, c))
-    if found is None:
-        return
-    _show(found)
-    buttons.button(
-        f"Start {len(found.members)} runs", key="sweep_start", type="primary", icon=":material/play_arrow:",
-        on_click=_start, args=(found, title, about),
-    )  # fmt: skip
 
 
 def _show(found: Planned) -> None:
@@ -165,12 +162,7 @@ def _prepare(made: Sequence[PruningPlan], progress: jobs.Progress, cancel: jobs.
     return Planned(members, plan, tuple((*k, *v) for k, v in rows.items()), notes)
 
 
-def _start(found: Planned, title: str, about: dict[str, Any]) -> None:
+def _start(found: Planned, title: str, about: dict[str, Any], owner: str) -> RunRecord:
     from ..runs import sweep
 
-    try:
-        record = sweep.start_sweep(found.members, title=title[:120], spec=about, owner=runactions.this_user())
-    except UserError as wrong:
-        state.notify(str(wrong))
-        return
-    runsview.started(record.id)
+    return sweep.start_sweep(found.members, title=title[:120], spec=about, owner=owner)

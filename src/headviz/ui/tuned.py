@@ -10,12 +10,16 @@ import streamlit as st
 
 from ..errors import UserError
 from ..tasks import points_in
-from . import jobs, loaders, plans, runactions, runsave, runsview, show, state
+from . import jobs, loaders, plans, runactions, runsave, runsview, show, state, training
 from .view import View
 
 if TYPE_CHECKING:
     from ..pruning.options import FinetuneOptions
     from ..runs.reading import RunView
+    from ..runs.record import RunRecord
+
+WORDS = plans.Words("Check", "Count the updates and time a few", "Checking model and data, timing a few updates",
+                    "Check it first")  # fmt: skip
 
 
 def form(view: View) -> None:
@@ -39,94 +43,39 @@ def form(view: View) -> None:
         return
     try:
         name = loaders.model_name(base)
-        recipe, examples = known_recipe(name)
+        recipe = training.recipe_for(name)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         return
-    st.caption(
-        "Settings: the base model's own recipe."
-        if recipe is not None
-        else "Settings: the 2024 thesis's for BERT-base; a small model trained from scratch needs others."
+    st.caption(recipe.said)
+    options, limit, room = training.fields(f"tune_{base}", recipe, None if view.data else recipe.examples)
+    seed = room.number_input(
+        "Seed", 0, 2**31 - 1, 0, key=f"tune_{base}_seed", help="Of the new head, the order and dropout"
     )
-    given, seed, limit = _fields(base, recipe, examples if view.data == "" else None)
     try:
-        spec = spec_of(view, name, given, seed, limit)
+        spec = spec_of(view, name, options(), int(seed), limit)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         return
-    _check_and_start(view, spec, Path(name).name)
+    ready = plans.checked("tune", ("tune", repr(sorted(spec.items()))), lambda p, c: _prepare(spec, c), WORDS)
+    if ready is not None:
+        found, place = ready
+        st.markdown(
+            f"About **{runsview.span(found.seconds)}** on this machine: {found.updates:,} updates on "
+            f"{found.examples:,} training examples of {show.plain(view.task)}."
+        )
+        title = f"{Path(name).name} on {view.task}, seed {spec['seed']}"[:120]
+        plans.start(place, "tune", lambda owner: _start(spec, title, found.device, owner))
 
 
-def known_recipe(name: str) -> tuple[FinetuneOptions | None, int | None]:
-    """The recipe in a local model's folder and how many examples it trains on; a hub model is not downloaded for it."""
-    from ..pruning.recipe import examples_of, recipe_of
-
-    if name not in loaders.NAMED and not Path(name).is_dir():
-        return None, None
-    return recipe_of(name), examples_of(name)
-
-
-def _fields(
-    base: str, recipe: FinetuneOptions | None, examples: int | None
-) -> tuple[FinetuneOptions | UserError, int, int]:
-    """One field for each option; keys follow the base, so another base brings its own defaults."""
-    from ..pruning.options import PRECISIONS, SCHEDULES, FinetuneOptions
-
-    start = recipe or FinetuneOptions()
-    key = f"tune_{base}"
-    a, b, c = st.columns(3)
-    epochs = a.number_input("Epochs", 0.01, 1000.0, float(start.epochs), key=f"{key}_epochs", format="%g")
-    batch = b.number_input("Batch", 1, 4096, start.batch, key=f"{key}_batch")
-    rate = c.text_input("Learning rate", f"{start.learning_rate:g}", key=f"{key}_rate")
-    a, b, c = st.columns(3)
-    limit = a.number_input(
-        "Training examples", 0, 10_000_000, examples or 0, key=f"{key}_limit", help="0 = all"
-    )
-    seed = b.number_input(
-        "Seed", 0, 2**31 - 1, 0, key=f"{key}_seed", help="Of the new head, the order and dropout"
-    )
-    stop = c.number_input("Stop early after", 0, 100, start.early_stopping or 0, key=f"{key}_stop",
-                          help="Epochs without a better dev metric, then the best weights; 0 = never")  # fmt: skip
-    with st.expander("More options", icon=":material/tune:"), st.container(horizontal=True):
-        more: dict[str, Any] = {
-            "schedule": st.selectbox("Schedule", SCHEDULES, SCHEDULES.index(start.schedule), key=f"{key}_schedule",
-                                     width=140),
-            "warmup": st.number_input("Warm-up, share", 0.0, 1.0, float(start.warmup), key=f"{key}_warmup", width=130),
-            "weight_decay": st.number_input("Weight decay", 0.0, 10.0, float(start.weight_decay), key=f"{key}_decay",
-                                            format="%g", width=130),
-            "precision": st.selectbox("Precision", PRECISIONS, PRECISIONS.index(start.precision),
-                                      key=f"{key}_precision", width=130),
-            "accumulation": st.number_input("Batches per update", 1, 1024, start.accumulation,
-                                            key=f"{key}_accumulation", width=130),
-        }  # fmt: skip
-    try:
-        made = dataclasses.replace(
-            start, epochs=float(epochs), batch=int(batch), learning_rate=_number(rate), evaluate_epochs=True,
-            early_stopping=int(stop) or None, **more,
-        )  # fmt: skip
-    except UserError as wrong:
-        return wrong, int(seed), int(limit)
-    return made, int(seed), int(limit)
-
-
-def _number(text: str) -> float:
-    from ..errors import OptionError
-
-    try:
-        return float(text)
-    except ValueError:
-        raise OptionError(f"A learning rate is a number such as 2e-5, not '{text[:20]}'.") from None
-
-
-def spec_of(
-    view: View, name: str, options: FinetuneOptions | UserError, seed: int, limit: int
-) -> dict[str, Any]:
+def spec_of(view: View, name: str, options: FinetuneOptions, seed: int, limit: int) -> dict[str, Any]:
     """What the run is written down with; refused here if it makes no sense."""
     from ..runs.kinds import make_job
+    from ..tasks import TASKS
 
-    if isinstance(options, UserError):
-        raise options
     source = plans.source(view)
+    if not TASKS[view.task].is_translation:  # translating dev takes longer than an epoch
+        options = dataclasses.replace(options, evaluate_epochs=True)
     spec: dict[str, Any] = {
         "model": name,
         **{k: source[k] for k in ("task", "data", "label_column", "device", "dev_limit") if k in source},
@@ -141,50 +90,30 @@ def spec_of(
     return spec
 
 
-def _check_and_start(view: View, spec: dict[str, Any], base: str) -> None:
-    key = ("tune", repr(sorted(spec.items())))
-    buttons = st.container(horizontal=True)
-    buttons.button(
-        "Check", key="tune_check", icon=":material/checklist:", help="Count the updates and time a few",
-        on_click=plans.wanted, args=(key,),
-    )  # fmt: skip
-    if st.session_state.get("planned") != key:
-        buttons.button("Start", key="tune_start", disabled=True, help="Check it first")
-        return
-    found = jobs.need(key, "Checking model and data, timing a few updates", lambda p, c: _prepare(spec, c))
-    if found is None:
-        return
-    updates, examples, seconds, device = found
-    st.markdown(
-        f"About **{runsview.span(seconds)}** on this machine: {updates:,} updates on {examples:,} training examples "
-        f"of {show.plain(view.task)}."
-    )
-    buttons.button(
-        "Start", key="tune_start", type="primary", icon=":material/play_arrow:", on_click=_start,
-        args=(spec, f"{base} on {view.task}, seed {spec['seed']}"[:120], device),
-    )  # fmt: skip
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    """A checked fine-tuning in numbers."""
+
+    updates: int
+    examples: int
+    seconds: float
+    device: str
 
 
-def _prepare(spec: dict[str, Any], cancel: jobs.Cancel) -> tuple[int, int, float, str]:
-    """Updates, examples, an estimate of the seconds, and the device; what cannot work is refused."""
+def _prepare(spec: dict[str, Any], cancel: jobs.Cancel) -> Planned:
+    """What cannot work is refused; a few updates are timed."""
     from ..runs.calibration import finetuning_seconds
     from ..runs.prepare import device_name
     from ..runs.service import default_threads
 
     updates, examples, seconds, device = finetuning_seconds(spec, default_threads(), cancel)
-    return updates, examples, seconds, device_name(device)
+    return Planned(updates, examples, seconds, device_name(device))
 
 
-def _start(spec: dict[str, Any], title: str, device: str) -> None:
+def _start(spec: dict[str, Any], title: str, device: str, owner: str) -> RunRecord:
     from ..runs import service
 
-    try:
-        record = service.start("finetune", spec, title=title, device=device, owner=runactions.this_user())
-    except UserError as wrong:
-        state.notify(str(wrong))
-        return
-    st.session_state.pop("planned", None)
-    state.update(run=record.id)
+    return service.start("finetune", spec, title=title, device=device, owner=owner)
 
 
 # ---- looking
@@ -219,20 +148,38 @@ def _live(run_id: str, before: str) -> None:
 
 def detail(view: RunView) -> None:
     """A fine-tuning on the Runs page."""
-    from ..charts_runs import learning_curve
-
     if not view.steps:
         if view.state in ("running", "queued"):
-            st.info("The learning curve appears when the training is over. You may leave: it goes on.",
+            st.info("The learning curve grows from the first updates on. You may leave: the run goes on.",
                     icon=":material/hourglass_top:")  # fmt: skip
+        curve(view)
         return
     result(view)
-    curve = view.steps[0].get("curve") or []
-    if curve:
-        metric = next(iter(view.steps[0]["metrics"]), "")
+    curve(view)
+
+
+def curve(view: RunView) -> None:
+    """The learning curve so far, drawn anew while it grows."""
+    from ..runs.states import ACTIVE
+
+    st.fragment(_curve, run_every=runsview.POLL * 2 if view.state in ACTIVE else None)(view.record.id)
+
+
+def _curve(run_id: str) -> None:
+    from ..charts_runs import learning_curve
+    from ..runs import reading
+    from ..runs.files import RunFiles
+    from ..runs.jobs.finetuning import CURVE
+
+    view, files = reading.show(run_id, log_lines=0), RunFiles(run_id)
+    so_far = files.read_json(files.results / CURVE)
+    points = view.steps[0].get("curve") if view.steps else so_far.get("curve")
+    metric = next(iter(view.steps[0]["metrics"] if view.steps else so_far.get("metrics") or ()), "")
+    if points:
+        measured = any(p.get("metrics") for p in points)
         show.figure(
-            learning_curve(curve, metric), "tune_curve",
-            f"Training loss by update, and {metric} on dev after each epoch.",
+            learning_curve(points, metric), "tune_curve",
+            "Training loss by update" + (f", and {metric} on dev after each epoch." if measured else "."),
         )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import OptionError
 from ...pruning.options import FinetuneOptions
+from ..files import write_json
 from ..kinds import Tools
 from .loaded import Source, read_spec
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 TRAIN = "train"
 MODEL = "model"  # the trained model's folder, below the run's
+CURVE = "curve.json"  # what the learning curve looks like so far, for whoever watches
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,11 @@ class FinetuneJob:
             folder=tools.folder / "training",
             progress=lambda done, total: tools.progress("training", done, total),
             cancel=tools.cancel,
+            curve=lambda points: write_json(
+                tools.folder / CURVE,
+                {"curve": plain(points), "metrics": list(dev.task.metrics)},
+                durable=False,
+            ),
         )
         result = evaluate(
             trained.classifier,
@@ -155,4 +162,5 @@ class FinetuneJob:
 
     def finish(self, state: State, folder: Path) -> dict[str, Any]:
         shutil.rmtree(folder / "training", ignore_errors=True)
+        (folder / CURVE).unlink(missing_ok=True)
         return {**state, "models": [MODEL]}
