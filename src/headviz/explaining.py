@@ -63,6 +63,8 @@ class Explainer:
             )
         if tolerance is not None and not tolerance > 0:
             raise OptionError(f"tolerance is a relative error such as 0.02, not {tolerance}.")
+        if self.budget < 1:
+            raise OptionError(f"The memory budget must be 1 byte or more, not {self.budget}.")
         targets = [resolve_target(self.clf, target, x) for x in labels]
         encodings = encode(self.clf, texts, pairs)
         self.clf.gates(self.mask)  # a mask of another model is refused before anything is computed
