@@ -60,3 +60,23 @@ def open_page(address: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Calla
         return app.run()
 
     return run
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of its own, and nothing that would start a worker: runs stay in the state they are put in."""
+    from recorded import ME
+
+    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("headviz.runs.queue.dispatch", lambda *_, **__: None)
+    monkeypatch.setattr("headviz.runs.service.dispatch", lambda *_, **__: None)
+    monkeypatch.setattr("headviz.ui.runactions.this_user", lambda: ME)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def runs(home: Path) -> Any:
+    """Puts runs into any state, see ``recorded.Runs``."""
+    from recorded import Runs
+
+    return Runs()

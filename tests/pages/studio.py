@@ -42,6 +42,20 @@ def make_data(folder: Path, rows: int = 60, seed: int = 0) -> Path:
     return folder
 
 
+def make_translation(folder: Path) -> Path:
+    """A random translation model in ``translator``, and sentences with references in ``pairs``."""
+    from tiny_translation import SOURCES, TARGETS, tiny_translator_folder
+
+    tiny_translator_folder(folder / "translator")
+    (folder / "pairs").mkdir()
+    lines = [f"{a}\t{b}" for a, b in zip(SOURCES * 2, TARGETS * 2, strict=True)]
+    for split in ("train", "dev"):
+        (folder / "pairs" / f"{split}.tsv").write_text(
+            "\n".join(["source\ttarget", *lines]) + "\n", encoding="utf-8"
+        )
+    return folder
+
+
 PLANTED = (2, 1)  # the one head of the planted model that can be seen at its output
 FLIPS = "not"  # the word that this head looks for
 SIZE = (4, 4)

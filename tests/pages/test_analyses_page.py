@@ -26,17 +26,10 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A 3×4 classifier and a translation model, with data for both."""
     import studio
 
-    from tiny_translation import SOURCES, TARGETS, tiny_translator_folder
-
     folder = tmp_path_factory.mktemp("small")
     studio.make_model(folder / "model", layers=3, heads=4)
     studio.make_data(folder / "data", rows=30)
-    tiny_translator_folder(folder / "translator")
-    (folder / "pairs").mkdir()
-    lines = [f"{a}\t{b}" for a, b in zip(SOURCES * 2, TARGETS * 2, strict=True)]
-    for split in ("train", "dev"):
-        (folder / "pairs" / f"{split}.tsv").write_text("\n".join(["source\ttarget", *lines]) + "\n")
-    return folder
+    return studio.make_translation(folder)
 
 
 @pytest.fixture

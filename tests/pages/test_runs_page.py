@@ -8,116 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from recorded import ME, Runs, button, press, pruning, said, source, tab, tuning
 
 from headviz.errors import Cancelled, OptionError
 from headviz.heads import HeadMask
 from headviz.runs import housekeeping
-from headviz.runs.carrier import Carrier
 from headviz.runs.files import RunFiles
-from headviz.runs.kinds import Tools
 from headviz.runs.record import CARRIED, SWEEP
 from headviz.runs.registry import Registry
 from headviz.runs.service import new_record
-
-ME = "somebody"
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of its own, and nothing that would start a worker: runs stay in the state they are put in."""
-    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("headviz.runs.queue.dispatch", lambda *_, **__: None)
-    monkeypatch.setattr("headviz.runs.service.dispatch", lambda *_, **__: None)
-    monkeypatch.setattr("headviz.ui.runactions.this_user", lambda: ME)
-    return tmp_path / "home"
-
-
-def source(studio_folder: Path) -> dict[str, Any]:
-    return {
-        "model": str(studio_folder / "model"),
-        "task": "custom",
-        "data": str(studio_folder / "data"),
-        "text_columns": ["premise", "hypothesis"],
-        "label_column": "label",
-        "device": "cpu",
-    }
-
-
-def pruning(studio_folder: Path, **changes: Any) -> dict[str, Any]:
-    made = {**source(studio_folder), "algorithm": "one-importance", "score": "magnitude", "samples": 12, "step": 0.25,
-            "until": 0.75, "length_filter": "none", "dev_limit": 24}  # fmt: skip
-    return {**made, **changes}
-
-
-class Runs:
-    """Records put into a state without a process: pieces are done here, and the outcome is written down."""
-
-    def __init__(self) -> None:
-        self.registry = Registry()
-
-    def add(self, kind: str, spec: dict[str, Any], **about: Any) -> Any:
-        record = new_record(kind, spec, **{"owner": ME, "title": f"a {kind} run", **about})
-        self.registry.add([record])
-        RunFiles(record.id, self.registry.folder).create()
-        return record
-
-    def claimed(self, record: Any, pieces: int | None = None, alive: bool = False) -> Carrier:
-        """A run that has been at work and has done so many pieces; its worker is gone unless it shall be alive."""
-        from dataclasses import replace
-
-        from headviz.runs.process import Identity
-
-        worker = Identity.own() if alive else replace(Identity.own(), pid=2**22 + 1, start="0")
-        self.registry.take_one(record.id, "t")
-        taken = self.registry.apply(record.id, "claim", claim="t", worker=worker, started=record.created)
-        carrier = Carrier(self.registry, taken)
-        tools = Tools(lambda *_: None, lambda: False, carrier.files.results)
-        while (ready := carrier.ready()) and pieces != 0:
-            piece = ready[0]
-            carrier.absorb(piece, carrier.job.work(piece, carrier.job.parcel(carrier.state, piece), tools))
-            pieces = None if pieces is None else pieces - 1
-        return carrier
-
-    def put(
-        self, state: str, kind: str, spec: dict[str, Any], pieces: int | None = None, **about: Any
-    ) -> str:
-        record = self.add(kind, spec, **about)
-        if state == "queued":
-            return record.id
-        carrier = self.claimed(record, pieces, state == "running")
-        if state == "done":
-            carrier.finish()
-        elif state != "running":
-            event = {"cancelled": "stop", "failed": "fail", "lost": "vanish"}[state]
-            error = "The disk is full. Free some space, then resume the run." if state == "failed" else ""
-            self.registry.apply(record.id, event, claim="t", error=error, ended=record.created + 5)
-        return record.id
-
-
-@pytest.fixture
-def runs(home: Path) -> Runs:
-    return Runs()
-
-
-def said(app: Any) -> str:
-    kinds = ("title", "subheader", "markdown", "caption", "error", "warning", "info", "success")
-    return "\n".join(str(e.value) for kind in kinds for e in app.get(kind)).replace("\\", "")
-
-
-def button(app: Any, key: str) -> Any:
-    return next((b for b in app.button if b.key == key), None)
-
-
-def press(app: Any, key: str, **kept: str | bool) -> Any:
-    """Click a button. AppTest sends back no open tab and no open box, so ``kept`` opens them anew."""
-    for name, value in kept.items():
-        app.session_state[name] = value
-    return button(app, key).click().run()
-
-
-def tab(app: Any, name: str, key: str = "run_tabs") -> Any:
-    app.session_state[key] = name
-    return app.run()
 
 
 def test_without_runs_the_form_is_open_and_the_page_says_what_to_do(
@@ -379,11 +278,6 @@ def test_other_kinds_are_shown_too(open_page: Callable[..., Any], studio_folder:
 
 
 # ---- fine-tuning
-
-
-def tuning(studio_folder: Path) -> dict[str, Any]:
-    return {**source(studio_folder), "train_limit": 24, "dev_limit": 12,
-            "finetune": {"epochs": 2.0, "batch": 8, "evaluate_epochs": True}}  # fmt: skip
 
 
 def test_a_fine_tuning_is_checked_started_and_opened(

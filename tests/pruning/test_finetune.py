@@ -250,3 +250,16 @@ def test_progress_counts_updates(clf):
     told = []
     fine_tune(clf, TRAIN, O, progress=lambda done, total: told.append((done, total)))
     assert told == [(i, 12) for i in range(1, 13)]
+
+
+def test_the_curve_is_told_while_it_grows(clf, monkeypatch):
+    monkeypatch.setattr("headviz.pruning.callbacks.TELL", 0.0)
+    options, told = dataclasses.replace(O, evaluate_epochs=True), []
+    trained = fine_tune(clf, TRAIN, options, dev=DEV, curve=told.append)
+    assert [len(points) for points in told[:3]] == [1, 2, 3]
+    assert told[-1] == trained.curve
+    # the first epoch's measuring, before the second has ended
+    assert any(p.metrics for p in told[len(told) // 2])
+    monkeypatch.setattr("headviz.pruning.callbacks.TELL", 1e9)
+    fine_tune(clf, TRAIN, options, dev=DEV, curve=(seldom := []).append)
+    assert len(seldom) == 1

@@ -206,3 +206,27 @@ def test_a_fine_tuning_is_counted_and_timed_before_it_starts(tmp_path, own_home)
     assert seconds > 0
     with pytest.raises(UserError, match="nothing"):
         finetuning_seconds({**spec, "label_column": "nothing"}, 1)
+
+
+def test_the_timing_of_a_plan_hears_its_stop(tmp_path, own_home):
+    from real import folders, options
+
+    from headviz.errors import Cancelled
+    from headviz.pruning import PruningPlan
+    from headviz.runs.calibration import estimate
+    from headviz.runs.prepare import prepare_all
+
+    place = folders(tmp_path / "x")
+    (prepared,) = prepare_all([PruningPlan.from_dict(options(place, "one-importance"))])
+    asked = []
+
+    def after(number):
+        asked.clear()
+        return lambda: asked.append(1) or len(asked) > number
+
+    assert estimate(prepared, 1, after(10**9)).total > 0
+    looks = len(asked)
+    assert looks > 2  # in the evaluation, and in the scoring
+    for number in range(looks):
+        with pytest.raises(Cancelled):
+            estimate(prepared, 1, after(number))

@@ -33,7 +33,7 @@ class Watch(TrainerCallback):
         history: Callable[[History], None] | None = None,
     ) -> None:
         self.order, self.progress, self.cancel, self.saves = order, progress, cancel, saves
-        self.history, self._told = history, 0.0
+        self.history, self._told = history, float("-inf")
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.order.epoch = int(state.epoch or 0)  # the fraction is what a resumed epoch has behind it

@@ -1,0 +1,152 @@
+"""The forms of the Runs page: what the tables declare can be chosen, and what is chosen reaches the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorded import press, said
+
+from headviz.runs.registry import Registry
+
+
+@pytest.fixture
+def plain_form(open_page: Callable[..., Any], home: Path) -> Callable[..., Any]:
+    """The form of one run on few examples of any length."""
+
+    def opened(**more: str) -> Any:
+        app = open_page("runs", limit="24", **more)
+        field(app.number_input, "new_samples").set_value(12)
+        field(app.selectbox, "_filter").set_value("none")
+        return app.run()
+
+    return opened
+
+
+def field(elements: Any, ending: str) -> Any:
+    """The one field whose key ends like this."""
+    (found,) = [e for e in elements if str(e.key).endswith(ending)]
+    return found
+
+
+def spec_of(app: Any) -> dict[str, Any]:
+    """Plan, start, and read the run that was written down."""
+    press(app, "new_plan", new_box=True)
+    assert not app.exception
+    assert not list(app.error), [e.value for e in app.error]
+    press(app, "new_start", new_box=True)
+    (record,) = Registry().records()
+    return record.spec
+
+
+def test_every_option_that_a_score_declares_has_a_field(plain_form: Callable[..., Any]) -> None:
+    from dataclasses import fields
+
+    from headviz.scores.table import SCORES
+
+    for name, score in SCORES.items():
+        app = plain_form(score=name)
+        assert not app.exception
+        drawn = {
+            str(e.key) for kind in (app.selectbox, app.number_input, app.toggle, app.text_input) for e in kind
+        }
+        wanted = {f"new_option_{name}_{f.name}" for f in fields(score.options) if f.name != "seed"}
+        assert wanted <= drawn
+        assert not [k for k in drawn - wanted if k.startswith("new_option_")]
+        assert score.formula.split("(")[0].strip() in said(app)
+
+
+def test_only_what_was_changed_of_a_score_is_written_down(plain_form: Callable[..., Any]) -> None:
+    app = plain_form(score="taylor")
+    field(app.selectbox, "taylor_abs_level").set_value("token")
+    assert spec_of(app.run())["score_options"] == {"abs_level": "token"}
+
+
+def test_a_run_left_as_it_is_has_the_plan_of_the_command_line(
+    plain_form: Callable[..., Any], studio_folder: Path
+) -> None:
+    from headviz.pruning.plan import PruningPlan
+
+    spec = spec_of(plain_form(score="magnitude"))
+    plan = PruningPlan(
+        model=str(studio_folder / "model"), task="custom", algorithm="one-importance", score="magnitude",
+        data=str(studio_folder / "data"), text_columns=("premise", "hypothesis"), label_column="label",
+        dev_limit=24, samples=12, length_filter="none",
+    )  # fmt: skip
+    assert {k: v for k, v in spec.items() if k != "digests"} == plan.to_dict()
+
+
+def test_a_list_of_shares_takes_the_place_of_steps(plain_form: Callable[..., Any]) -> None:
+    app = plain_form(score="magnitude")
+    field(app.text_input, "_shares").set_value("30, x").run()
+    assert "Shares are numbers" in said(app)
+    assert field(app.text_input, "new_title")  # the fields after it are still there
+    field(app.text_input, "_shares").set_value("30, 70 %")
+    assert spec_of(app.run())["sparsities"] == [0.3, 0.7]
+
+
+def test_retraining_is_told_how_to_train(plain_form: Callable[..., Any], studio_folder: Path) -> None:
+    app = plain_form(score="magnitude", base=str(studio_folder / "model"))
+    field(app.selectbox, "new_algorithm").set_value("one-shot-isp").run()
+    field(app.selectbox, "_filter").set_value("none")
+    field(app.text_input, "_rate").set_value("fast").run()
+    assert "A learning rate is a number" in said(app)
+    field(app.text_input, "_rate").set_value("1e-3")
+    field(app.number_input, "_epochs").set_value(1.0)
+    field(app.number_input, "_train_" + str(studio_folder / "model") + "_limit").set_value(30)
+    field(app.text_input, "_shares").set_value("50")
+    spec = spec_of(app.run())
+    assert (spec["finetune"]["epochs"], spec["finetune"]["learning_rate"], spec["train_limit"]) == (
+        1.0,
+        1e-3,
+        30,
+    )
+    assert spec["base"] == str(studio_folder / "model")
+
+
+def test_a_base_that_the_dashboard_may_not_read_is_said(plain_form: Callable[..., Any]) -> None:
+    app = plain_form(score="magnitude", base="/etc")
+    field(app.selectbox, "new_algorithm").set_value("one-shot-isp").run()
+    assert not app.exception
+    assert "outside the allowed folders" in said(app)
+
+
+@pytest.fixture(scope="module")
+def translation(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import studio
+
+    return studio.make_translation(tmp_path_factory.mktemp("translation"))
+
+
+def test_a_translation_model_is_pruned_stack_by_stack(
+    plain_form: Callable[..., Any], translation: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADVIZ_ROOTS", str(translation))
+    app = plain_form(
+        model=str(translation / "translator"), task="custom-translation", data=str(translation / "pairs"),
+        columns="", label="", groups="", score="magnitude",
+    )  # fmt: skip
+    assert not app.exception
+    assert "conductance-spearman" not in field(app.selectbox, "new_score_None").options
+    stack = field(app.selectbox, "_stack")
+    assert stack.options == ["all stacks", "encoder", "cross", "decoder"]
+    stack.set_value("cross")
+    spec = spec_of(app.run())
+    assert (spec["stack"], spec["task"]) == ("cross", "custom-translation")
+
+
+def test_no_stack_is_asked_of_a_classifier(plain_form: Callable[..., Any]) -> None:
+    app = plain_form(score="magnitude")
+    assert not [s for s in app.selectbox if str(s.key).endswith("_stack")]
+
+
+def test_a_sweep_gives_each_score_its_own_options(home: Path) -> None:
+    from headviz.ui.sweepform import expand
+
+    base = {"model": "demo"}
+    made = expand(
+        base, ["demo"], ["iterative"], ["taylor", "magnitude"], [0], {}, {"taylor": {"abs_level": "token"}}
+    )
+    assert [p.score_options for p in made] == [(("abs_level", "token"),), ()]
