@@ -66,3 +66,15 @@ def test_the_head_that_moves_it_most_is_named_with_its_numbers() -> None:
     assert culprit.moved_sentence(replace(moved, head=None, back=0.6), LABELS).startswith(
         "No head alone brings"
     )
+
+
+@pytest.mark.parametrize(("metric", "task", "said"), [
+    ("bleu", "mnli", "points of BLEU, and here accuracy"), ("accuracy", "cola", "here matthews"),
+    ("accuracy", "demo-translation", "here BLEU"), ("accuracy", "mnli", ""), ("bleu", "demo-translation", ""),
+    ("", "mnli", ""), ("bleu", "no such task", ""),
+])  # fmt: skip
+def test_published_points_of_another_metric_are_not_taken_for_ours(metric: str, task: str, said: str) -> None:
+    from headviz.ui.published import other_points
+
+    assert said in other_points(metric, task)
+    assert bool(said) == bool(other_points(metric, task))

@@ -74,3 +74,18 @@ def test_text_and_label_columns_are_guessed_by_what_is_in_them() -> None:
     assert source.guess_texts(table, label, wanted=1) == ["premise"]
     assert source.guess_texts({"word": ["dog", "cat"], "y": ["1", "2"]}, "y", wanted=2) == ["word"]
     assert source.guess_label({"word": [], "y": []}) == "y"
+    mine = {"answer": ["Neutral", "entailment "], "text": ["a dog sleeps", "a cat"], "kind": ["a", "b"]}
+    assert source.guess_label(mine, ("entailment", "neutral", "contradiction")) == "answer"
+    assert source.guess_label(mine, ("yes", "no")) == source.guess_label(mine) == "kind"
+
+
+@pytest.mark.parametrize("name", ["x" * 3000, "x" * 300 + "/y", "a\0b", "é" * 200])
+def test_what_no_file_system_takes_as_a_name_is_refused_in_words(name: str) -> None:
+    from headviz.errors import UserError
+    from headviz.ui import loaders
+
+    with pytest.raises(UserError, match="is no name of a model"):
+        loaders.model_name(name)
+    with pytest.raises(UserError, match="is no name of a folder"):
+        loaders.confined(name)
+    assert loaders.possible("textattack/bert-base-uncased-MNLI")

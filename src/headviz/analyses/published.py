@@ -14,12 +14,13 @@ BATCHES = (1, 4, 16, 64)
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """One table; cells as printed. ``about`` says of which model and data."""
+    """One table; cells as printed. ``about`` says of which model and data, ``metric`` what its points are points of."""
 
     title: str
     about: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    metric: str = ""  # empty: no points of a metric
 
 
 def nothing(task: str) -> list[PublishedTable]:
@@ -28,12 +29,14 @@ def nothing(task: str) -> list[PublishedTable]:
 
 
 def one_head_off(task: str) -> list[PublishedTable]:
+    """Of BERT's single heads only a histogram was printed, so classifiers are given the translation model's too."""
     table = find("michel-wmt", "layer 1")
     header = ("encoder", *(f"head {h}" for h in range(1, 17)))
     return [
         PublishedTable(
-            "Change of BLEU without one encoder head (Table 1; * p < 0.01)", f"{WMT}; layers and heads count from 1",
-            header, tuple((name, *cells) for name, cells in table.rows.items()),
+            "Change of BLEU without one encoder head of a translation model (Table 1; * p < 0.01)",
+            f"{WMT}; layers and heads count from 1", header,
+            tuple((name, *cells) for name, cells in table.rows.items()), "bleu",
         )
     ]  # fmt: skip
 
@@ -50,6 +53,7 @@ def one_head_kept(task: str) -> list[PublishedTable]:
             f"{BERT}; layers count from 1",
             ("one head kept", *layers),
             rows,
+            "accuracy",
         )
     ]
 
@@ -102,6 +106,7 @@ def by_stack(task: str) -> list[PublishedTable]:
                 f"{WMT}; layers count from 1",
                 ("stack", *(f"layer {i}" for i in range(1, 7))),
                 tuple((name.split()[1], *cells) for name, cells in found.rows.items()),
+                "bleu",
             )
         )
     return [*one_head_off(task), *kept]

@@ -54,6 +54,11 @@ def table(clf: Classifier, view: View) -> None:
         caption="Exact ablation on dev examples that did not choose the heads.",
         hint="Choose a row to switch them off in the Mask lab.",
         height="content",
+        column_config={
+            "accuracy": st.column_config.NumberColumn(format="%.3f"),
+            "costs it, points": st.column_config.NumberColumn(format="%.1f"),
+            "costs others, mean": st.column_config.NumberColumn(format="%.2f"),
+        },
         on_select="rerun",
         selection_mode="single-row",
     )

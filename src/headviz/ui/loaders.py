@@ -47,8 +47,15 @@ def allowed_roots() -> list[Path]:
     return [p.resolve() for p in (*given, Path.cwd(), home())]
 
 
+def possible(name: str) -> bool:
+    """Whether a file system would take this as a name at all; asking it about others is a fault, not an answer."""
+    return len(name) <= 1024 and "\0" not in name and all(len(p.encode()) <= 255 for p in Path(name).parts)
+
+
 def confined(text: str) -> Path:
     """The folder this text names, if it lies in an allowed root."""
+    if not possible(text):
+        raise UserError(f"'{text[:40]}…' is no name of a folder.")
     path = Path(text).expanduser().resolve()
     roots = allowed_roots()
     if not any(path.is_relative_to(root) for root in roots):
@@ -70,6 +77,8 @@ def model_name(name: str) -> str:
     name = name.strip()
     if not name:
         raise ModelError("Name a model: demo, a hub id, or a folder.")
+    if not possible(name):
+        raise ModelError(f"'{name[:40]}…' is no name of a model. Give demo, a hub id, or a folder.")
     return str(confined(name)) if name not in NAMED and is_path(name) else name
 
 

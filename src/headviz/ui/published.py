@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ..analyses.table import ANALYSES
+from ..tasks import TASKS
 from . import show
 
 
@@ -17,7 +18,18 @@ def section(name: str, task: str) -> None:
         st.caption("Another model on other data: only the pattern compares with what is measured here.")
         for i, table in enumerate(tables):
             st.markdown(f"**{show.plain(table.title)}**")
+            if warning := other_points(table.metric, task):
+                st.warning(warning, icon=":material/straighten:")
             show.table(
                 table.header, table.rows, f"published_{name.replace('-', '_')}_{i}",
                 caption=f"As printed: {table.about}.",
             )  # fmt: skip
+
+
+def other_points(metric: str, task: str) -> str:
+    """What to say where a table's points are not those of the task's own metric."""
+    ours = TASKS[task].primary_metric if task in TASKS else ""
+    if not metric or not ours or metric == ours:
+        return ""
+    theirs, mine = (name.upper() if name == "bleu" else name for name in (metric, ours))
+    return f"These are points of {theirs}, and here {mine} is measured: a point of one is not a point of the other."

@@ -26,10 +26,10 @@ KINDS = ("csv", "tsv", "jsonl", "parquet")
 def card(clf: Classifier) -> None:
     """What the model is."""
     cost = loaders.cost(clf)
-    left, middle, right = st.columns(3)
-    left.metric("layers × heads", f"{clf.num_layers} × {clf.num_heads}")
-    middle.metric("parameters", _million(cost.parameters))
-    right.metric(f"FLOPs at {cost.length} tokens", _million(cost.flops))
+    with st.container(horizontal=True, gap="medium"):
+        st.metric("layers × heads", f"{clf.num_layers} × {clf.num_heads}", width=120)
+        st.metric("parameters", _million(cost.parameters), width=100)
+        st.metric(f"FLOPs at {cost.length} tokens", _million(cost.flops), width=160)
     gone = len(clf.present.off)
     rows = [
         ("model", clf.name),
@@ -165,20 +165,24 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         return
-    names, first = list(table), pd.DataFrame({n: cells[:5] for n, cells in table.items()})
-    st.dataframe(first, hide_index=True, height=150)
-    guess = guess_label(table)
+    names, first = list(table), pd.DataFrame({n: cells[:3] for n, cells in table.items()})
+    st.dataframe(first, hide_index=True, height="content")
+    guess = guess_label(table, () if clf is None else clf.labels)
     wanted = None if clf is None else expected_texts(clf)
     texts = st.multiselect(
         "Text columns (one, or two for pairs)", names, guess_texts(table, guess, wanted), max_selections=2,
-        key="up_texts",
+        key=f"up_texts_{place}",
     )  # fmt: skip
     if wanted == 2 and len(texts) == 1:
         st.warning("This model compares two texts; choose a second text column.", icon=":material/warning:")
     elif wanted == 1 and len(texts) == 2:
         st.warning("This model reads one text; choose a single text column.", icon=":material/warning:")
-    label = st.selectbox("Label column", names, names.index(guess), key="up_label")
-    groups = st.selectbox("Slice column", ["(none)", *names], key="up_groups")
+    left, right = st.columns(2)
+    label = left.selectbox("Label column", names, names.index(guess), key=f"up_label_{place}")
+    groups = right.selectbox(
+        "Slice column", ["(none)", *names], key=f"up_groups_{place}",
+        help="Kinds of examples, such as a phenomenon: results are then shown for each as well",
+    )  # fmt: skip
     if st.button("Use these data", type="primary", disabled=not texts, key="up_use"):
         try_data(
             replace(
@@ -202,10 +206,13 @@ def peek(place: str, kind: str) -> dict[str, list[Any]]:
 LABELS = ("label", "gold_label", "labels", "class", "target", "gold")
 
 
-def guess_label(table: Mapping[str, Sequence[Any]]) -> str:
-    """The column that is called like labels are, else the last one."""
+def guess_label(table: Mapping[str, Sequence[Any]], classes: Sequence[str] = ()) -> str:
+    """The column that is called like labels are, else one that holds the model's classes, else the last one."""
     names = {name.casefold().strip(): name for name in reversed(list(table))}
-    return next((names[n] for n in LABELS if n in names), list(table)[-1])
+    called = next((names[n] for n in LABELS if n in names), None)
+    known = {str(c).casefold() for c in classes}
+    holds = (n for n, cells in table.items() if cells and {str(c).casefold().strip() for c in cells} <= known)
+    return called or next(holds, None) or list(table)[-1]
 
 
 def guess_texts(table: Mapping[str, Sequence[Any]], label: str, wanted: int | None = None) -> list[str]:

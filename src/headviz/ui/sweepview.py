@@ -114,16 +114,20 @@ def _results(rows: Sequence[Row]) -> None:
         st.caption("No step yet.")
         return
     header = ["task", "algorithm", "score", "heads removed, %", "metric", "mean", "sd", "seeds", "missing"]
+    body = [
+        [r.task, r.algorithm, r.score, 100 * r.sparsity, r.metric, r.mean, r.sd, r.seeds, r.missing]
+        for r in rows
+    ]
+    # what all rows share stands in the caption; the files have every column
+    same = {name: body[0][i] for i, name in enumerate(header) if i < 5 and len({row[i] for row in body}) == 1}
+    if not any(r.missing for r in rows):
+        same["missing"] = ""
+    about = ", ".join(filter(None, map(str, same.values())))
     show.table(
-        header,
-        [
-            [r.task, r.algorithm, r.score, 100 * r.sparsity, r.metric, r.mean, r.sd, r.seeds, r.missing]
-            for r in rows
-        ],
-        "sweep_results",
-        column_config=runsteps.show_digits(header),
-        caption="Means over the seeds that have come so far; 0 % is the full model.",
-    )
+        header, body, "sweep_results",
+        column_config={**runsteps.show_digits(header), **dict.fromkeys(same)},
+        caption=f"{about + ': m' if about else 'M'}eans over the seeds that have come so far; 0 % is the full model.",
+    )  # fmt: skip
 
 
 def _members(children: Sequence[RunView]) -> None:
