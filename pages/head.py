@@ -27,6 +27,8 @@ def draw() -> None:
             st.warning(show.plain(str(wrong)), icon=":material/edit:")
         if found is not None:
             onehead.headline(found, chosen)
+            for remark in texts.remarks(clf, shown):
+                st.info(show.plain(remark))
     if found is not None:
         onehead.pictures(found, chosen, now)
         st.subheader("Attention against attribution")

@@ -22,7 +22,8 @@ LEVELS: list[str] = [
     "scores",
     "analyses pruning demo distillation",
     "runs",
-    "charts charts_parts charts_heads charts_curves charts_analyses charts_runs charts_distil htmlpage report",
+    "charts charts_maps charts_parts charts_heads charts_curves charts_analyses charts_runs charts_distil htmlpage "
+    "report",
     "commands cli __main__",
     "ui",
 ]

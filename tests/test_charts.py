@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headviz import charts
+from headviz import charts, charts_maps
 from headviz.comparison import Delta
 from headviz.connections import Arc
 
@@ -29,10 +29,10 @@ def test_no_text_is_markup_or_template() -> None:
         charts.slices([delta], "accuracy"),
         charts.confusion(np.eye(2), np.ones((2, 2)), [EVIL, "b"]),
         charts.probabilities([(EVIL, [0.1, 0.9])], [EVIL, "b"]),
-        charts.matrix(square, [EVIL, "b"], [EVIL, "b"], "attention", signed=False),
-        charts.arcs([Arc(0, 1, 0.5)], [EVIL, "b"], [EVIL, "b"], signed=True),
-        charts.scatter([1.0], [2.0], [EVIL], "x", "y"),
-        charts.token_rows([(EVIL, EVIL, np.array([0.1, -0.2]))], [EVIL, "b"]),
+        charts_maps.matrix(square, [EVIL, "b"], [EVIL, "b"], "attention", signed=False),
+        charts_maps.arcs([Arc(0, 1, 0.5)], [EVIL, "b"], [EVIL, "b"], signed=True),
+        charts_maps.scatter([1.0], [2.0], [EVIL], "x", "y"),
+        charts_maps.token_rows([(EVIL, EVIL, np.array([0.1, -0.2]))], [EVIL, "b"]),
     ]
     for fig in figures:
         for text in texts(fig.to_plotly_json()):
@@ -68,5 +68,5 @@ def test_confusion_counts_and_changes() -> None:
 
 
 def test_maps_of_both_signs_share_one_symmetric_scale() -> None:
-    fig = charts.matrix(np.array([[0.5, -0.1], [0.0, 0.2]]), "ab", "ab", "attribution", signed=True)
+    fig = charts_maps.matrix(np.array([[0.5, -0.1], [0.0, 0.2]]), "ab", "ab", "attribution", signed=True)
     assert (fig.data[0].zmin, fig.data[0].zmax) == (-0.5, 0.5)

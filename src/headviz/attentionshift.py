@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from .heads import HeadMask
+from .errors import MaskError
+from .heads import HeadId, HeadMask
 from .inputs import encode
 
 if TYPE_CHECKING:
@@ -33,3 +34,17 @@ def attention_shift(clf: Classifier, text: str, pair: str | None, mask: HeadMask
     for head in mask.off:
         out[head] = np.nan
     return out
+
+
+@torch.inference_mode()
+def attention_of(
+    clf: Classifier, text: str, pair: str | None, mask: HeadMask, head: HeadId
+) -> tuple[list[str], np.ndarray]:
+    """The tokens of a text and one head's attention to it [T, T] under a mask. Not for a head that was removed."""
+    found = encode(clf, [text], None if pair is None else [pair])
+    call = clf.call(mask, "eager", keep_probs=True)
+    clf.forward(clf.collate(found), call)
+    there = [h for h in range(clf.num_heads) if h not in clf.present.off_in(head.layer)]
+    if head.head not in there:
+        raise MaskError(f"{head} was removed from '{clf.name}': it attends to nothing.")
+    return clf.tokens(found[0]), call.probs[head.layer][0, there.index(head.head)].float().cpu().numpy()

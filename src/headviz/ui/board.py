@@ -15,6 +15,11 @@ from . import loaders, show, state
 from .grid import Look, head_grid
 from .view import View
 
+HOW = (
+    "A click switches a head, dragging many, a row's or column's name all of its heads; a double click leaves this "
+    "head alone in its layer. By keyboard: arrows, space, S."
+)
+
 
 def toolbar(present: HeadMask, values: Any = None, scores: Sequence[str] = ()) -> None:
     """Undo, redo, invert, reset, and the menus that set many heads at once."""
@@ -89,6 +94,8 @@ def _saved(present: HeadMask, mask: HeadMask) -> None:
     saved = dict(state.session().saved)
     st.text_input("Name of the current mask", key="mask_name", max_chars=maskedit.NAME_LENGTH)
     st.button("Save", key="save_mask", on_click=_save, args=(mask,), width="stretch")
+    if wrong := st.session_state.get("save_error"):
+        st.error(show.plain(wrong))
     for i, (name, text) in enumerate(saved.items()):
         other = HeadMask.from_hex(text, present.num_layers, present.num_heads)
         row = st.columns([4, 1])
@@ -109,8 +116,9 @@ def _save(mask: HeadMask) -> None:
         state.save_mask(
             maskedit.save_named(dict(state.session().saved), st.session_state.get("mask_name", ""), mask)
         )
+        st.session_state["save_error"] = ""
     except MaskError as wrong:
-        state.notify(str(wrong))
+        st.session_state["save_error"] = str(wrong)
 
 
 def _drop(name: str) -> None:

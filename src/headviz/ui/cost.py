@@ -34,25 +34,16 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
     best = found.comparison.primary
     mask = state.mask(clf.present)
     off = len((mask | clf.present).off) - len(clf.present.off)
-    top = st.columns(3)
-    top[0].metric(
-        best.metric,
-        show.metric(best.masked, best.scale),
-        f"{show.points(best.delta, best.scale)} points" if best.delta else "unchanged",
-        delta_color=colour_of(best),
-        delta_arrow="off",
-    )
-    top[1].metric(
-        "full model", show.metric(best.full, best.scale), f"{best.n} examples", delta_color="gray",
-        delta_arrow="off",
-    )  # fmt: skip
-    top[2].metric(
-        "heads off",
-        f"{off} of {len(clf.present.kept)}",
-        f"{100 * off / max(1, len(clf.present.kept)):.0f} %",
-        delta_color="gray",
-        delta_arrow="off",
-    )
+    change = f"{show.points(best.delta, best.scale)} points" if best.delta else "unchanged"
+    share = 100 * off / max(1, len(clf.present.kept))
+    figures: list[tuple[str, str, str, Literal["orange", "blue", "gray"]]] = [
+        (best.metric, show.metric(best.masked, best.scale), change, colour_of(best)),
+        ("full model", show.metric(best.full, best.scale), f"n = {best.n:,}", "gray"),
+        ("heads off", f"{off} of {len(clf.present.kept)}", f"{share:.0f} %", "gray"),
+    ]
+    with st.container(horizontal=True, gap="medium"):  # beside each other on a phone, too
+        for name, value, below, colour in figures:
+            st.metric(name, value, below, delta_color=colour, delta_arrow="off", width="content")
     show.finding(_sentence(found, off))
     if off:
         small, whole = loaders.cost(clf, mask), loaders.cost(clf)
@@ -60,24 +51,28 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
             f"If really removed: parameters {_less(small.parameters, whole.parameters)}, "
             f"FLOPs {_less(small.flops, whole.flops)} for a text of {whole.length} tokens."
         )
-    rows = [
-        [
-            d.metric,
-            d.full,
-            d.masked,
-            *(d.scale * v for v in (d.delta, d.interval_low, d.interval_high)),
-            d.p_value,
-        ]
-        for d in found.comparison.deltas
-    ]
-    header = ["metric", "full", "masked", "change", "95 % low", "95 % high", "p"]
     with st.expander("All metrics, intervals and p"):
-        show.table(
-            header, rows, "mask_metrics", caption="Change of every metric on the same examples, in points."
-        )
+        _metrics(found)
         show.note(
             "How the uncertainty is found.", formula=DELTA, source=PAIRED, key="mask_paired", saves=False
         )
+
+
+def _metrics(found: Measured) -> None:
+    """Every metric before and after, with the interval of its change and p."""
+    changes = found.comparison.deltas
+    rows = [
+        [d.metric, d.full, d.masked, *(d.scale * v for v in (d.delta, d.interval_low, d.interval_high)), d.p_value]
+        for d in changes
+    ]  # fmt: skip
+    header = ["metric", "full", "masked", "change", "95 % low", "95 % high", "p"]
+    of = {"full": "%.3f", "masked": "%.3f", "change": "%+.1f", "95 % low": "%+.1f", "95 % high": "%+.1f"}
+    if any(d.scale == 1 for d in changes):  # BLEU and the like are points themselves
+        of |= {"full": "%.4g", "masked": "%.4g"}
+    show.table(
+        header, rows, "mask_metrics", caption="Change of every metric on the same examples, in points.",
+        column_config={name: st.column_config.NumberColumn(format=text) for name, text in of.items()},
+    )  # fmt: skip
 
 
 def colour_of(change: Delta) -> Literal["orange", "blue", "gray"]:
@@ -148,22 +143,37 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
         st.caption("No head is left to switch off.")
         return
     cost, best = min(ranked)
-    hurts, rows = table.harmful(), loaders.rows_of(clf)
-    harm = ", ".join(show.head_name(h, rows) for h in hurts[:6]) if hurts else "none at q < 0.05"
+    rows = loaders.rows_of(clf)
     name = show.head_name(best, rows)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(
-            f"Next cheapest: **{name}** ({show.points(-cost, table.subject.scale)} points). Harmful: {harm}."
+    _hint(
+        f"Next cheapest: **{name}**, {show.points(-cost, table.subject.scale)} points.",
+        f"Switch {name} off", "take_hint", clf, [best],
+    )  # fmt: skip
+    hurts = table.harmful()
+    if not hurts:
+        st.caption(
+            f"No head hurts: none of {len(ranked)} makes it significantly better to be without (q < 0.05)."
         )
-        st.button(f"Switch {name} off", key="take_hint", on_click=_take, args=(clf, best))
+        return
+    named = ", ".join(show.head_name(h, rows) for h in hurts[:6]) + (" and others" if len(hurts) > 6 else "")
+    _hint(
+        f"Heads that hurt (q < 0.05): **{named}**.",
+        "Switch it off" if len(hurts) == 1 else f"Switch all {len(hurts)} off", "take_harmful", clf, hurts,
+    )  # fmt: skip
+
+
+def _hint(said: str, label: str, key: str, clf: Classifier, heads: Sequence[HeadId]) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(said, width="content")
+        st.button(label, key=key, on_click=_take, args=(clf, heads))
 
 
 def _ask(key: tuple[object, ...]) -> None:
     st.session_state["what_if"] = key
 
 
-def _take(clf: Classifier, head: HeadId) -> None:
-    state.set_mask(state.mask(clf.present).without([head]))
+def _take(clf: Classifier, heads: Sequence[HeadId]) -> None:
+    state.set_mask(state.mask(clf.present).without(heads))
 
 
 def _ablate(evaluator: Evaluator, mask: HeadMask, progress: jobs.Progress, cancel: jobs.Cancel) -> Ablation:
@@ -196,7 +206,7 @@ def details(clf: Classifier, data: Dataset, found: Measured) -> None:
 def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
     flips = found.comparison.flips
     assert flips is not None
-    st.subheader(f"Flipped examples: {len(flips.worse)} got worse, {len(flips.better)} better")
+    st.subheader(flipped_title(len(flips.worse), len(flips.better), len(flips.other)))
     kinds = [("worse", flips.worse), ("better", flips.better), ("other", flips.other)]
     places = [(kind, int(i)) for kind, index in kinds for i in index]
     if not places:
@@ -209,6 +219,12 @@ def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
         hint="Choose a row to open it in Compare.", on_select="rerun", selection_mode="single-row",
     )  # fmt: skip
     _open_chosen(event, [i for _, i in places], found.mask)
+
+
+def flipped_title(worse: int, better: int, other: int) -> str:
+    """How many answers changed, and which way."""
+    rest = f", {other} wrong in another way" if other else ""
+    return f"Flipped examples: {worse} got worse, {better} better{rest}"
 
 
 def _open_chosen(event: Any, examples: Sequence[int], mask: HeadMask) -> None:

@@ -90,7 +90,8 @@ def moved_sentence(found: Moved, labels: Sequence[str]) -> str:
 
 def sentence(result: Restored, labels: Sequence[str]) -> str:
     """The finding in one sentence, with how sure it is."""
-    names = " and ".join(str(h) for h in result.heads)
+    *rest, last = map(str, result.heads)
+    names = f"{', '.join(rest)} and {last}" if rest else last
     if len(result.heads) == 1:
         return f"{names} back on → {labels[result.full]} again; this head alone does it."
     sure = (

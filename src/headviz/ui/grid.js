@@ -181,7 +181,7 @@ function paintLegend(s, dark) {
   }
   const kinds = [];
   if (s.off.size || d.mode === "toggle") kinds.push(["switched off", "value", "1"]);
-  if (d.values && d.values.some((v, i) => v === null && !d.removed.includes(i))) kinds.push(["not measured", "missing", "0"]);
+  if (d.values && d.values.some((v, i) => v === null && !d.removed.includes(i) && !s.off.has(i))) kinds.push(["not measured", "missing", "0"]);
   if (d.removed.length) kinds.push(["removed", "removed", "0"]);
   for (const [text, kind, off] of kinds) {
     const key = box.appendChild(el("span", "key"));

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from .. import charts
+from .. import charts_maps
 from ..connections import PARTS, positions, strongest
 from ..heads import HeadId, HeadMask
 from . import jobs, show, state
@@ -67,6 +67,18 @@ def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | Non
     return jobs.need(key, "Attributing all heads", work)
 
 
+LEGIBLE = (
+    (24, "32"),
+    (34, "48"),
+    (60, "64"),
+)  # up to so many tokens -> the least width in rem that names them
+
+
+def width_for(tokens: int) -> str:
+    """The width below which a map of so many tokens scrolls, as their names would touch."""
+    return next((width for most, width in LEGIBLE if tokens <= most), "96")
+
+
 def pick(present: HeadMask) -> HeadId:
     """The head looked at: the selected one, else the first that is there."""
     return state.head(present) or present.kept[0]
@@ -76,11 +88,11 @@ def chooser(present: HeadMask, chosen: HeadId, values: object, name: str) -> Non
     """A small grid to change the head, and the keyboard's way through all of them."""
     kept = present.kept
     at = kept.index(chosen) if chosen in kept else 0
-    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         for sign, step, letter, text in (("‹", -1, "k", "Previous head"), ("›", 1, "j", "Next head")):
             other = kept[(at + step) % len(kept)]
             st.button(sign, key=f"head_{letter}", on_click=_go, args=(other,), help=text, shortcut=letter)
-        st.markdown(f"### {chosen}")
+        st.markdown(f"### {chosen}", width="content")
     head_grid(
         "head_choice", present, values, mask=state.mask(present), selected=chosen, on_select=_go,
         look=Look(name=name, width=20, compact=True, file="headviz-heads"),
@@ -110,7 +122,9 @@ def controls(clf: Classifier, shown: Text) -> None:
 
 
 def headline(found: Maps, chosen: HeadId) -> None:
-    """What the model says, what is explained, how exact it is, and this head's coefficient."""
+    """This head in one sentence, what the model says, what is explained and how exact it is."""
+    rho = _coefficients(found, chosen)["spearman"]
+    show.finding(verdict(chosen, rho, found.target_label))
     best = found.predicted
     said = (
         f"{found.labels[best]} {found.probabilities[best]:.2f}"
@@ -124,8 +138,8 @@ def headline(found: Maps, chosen: HeadId) -> None:
         if error != error
         else f"estimated integration error {100 * error:.1f} %"
     )
-    st.caption(show.plain(f"{about} {found.rule} rule, {found.steps} steps, {exact}."))
-    for text in found.notes:
+    st.caption(show.plain(f"{about} {found.rule.capitalize()} rule, {found.steps} steps, {exact}."))
+    for text in found.notes[found.truncated :]:  # the first says that the text was cut; the page says how
         st.info(show.plain(text))
     if chosen in found.mask.off:
         st.info(
@@ -156,11 +170,12 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
             with box:
                 st.subheader(name.capitalize())
                 show.figure(
-                    charts.matrix(values, queries, keys, name, signed=name == "attribution"),
+                    charts_maps.matrix(values, queries, keys, name, signed=name == "attribution"),
                     f"map_{name}",
-                    _captions(name, chosen, found),
+                    _captions(name, chosen, found, len(columns) < len(found.tokens)),
                     formula=FORMULA if name == "attribution" else ATTENTION,
                     source=SOURCE,
+                    wide=width_for(max(len(queries), len(keys))),
                 )
     elif shown == "arcs":
         for box, (name, values) in zip(st.columns(2), chosen_maps.items(), strict=True):
@@ -168,7 +183,7 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
                 st.subheader(name.capitalize())
                 lines = strongest(values, view.mass / 100)
                 show.figure(
-                    charts.arcs(lines, queries, keys, signed=name == "attribution"),
+                    charts_maps.arcs(lines, queries, keys, signed=name == "attribution"),
                     f"arcs_{name}",
                     f"The {len(lines)} strongest connections, from query to key; together at most {view.mass} % of the "
                     f"{name}'s mass."
@@ -181,62 +196,77 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
         for name, values in (("attention", found.attention), ("attribution", found.attribution)):
             st.subheader(name.capitalize())
             show.figure(
-                charts.layer(
+                charts_maps.layer(
                     values[chosen.layer][:, rows][:, :, columns], names, name == "attribution", chosen.head
                 ),
                 f"layer_{name}",
-                f"The {name} maps of all heads of layer {chosen.layer}, on one colour scale.",
+                f"The {name} maps of all heads of layer {chosen.layer} on one colour scale, queries down, keys across.",
                 formula=FORMULA if name == "attribution" else ATTENTION,
                 source=SOURCE,
+                wide="40",
             )
 
 
-def _captions(name: str, chosen: HeadId, found: Maps) -> str:
+def _captions(name: str, chosen: HeadId, found: Maps, part: bool) -> str:
     if name == "attention":
-        return f"Where {chosen} looks: each row is a query and sums to 1 over all keys."
+        rest = (
+            "; it sums to 1 over all keys, of which a part is shown"
+            if part
+            else " and sums to 1 over all keys"
+        )
+        return f"Where {chosen} looks: each row is a query{rest}."
     return f"What of it speaks for (blue) or against (orange) '{found.target_label}'."
+
+
+def _coefficients(found: Maps, chosen: HeadId) -> dict[str, float]:
+    """How well attention and attribution of all connections agree, by coefficient."""
+    from ..scores.correlation import correlations
+
+    a, b = found.attention[chosen].ravel(), found.attribution[chosen].ravel()
+    return {name: float(values[0]) for name, values in correlations(a[None], b[None]).items()}
 
 
 def relation(found: Maps, chosen: HeadId) -> None:
     """The scatter of attention against attribution, with its coefficients."""
-    from ..scores.correlation import correlations
-
     a, b = found.attention[chosen].ravel(), found.attribution[chosen].ravel()
-    r = {name: float(values[0]) for name, values in correlations(a[None], b[None]).items()}
-    tokens = found.tokens
-    names = [f"{q} → {k}" for q in tokens for k in tokens]
-    left, right = st.columns([3, 2], gap="large")
+    r = _coefficients(found, chosen)
+    names = [f"{q} → {k}" for q in found.tokens for k in found.tokens]
+    left, right = st.columns([3, 1], gap="large")
     with left:
         show.figure(
-            charts.scatter(a, b, names, "attention", "attribution"),
+            charts_maps.scatter(a, b, names, "attention", "attribution"),
             "relation",
             f"Each point is one connection of {chosen}, all {len(a)} of them: its attention and its attribution.",
             formula=r"\rho = \mathrm{Spearman}(A, \mathrm{Attr}(A))",
             source=SOURCE,
         )
     with right:
-        st.metric(
-            "Spearman",
-            show.signed(r["spearman"]),
-            help="Rank correlation over all connections of this example",
-        )
-        st.caption(f"Kendall {show.signed(r['kendall'])}  ·  Pearson {show.signed(r['pearson'])}")
-        if r["spearman"] != r["spearman"]:
-            st.info("One of the maps is constant, so no correlation is defined.")
-        else:
-            st.markdown(f"**{verdict(r['spearman'])}**")
+        for name, told in COEFFICIENTS.items():
+            st.metric(name.capitalize(), coefficient(r[name]), help=told)
 
 
-def verdict(rho: float) -> str:
+COEFFICIENTS = {
+    "spearman": "Correlation of the ranks over all connections of this example",
+    "kendall": "How many more pairs of connections are in the same order than in the opposite one, as a share",
+    "pearson": "Linear correlation of the values; a few strong connections can decide it",
+}
+
+
+def coefficient(r: float) -> str:
+    """A correlation: its size matters, not its first digits, so all have three decimals."""
+    return "–" if r != r else f"{r:+.3f}".replace("-", "−")
+
+
+def verdict(chosen: HeadId, rho: float, target: str) -> str:
     """The coefficient in words."""
+    if rho != rho:
+        return f"One of the two maps of {chosen} is constant, so their correlation is not defined."
+    size = f"Spearman {coefficient(rho)}"
     if abs(rho) < 0.2:
-        return "Where this head looks says little about what it contributes."
-    kind = (
-        "what it attends to speaks for the class"
-        if rho > 0
-        else "what it attends to speaks against the class"
-    )
-    return f"{'Strongly' if abs(rho) >= 0.5 else 'Somewhat'}, {kind}."
+        return f"Where {chosen} looks says little about what it contributes here ({size})."
+    way = "for" if rho > 0 else "against"
+    much = "clearly" if abs(rho) >= 0.5 else "somewhat"
+    return f"The more {chosen} looks at a token, the more this {much} speaks {way} '{target}' ({size})."
 
 
 def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId) -> tuple[str, str]:

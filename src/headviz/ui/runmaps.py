@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
-from .. import charts
+from .. import charts_maps
 from ..heads import HeadId, HeadMask
 from . import frame, jobs, show, state, texts
 from .memo import Memo
@@ -150,6 +150,6 @@ def _draw(found: StepMaps, step: int) -> None:
                 if m is not None:
                     with box:
                         show.figure(
-                            charts.matrix(m, tokens, tokens, name, signed=name == "attribution", end=end),
+                            charts_maps.matrix(m, tokens, tokens, name, signed=name == "attribution", end=end),
                             f"run_{name}_{'full' if m is pair[0] else 'step'}", f"{found.head}, {name}, {title}",
                         )  # fmt: skip

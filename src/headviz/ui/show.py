@@ -46,7 +46,7 @@ def figure(
 ) -> None:
     """A plotly figure, one plain sentence below it, its formula and source one click away, PNG and SVG.
 
-    ``wide`` ("40" or "64", in rem) is a width below which the figure scrolls instead of shrinking.
+    ``wide`` ("32", "40", "48", "64" or "96", in rem) is a width below which the figure scrolls instead of shrinking.
     """
     viewreport.note_figure(fig, caption)
     with st.container(key=key, gap="xsmall"):
@@ -59,23 +59,25 @@ def note(caption: str, *, formula: str = "", source: str = "", key: str = "", sa
     """The line below a picture."""
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.caption(plain(caption))
-        if formula or source:
-            with st.popover("", icon=":material/info:", type="tertiary", help="Formula and source"):
-                if formula:
-                    st.latex(formula)
-                if source:
-                    st.markdown(source)
-        if saves:
-            _tools()(
-                key=f"{key}_save",
-                data={
-                    "kind": "figure",
-                    "key": key,
-                    "name": caption[:60],
-                    "file": f"headviz-{key.replace('_', '-')}",
-                },
-                width="content",
-            )
+        # together, so that where the line is too short they go to the next one as a whole
+        with st.container(horizontal=True, gap="small", vertical_alignment="center", width="content"):
+            if formula or source:
+                with st.popover("", icon=":material/info:", type="tertiary", help="Formula and source"):
+                    if formula:
+                        st.latex(formula)
+                    if source:
+                        st.markdown(source)
+            if saves:
+                _tools()(
+                    key=f"{key}_save",
+                    data={
+                        "kind": "figure",
+                        "key": key,
+                        "name": caption[:60],
+                        "file": f"headviz-{key.replace('_', '-')}",
+                    },
+                    width="content",
+                )
 
 
 def table(
@@ -96,10 +98,13 @@ def table(
 
     viewreport.note_table(header, rows, caption)
     frame = pd.DataFrame([list(r) for r in rows], columns=list(header))
-    numbers = {name: st.column_config.NumberColumn(format="%.4g") for name in frame.select_dtypes("float")}
-    more["column_config"] = numbers | more.get("column_config", {})
+    numbers = list(frame.select_dtypes("float"))
+    likely = [name for name in numbers if name in ("p", "q")]  # written as people do, still sorted as numbers
+    others = {name: st.column_config.NumberColumn(format="%.4g") for name in numbers if name not in likely}
+    more["column_config"] = others | more.get("column_config", {})
     more.setdefault("height", "content" if len(rows) <= 11 else 400)
-    event = st.dataframe(frame, hide_index=True, key=key, **more)
+    drawn = frame.style.format(p_cell, subset=likely) if likely else frame
+    event = st.dataframe(drawn, hide_index=True, key=key, **more)
     downloads(header, rows, key, caption, record, hint)
     return event
 
@@ -186,6 +191,12 @@ def metric(value: float, scale: float = 100) -> str:
 
 def p_text(p: float | None) -> str:
     """A p value as people write it."""
+    cell = p_cell(p)
+    return f"p {cell}" if cell[0] in "–<" else f"p = {cell}"
+
+
+def p_cell(p: float | None) -> str:
+    """The same under a heading that says p already."""
     if p is None or p != p:
-        return "p –"
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
+        return "–"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"

@@ -1,0 +1,55 @@
+"""How far attention moves under a mask, against the maps that the explanation gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headviz
+from headviz.attentionshift import attention_of, attention_shift
+from headviz.errors import MaskError
+from headviz.heads import HeadId, HeadMask
+from tiny import tiny_classifier
+
+TEXT, PAIR = "the dog sleeps", "a cat runs"
+
+
+@pytest.fixture(scope="module")
+def clf() -> Any:
+    return tiny_classifier("bert", layers=3, heads=4, spread=0.6)
+
+
+def test_it_is_half_the_distance_of_the_two_maps(clf: Any) -> None:
+    mask = HeadMask.full(3, 4).without([(0, 1), (1, 3)])
+    before = headviz.conductance(clf, TEXT, PAIR, steps=2).attention
+    after = headviz.conductance(clf, TEXT, PAIR, steps=2, mask=mask).attention
+    found = attention_shift(clf, TEXT, PAIR, mask)
+    for layer in range(3):
+        for head in range(4):
+            if HeadId(layer, head) in mask.off:
+                assert np.isnan(found[layer, head])
+                continue
+            moved = 0.5 * np.abs(after[layer, head] - before[layer, head]).sum(axis=-1).mean()
+            assert found[layer, head] == pytest.approx(moved, abs=1e-5)
+    assert np.nanmax(found[0]) == 0  # nothing before the first layer changes
+    assert np.nanmax(found[2]) > 1e-4
+
+
+def test_one_heads_map_is_the_one_that_is_explained(clf: Any) -> None:
+    mask = HeadMask.full(3, 4).without([(0, 1)])
+    for which in (HeadMask.full(3, 4), mask):
+        maps = headviz.conductance(clf, TEXT, PAIR, steps=2, mask=which)
+        tokens, values = attention_of(clf, TEXT, PAIR, which, HeadId(2, 1))
+        assert tokens == list(maps.tokens)
+        assert np.allclose(values, maps.attention[2, 1], atol=1e-5)
+
+
+def test_a_pruned_model_keeps_its_heads_names(clf: Any) -> None:
+    off = HeadMask.full(3, 4).without([(2, 0)])
+    small = headviz.prune(clf, off)
+    _, values = attention_of(small, TEXT, PAIR, small.full_mask, HeadId(2, 1))
+    assert np.allclose(values, attention_of(clf, TEXT, PAIR, off, HeadId(2, 1))[1], atol=1e-5)
+    with pytest.raises(MaskError, match=r"L2·H0 was removed"):
+        attention_of(small, TEXT, PAIR, small.full_mask, HeadId(2, 0))

@@ -1,0 +1,140 @@
+"""Lines of texts as people paste or upload them, and the table of answers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("streamlit")
+
+from headviz.heads import HeadId, HeadMask
+from headviz.ui import answering, cost, many, moved, onehead, show
+from tiny import tiny_classifier
+
+LABELS = ("no", "yes")
+
+
+@pytest.mark.parametrize(
+    ("raw", "paired", "lines", "wrong"),
+    [
+        ("a | b\n\nc\td\n", True, [("a", "b"), ("c", "d")], []),
+        ("a | b\nalone", True, [("a", "b")], ["Line 2 is not a pair"]),
+        ("a | b | c", True, [], ["Line 1 is not a pair"]),
+        ("one | two", False, [("one | two", "")], []),
+        ("fine\nfirst\tsecond", False, [("fine", "")], ["Line 2 has a tab"]),
+    ],
+)
+def test_lines_are_read_one_by_one(
+    raw: str, paired: bool, lines: list[tuple[str, str]], wrong: list[str]
+) -> None:
+    found, said = many.read_lines(raw, paired)
+    assert found == lines
+    assert len(said) == len(wrong)
+    assert all(s.startswith(w) for s, w in zip(said, wrong, strict=True))
+
+
+def test_only_so_many_lines() -> None:
+    found, said = many.read_lines("x\n" * (many.MOST_LINES + 5), False)
+    assert len(found) == many.MOST_LINES
+    assert said == [f"Only the first {many.MOST_LINES} lines are used."]
+
+
+@pytest.mark.parametrize(
+    ("content", "read"),
+    [
+        ("é\n".encode(), "é\n"),
+        ("\ufeffa".encode(), "a"),
+        ("a\tb".encode("utf-16"), "a\tb"),
+        (b"PK\x03\x04\x00\x00", None),
+    ],
+    ids=["utf-8", "with a mark", "utf-16", "no text"],
+)
+def test_files_of_text(content: bytes, read: str | None) -> None:
+    assert many.read_text(content) == read
+
+
+def test_one_bad_line_does_not_cost_the_others_their_answers() -> None:
+    clf = tiny_classifier("bert", layers=2, heads=2)
+    given = [answering.Column("full model", clf, HeadMask.full(2, 2))]
+    lines = [("a dog sleeps", "a cat runs"), ("日本 ☃", "a cat runs"), ("the dog", "a cat")]
+    found = many._answers(lines, True, given, lambda done, total: None, lambda: False)
+    alone = [answering.answer(clf, [lines[i][0]], [lines[i][1]], given[0].mask)[0] for i in (0, 2)]
+    assert np.allclose(found.values[0][[0, 2]], alone, atol=1e-6)
+    assert np.isnan(found.values[0][1]).all()
+    assert len(found.wrong) == 1
+    assert found.wrong[0].startswith("Text 2: ")
+    _, rows = many.many_rows(lines, True, given, found.values, clf.labels)
+    assert [row[-1] for row in rows] == ["same", "not answered", "same"]
+
+
+def test_rows_say_the_answer_its_probability_and_the_change() -> None:
+    columns: Any = [SimpleNamespace(name="full model"), SimpleNamespace(name="mask")]
+    values = [np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[0.3, 0.7], [0.1, 0.9]])]
+    header, rows = many.many_rows([("a", ""), ("b", "")], False, columns, values, LABELS)
+    assert header == ["text", "full model", "mask", "change"]
+    assert rows == [["a", "no 0.90", "yes 0.70", "no → yes"], ["b", "yes 0.80", "yes 0.90", "same"]]
+
+
+def test_no_two_columns_have_one_name() -> None:
+    names = ["full model", "text", "full model", "full model (2)"]
+    assert answering.distinct(names, answering.TAKEN) == [
+        "full model",
+        "text (2)",
+        "full model (2)",
+        "full model (2) (2)",
+    ]
+
+
+def test_the_connection_that_changes_most_is_named() -> None:
+    before = np.full((3, 3), 1 / 3)
+    after = before.copy()
+    after[0] = [0.1, 0.1, 0.8]
+    said = moved.largest_change(HeadId(1, 2), ["a", "b", "a"], before, after).replace("\\", "")
+    assert said == "L1·H2: “a” (1 of 2) looks more at “a” (2 of 2) than before, 0.80 instead of 0.33."
+    assert moved.largest_change(HeadId(1, 2), ["a", "b", "a"], before, before) == (
+        "L1·H2 looks where it looked before."
+    )
+
+
+@pytest.mark.parametrize(
+    ("rho", "said"),
+    [
+        (0.1, "Where L3·H5 looks says little about what it contributes here (Spearman +0.100)."),
+        (
+            -0.3,
+            "The more L3·H5 looks at a token, the more this somewhat speaks against 'x' (Spearman −0.300).",
+        ),
+        (0.7, "The more L3·H5 looks at a token, the more this clearly speaks for 'x' (Spearman +0.700)."),
+        (float("nan"), "One of the two maps of L3·H5 is constant, so their correlation is not defined."),
+    ],
+)
+def test_a_coefficient_in_words(rho: float, said: str) -> None:
+    assert onehead.verdict(HeadId(3, 5), rho, "x") == said
+
+
+def test_a_map_of_more_tokens_is_wider() -> None:
+    widths = [int(onehead.width_for(n)) for n in (2, 24, 25, 60, 128, 512)]
+    assert widths == sorted(widths)
+    assert 16 * widths[1] / 24 >= 20  # pixels per token
+
+
+@pytest.mark.parametrize(
+    ("p", "cell", "text"),
+    [
+        (5.8e-11, "< 0.001", "p < 0.001"),
+        (0.032, "0.032", "p = 0.032"),
+        (0.5, "0.50", "p = 0.50"),
+        (1.0, "1.00", "p = 1.00"),
+        (None, "–", "p –"),
+    ],
+)
+def test_p_values_are_written_as_people_write_them(p: float | None, cell: str, text: str) -> None:
+    assert (show.p_cell(p), show.p_text(p)) == (cell, text)
+
+
+def test_what_flipped_is_counted_each_way() -> None:
+    assert cost.flipped_title(35, 2, 0) == "Flipped examples: 35 got worse, 2 better"
+    assert cost.flipped_title(1, 0, 3) == "Flipped examples: 1 got worse, 0 better, 3 wrong in another way"
