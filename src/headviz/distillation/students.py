@@ -273,6 +273,7 @@ class _Run:
             state = {
                 str(i): {part: tensors[f"{part}/{i}"] for part in ("step", "exp_avg", "exp_avg_sq")}
                 for i in range(len(self.weights) + len(self.log_sd))
+                if f"step/{i}" in tensors  # fixed positions get no gradient, and so have no state
             }
             whole = self.optimizer.state_dict()
             whole["state"] = {int(i): s for i, s in state.items()}
