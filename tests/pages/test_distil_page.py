@@ -76,7 +76,7 @@ def test_the_page_asks_for_a_part_first(open_page: Callable[..., Any], tmp_path,
     start = next(b for b in app.button if b.key == "distil_start")
     assert start.disabled
     assert any("Nothing is to be removed" in str(i.value) for i in app.info)
-    layers = next(m for m in app.multiselect if m.key == "distil_layers")
+    layers = next(m for m in app.button_group if m.key == "distil_layers")
     layers.set_value([3]).run()
     assert not app.exception
     assert not next(b for b in app.button if b.key == "distil_start").disabled

@@ -58,8 +58,8 @@ def test_code_and_command_can_be_used(
 def test_a_distillation_is_what_the_form_says(open_page: Callable[..., Any], tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
     app = open_page("distil", mask=OFF)
-    next(m for m in app.multiselect if m.key == "distil_layers").set_value([3, 5]).run()
-    next(m for m in app.multiselect if m.key == "distil_ffn").set_value([5, 7]).run()
+    next(m for m in app.button_group if m.key == "distil_layers").set_value([3, 5]).run()
+    next(m for m in app.button_group if m.key == "distil_ffn").set_value([5, 7]).run()
     python, command = [c.value for c in app.code][-2:]
     found = parsed(command)
     assert found.remove == [

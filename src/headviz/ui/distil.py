@@ -12,7 +12,7 @@ import streamlit as st
 from ..distillation.methods import METHODS
 from ..distillation.plan import DistillationPlan
 from ..distillation.removal import Removal
-from ..errors import UserError
+from ..errors import OptionError, UserError
 from . import loaders, runactions, runsview, show, state
 from .loaders import Shape
 from .view import View
@@ -30,19 +30,24 @@ PRIOR = (
 def start_form(view: View, shape: Shape) -> DistillationPlan | None:
     """The rest of the plan beside the grid; nothing starts before it is whole. Gives the plan once it is."""
     layers = places(shape)
-    left, right = st.columns(2)
-    gone = left.multiselect("Whole layers", layers, key="distil_layers", format_func=_place_name)
-    empty = right.multiselect("Feed-forward blocks", layers, key="distil_ffn", format_func=_place_name)
-    inits = st.multiselect(
-        "Students start from", list(METHODS), ["random", "copy"], key="distil_inits",
-        format_func=lambda n: METHODS[n].title,
+    # buttons, not lists that fold up: a list shrinks when it is left, and the click on Start then misses
+    gone = st.pills(
+        "Whole layers", layers, selection_mode="multi", key="distil_layers", format_func=_place_name
+    )
+    empty = st.pills(
+        "Feed-forward blocks", layers, selection_mode="multi", key="distil_ffn", format_func=_place_name
+    )
+    inits = st.pills(
+        "Students start from", list(METHODS), selection_mode="multi", default=["random", "copy"],
+        key="distil_inits", format_func=lambda n: METHODS[n].title,
     )  # fmt: skip
     left, middle, right = st.columns(3)
     steps = left.number_input("Training steps", 1, 100_000, 300, step=50, key="distil_steps")
     limit = middle.number_input("Training examples", 0, 1_000_000, 0, key="distil_train", help="0 = all")
     seeds = right.text_input("Seeds", "0,1,2", key="distil_seeds", help="One training of each for every seed")
     try:
-        plan = make_plan(view, removal(shape, gone, empty), inits, seeds, int(steps), int(limit))
+        what = removal(shape, gone, empty)
+        plan = make_plan(view, what, inits, seeds, int(steps), int(limit))
     except UserError as wrong:
         st.info(show.plain(str(wrong)), icon=":material/edit:")
         st.button("Start", key="distil_start", disabled=True, width="stretch")
@@ -77,6 +82,10 @@ def removal(shape: Shape, layers: Sequence[Layer], ffn: Sequence[Layer]) -> Remo
     """What the grid and the two lists say. Heads of a removed layer go with it, as its feed-forward block does."""
     gone = [_place(layer) for layer in layers]
     off = [h for h in state.mask(shape.present).off if h not in shape.present.off]
+    if not (off or gone or ffn):
+        raise OptionError(
+            "Nothing is to be removed yet. Switch heads off in the grid, or choose a layer or a feed-forward block."
+        )
     return Removal(
         tuple(h for h in off if _owner(shape, h.layer) not in gone),
         tuple(gone),

@@ -1,0 +1,48 @@
+"""A translation model's distillation in a real browser: chosen on the grid, started, watched to its end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+LONG = 240_000  # milliseconds that a run may take on a slow or busy machine
+
+
+def fill(v: Any, label: str, value: str) -> None:
+    field = v.page.get_by_label(label, exact=True).first
+    field.fill(value)
+    field.press("Enter")
+    v.settle()
+
+
+def test_a_part_is_chosen_students_are_trained_and_the_curves_come(visit: Callable[..., Any]) -> None:
+    v = visit()
+    v.go("distil", model="demo-translation", task="demo-translation", limit="8")
+    start = v.page.get_by_role("button", name="Start", exact=True)
+    assert start.is_disabled()
+    v.page.get_by_text("Nothing is to be removed yet").wait_for()
+    v.page.locator('.cell[aria-label^="cross 1·H3"]').first.click()
+    v.settle()
+    layers = v.page.locator(".st-key-distil_layers")
+    layers.get_by_role("button", name="decoder 2").click()
+    v.settle()
+    for label, value in (("Training steps", "2"), ("Training examples", "32"), ("Seeds", "0")):
+        fill(v, label, value)
+    v.page.locator(".st-key-distil_inits").get_by_role("button", name="copied weights, teacher's logits").click()
+    v.settle()
+    v.page.get_by_text("Remove heads:4.3+layers:decoder.2: 3 students of 2 steps each.").wait_for()
+    start.click()  # once: nothing may move away under the pointer
+    v.page.wait_for_url(re.compile("[?&]run="))
+    v.page.get_by_text("Starting from the teacher").wait_for(timeout=LONG)
+    v.page.get_by_text("Means over seeds").wait_for(timeout=LONG)
+    v.page.get_by_text("step 4 of 4").or_(v.page.get_by_text(re.compile("^took "))).first.wait_for(
+        timeout=LONG
+    )
+    v.settle()
+    assert v.page.get_by_text("failed").count() == 0
+    assert v.page.locator(".st-key-distil_curves").count()
