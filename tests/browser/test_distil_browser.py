@@ -33,7 +33,9 @@ def test_a_part_is_chosen_students_are_trained_and_the_curves_come(visit: Callab
     v.settle()
     for label, value in (("Training steps", "2"), ("Training examples", "32"), ("Seeds", "0")):
         fill(v, label, value)
-    v.page.locator(".st-key-distil_inits").get_by_role("button", name="copied weights, teacher's logits").click()
+    v.page.locator(".st-key-distil_inits").get_by_role(
+        "button", name="copied weights, teacher's logits"
+    ).click()
     v.settle()
     v.page.get_by_text("Remove heads:4.3+layers:decoder.2: 3 students of 2 steps each.").wait_for()
     start.click()  # once: nothing may move away under the pointer
