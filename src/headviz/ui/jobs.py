@@ -193,7 +193,7 @@ def _progress(key: Hashable, what: str) -> None:
     tag = f"{abs(hash(key)):x}"
     if job.error:
         st.error(job.error, icon=":material/error:")
-        st.button("Try again", key=f"again_{tag}", on_click=forget, args=(key,))
+        _once_more("Try again", key, tag)
     elif job.running:
         left = job.remaining
         text = f"{what}: {job.done} of {job.total}" if job.total else f"{what} …"
@@ -206,11 +206,18 @@ def _progress(key: Hashable, what: str) -> None:
         button.button("Stop", key=f"stop_{tag}", icon=":material/stop:", on_click=stop, args=(key,))
     elif job.stopped:
         st.info(f"{what}: stopped.", icon=":material/stop_circle:")
-        st.button("Continue", key=f"again_{tag}", on_click=forget, args=(key,))
+        _once_more("Continue", key, tag)
     elif not job.running:
         st.rerun()  # the result is there: the page asks for it again, and gets it
     if job.running and st.session_state.setdefault(f"seen_{tag}", id(job.partial)) != id(job.partial):
         st.session_state[f"seen_{tag}"] = id(job.partial)
+        st.rerun()
+
+
+def _once_more(label: str, key: Hashable, tag: str) -> None:
+    """Ask again. A click here draws this fragment alone, so the page, which starts the job, is drawn on purpose."""
+    if st.button(label, key=f"again_{tag}"):
+        forget(key)
         st.rerun()
 
 
