@@ -48,15 +48,20 @@ def studio_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def server(studio_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the dashboard keeps its runs, uploads and caches."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="session")
+def server(studio_folder: Path, server_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a running dashboard."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    home = tmp_path_factory.mktemp("home")
     env = {
         **os.environ,
-        "HEADVIZ_HOME": str(home),
+        "HEADVIZ_HOME": str(server_home),
         "HEADVIZ_NICENESS": os.environ.get(
             "HEADVIZ_NICENESS", "0"
         ),  # a busy machine would make the tests wait
@@ -89,7 +94,7 @@ def server(studio_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     process.terminate()
     process.wait(20)
     log.close()
-    end_workers(home / "runs")
+    end_workers(server_home / "runs")
 
 
 def end_workers(folder: Path) -> None:

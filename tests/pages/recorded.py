@@ -100,3 +100,27 @@ def press(app: Any, key: str, **kept: str | bool) -> Any:
 def tab(app: Any, name: str, key: str = "run_tabs") -> Any:
     app.session_state[key] = name
     return app.run()
+
+
+def kinds(studio_folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
+    """A small run of every kind that ends in something to look at: name -> kind and spec."""
+    place = source(studio_folder)
+    return {
+        "pruning": ("prune", pruning(studio_folder)),
+        "score": ("score", {**place, "score": "taylor", "samples": 12}),
+        "ablation": ("ablation", {**place, "limit": 12}),
+        "fine-tuning": ("finetune", tuning(studio_folder)),
+    }
+
+
+def put_sweep(runs: Runs, studio_folder: Path, **about: Any) -> tuple[str, list[str]]:
+    """A sweep of three finished runs: its id and theirs."""
+    from headviz.runs.record import CARRIED, SWEEP
+
+    parent = new_record(SWEEP, {}, **{"title": "a sweep", "owner": ME, "executor": CARRIED, **about})
+    runs.registry.add([parent])
+    ids = [
+        runs.put("done", "prune", pruning(studio_folder, score=score, seeds=[seed]), parent=parent.id)
+        for score, seed in (("magnitude", 0), ("random", 0), ("random", 1))
+    ]
+    return parent.id, ids

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recorded import ME, Runs, button, press, pruning, said, source, tab, tuning
+from recorded import ME, Runs, button, kinds, press, pruning, put_sweep, said, tab, tuning
 
 from headviz.errors import Cancelled, OptionError
 from headviz.heads import HeadMask
 from headviz.runs import housekeeping
 from headviz.runs.files import RunFiles
-from headviz.runs.record import CARRIED, SWEEP
+from headviz.runs.record import SWEEP
 from headviz.runs.registry import Registry
-from headviz.runs.service import new_record
 
 
 def test_without_runs_the_form_is_open_and_the_page_says_what_to_do(
@@ -242,14 +241,9 @@ def test_a_sweep_shows_its_plan_and_starts_all_or_nothing(
 def test_a_sweep_in_the_middle_has_curves_results_and_runs_to_open(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs
 ) -> None:
-    parent = new_record(SWEEP, {}, title="a sweep", owner=ME, executor=CARRIED)
-    runs.registry.add([parent])
-    ids = [
-        runs.put("done", "prune", pruning(studio_folder, score=score, seeds=[seed]), parent=parent.id)
-        for score, seed in (("magnitude", 0), ("random", 0), ("random", 1))
-    ]
-    ids.append(runs.put("queued", "prune", pruning(studio_folder), parent=parent.id))
-    app = open_page("runs", run=parent.id)
+    parent, ids = put_sweep(runs, studio_folder)
+    ids.append(runs.put("queued", "prune", pruning(studio_folder), parent=parent))
+    app = open_page("runs", run=parent)
     assert not app.exception
     assert "keeps most" in said(app)
     table = next(d for d in app.dataframe if "missing" in d.value.columns)
@@ -270,11 +264,69 @@ def test_a_sweep_in_the_middle_has_curves_results_and_runs_to_open(
 
 
 def test_other_kinds_are_shown_too(open_page: Callable[..., Any], studio_folder: Path, runs: Runs) -> None:
-    for kind, spec in (("rehearsal", {"steps": 2}), ("ablation", {**source(studio_folder), "limit": 12})):
-        run = runs.put("done", kind, spec)
-        app = open_page("runs", run=run)
-        assert not app.exception
-        assert f"a {kind} run" in said(app)
+    app = open_page("runs", run=runs.put("done", "rehearsal", {"steps": 2}))
+    assert not app.exception
+    assert "a rehearsal run" in said(app)
+
+
+@pytest.mark.parametrize("name", ["score", "ablation"])
+@pytest.mark.parametrize("state", ["queued", "running", "failed", "done"])
+def test_a_table_of_heads_in_every_state(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, name: str, state: str
+) -> None:
+    pieces = {"queued": 0, "running": 3 if name == "ablation" else 1, "failed": 2}.get(state)
+    run = runs.put(state, *kinds(studio_folder)[name], pieces)
+    app = open_page("runs", run=run)
+    assert not app.exception
+    assert not [e for e in app.error if "failed here" in str(e.value)]
+    assert (button(app, {"score": "run_heads", "ablation": "run_analyses"}[name]) is not None) == (
+        state == "done"
+    )
+
+
+def test_a_score_run_opens_on_heads_with_its_own_numbers(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
+) -> None:
+    from headviz.ui import scoring
+
+    run = runs.put("done", *kinds(studio_folder)["score"])
+    outcome = RunFiles(run).read_json(RunFiles(run).outcome)
+    app = press(
+        open_page("runs", run=run, model="demo", task="demo", data="", columns="", label=""), "run_heads"
+    )
+    assert not app.exception
+    assert "Heads" in [t.value for t in app.title]
+    view = app.session_state["headviz"].view
+    assert (view.model, view.score, view.samples) == (str(studio_folder / "model"), "taylor", 12)
+    found = scoring.scores(view)
+    assert found is not None
+    np.testing.assert_array_equal(found.values, np.array(outcome["values"], float))
+    assert button(app, "compute_fine-tuned") is None  # nothing is left to compute
+
+
+@pytest.mark.parametrize("more", [{"off": "0.1"}, {"split": "dev"}, {"limit": 20}, {"options": {"abs_level": "token"}},
+                                  {"length_filter": "none"}, {"score": "thesis-2024"}, {"score": "random", "seed": 3}],
+                         ids=lambda m: next(iter(m)))  # fmt: skip
+def test_a_table_that_heads_would_not_compute_stays_where_it_is(more: dict[str, Any]) -> None:
+    from headviz.ui.tableview import asked_on_heads
+
+    assert asked_on_heads({"model": "m", "task": "t", "score": "taylor", "samples": 9, "seed": 2})
+    assert not asked_on_heads({"model": "m", "task": "t", "score": "taylor", **more})
+
+
+def test_an_ablation_run_opens_on_analyses_without_computing_it_again(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runs.put("done", *kinds(studio_folder)["ablation"])
+    app = open_page("runs", run=run, limit="12")
+    table = next(d.value for d in app.dataframe if "cost" in d.value.columns)
+    monkeypatch.setattr("headviz.analyses.ablation.ablate", None)  # would fail
+    app = press(app, "run_analyses")
+    assert not app.exception
+    assert "Analyses" in [t.value for t in app.title]
+    assert not list(app.error), [e.value for e in app.error]
+    shown = next(d.value for d in app.dataframe if "cost" in d.value.columns)
+    assert shown.equals(table)
 
 
 # ---- fine-tuning

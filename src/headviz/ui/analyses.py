@@ -16,6 +16,7 @@ from ..errors import TaskError, UserError
 from ..heads import HeadMask
 from . import analysis_views as views
 from . import jobs, loaders, published, scoring, state
+from .analysis_shared import Place
 from .measure import key_of
 from .recipes import load_call, load_options, mask_call, off_option, task_call, task_options
 from .view import View
@@ -148,7 +149,7 @@ def section(name: str, clf: Classifier, data: Dataset) -> None:
     )
     result = _result(analysis, bench)
     if result is not None:
-        views.show_result(name, result, views.Place(data.task.name, loaders.rows_of(clf)))
+        views.show_result(name, result, Place(data.task.name, loaders.rows_of(clf)))
     published.section(name, data.task.name)
     st.caption(f"After {analysis.source}.")
 

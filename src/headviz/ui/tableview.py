@@ -11,8 +11,8 @@ from ..errors import UserError
 from ..heads import HeadId, HeadMask, HeadScores
 from ..palette import scale_for
 from ..tasks import points_in
-from . import analysis_views, frame, jobs, loaders, published, scoring, show, state
-from .analysis_views import Place
+from . import analysis_heads, frame, jobs, loaders, published, scoring, show, state
+from .analysis_shared import Place
 from .grid import Look, head_grid
 from .measure import key_of
 from .runsource import look_at
@@ -147,7 +147,7 @@ def _so_far(view: RunView) -> None:
 
 def _ablation(view: RunView) -> None:
     found = ablation_of(view.outcome)
-    analysis_views.ablation(found, Place(found.subject.task, found.subject.rows or None))
+    analysis_heads.ablation(found, Place(found.subject.task, found.subject.rows or None))
     if frame.controls():
         st.button("Open it on Analyses", key="run_analyses", icon=":material/query_stats:",
                   on_click=_open_analyses, args=(view.record.spec, found))  # fmt: skip
