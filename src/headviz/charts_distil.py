@@ -9,15 +9,25 @@ import plotly.graph_objects as go
 
 from .palette import CLASSES, NEUTRAL
 
+# colour and mark by start: in every figure the same, and neighbours far apart
+LOOKS = {
+    "random": (NEUTRAL, "circle"),
+    "copy": (CLASSES[1], "square"),
+    "conditional": (CLASSES[0], "diamond"),
+    "variational": (CLASSES[3], "triangle-up"),
+    "kd": (CLASSES[2], "x"),
+    "kd-copy": (CLASSES[4], "cross"),
+}
+
 
 def learning_curves(
     students: Sequence[Mapping[str, Any]], teacher: float | None, metric: str, height: int = 400
 ) -> go.Figure:
-    """``students`` are those of ``distillation.state.outcome``; one colour each, in the table's order."""
+    """``students`` are those of ``distillation.state.outcome``; a start has one colour and mark in every figure."""
     fig = go.Figure()
     last = 0
-    for i, student in enumerate(students):
-        colour = CLASSES[i % len(CLASSES)]
+    for student in students:
+        colour, mark = LOOKS[student["init"]]
         points = [p for p in student["curve"] if p["metrics"].get(metric) is not None]
         steps = [p["step"] for p in points]
         last = max([last, *steps])
@@ -29,7 +39,7 @@ def learning_curves(
             )  # fmt: skip
         fig.add_scatter(
             x=steps, y=[p["metrics"][metric] for p in points], mode="lines+markers", name=student["title"],
-            line={"color": colour, "width": 2.2}, marker={"size": 5}, legendgroup=student["init"],
+            line={"color": colour, "width": 2.2}, marker={"size": 6, "symbol": mark}, legendgroup=student["init"],
             hovertemplate=f"{student['title']}<br>step %{{x}}: %{{y:.4g}}<extra></extra>",
         )  # fmt: skip
     if teacher is not None:

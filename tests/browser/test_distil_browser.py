@@ -48,3 +48,7 @@ def test_a_part_is_chosen_students_are_trained_and_the_curves_come(visit: Callab
     v.settle()
     assert v.page.get_by_text("failed").count() == 0
     assert v.page.locator(".st-key-distil_curves").count()
+    v.page.get_by_role("button", name="Open a student").click()
+    v.page.get_by_role("button", name="Open it as the current model").click()
+    v.page.wait_for_url(re.compile("[?&]model=.*students"))
+    v.page.get_by_text("7×8 heads").wait_for()  # cross-attention and attention of a decoder layer are two rows

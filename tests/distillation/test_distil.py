@@ -277,6 +277,31 @@ def test_it_can_be_a_run(teacher, data, tmp_path):
         assert plain[key] == want[key], key
 
 
+def test_a_runs_students_are_listed_by_name():
+    from headviz.commands.run_text import show
+
+    def piece(name, value):
+        return {
+            "name": name,
+            "metrics": {"bleu": value},
+            "parameters": 80,
+            "seconds": 1.5,
+            "sparsity": 0.2,
+            "mask": None,
+        }
+
+    shown = show(
+        {
+            "id": "0a1b2c3d", "title": "a run", "state": "done", "error": None, "position": None, "log": [],
+            "baseline": [piece("teacher", 98.0)], "steps": [piece("copy-s0", 91.0), piece("random-s0", None)],
+        }
+    )  # fmt: skip
+    lines = [line.split() for line in shown.splitlines()]
+    assert ["copy-s0", "91.0000", "80", "1.5"] in lines
+    assert any(line[:1] == ["random-s0"] and line[1] == "–" for line in lines)
+    assert "mask" not in shown
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [

@@ -55,22 +55,37 @@ def _show_run(r: dict[str, Any]) -> str:
     points = [*r["baseline"][:1], *r["steps"]]
     if points:
         names = list(points[0]["metrics"])
-        seeds = len({s.get("seed") for s in r["steps"]}) > 1
-        head = [*(("seed",) if seeds else ()), "sparsity", *names, "seconds", "mask"]
-        body = [
-            [
-                *((s.get("seed"),) if seeds else ()),
-                f"{s['sparsity']:.1%}",
-                *(number(s["metrics"].get(n)) for n in names),
-                f"{s['seconds']:.1f}",
-                s["mask"] or "",
-            ]
-            for s in points
-        ]  # fmt: skip
-        parts.append(table([head, *body]))
+        if any("name" in s for s in points):
+            parts.append(table([["model", *names, "parameters", "seconds"], *_pieces(points, names)]))
+        else:
+            parts.append(table(_points(r, points, names)))
     if r["state"] in ("failed", "lost") and r["log"]:
         parts.append("\n".join(["end of the log:", *(f"  {line}" for line in r["log"][-12:])]))
     return "\n\n".join(parts)
+
+
+def _points(r: dict[str, Any], points: list[dict[str, Any]], names: list[str]) -> list[list[Any]]:
+    """The steps of a pruning run; of several seeds with the seed in front."""
+    seeds = len({s.get("seed") for s in r["steps"]}) > 1
+    rows = [[*(("seed",) if seeds else ()), "sparsity", *names, "seconds", "mask"]]
+    for s in points:
+        metrics = (number(s["metrics"].get(n)) for n in names)
+        seed = ("–" if s.get("seed") is None else s["seed"],) if seeds else ()
+        rows.append([*seed, f"{s['sparsity']:.1%}", *metrics, f"{s['seconds']:.1f}", s["mask"] or ""])
+    return rows
+
+
+def _pieces(points: list[dict[str, Any]], names: list[str]) -> list[list[Any]]:
+    """The teacher and the students of a distillation, by name."""
+    return [
+        [
+            s["name"],
+            *(number(s["metrics"].get(n)) for n in names),
+            f"{s['parameters']:,}",
+            f"{s['seconds']:.1f}",
+        ]
+        for s in points
+    ]
 
 
 def _planned(name: str, value: Any) -> tuple[str, str]:

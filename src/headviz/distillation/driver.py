@@ -18,15 +18,15 @@ from .context import ITERATES, Context, open_context
 from .iterates import save_iterate
 from .methods import COPY, LIKELIHOOD, METHODS, TEACHER, Method
 from .options import TrainingOptions
+from .plan import STUDENTS, DistillationPlan
 from .plan import TEACHER as TEACHER_PIECE
-from .plan import DistillationPlan
 from .problem import Cancel
 from .state import State, absorb, begin, load, outcome, ready, save
 from .students import train
 
 PhaseProgress = Callable[[str, int, int], None]
 FAR = 0.5  # of the copied weights' length: from here on a conditional mean is an extrapolation
-STUDENTS, WORK = "students", "training"
+WORK = "training"
 
 
 def perform(

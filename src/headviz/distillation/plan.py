@@ -15,6 +15,7 @@ from .options import IterateOptions, PosteriorOptions, TrainingOptions, read_opt
 from .removal import Removal
 
 TEACHER = "teacher"  # the first piece of work: measure the teacher, collect iterates
+STUDENTS = "students"  # the folder below a distillation's own where each piece leaves its model
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from ..distillation.methods import METHODS
-from ..distillation.plan import DistillationPlan
+from ..distillation.plan import STUDENTS, DistillationPlan
 from ..distillation.removal import Removal
 from ..errors import OptionError, UserError
-from . import loaders, runactions, runsview, show, state
+from . import loaders, runactions, runsave, runsview, show, state
 from .loaders import Shape
 from .view import View
 
@@ -190,6 +191,7 @@ def _look(run_id: str, busy: bool) -> None:
             source="Prior of the student: the teacher's posterior with the removed part's weights at zero.",
         )  # fmt: skip
         _results(found, metric)
+        _open(view)
     if busy and not (view.state in ACTIVE or view.state == QUEUED):
         st.rerun()
 
@@ -239,6 +241,32 @@ def _results(found: dict[str, Any], metric: str) -> None:
     ]  # fmt: skip
     header = ["model", metric, "low", "high", "before training", "parameters", "seconds"]
     show.table(header, rows, "distil_table", caption="Means over seeds with 95 % intervals (Student's t).")
+
+
+def _open(view: RunView) -> None:
+    """Any student that is ready, the best one first, as the model of all pages."""
+    best = sorted(view.steps, key=lambda s: next(iter(s["metrics"].values())) or 0, reverse=True)
+    folders = {s["name"]: folder for s in best if (folder := _folder(view, s["name"])).is_dir()}
+    if not folders:
+        return
+    with st.popover("Open a student", icon=":material/model_training:"):
+        chosen = st.selectbox("Student", list(folders), key="distil_student", format_func=_student_name)
+        st.code(f'headviz.load("{folders[chosen]}")', language="python", wrap_lines=True)
+        # no callback: within a fragment it would leave the rest of the page as it was
+        if st.button("Open it as the current model", key="distil_use"):
+            runsave.use(str(folders[chosen]))
+            st.rerun()
+
+
+def _folder(view: RunView, piece: str) -> Path:
+    from ..runs.files import RunFiles
+
+    return RunFiles(view.record.id).results / STUDENTS / piece
+
+
+def _student_name(piece: str) -> str:
+    init, _, seed = piece.rpartition("-s")
+    return f"{METHODS[init].title}, seed {seed}"
 
 
 def published() -> None:
