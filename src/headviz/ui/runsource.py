@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import loaders, state
+from . import loaders, plans, state
+
+ABOUT = ("model", "revision", "task", "data", "text_columns", "label_column")
 
 
 def look_at(spec: dict[str, Any], **changes: Any) -> None:
     """Look at what a run was about, and forget masks of another model; a ``UserError`` where that is not allowed."""
-    view = state.view()
-    name = loaders.model_name(str(spec["model"]))
-    if loaders.model_name(view.model) != name or view.task != spec["task"]:
+    now = plans.source(state.view())
+    wanted = {**spec, "model": loaders.model_name(str(spec["model"]))}
+    if any(_plain(now.get(name)) != _plain(wanted.get(name)) for name in ABOUT):
         state.update(
             model=str(spec["model"]),
             revision=str(spec.get("revision") or ""),
@@ -23,3 +25,8 @@ def look_at(spec: dict[str, Any], **changes: Any) -> None:
         )
         state.forget_mask()
     state.update(**changes)
+
+
+def _plain(value: Any) -> Any:
+    """Specs come from JSON: lists for tuples, and nothing said in several ways."""
+    return tuple(value) if isinstance(value, list) else value or None

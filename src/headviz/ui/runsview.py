@@ -132,6 +132,8 @@ def about(view: RunView) -> str:
     parts = []
     if spec.get("algorithm"):
         parts.append(f"{spec['algorithm']} by {spec.get('score')}")
+    elif spec.get("score"):
+        parts.append(str(spec["score"]))
     if spec.get("model"):
         parts.append(f"{Path(str(spec['model'])).name} on {spec.get('task', '')}".removesuffix(" on "))
     if record.started:

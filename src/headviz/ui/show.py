@@ -122,29 +122,26 @@ def downloads(
         if said := " ".join(filter(None, (caption, hint))):
             st.caption(plain(said))
         name = f"headviz-{key.replace('_', '-')}"
+        with st.container(
+            horizontal=True, gap="small", width="content"
+        ):  # where it is narrow they wrap together
+            _files(header, rows, key, name, caption, record)
+
+
+def _files(
+    header: Sequence[str], rows: Sequence[Sequence[Any]], key: str, name: str, caption: str, record: Any
+) -> None:
+    """A table as files."""
+    made = {
+        "CSV": (lambda: to_csv(header, rows), "csv", "text/csv"),
+        "LaTeX": (lambda: to_latex(header, rows, caption), "tex", "text/x-tex"),
+    }
+    if record is not None:
+        made["JSON"] = (lambda: json.dumps(record), "json", "application/json")
+    for label, (text, ending, kind) in made.items():
         st.download_button(
-            "↓ CSV",
-            to_csv(header, rows),
-            f"{name}.csv",
-            "text/csv",
-            key=f"{key}_csv",
-            type="tertiary",
-            on_click="ignore",
-        )
-        st.download_button(
-            "↓ LaTeX",
-            to_latex(header, rows, caption),
-            f"{name}.tex",
-            "text/x-tex",
-            key=f"{key}_tex",
-            type="tertiary",
-            on_click="ignore",
-        )
-        if record is not None:
-            st.download_button(
-                "↓ JSON", json.dumps(record), f"{name}.json", "application/json", key=f"{key}_json",
-                type="tertiary", on_click="ignore",
-            )  # fmt: skip
+            f"↓ {label}", text(), f"{name}.{ending}", kind, key=f"{key}_{ending}", type="tertiary", on_click="ignore"
+        )  # fmt: skip
 
 
 def finding(text: str) -> None:

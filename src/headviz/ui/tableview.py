@@ -171,7 +171,7 @@ def ablation_of(outcome: dict[str, Any]) -> Ablation:
 def _open_analyses(spec: dict[str, Any], found: Ablation) -> None:
     """The page with this result on it, if it asks the same of the same data; else with its *Run* button."""
     try:
-        look_at(spec, analysis="ablation", limit=int(spec.get("limit") or 0))
+        look_at(spec, analysis="ablation", limit=int(spec.get("limit") or 0), groups="")
         clf, data = loaders.classifier(state.view()), loaders.dataset(state.view())
     except UserError as wrong:
         state.notify(str(wrong))

@@ -1,0 +1,176 @@
+"""The Runs page with something on it: every kind of run for readers of all sorts, on a phone too, and its ways on."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+from test_accessibility import check
+
+pytestmark = pytest.mark.browser
+Open = Callable[..., Any]
+
+KINDS = ("pruning", "score", "ablation", "fine-tuning", "sweep", "failed")
+SEEN = {"pruning": "After removing", "score": "Open it on Heads", "ablation": "Open it on Analyses",
+        "fine-tuning": "accuracy on dev", "sweep": "keeps most", "failed": "The disk is full"}  # fmt: skip
+ATTACK = "<img src=x onerror=alert(1)> **bold** [x](javascript:alert(2))"
+
+
+@pytest.fixture(scope="module")
+def finished(server: str, server_home: Path, studio_folder: Path) -> Iterator[dict[str, str]]:
+    """One run of every kind, done in this process: name -> id."""
+    from recorded import Runs, kinds, put_sweep
+
+    from headviz.runs.service import this_user
+
+    before = os.environ.get("HEADVIZ_HOME")
+    os.environ["HEADVIZ_HOME"] = str(server_home)
+    try:
+        runs, about = Runs(), {"owner": this_user()}
+        made = {name: runs.put("done", *what, **about, title=f"the {name} run") for name, what in
+                kinds(studio_folder).items()}  # fmt: skip
+        made["sweep"], (made["member"], *_) = put_sweep(runs, studio_folder, **about, title="the sweep run")
+        made["failed"] = runs.put("failed", *kinds(studio_folder)["pruning"], 3, **about, title=ATTACK)
+        yield made
+    finally:
+        if before is None:
+            del os.environ["HEADVIZ_HOME"]
+        else:
+            os.environ["HEADVIZ_HOME"] = before
+
+
+def opened(v: Any, run: str, name: str, **more: str) -> Any:
+    page = v.go("runs", run=run, **more)
+    page.get_by_text(SEEN[name]).first.wait_for()
+    v.settle()
+    return page
+
+
+def pick(v: Any, label: str, words: str) -> None:
+    """An option of a list, by typing, as people do."""
+    box = v.page.get_by_role("combobox", name=re.compile(label)).first
+    box.click()
+    box.press_sequentially(words)
+    box.press("Enter")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", KINDS)
+def test_nothing_serious(
+    visit: Open, query: dict[str, str], finished: dict[str, str], name: str, scheme: str
+) -> None:
+    check(visit(color_scheme=scheme), "runs", {**query, "run": finished[name]})
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_no_run_is_wider_than_a_phone(
+    visit: Open, query: dict[str, str], finished: dict[str, str], name: str
+) -> None:
+    v = visit(viewport={"width": 390, "height": 800})
+    page = opened(v, finished[name], name, **query)
+    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    main = page.evaluate(
+        "(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))"
+    )
+    assert (wide, main) == (0, 0)
+
+
+def test_a_title_is_a_text(visit: Open, query: dict[str, str], finished: dict[str, str]) -> None:
+    v = visit()
+    page = opened(v, finished["failed"], "failed", **query)
+    page.get_by_role("heading", name=ATTACK).wait_for()
+    assert page.locator("img[src=x]").count() == 0
+    assert not v.dialogs
+    assert page.locator(".stMain a[href^=javascript]").count() == 0
+
+
+def test_a_score_run_opens_on_heads(visit: Open, query: dict[str, str], finished: dict[str, str]) -> None:
+    v = visit()
+    page = opened(v, finished["score"], "score", **query)
+    cells = page.locator(".cell")
+    assert cells.count() == 144
+    here = cells.evaluate_all("all => all.map(c => c.getAttribute('aria-label'))")
+    page.get_by_role("button", name="Open it on Heads").click()
+    page.get_by_role("heading", name="Heads", exact=True).wait_for()
+    v.settle()
+    there = page.locator(".cell").evaluate_all("all => all.map(c => c.getAttribute('aria-label'))")
+    assert there[:144] == here
+    assert parse_qs(urlparse(page.url).query)["score"] == ["taylor"]
+
+
+def test_an_ablation_run_opens_on_analyses(
+    visit: Open, query: dict[str, str], finished: dict[str, str]
+) -> None:
+    v = visit()
+    page = opened(v, finished["ablation"], "ablation", **query)
+    said = page.get_by_text("heads cost").first.inner_text()
+    page.get_by_role("button", name="Open it on Analyses").click()
+    page.get_by_role("heading", name="Analyses", exact=True).wait_for()
+    page.get_by_text(said).wait_for()  # the same result, and nobody pressed Run
+
+
+def test_runs_are_compared_on_one_picture(
+    visit: Open, query: dict[str, str], finished: dict[str, str]
+) -> None:
+    v = visit()
+    page = opened(v, finished["sweep"], "sweep", **query)
+    page.get_by_role("tab", name="Its runs").click()
+    v.settle()
+    pick(v, "Open one of them", finished["member"])
+    page.get_by_role("button", name="Back to its sweep").wait_for()
+    page.get_by_text("After removing").wait_for()
+    v.settle()
+    pick(v, "Compare with", "the pruning run")
+    page.wait_for_url(re.compile(r"run=[0-9a-f]{8}%2C" + finished["pruning"]))
+    v.settle()
+    assert page.locator(".st-key-run_curves .legendtext").count() == 2
+
+
+def test_a_pruned_model_is_saved_and_stands_in_compare(
+    visit: Open, query: dict[str, str], finished: dict[str, str], server_home: Path
+) -> None:
+    v = visit()
+    page = opened(v, finished["pruning"], "pruning", **query)
+    page.get_by_role("tab", name="Save the model").click()
+    v.settle()
+    field = page.get_by_label("A new folder")
+    field.fill("/etc/nowhere")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_text("outside the allowed folders").wait_for()
+    field.fill(str(server_home / "models" / "saved in the browser"))
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_role("button", name="Beside the full model in Compare").click()
+    page.get_by_role("heading", name="Compare", exact=True).wait_for()
+    v.settle()
+    assert parse_qs(urlparse(page.url).query)["other"][0].endswith("saved in the browser/pruned")
+    assert page.get_by_test_id("stException").count() == 0
+
+
+def test_a_run_is_put_aside_brought_back_and_deleted(
+    visit: Open, query: dict[str, str], finished: dict[str, str]
+) -> None:
+    v, run = visit(), finished["failed"]
+    page = opened(v, run, "failed", **query)
+    page.get_by_role("button", name="Tidy up").click()
+    page.get_by_role("button", name="Put aside", exact=True).click()
+    page.get_by_role("heading", name=ATTACK).wait_for(state="detached")
+    v.settle()
+    page = v.go("runs", **query, run=run)
+    page.get_by_role("button", name="Tidy up").click()
+    page.get_by_role("button", name="Bring back into the list").click()
+    v.settle()
+    if not page.get_by_role("button", name=re.compile("Delete, frees")).count():
+        page.get_by_role("button", name="Tidy up").click()
+    remove = page.get_by_role("button", name=re.compile("Delete, frees"))
+    assert remove.is_disabled()
+    page.get_by_text("there is no way back").click()
+    v.settle()
+    remove.click()
+    page.get_by_role("heading", name=ATTACK).wait_for(state="detached")
+    page = v.go("runs", **query, run=run)
+    page.get_by_text(f"There is no run {run}").wait_for()
