@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from headviz.ui import frame, headgrid, loaders, show, state
+from headviz.ui import frame, headgrid, loaders, show, state, tuning
 
 view = frame.begin()
 st.title("Heads")
@@ -18,17 +18,19 @@ if not ready:
     )
     headgrid.grids_empty(shape)
 else:
-    shown = {name: table.values for name, table in ready.items()}
-    if view.weights == "difference" and len(shown) == 2:
-        shown["difference"] = shown["fine-tuned"] - shown["pre-trained"]
-    main = list(ready.values())[-1]
-    show.finding(headgrid.finding(main, main.values, view, shape))
-    if len(shown) == 1:
+    measured, main = dict(ready), list(ready.values())[-1]
+    if view.weights == "difference" and len(ready) == 2:
+        before, after = ready["pre-trained"], ready["fine-tuned"]
+        ready["difference"] = tuning.difference(before, after)
+        show.finding(tuning.finding(before, after, shape))
+    else:
+        show.finding(headgrid.finding(main, main.values, view, shape))
+    if len(ready) == 1:
         left, right = st.columns([5, 4], gap="large")
     else:
         left = right = st.container()
     with left:
-        headgrid.grids(shown, main, shape, view)
+        headgrid.grids(ready, shape, view)
         show.note(
             f"{view.score} of every head: layers down, heads across; high = keep.",
             formula=headgrid.FORMULAS[view.score],
@@ -36,8 +38,9 @@ else:
             key="heads",
             saves=False,
         )
-        headgrid.status(main, view)
+        for name, table in measured.items():
+            headgrid.status(table, view, headgrid.TITLES[name] if len(measured) > 1 else "")
     with right:
-        headgrid.card(main, shape)
-        headgrid.detail(shown, main, shape, view)
+        headgrid.card(ready, shape)
+        headgrid.detail(ready, shape, view)
 frame.recipe(*headgrid.recipe(view))

@@ -12,7 +12,7 @@ pytest.importorskip("streamlit")
 
 from headviz.heads import HeadId
 from headviz.restore import Moved, Restored
-from headviz.ui import culprit, headgrid, loaders, scoring
+from headviz.ui import bands, culprit, headgrid, loaders, scoring
 from headviz.ui.view import View
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -29,7 +29,7 @@ LABELS = ("entailment", "neutral", "contradiction")
     ],
 )
 def test_the_fullest_band_is_named(values: list[float], said: str) -> None:
-    assert headgrid.band_sentence(np.array([values])).startswith(said)
+    assert bands.sentence(np.array([values])).startswith(said)
 
 
 def test_a_larger_negative_value_is_not_called_weaker() -> None:

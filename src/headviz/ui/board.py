@@ -77,8 +77,8 @@ def _many(present: HeadMask, mask: HeadMask, values: Any, scores: Sequence[str])
         on_click=_lowest, args=(present, mask, values, count),
     )  # fmt: skip
     st.button(
-        f"{count} at random", key="random", width="stretch", on_click=_random, args=(present, mask, count),
-        help="Drawn anew at each click",
+        f"{count} at random, drawn anew", key="random", width="stretch", on_click=_random,
+        args=(present, mask, count),
     )  # fmt: skip
 
 

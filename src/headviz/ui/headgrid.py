@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from .. import charts
 from ..heads import HeadId, HeadMask, HeadScores
 from ..palette import scale_for
-from . import jobs, published, scoring, show, state, viewreport
+from . import bands, jobs, scoring, show, state, tuning, viewreport
+from .bands import TITLES
 from .grid import Look, head_grid
 from .loaders import Shape
 from .ranking import rank_list
@@ -21,8 +21,6 @@ from .view import View
 
 SIDES = ("ranking", "bands")
 WEIGHTS = ("fine-tuned", "pre-trained", "difference")
-BANDS = ((-1.0, -0.4), (-0.4, -0.2), (-0.2, 0.0), (0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 1.0))
-TITLES = {"fine-tuned": "Fine-tuned", "pre-trained": "Pre-trained", "difference": "Fine-tuned − pre-trained"}
 
 
 def controls(view: View, shape: Shape) -> None:
@@ -57,7 +55,7 @@ def _table(view: View, weights: str) -> HeadScores | None:
     if job is not None or st.session_state.get("score_asked") == key:
         return scoring.compute(view, weights)
     if not state.view().present:
-        enough = found is not None and found.samples >= view.samples
+        enough = found is not None and (not found.samples or found.samples >= view.samples)
         label = "Compute" if found is None else "Refine"
         if not enough:
             st.button(
@@ -72,9 +70,10 @@ def _ask(key: tuple[Any, ...]) -> None:
     st.session_state["score_asked"] = key
 
 
-def status(found: HeadScores, view: View) -> None:
-    """How sure the table is: examples, ranking's stability, notes."""
-    parts = [measured_on(found, view)]
+def status(found: HeadScores, view: View, name: str = "") -> None:
+    """How sure the table is: examples, ranking's stability, notes. ``name`` says which of two tables."""
+    said = measured_on(found, view)
+    parts = [f"{name}: {said}" if name else said[0].upper() + said[1:]]
     if found.stability == found.stability:
         parts.append(f"another sample would agree on {100 * found.stability:.0f} % of the lowest fifth")
     error = found.settings.get("integration_error")
@@ -94,9 +93,15 @@ def measured_on(found: HeadScores, view: View) -> str:
     return f"{said} ({why}; a table for the {view.samples:,} asked for above would be less sure)"
 
 
-def grids(shown: dict[str, np.ndarray], first: HeadScores, shape: Shape, view: View) -> None:
+def grids(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
     """One grid, or several side by side on one scale."""
     present = shape.present
+    shown = {name: table.values for name, table in ready.items()}
+    tips = {name: tuning.tips_of(table, name) for name, table in ready.items()}
+    if len(ready) == 1:
+        tips = {name: scoring.tip_tables(table) for name, table in ready.items()}
+    elif "difference" in ready:
+        tips["difference"] = tuning.tips(ready["pre-trained"], ready["fine-tuned"])
     everything = [float(v) for values in shown.values() for v in values.ravel()]
     signed = True if view.score.startswith("conductance") and view.score != "conductance-max" else None
     scale = scale_for(everything, signed=signed)
@@ -105,17 +110,13 @@ def grids(shown: dict[str, np.ndarray], first: HeadScores, shape: Shape, view: V
         with box:
             head_grid(
                 f"heads_{name}", present, values, mask=state.mask(present), selected=state.head(present),
-                tips=scoring.tip_tables(first) if len(shown) == 1 else {name: _texts(values)},
+                tips=tips[name],
                 look=Look(
                     name=view.score, title=TITLES[name] if len(shown) > 1 else "", scale=scale, numbers=view.numbers,
                     width=36 if len(shown) == 1 else 24, file=f"headviz-{view.score}",
                 ),
                 rows=shape.rows, on_select=_select,
             )  # fmt: skip
-
-
-def _texts(values: np.ndarray) -> list[list[str]]:
-    return [[show.signed(float(v)) for v in row] for row in values]
 
 
 def _select(head: HeadId) -> None:
@@ -144,8 +145,9 @@ def finding(found: HeadScores, values: np.ndarray, view: View, shape: Shape) -> 
     )
 
 
-def card(found: HeadScores, shape: Shape) -> None:
+def card(ready: dict[str, HeadScores], shape: Shape) -> None:
     """The selected head: value, interval, rank, and where to go from here."""
+    found = list(ready.values())[-1]
     present = shape.present
     head = state.head(present)
     if head is None:
@@ -154,13 +156,15 @@ def card(found: HeadScores, shape: Shape) -> None:
     ranked = found.ranked()
     rank = f"rank {ranked.index(head) + 1} of {len(ranked)}" if head in ranked else "not measured"
     name = show.head_name(head, shape.rows)
-    st.markdown(f"### {name}  {show.signed(float(found.values[head]))} {scoring.interval(found, head)}")
-    st.caption(
-        show.plain(
-            f"{found.score}, {rank}"
-            + (", switched off in the Mask lab" if head in state.mask(present).off else "")
-        )
-    )
+    if "difference" in ready:
+        st.markdown(f"### {name}  {show.signed(float(found.values[head]))}")
+        parts = [tuning.line(head, ready["pre-trained"], ready["fine-tuned"])]
+    else:
+        st.markdown(f"### {name}  {show.signed(float(found.values[head]))} {scoring.interval(found, head)}")
+        parts = [f"{found.score}, {rank}"]
+    if head in state.mask(present).off:
+        parts.append("switched off in the Mask lab")
+    st.caption(show.plain("  ·  ".join(parts)))
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         if not shape.translates:
             st.page_link("pages/head.py", label="Look into it", icon=":material/search:")
@@ -177,19 +181,22 @@ def _toggle(present: HeadMask, head: HeadId) -> None:
     state.set_mask(state.mask(present).toggled([head]))
 
 
-def detail(shown: dict[str, np.ndarray], main: HeadScores, shape: Shape, view: View) -> None:
+def detail(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
     """The ranking, or how the heads spread over bands of correlation; one at a time keeps the first page light."""
-    sides = SIDES if has_bands(view.score) else SIDES[:1]
+    sides = SIDES if bands.has_bands(view.score) else SIDES[:1]
     if len(sides) == 1 or state.view().present:
         chosen = view.side if view.side in sides else sides[0]
     else:
         chosen = state.switch(
             "side", "Below", sides, format_func=str.capitalize, label_visibility="collapsed"
         )
-    (bands if chosen == "bands" else ranking)(shown, main, shape)
+    if chosen == "bands":
+        bands.section({name: table.values for name, table in ready.items()})
+    else:
+        ranking(list(ready.values())[-1], shape)
 
 
-def ranking(shown: dict[str, np.ndarray], found: HeadScores, shape: Shape) -> None:
+def ranking(found: HeadScores, shape: Shape) -> None:
     """All heads, best first, with intervals."""
     order = found.ranked()
     names = {h: show.head_name(h, shape.rows) for h in order}
@@ -207,51 +214,6 @@ def ranking(shown: dict[str, np.ndarray], found: HeadScores, shape: Shape) -> No
         on_select=_select,
     )
     show.downloads(header, rows, "ranking", caption, found.to_dict())
-
-
-def has_bands(score: str) -> bool:
-    """Whether the score is a correlation, which has bands."""
-    return score.startswith("conductance") and score != "conductance-max"
-
-
-def bands(shown: dict[str, np.ndarray], found: HeadScores, shape: Shape) -> None:
-    """The share of heads in bands of correlation."""
-    models = {k: v for k, v in shown.items() if k != "difference"}
-    names = [f"{low:g} to {high:g}".replace("-", "−") for low, high in BANDS]
-    rows = [(TITLES[k], [in_band(v, *b) for b in BANDS]) for k, v in models.items()]
-    last = next(iter(models.values()))
-    show.figure(
-        charts.bands(rows, names),
-        "bands",
-        band_sentence(last),
-        source="Share of heads per band of correlation, *Integrated Gradients for Structured Pruning on BERT*, §6.5.2.",
-    )
-    published.section("correlation", state.view().task)
-
-
-PUBLISHED_BAND = (0.2, 0.4)  # the one whose share was published
-
-
-def band_sentence(values: np.ndarray) -> str:
-    """The fullest band, and the one that published figures exist for."""
-    shares = {b: in_band(values, *b) for b in BANDS}
-    if any(s != s for s in shares.values()):
-        return "No head has a value yet."
-    (low, high), most = max(shares.items(), key=lambda item: item[1])
-    said = f"{100 * most:.0f} % of the heads lie between {low:g} and {high:g}".replace("-", "−")
-    if (low, high) == PUBLISHED_BAND:
-        return f"{said}, the band of the published figures."
-    share = shares[PUBLISHED_BAND]
-    other = f"{100 * share:.0f} %" if share else "none"
-    return f"{said}, {other} between 0.2 and 0.4, the band of the published figures."
-
-
-def in_band(values: np.ndarray, low: float, high: float) -> float:
-    """The share of measured heads with low ≤ value < high; 1 belongs to the last band."""
-    known = values[np.isfinite(values)]
-    if known.size == 0:
-        return float("nan")
-    return float(((known >= low) & ((known < high) | ((high >= 1.0) & (known <= high)))).mean())
 
 
 FORMULAS = {

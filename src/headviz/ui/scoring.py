@@ -38,13 +38,25 @@ def key_of(view: View, score: str = "", weights: str = "fine-tuned") -> tuple[An
     return ("score", score or view.score, weights, base, *model, *data, view.samples, view.seed)
 
 
+_sizes: dict[
+    tuple[Any, ...], set[int]
+] = {}  # a key without its number of examples -> the numbers asked for so far
+
+
+def _sized(key: tuple[Any, ...], samples: int) -> tuple[Any, ...]:
+    """The same key for another number of examples."""
+    return (*key[:-2], samples, key[-1])
+
+
 def scores(view: View, score: str = "", weights: str = "fine-tuned") -> HeadScores | None:
-    """The best table there is without computing anything: a finished or growing one, else the shipped one."""
-    job = jobs.find(key_of(view, score, weights))
-    found = None if job is None else (job.result if job.result is not None else job.partial)
-    if found is None:
-        found = shipped(view, score or view.score, weights)
-    return found
+    """The best table there is without computing anything: the one of most examples, finished, growing or shipped."""
+    key = key_of(view, score, weights)
+    tables = [shipped(view, score or view.score, weights)]
+    for samples in sorted(_sizes.get(_sized(key, 0), ())):
+        job = jobs.find(_sized(key, samples))
+        if job is not None:
+            tables.append(job.result if job.result is not None else job.partial)
+    return max((t for t in tables if t is not None), key=lambda t: t.samples, default=None)
 
 
 def known(view: View) -> Any:
@@ -122,10 +134,11 @@ def sample(view: View, clf: Classifier) -> Dataset:
 def compute(view: View, weights: str = "fine-tuned") -> HeadScores | None:
     """Grow the chosen score; gives what there is, with progress and *stop* on the page while it grows."""
     key = key_of(view, weights=weights)
-    work = _fine_tuned(view, key) if weights == "fine-tuned" else _pre_trained(view)
+    work = _fine_tuned(view, key) if weights == "fine-tuned" else _pre_trained(view, key)
     names = {"fine-tuned": "Scoring heads", "pre-trained": "Scoring the pre-trained weights"}
-    found = jobs.need(key, names[weights], work)
-    return found if found is not None else scores(view, weights=weights)
+    _sizes.setdefault(_sized(key, 0), set()).add(view.samples)
+    jobs.need(key, names[weights], work)
+    return scores(view, weights=weights)
 
 
 def _fine_tuned(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
@@ -144,7 +157,7 @@ def _fine_tuned(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
     return work
 
 
-def _pre_trained(view: View) -> jobs.Work[HeadScores]:
+def _pre_trained(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
     clf = loaders.classifier(view)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> HeadScores:
@@ -161,6 +174,8 @@ def _pre_trained(view: View) -> jobs.Work[HeadScores]:
             )
             part = partial(_part, progress, seed)
             tables.append(headviz.score_heads(fresh, data, view.score, progress=part, cancel=cancel))
+            if 1 < len(tables) < FRESH_HEADS:  # of one alone there is no interval
+                jobs.offer(key, averaged(tables))
         return averaged(tables)
 
     return work

@@ -1,0 +1,164 @@
+"""The Heads page as people use it: computing, stopping, refining, comparing weights, taking the picture along."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import studio
+
+pytestmark = pytest.mark.browser
+Open = Callable[..., Any]
+DEMO = {"model": "demo", "task": "demo"}  # its tables are shipped: nothing to compute
+
+
+@pytest.fixture(scope="module")
+def many(query: dict[str, str], studio_folder: Path) -> dict[str, str]:
+    """More examples than a machine scores while somebody looks for the stop button."""
+    return {**query, "data": str(studio.make_data(studio_folder / "many", 1500))}
+
+
+def stop_button(v: Any) -> Any:
+    """Ours; streamlit's own stands in the header while a page is drawn."""
+    return v.page.get_by_test_id("stMain").get_by_role("button", name="Stop")
+
+
+def measured(v: Any) -> int:
+    said = v.page.get_by_text(re.compile(r"Measured on [\d,]+ examples")).first.inner_text()
+    found = re.search(r"on ([\d,]+) examples", said)
+    assert found
+    return int(found[1].replace(",", ""))
+
+
+def test_a_score_grows_is_stopped_keeps_what_it_has_and_goes_on(visit: Open, many: dict[str, str]) -> None:
+    v = visit()
+    v.go("", **many, samples="1024")
+    v.page.get_by_text("has not been computed").wait_for()
+    v.page.get_by_role("button", name="Compute fine-tuned on 1024 examples").click()
+    stop = stop_button(v)
+    stop.wait_for()
+    v.page.get_by_text(
+        re.compile(r"Measured on [\d,]+ examples")
+    ).first.wait_for()  # a first table, while it runs
+    assert stop.count()
+    assert v.page.get_by_text(re.compile(r"another sample would agree on \d+ % of the lowest fifth")).count()
+    stop.click()
+    again = v.page.get_by_role("button", name="Continue")
+    again.wait_for()
+    v.settle()
+    kept = measured(v)
+    assert 4 <= kept < 1024
+    v.cell("L0·H0").hover()
+    said = v.page.locator(".tip dd").all_inner_texts()
+    assert re.fullmatch(r"[+−]?[\d.]+(e.\d+)?", said[0])
+    assert re.fullmatch(r"\[.+, .+\]", said[1])
+    assert re.fullmatch(r"\d+ of 144", said[2])
+    again.click()
+    stop_button(v).wait_for()
+    v.page.wait_for_function(
+        "n => [...document.querySelectorAll('p')].some(p => {"
+        " const m = p.innerText.match(/Measured on ([\\d,]+) ex/); return m && +m[1].replace(',', '') > n })",
+        arg=kept,
+    )
+    stop_button(v).click()
+    v.page.get_by_role("button", name="Continue").wait_for()
+
+
+def test_asking_for_more_examples_keeps_the_table_until_there_is_a_better_one(
+    visit: Open, query: dict[str, str]
+) -> None:
+    v = visit()
+    v.go("", **query, score="taylor", samples="6")
+    v.page.get_by_role("button", name="Compute fine-tuned on 6 examples").click()
+    v.page.get_by_text("Measured on 6 examples").wait_for()
+    v.settle()
+    field = v.page.get_by_label("Examples", exact=True)
+    field.fill("12")
+    field.press("Enter")
+    refine = v.page.get_by_role("button", name="Refine fine-tuned on 12 examples")
+    refine.wait_for()
+    v.settle()
+    assert measured(v) == 6
+    refine.click()
+    v.page.get_by_text("Measured on 12 examples").wait_for()
+
+
+def test_before_and_after_fine_tuning_stand_side_by_side(visit: Open, tmp_path: Path) -> None:
+    v = visit()
+    v.go("", **DEMO)
+    v.page.get_by_role("radio", name="difference").or_(
+        v.page.get_by_role("button", name="difference", exact=True)
+    ).first.click()
+    v.page.get_by_text(re.compile(r"Fine-tuning changed L\d+·H\d+ most")).wait_for()
+    v.settle()
+    assert v.page.locator("p.title").all_inner_texts() == [
+        "Pre-trained",
+        "Fine-tuned",
+        "Fine-tuned − pre-trained",
+    ]
+    boards = v.page.locator(".board")
+    cells = [boards.nth(i).locator('.cell[aria-label^="L4·H0,"]') for i in range(3)]
+    before, after, change = (
+        float(re.search(r"conductance-spearman (\S+)", c.get_attribute("aria-label"))[1]) for c in cells
+    )
+    assert change == pytest.approx(after - before, abs=6e-4)
+    cells[2].hover()
+    v.page.locator(".tip:not([hidden])").wait_for()
+    assert v.page.locator(".tip:not([hidden]) dt").all_inner_texts() == [
+        "pre-trained",
+        "fine-tuned",
+        "change",
+    ]
+    cells[2].click()
+    v.page.get_by_text(re.compile(r"pre-trained .+ fine-tuned .+ change")).wait_for()
+    v.settle()
+    with v.page.expect_download() as caught:
+        v.page.get_by_role("button", name="CSV").click()
+    rows = list(csv.reader(Path(caught.value.path()).read_text(encoding="utf-8").splitlines()))
+    assert rows[0][:3] == ["rank", "head", "change of conductance-spearman"]
+    assert len(rows) == 145
+
+
+def test_bands_are_one_click_away_and_named_for_each_model(visit: Open) -> None:
+    v = visit()
+    v.go("", **DEMO, weights="difference")
+    v.page.get_by_text("Fine-tuning changed").wait_for()
+    v.settle()
+    v.page.get_by_role("radio", name="Bands").or_(v.page.get_by_role("button", name="Bands")).first.click()
+    said = v.page.get_by_text("% of the heads lie between").first
+    said.wait_for()
+    assert re.search(r"Pre-trained: \d+ % of the heads .* Fine-tuned: \d+ % of the heads", said.inner_text())
+
+
+def test_the_grid_is_saved_as_a_picture(visit: Open) -> None:
+    v = visit()
+    v.go("", **DEMO)
+    v.cell("L0·H0").wait_for()
+    v.settle()
+    with v.page.expect_download() as caught:
+        v.page.get_by_role("button", name="Save this grid as SVG").click()
+    picture = ElementTree.parse(caught.value.path())
+    texts = [t.text for t in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"L0", "L11", "H0", "H11", "conductance-spearman"} <= set(texts)
+    with v.page.expect_download() as caught:
+        v.page.get_by_role("button", name="Save this grid as PNG").click()
+    assert Path(caught.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+def test_values_can_be_hidden_and_sizes_then_say_them(visit: Open) -> None:
+    v = visit()
+    v.go("", **DEMO)
+    v.cell("L0·H3").wait_for()
+    v.settle()
+    assert v.cell("L0·H3").inner_text() == ".05"
+    v.page.locator("label").filter(has_text="Values").click()
+    v.page.wait_for_url(re.compile("numbers=0"))
+    v.settle()
+    assert v.cell("L0·H3").inner_text() == ""
+    size = "e => Number(getComputedStyle(e).getPropertyValue('--size'))"
+    assert v.cell("L8·H5").evaluate(size) > v.cell("L0·H0").evaluate(size)
