@@ -138,7 +138,7 @@ def test_a_pruned_model_is_saved_and_stands_in_compare(
     page = opened(v, finished["pruning"], "pruning", **query)
     page.get_by_role("tab", name="Save the model").click()
     v.settle()
-    field = page.get_by_label("A new folder")
+    field = page.get_by_role("textbox", name="A new folder")
     field.fill("/etc/nowhere")
     page.get_by_role("button", name="Save", exact=True).click()
     page.get_by_text("outside the allowed folders").wait_for()
