@@ -138,3 +138,22 @@ def test_p_values_are_written_as_people_write_them(p: float | None, cell: str, t
 def test_what_flipped_is_counted_each_way() -> None:
     assert cost.flipped_title(35, 2, 0) == "Flipped examples: 35 got worse, 2 better"
     assert cost.flipped_title(1, 0, 3) == "Flipped examples: 1 got worse, 0 better, 3 wrong in another way"
+
+
+def test_a_tables_p_column_is_written_so_and_stays_a_number() -> None:
+    from io import BytesIO
+
+    import pyarrow as pa
+    from streamlit.testing.v1 import AppTest
+
+    def page() -> None:
+        from headviz.ui import show
+
+        show.table(["metric", "full", "p"], [["accuracy", 0.9, 5.8e-11], ["f1", 0.8, 0.0321]], "t")
+
+    app = AppTest.from_function(page).run()
+    assert not app.exception
+    (table,) = app.dataframe
+    assert list(table.value["p"]) == [5.8e-11, 0.0321]
+    drawn = pa.ipc.open_stream(BytesIO(table.proto.arrow_data.styler.display_values)).read_pandas()
+    assert list(drawn["p"]) == ["< 0.001", "0.032"]

@@ -1,0 +1,165 @@
+"""Compare beyond one mask: which head moves an answer, many lines, files, a pruned model, what attention changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headviz.heads import HeadMask
+
+pytestmark = pytest.mark.browser
+Open = Callable[..., Any]
+OFF = HeadMask.full(12, 12).without_random(40, seed=3)
+
+
+@pytest.fixture(scope="module")
+def clf(query: dict[str, str]) -> Any:
+    import headviz
+
+    return headviz.load(query["model"])
+
+
+def answer(clf: Any, text: str, pair: str, mask: HeadMask) -> tuple[str, float]:
+    p = clf.logits(clf.collate(clf.encode([text], [pair])), mask)[0].softmax(-1)
+    return clf.labels[int(p.argmax())], float(p.max())
+
+
+def moved_but_not_flipped(clf: Any) -> tuple[str, str, HeadMask]:
+    """A text and a mask that change a probability by more than five points and no decision."""
+    words = ("dog", "cat", "red", "old", "man")
+    for seed in range(40):
+        mask = HeadMask.full(12, 12).without_random(12, seed=seed)
+        for a in words:
+            text, pair = f"the {a} sleeps", "a cat runs"
+            (was, p), (now, q) = (answer(clf, text, pair, m) for m in (HeadMask.full(12, 12), mask))
+            if was == now and abs(p - q) > 0.06:
+                return text, pair, mask
+    raise AssertionError("no such mask")
+
+
+def several(v: Any) -> None:
+    v.page.locator("[data-testid=stExpander] summary").filter(has_text="Several texts").click()
+    v.page.get_by_role("textbox", name="Paste texts").wait_for()
+    v.settle()
+
+
+def cells(v: Any) -> list[str]:
+    """What the table of answers holds."""
+    table = v.page.get_by_test_id("stExpander").filter(has_text="Several texts").locator("[role=gridcell]")
+    table.first.wait_for(state="attached")
+    v.settle()
+    return table.all_inner_texts()
+
+
+def test_the_head_that_moves_an_answer_most_is_named_and_switched_on(
+    visit: Open, query: dict[str, str], clf: Any
+) -> None:
+    from headviz.restore import which_moves
+
+    text, pair, mask = moved_but_not_flipped(clf)
+    expected = which_moves(clf, text, pair, mask)
+    assert expected.head is not None
+    v = visit()
+    v.go("compare", **query, a=text, b=pair, mask=mask.hex)
+    v.page.get_by_role("button", name="Which head moves it most?").click()
+    said = v.page.get_by_text(f"{expected.head} back on →")
+    said.wait_for()
+    assert f"becomes {expected.back:.2f} (full model {expected.full:.2f})" in said.inner_text()
+    v.settle()
+    v.page.get_by_role("button", name="Switch it on again").click()
+    v.page.get_by_text("current mask (11 off)").first.wait_for()
+
+
+def test_many_lines_are_answered_and_wrong_ones_named(
+    visit: Open, query: dict[str, str], clf: Any, tmp_path: Path
+) -> None:
+    v = visit()
+    v.go("compare", **query, mask=OFF.hex)
+    several(v)
+    field = v.page.get_by_role("textbox", name="Paste texts")
+    field.fill("the dog sleeps | a cat runs\nan old man\tthe red dog\nalone\n☃ | a cat runs")
+    field.press("Control+Enter")
+    v.page.get_by_text("Line 3 is not a pair").wait_for()
+    v.page.get_by_text("knows no word of").wait_for()
+    found = cells(v)
+    full = HeadMask.full(12, 12)
+    for row, (a, b) in enumerate((("the dog sleeps", "a cat runs"), ("an old man", "the red dog"))):
+        was, now = answer(clf, a, b, full), answer(clf, a, b, OFF)
+        change = "same" if was[0] == now[0] else f"{was[0]} → {now[0]}"
+        told = [f"{name} {p:.2f}" for name, p in (was, now)]
+        assert found[5 * row : 5 * row + 5] == [a, b, *told, change]
+    assert found[10:] == ["☃", "a cat runs", "–", "–", "not answered"]
+
+    lines = tmp_path / "lines.txt"
+    lines.write_text("the red dog\ta cat runs\n", encoding="utf-8")
+    v.page.locator("[data-testid=stFileUploader] input[type=file]").last.set_input_files(str(lines))
+    v.page.get_by_text("The file's lines are used, not the pasted ones.").wait_for()
+    v.page.get_by_text("of 1 answers change").wait_for()
+    assert cells(v)[:2] == ["the red dog", "a cat runs"]
+    broken = tmp_path / "broken.txt"
+    broken.write_bytes(b"PK\x03\x04\x00\x00\x00")
+    v.page.get_by_test_id("stFileUploader").last.get_by_role(
+        "button", name=re.compile("Remove|lines")
+    ).first.click()
+    v.settle()
+    v.page.locator("[data-testid=stFileUploader] input[type=file]").last.set_input_files(str(broken))
+    v.page.get_by_text("This file is no plain text").wait_for()
+
+
+def test_a_pruned_model_stands_beside_its_mask(
+    visit: Open, query: dict[str, str], clf: Any, studio_folder: Path
+) -> None:
+    import headviz
+
+    folder = studio_folder / "pruned"
+    headviz.prune(clf, OFF).save(folder)
+    v = visit()
+    v.go("compare", **query, mask=OFF.hex, a="the dog sleeps", b="a cat runs")
+    v.page.locator("[data-testid=stPopover] button").filter(has_text="Another model").click()
+    field = v.page.get_by_role("textbox", name="Model to compare with")
+    field.fill("/nowhere")
+    field.press("Enter")
+    v.page.get_by_test_id("stAlert").get_by_text("outside the allowed folders").wait_for()
+    v.settle()
+    field.fill(str(folder))
+    field.press("Enter")
+    v.page.get_by_text("(104 heads)").first.wait_for()
+    v.page.keyboard.press("Escape")
+    v.settle()
+    said = v.page.locator("h3").all_inner_texts()
+    assert len(said) == 3
+    assert said[1] == said[2]  # the pruned model answers as the masked one
+    name, p = answer(clf, "the dog sleeps", "a cat runs", OFF)
+    assert said[2] == f"{name} {p:.2f}"
+
+
+def test_what_attention_changed_is_shown_for_the_head_one_chooses(
+    visit: Open, query: dict[str, str], clf: Any
+) -> None:
+    from headviz.attentionshift import attention_shift
+
+    v = visit()
+    v.go("compare", **query, mask=OFF.hex, a="the dog sleeps", b="a cat runs")
+    v.page.locator("label").filter(has_text="What attention changed").click()
+    v.page.get_by_text("changes where it looks most").wait_for()
+    v.settle()
+    assert "shift=1" in v.page.url
+    values = attention_shift(clf, "the dog sleeps", "a cat runs", OFF)
+    second = sorted(OFF.kept, key=lambda h: -values[h])[1]  # the first is shown unasked
+    v.page.locator(f'.cell[aria-label^="{second},"]').first.click()
+    v.page.get_by_text(f"where {second} looks").wait_for()
+    v.settle()
+    assert v.page.get_by_text(re.compile(rf"^{second}: “.+ looks (more|less) at “")).count()
+    names = v.page.locator(".st-key-shift_map .xtick text").all_text_contents()
+    assert [n.strip() for n in names][:3] == ["[CLS]", "the", "dog"]
+    v.page.locator("label").filter(has_text="Token attributions").click()
+    rows = v.page.locator(".st-key-compare_tokens .ytick text")
+    rows.first.wait_for()
+    assert [r.split(" → ")[0].strip() for r in rows.all_text_contents()] == [
+        "full model",
+        "current mask (40 off)",
+    ]

@@ -1,0 +1,187 @@
+"""The Mask lab's menus and its right side: many heads at once, named masks, pasted ones, hints, flipped examples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+
+from headviz.heads import HeadMask, lowest
+
+pytestmark = pytest.mark.browser
+Open = Callable[..., Any]
+OFF = HeadMask.full(12, 12).without_random(40, seed=3)
+
+
+def mask_in_address(v: Any) -> HeadMask:
+    text = parse_qs(urlparse(v.page.url).query).get("mask", [HeadMask.full(12, 12).hex])[0]
+    return HeadMask.from_hex(text, 12, 12)
+
+
+def press(v: Any, name: str) -> None:
+    v.page.get_by_test_id("stMain").get_by_role("button", name=name, exact=True).first.click()
+    v.settle()
+
+
+def menu(v: Any, name: str) -> None:
+    v.page.locator("[data-testid=stPopover] button").filter(has_text=name).first.click()
+    v.settle()
+
+
+def inside(v: Any, name: str) -> Any:
+    return v.page.get_by_test_id("stPopoverBody").get_by_role("button", name=name)
+
+
+def test_random_lowest_inverted_and_all_on(visit: Open, query: dict[str, str]) -> None:
+    import headviz
+
+    v = visit()
+    v.go("", **query, score="magnitude")
+    v.page.get_by_role("button", name="Compute").first.click()
+    v.page.get_by_text("magnitude of every head").wait_for()
+    v.go("masklab", **query, score="magnitude", count="20")
+    v.heads_off(0)
+    menu(v, "Many")
+    inside(v, "20 at random, drawn anew").click()
+    v.heads_off(20)
+    v.settle()
+    first = mask_in_address(v)
+    inside(v, "20 at random, drawn anew").click()
+    v.page.wait_for_function("old => !location.search.includes(old)", arg=first.hex)
+    v.heads_off(20)
+    v.settle()
+    assert len(mask_in_address(v).off) == 20
+    inside(v, "The 20 lowest by magnitude").click()
+    values = headviz.score_heads(
+        headviz.load(query["model"]),
+        headviz.load_task(
+            "custom", data=query["data"], text_columns=["premise", "hypothesis"], label_column="label"
+        ),
+        score="magnitude",
+    ).values
+    expected = HeadMask.full(12, 12).without(lowest(values, 20, HeadMask.full(12, 12).kept))
+    v.page.wait_for_function("hex => location.search.includes(hex)", arg=expected.hex)
+    v.heads_off(20)
+    v.settle()
+    v.page.keyboard.press("Escape")
+    press(v, "Invert")
+    v.heads_off(124)
+    v.settle()
+    assert set(mask_in_address(v).off) == set(expected.kept)
+    press(v, "All on")
+    v.heads_off(0)
+
+
+def test_a_mask_is_named_forgotten_on_the_board_and_taken_again(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    v.go("masklab", **query, mask=OFF.hex)
+    v.heads_off(40)
+    menu(v, "Saved")
+    v.page.get_by_text("Nothing saved yet").wait_for()
+    inside(v, "Save").click()
+    v.page.get_by_test_id("stPopoverBody").get_by_text("Give the mask a name").wait_for()
+    field = v.page.get_by_label("Name of the current mask")
+    field.fill("<b>mine</b> *1*")
+    field.press("Enter")
+    v.settle()
+    inside(v, "Save").click()
+    mine = inside(v, "<b>mine</b> *1* (40 off)")
+    mine.wait_for()
+    v.page.get_by_text("Give the mask a name").wait_for(state="detached")
+    v.page.keyboard.press("Escape")
+    press(v, "All on")
+    v.heads_off(0)
+    v.page.get_by_role("link", name="Compare").first.click()
+    v.page.get_by_role("heading", name="Compare", exact=True).wait_for()
+    v.page.get_by_test_id("stMain").get_by_text("<b>mine</b> *1*", exact=True).first.wait_for()
+    v.settle()
+    v.page.get_by_role("link", name="Mask lab").first.click()
+    v.heads_off(0)
+    v.settle()
+    menu(v, "Saved")
+    mine.click()
+    v.heads_off(40)
+    v.settle()
+    assert mask_in_address(v) == OFF
+    inside(v, "✕").click()
+    v.page.get_by_text("Nothing saved yet").wait_for()
+
+
+def test_pasted_text_that_is_no_mask_is_answered_beside_it(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    v.go("masklab", **query)
+    v.heads_off(0)
+    menu(v, "Paste")
+    field = v.page.get_by_role("textbox", name="A mask")
+    for wrong, said in (
+        ("12", "neither a mask of 36 hexadecimal digits nor a list"),
+        ("99.1", "99"),
+        ('{"off": "3.5"}', "needs a list of heads"),
+    ):
+        field.fill(wrong)
+        field.press("Control+Enter")
+        v.settle()
+        inside(v, "Use it").click()
+        v.page.get_by_test_id("stPopoverBody").get_by_test_id("stAlert").get_by_text(said).wait_for()
+        v.settle()
+        assert field.input_value() == wrong
+    field.fill("3.5, 7.0")
+    field.press("Control+Enter")
+    v.settle()
+    inside(v, "Use it").click()
+    v.heads_off(2)
+    v.settle()
+    assert [h.dotted for h in mask_in_address(v).off] == ["3.5", "7.0"]
+
+
+def test_hints_name_the_next_head_and_take_it(visit: Open, query: dict[str, str]) -> None:
+    import headviz
+    from headviz.analyses.ablation import ablate
+    from headviz.evaluator import Evaluator
+
+    v = visit()
+    v.go("masklab", **query, mask=OFF.hex)
+    v.heads_off(40)
+    v.page.get_by_role("button", name="What if one more head goes?").click()
+    hint = v.page.get_by_text(re.compile(r"Next cheapest: L\d+·H\d+"))
+    hint.wait_for()
+    v.settle()
+    data = headviz.load_task(
+        "custom", data=query["data"], text_columns=["premise", "hypothesis"], label_column="label"
+    )
+    table = ablate(Evaluator(headviz.load(query["model"]), data), base=OFF)
+    cost, best = min((float(table.values[h]), h) for h in OFF.kept)
+    assert str(best) in hint.inner_text()
+    assert f"{-100 * cost:+.1f}".replace("-", "−").replace("+0.0", "0.0") in hint.inner_text()
+    assert v.page.get_by_text(re.compile("No head hurts|Heads that hurt")).count()
+    press(v, f"Switch {best} off")
+    v.heads_off(41)
+    v.settle()
+    assert best in mask_in_address(v).off
+
+
+def test_all_metrics_are_listed_and_a_flipped_row_opens_compare(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    v.go("masklab", **query, mask=OFF.hex)
+    v.heads_off(40)
+    v.page.locator("[data-testid=stExpander] summary").filter(has_text="All metrics").click()
+    cells = v.page.get_by_test_id("stExpander").filter(has_text="All metrics").locator("[role=gridcell]")
+    cells.first.wait_for(state="attached")
+    v.settle()
+    assert (
+        0 <= float(cells.nth(6).inner_text()) <= 1
+    )  # the number itself; how it is written is painted on the canvas
+    v.page.get_by_text(re.compile(r"Flipped examples: \d+ got worse")).wait_for()
+    table = v.page.get_by_test_id("stDataFrame").last.locator("canvas").first
+    table.scroll_into_view_if_needed()
+    box = table.bounding_box()
+    v.page.mouse.click(box["x"] + 18, box["y"] + 52)  # the first row's tick
+    v.page.get_by_role("heading", name="Compare", exact=True).wait_for()
+    v.page.get_by_text("← changed").first.wait_for()
+    v.settle()
+    example = parse_qs(urlparse(v.page.url).query).get("example", ["0"])[0]
+    assert v.page.get_by_text(f"Example {example} of").count()
+    assert mask_in_address(v) == OFF
