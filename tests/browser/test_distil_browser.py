@@ -37,7 +37,7 @@ def test_a_part_is_chosen_students_are_trained_and_the_curves_come(visit: Callab
         "button", name="copied weights, teacher's logits"
     ).click()
     v.settle()
-    v.page.get_by_text("Remove heads:4.3+layers:decoder.2: 3 students of 2 steps each.").wait_for()
+    v.page.get_by_text("Remove heads:cross.1.3+layers:decoder.2: 3 students of 2 steps each.").wait_for()
     start.click()  # once: nothing may move away under the pointer
     v.page.wait_for_url(re.compile("[?&]run="))
     v.page.get_by_text("Starting from the teacher").wait_for(timeout=LONG)
@@ -51,4 +51,6 @@ def test_a_part_is_chosen_students_are_trained_and_the_curves_come(visit: Callab
     v.page.get_by_role("button", name="Open a student").click()
     v.page.get_by_role("button", name="Open it as the current model").click()
     v.page.wait_for_url(re.compile("[?&]model=.*students"))
-    v.page.get_by_text("7×8 heads").wait_for()  # cross-attention and attention of a decoder layer are two rows
+    v.page.get_by_text(
+        "7×8 heads"
+    ).wait_for()  # cross-attention and attention of a decoder layer are two rows

@@ -8,7 +8,8 @@ import torch
 import headviz
 from headviz.distillation.partition import remove, zeroed_model
 from headviz.distillation.removal import Removal
-from headviz.errors import ModelError
+from headviz.errors import MaskError, ModelError
+from tiny import tiny_classifier
 from tiny_translation import SOURCES, TARGETS, TRANSLATION_NAMES, tiny_translator
 
 each_family = pytest.mark.parametrize("family", TRANSLATION_NAMES)
@@ -93,3 +94,31 @@ def test_what_a_translator_lacks():
         remove(tiny_translator("bart"), Removal.parse("layers:cross.0"))
     with pytest.raises(ModelError, match="leaves nothing"):
         remove(tiny_translator("marian"), Removal.parse("layers:decoder.0,decoder.1,decoder.2"))
+
+
+def test_heads_may_be_named_by_their_stack():
+    clf = tiny_translator("marian")  # rows: encoder 0 and 1, cross 2 to 4, decoder 5 to 7
+    named = Removal.parse("heads:cross.1.3,0.1+ffn:1 + heads:decoder.2.0")
+    assert named.text == "heads:0.1,cross.1.3,decoder.2.0+ffn:1"
+    assert Removal.parse(named.text) == named
+    rows = Removal.parse("heads:0.1,3.3,7.0+ffn:1")
+    assert named.in_rows(clf.stacks) == rows
+    one, two = remove(clf, named), remove(clf, rows)
+    assert one.student.digest == two.student.digest
+    assert set(one.student.present.off) == {(0, 1), (3, 3), (7, 0)}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("heads:crss.1.3", "no stack 'crss'. Its stacks: encoder, cross, decoder"),
+        ("heads:cross.3.1", "layers of 'cross' are 0 to 2"),
+        ("heads:decoder.1.9", "does not exist"),
+        ("heads:cross.1.1+layers:decoder.1", "cross 1·H1 goes with decoder layer 1"),
+    ],
+)
+def test_heads_of_stacks_that_are_not_there(text, words):
+    with pytest.raises(MaskError, match=words):
+        remove(tiny_translator("marian"), Removal.parse(text))
+    with pytest.raises(MaskError, match="no stack 'cross'"):
+        remove(tiny_classifier(), Removal.parse("heads:cross.1.1"))

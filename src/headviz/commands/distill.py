@@ -37,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--remove", required=True, action="append", metavar="PART",
-        help="heads:3.5,7.0 or layers:4 or ffn:2 (decoder.2 for a translator's decoder), or attention for a recurrent "
-        "translator; give it several times, or join parts by +",
+        help="heads:3.5,7.0 or layers:4 or ffn:2 (of a translator heads:cross.1.5, layers:decoder.2), or attention for "
+        "a recurrent translator; give it several times, or join parts by +",
     )  # fmt: skip
     parser.add_argument(
         "--init", default="copy", metavar="A[,B]",

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import MaskError, ModelError
-from ..heads import HeadMask
+from ..heads import HeadId, HeadMask
 from ..models.trimming import Piece, trim
 from .removal import Removal
 
@@ -101,6 +101,7 @@ def remove(clf: Classifier, removal: Removal) -> Removed:
             f"{clf.family.title} has heads, not one attention that could give way to a mean. "
             "Name heads or layers instead, such as heads:3.5 or layers:1."
         )
+    removal = removal.in_rows(clf.stacks)
     mask = _mask(clf, removal) if removal.heads else None
     trimmed = trim(clf, mask, removal.ffn, removal.layers)
     shapes = {name: p.shape for name, p in clf.model.named_parameters()}
@@ -115,16 +116,20 @@ def _mask(clf: Classifier, removal: Removal) -> HeadMask:
     mask = HeadMask.full(clf.num_layers, clf.num_heads).without(removal.heads)
     gone = [h for h in removal.heads if h in set(clf.present.off)]
     if gone:
-        raise MaskError(f"Head {gone[0].dotted} is not there any more: the model has lost it already.")
+        raise MaskError(f"{_called(clf, gone[0])} is not there any more: the model has lost it already.")
     if not (mask | clf.present).kept:
         raise MaskError("This removes every head and leaves no attention at all. Keep at least one head.")
     for stack, layer in removal.layers:
         inside = [h for h in removal.heads if h.layer in set(rows_of(clf, stack, layer))]
         if inside:
             raise MaskError(
-                f"Head {inside[0].dotted} goes with {stack} layer {layer} already. Name one of the two."
+                f"{_called(clf, inside[0])} goes with {stack} layer {layer} already. Name one of the two."
             )
     return mask
+
+
+def _called(clf: Classifier, head: HeadId) -> str:
+    return f"{clf.row_name(head.layer)}·H{head.head}"
 
 
 def _check(student: nn.Module, partition: Partition) -> None:

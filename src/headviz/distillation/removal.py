@@ -1,18 +1,21 @@
 """What is to be removed, as users write it: ``heads:3.5,7.0``, ``layers:4``, ``ffn:2``, ``attention``.
 
-Several parts are joined by ``+``. Layers of translation models carry their stack: ``layers:decoder.1``.
+Several parts are joined by ``+``. Layers and heads of translation models carry their stack: ``layers:decoder.1``,
+``heads:cross.1.5`` (``heads:4.5`` is the head in that row of the grid). Which row a stack's layer is, only the model
+knows: ``in_rows`` asks it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ..errors import OptionError, unknown_choice
 from ..heads import ENCODER, HeadId, parse_heads
 
 PARTS = ("heads", "layers", "ffn", "attention")
+NAMED = re.compile(r"[a-z]{2,}\.\d+\.\d+")
 Place = tuple[str, int]  # stack and layer
 
 
@@ -24,16 +27,17 @@ class Removal:
     layers: tuple[Place, ...] = ()
     ffn: tuple[Place, ...] = ()
     attention: bool = False
+    named: tuple[str, ...] = ()  # heads with their stack, such as cross.1.5
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "heads", tuple(sorted({HeadId(*h) for h in self.heads})))
-        for name in ("layers", "ffn"):
+        for name in ("layers", "ffn", "named"):
             object.__setattr__(self, name, tuple(sorted(set(getattr(self, name)))))
-        if not (self.heads or self.layers or self.ffn or self.attention):
+        if not (self.heads or self.named or self.layers or self.ffn or self.attention):
             raise OptionError(
                 "Nothing is to be removed. Name heads, layers or feed-forward blocks, such as heads:3.5."
             )
-        if self.attention and (self.heads or self.layers or self.ffn):
+        if self.attention and (self.heads or self.named or self.layers or self.ffn):
             raise OptionError(
                 "'attention' is the removal of a recurrent model, which has no heads or layers to name."
             )
@@ -50,6 +54,7 @@ class Removal:
             p.strip() for t in ([text] if isinstance(text, str) else text) for p in t.split("+") if p.strip()
         ]
         heads: list[HeadId] = []
+        named: list[str] = []
         places: dict[str, list[Place]] = {"layers": [], "ffn": []}
         attention = False
         for part in parts:
@@ -70,17 +75,26 @@ class Removal:
                     f"'{part}' names nothing. Write for example heads:3.5,7.0 or layers:4 or ffn:2."
                 )
             elif kind == "heads":
-                heads += parse_heads(rest)
+                for head in (h.strip() for h in rest.split(",") if h.strip()):
+                    if NAMED.fullmatch(head):
+                        named.append(head)
+                    else:
+                        heads += parse_heads(head)
             else:
                 places[kind] += [_place(p, kind) for p in rest.split(",") if p.strip()]
-        return cls(tuple(heads), tuple(places["layers"]), tuple(places["ffn"]), attention)
+        return cls(tuple(heads), tuple(places["layers"]), tuple(places["ffn"]), attention, tuple(named))
+
+    def in_rows(self, stacks: Mapping[str, range]) -> Removal:
+        """The same with every head by its row of a model's grid."""
+        heads = [*self.heads, *(h for name in self.named for h in parse_heads(name, stacks))]
+        return replace(self, heads=tuple(heads), named=())
 
     @property
     def text(self) -> str:
         """The canonical form; ``parse`` reads it back to an equal removal."""
         parts = []
-        if self.heads:
-            parts.append("heads:" + ",".join(h.dotted for h in self.heads))
+        if self.heads or self.named:
+            parts.append("heads:" + ",".join([*(h.dotted for h in self.heads), *self.named]))
         for name in ("layers", "ffn"):
             if getattr(self, name):
                 parts.append(f"{name}:" + _written(getattr(self, name)))

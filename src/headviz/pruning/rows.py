@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import OptionError, unknown_choice
+from ..errors import OptionError
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -16,5 +16,5 @@ def rows_of(plan: PruningPlan, clf: Classifier) -> range:
     if plan.stack is None:
         return range(clf.num_layers)
     if plan.stack not in clf.stacks:
-        raise OptionError(unknown_choice(f"stack of '{clf.name}'", plan.stack, clf.stacks))
+        raise OptionError(f"'{clf.name}' has no stack '{plan.stack}'. Its stacks: {', '.join(clf.stacks)}.")
     return clf.stacks[plan.stack]

@@ -14,6 +14,7 @@ from ..distillation.methods import METHODS
 from ..distillation.plan import STUDENTS, DistillationPlan
 from ..distillation.removal import Removal
 from ..errors import OptionError, UserError
+from ..heads import HeadId
 from . import loaders, runactions, runsave, runsview, show, state
 from .loaders import Shape
 from .view import View
@@ -87,11 +88,23 @@ def removal(shape: Shape, layers: Sequence[Layer], ffn: Sequence[Layer]) -> Remo
         raise OptionError(
             "Nothing is to be removed yet. Switch heads off in the grid, or choose a layer or a feed-forward block."
         )
+    off = [h for h in off if _owner(shape, h.layer) not in gone]
     return Removal(
-        tuple(h for h in off if _owner(shape, h.layer) not in gone),
+        () if shape.stacks else tuple(off),
         tuple(gone),
         tuple(_place(layer) for layer in ffn if layer not in layers),
+        named=tuple(_named(shape, h) for h in off) if shape.stacks else (),
     )
+
+
+def _named(shape: Shape, head: HeadId) -> str:
+    """A head of a translation model as its removal is written: cross.1.5."""
+    row = head.layer
+    for name, count in shape.stacks:
+        if row < count:
+            return f"{name}.{row}.{head.head}"
+        row -= count
+    raise IndexError(head.layer)
 
 
 def _owner(shape: Shape, row: int) -> tuple[str, int]:

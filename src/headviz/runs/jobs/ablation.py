@@ -80,7 +80,7 @@ class AblationJob:
 
         if piece == CHECK:
             present = evaluator.clf.present
-            base = present.without(parse_heads(self.spec.off)) | present
+            base = present.without(parse_heads(self.spec.off, evaluator.clf.stacks)) | present
             answers = evaluator.answers(base, cancel=tools.cancel)
             return json.dumps(
                 {
