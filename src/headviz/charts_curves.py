@@ -59,7 +59,7 @@ def pruning_curves(result: PruningCurves) -> go.Figure:
         )  # fmt: skip
         fig.add_scatter(
             x=x, y=[p.value for p in curve.points], mode="lines+markers", name=curve.name, legendgroup=curve.name,
-            line={"color": shade, "width": 2, "dash": "dot" if curve.name.startswith("oracle") else "solid"},
+            line={"color": shade, "width": 2, "dash": "dot" if curve.name.startswith("oracle") else again(k)},
             marker={"size": 6},
             customdata=[[unit * v for v in (p.delta, p.interval_low, p.interval_high)] for p in curve.points],
             hovertemplate="%{x:.0f} % pruned: %{y:.4g}<br>change %{customdata[0]:+.2f} points "
@@ -68,6 +68,11 @@ def pruning_curves(result: PruningCurves) -> go.Figure:
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102])
     fig.update_yaxes(title=result.subject.metric)
     return frame(fig, 400)
+
+
+def again(place: int) -> str:
+    """Colours that come a second time are told apart by their dashes."""
+    return ("solid", "dash", "dashdot")[place // len(CLASSES) % 3]
 
 
 def speed(result: Speed) -> go.Figure:

@@ -78,3 +78,34 @@ def test_published_points_of_another_metric_are_not_taken_for_ours(metric: str, 
 
     assert said in other_points(metric, task)
     assert bool(said) == bool(other_points(metric, task))
+
+
+def test_as_many_curves_are_drawn_as_can_be_told_apart() -> None:
+    from headviz.ui.analysis_curves import shown_orders
+
+    names = [
+        "conductance-spearman",
+        "conductance-kendall",
+        "taylor",
+        "fisher",
+        "magnitude",
+        "random",
+        "oracle (ablation)",
+    ]
+    usual = shown_orders(names, "fisher", "")
+    assert usual == ["taylor", "fisher", "magnitude", "random", "oracle (ablation)"]
+    assert shown_orders(names, "fisher", "random,taylor") == ["taylor", "random"]
+    assert shown_orders(names, "fisher", "no such order") == names  # of a link made elsewhere
+    assert shown_orders(["attattr-max"], "taylor", "") == ["attattr-max"]
+
+
+def test_an_order_is_computed_where_none_is_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    from headviz.ui import analyses, loaders
+    from headviz.ui.view import View
+
+    for translates, wanted in ((False, ["conductance-spearman"]), (True, ["taylor"])):
+        monkeypatch.setattr(loaders, "shape", lambda _, t=translates: SimpleNamespace(translates=t))
+        assert analyses.orders(View(), []) == wanted
+    assert analyses.orders(View(), ["fisher"]) == ["fisher"]

@@ -95,11 +95,19 @@ def options(view: View, analysis: Analysis, longest: int, known: Sequence[str]) 
     """What this page asks for where the table's defaults do not serve; also the command's flags."""
     given: dict[str, Any] = {"samples": SAMPLES, "seed": view.seed, "select": view.select, "seconds": SECONDS}
     given["length"] = min(128, longest)
-    given["scores"] = ",".join([*known, ORACLE])
+    given["scores"] = ",".join([*orders(view, known), ORACLE])
     if any(wanted.name == "checkpoints" for wanted in analysis.inputs):
         given["checkpoints"] = checkpoints(view)
     names = {wanted.name for wanted in analysis.inputs}
     return {name: value for name, value in given.items() if name in names}
+
+
+def orders(view: View, known: Sequence[str]) -> list[str]:
+    """Scores to prune by: those at hand, which cost nothing more, else the one that the view asks for."""
+    if known:
+        return list(known)
+    able = scoring.names(loaders.shape(view).translates)
+    return [view.score if view.score in able else able[0]]
 
 
 def checkpoints(view: View) -> str:
@@ -210,7 +218,7 @@ def recipe(view: View, name: str, present: HeadMask, longest: int) -> tuple[str,
         lines.append(_second_call(view))
     if analysis.takes_mask_away:
         lines.append(mask_call(mask))
-    known = list(scoring.all_known(view, present))
+    known = orders(view, list(scoring.all_known(view, present)))
     python = analysis.python.replace("speed(clf, mask)", f"speed(clf, mask, length={min(128, longest)})")
     lines += [_specific(python, view, known), "print(found.to_json())"]
     words = [analysis.line]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -12,9 +13,37 @@ from . import show, state
 from .analysis_shared import Place, in_points
 
 KEPT = 0.95  # of the unpruned metric
+SCATTER = 0.2  # sd as a share of the mean above which a timing is no measurement
+
+
+# beside the view's own score, where they are at hand: more lines than these nobody can tell apart
+USUAL = ("taylor", "ablation", "magnitude", "random")
+
+
+def shown_orders(names: Sequence[str], score: str, chosen: str) -> list[str]:
+    """The orders whose curves are drawn: those chosen, else the usual ones; the oracle stands last."""
+    wanted = chosen.split(",") if chosen else [score, *USUAL, names[-1]]
+    return [n for n in names if n in wanted] or list(names)
+
+
+def _choose_orders(names: Sequence[str]) -> list[str]:
+    """Which curves to look at; all have been computed, so that another choice shows at once."""
+    view = state.view()
+    shown = shown_orders(names, view.score, view.orders)
+    if view.present or len(names) <= 2:
+        return shown
+    st.session_state["curve_orders"] = shown
+
+    def take() -> None:
+        state.update(orders=",".join(st.session_state["curve_orders"]))
+
+    st.multiselect("Orders", names, key="curve_orders", on_change=take, placeholder="the usual ones")
+    return shown
 
 
 def curves(found: Any, place: Place) -> None:
+    shown = _choose_orders([c.name for c in found.curves])
+    found = replace(found, curves=tuple(c for c in found.curves if c.name in shown))
     best = max(found.curves, key=lambda c: c.free)
     show.finding(
         f"{100 * best.free:.0f} % of the heads can go without a clear loss in the order of {best.name}."
@@ -93,7 +122,10 @@ def _marked(points: float, mark: bool) -> str:
 
 
 def speed(found: Any, place: Place) -> None:
-    at = max(found.rows, key=lambda r: r.ratio)
+    at = max(found.rows, key=lambda r: r.batch)
+    scatter = max(
+        sd / mean for r in found.rows for mean, sd in ((r.full, r.full_sd), (r.pruned, r.pruned_sd))
+    )
     show.finding(
         f"×{at.ratio:.2f} at batch {at.batch}; arithmetic allows ×{found.ceiling:.2f} "
         f"({len(found.mask.off)} of {found.mask.size} heads removed)."
@@ -101,15 +133,26 @@ def speed(found: Any, place: Place) -> None:
     show.figure(
         charts_analyses.figure(found),
         "speed_bars",
-        f"Examples per second, texts of {found.length} tokens, {found.threads} threads, {found.device}; "
-        f"mean ± sd of {found.repeats} repeats.",
+        f"Examples per second, texts of {found.length} tokens, {found.threads} "
+        f"thread{'s' if found.threads > 1 else ''}, {found.device}; mean ± sd of {found.repeats} repeats.",
         formula=r"\text{ceiling} = \text{FLOPs}(\text{full}) / \text{FLOPs}(\text{pruned})",
         source="The ceiling is the ratio of the matrix products' FLOPs: removing heads alone cannot beat it.",
+        wide="40",
     )
+    if scatter > SCATTER:
+        st.warning(
+            f"These timings scatter by up to {100 * scatter:.0f} %: the machine did other work meanwhile. "
+            "Run it again when it is quiet before quoting a ratio.",
+            icon=":material/timer_off:",
+        )
     rows = [[r.batch, r.full, r.full_sd, r.pruned, r.pruned_sd, r.ratio] for r in found.rows]
     show.table(
         ["batch", "full, ex/s", "sd", "pruned, ex/s", "sd pruned", "ratio"], rows, "speed_table",
         caption="Both models timed in turn.",
+        column_config={
+            name: st.column_config.NumberColumn(format="%.2f" if name == "ratio" else "%.1f")
+            for name in ("full, ex/s", "sd", "pruned, ex/s", "sd pruned", "ratio")
+        },
     )  # fmt: skip
 
 

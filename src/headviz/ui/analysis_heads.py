@@ -217,6 +217,7 @@ def redundant(found: Any, place: Place) -> None:
     show.table(
         ["pair", "cost", "first alone", "second alone", "excess", "95 % low", "95 % high", "q"], rows,
         "redundant_table",
-        caption=f"Costs in points of pairs that cost more together; {found.harmless} heads are harmless alone.",
+        caption=f"Costs in points, of pairs whose heads are harmless one by one, as {found.harmless} heads are. "
+        "Excess: what the pair costs beyond the sum of both.",
         column_config=in_points("cost", "first alone", "second alone", "excess"),
     )  # fmt: skip

@@ -58,6 +58,7 @@ class View:
 
     analysis: str = "ablation"
     select: str = "other"  # data that 'all but one' chooses its heads on
+    orders: str = ""  # pruning curves that are shown, with commas; empty = the usual ones
     run: str = ""
     step: int = 0
     tab: str = ""  # the open one of a page's tabs; empty = the first
@@ -85,7 +86,7 @@ SHOWN_BY = {
         "head": _TEXT + _SCORE + "head target rule steps arrows special mass picture",
         "masklab": _SCORE + "count",
         "compare": _TEXT + "numbers other tokens shift head",
-        "analyses": _TEXT + _SCORE + "analysis select head target rule steps count slice",
+        "analyses": _TEXT + _SCORE + "analysis select orders head target rule steps count slice",
         "runs": "run step numbers tab",
         "distil": "run step",
         "data": "samples base tab",
