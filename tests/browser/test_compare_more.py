@@ -163,3 +163,33 @@ def test_what_attention_changed_is_shown_for_the_head_one_chooses(
         "full model",
         "current mask (40 off)",
     ]
+
+
+def test_a_pair_where_the_model_takes_one_text_is_said_beside_the_fields(
+    visit: Open, studio_folder: Path
+) -> None:
+    from tiny import tiny_folder
+
+    folder = tiny_folder(studio_folder / "single", layers=2, heads=2, labels=("negative", "positive"))
+    data = studio_folder / "single-data"
+    data.mkdir()
+    rows = [f"the dog sleeps {'not' * (i % 2)},{('negative', 'positive')[i % 2]}" for i in range(12)]
+    for split in ("train", "dev"):
+        (data / f"{split}.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+    v = visit()
+    asked = {
+        "model": str(folder), "task": "custom", "data": str(data), "columns": "text", "label": "label",
+        "a": "the dog sleeps", "b": "a cat runs",
+    }  # fmt: skip
+    for page in ("compare", "head"):
+        v.go(page, **asked)
+        warned = v.page.get_by_test_id("stAlert").filter(has_text="reads one text (negative, positive)")
+        warned.wait_for()
+        fields = v.page.locator(".fields textarea")
+        assert [fields.nth(i).input_value() for i in (0, 1)] == ["the dog sleeps", "a cat runs"]
+        fields.nth(1).fill("")
+        warned.wait_for(state="detached")
+        v.settle()
+        assert v.page.locator(".fields textarea").count() == 1
+        assert fields.nth(0).input_value() == "the dog sleeps"
+        assert v.page.locator(".js-plotly-plot").count()
