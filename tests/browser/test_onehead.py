@@ -127,3 +127,38 @@ def test_a_head_that_is_off_and_texts_that_do_not_fit(visit: Open, query: dict[s
     v.page.get_by_text("knows no word of").wait_for(state="detached")
     assert ticks(v, "map_attention", "x")[0] == "[CLS]"
     assert not v.page.get_by_text("Traceback").count()
+
+
+def test_an_example_is_found_by_its_words(visit: Open, query: dict[str, str]) -> None:
+    from headviz import load_task
+    from headviz.ui.texts import find
+
+    data = load_task(
+        "custom",
+        data=query["data"],
+        text_columns=["premise", "hypothesis"],
+        label_column="label",
+        slice_column="phenomenon",
+    )
+    word = data[30].text.split()[0]
+    found = find(data, word, "all")
+    v = visit()
+    v.go("head", **query, head="3.5", limit="0")
+    v.page.locator("[data-testid=stPopover] button").filter(has_text="Find an example").click()
+    field = v.page.get_by_role("textbox", name="Words")
+    field.fill("no such words")
+    field.press("Enter")
+    v.page.get_by_text(f"0 of {len(data)} examples").wait_for()
+    field.fill(word)
+    field.press("Enter")
+    v.page.get_by_text(f"{len(found)} of {len(data)} examples").wait_for()
+    v.settle()
+    box = v.page.get_by_test_id("stPopoverBody").locator("canvas").first.bounding_box()
+    v.page.mouse.click(box["x"] + 18, box["y"] + 52 + 35 * (1 if len(found) > 1 else 0))
+    chosen = found[1 if len(found) > 1 else 0]
+    if chosen:
+        v.page.wait_for_url(re.compile(f"example={chosen}"))
+    v.settle()
+    fields = v.page.locator(".fields textarea")
+    assert [fields.nth(i).input_value() for i in (0, 1)] == [data[chosen].text, data[chosen].pair]
+    v.page.get_by_text(f"Example {chosen} of 0–{len(data) - 1}").wait_for()

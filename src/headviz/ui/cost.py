@@ -152,7 +152,7 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     hurts = table.harmful()
     if not hurts:
         st.caption(
-            f"No head hurts: none of {len(ranked)} makes it significantly better to be without (q < 0.05)."
+            f"No head hurts: without any one of the {len(ranked)}, nothing gets significantly better (q < 0.05)."
         )
         return
     named = ", ".join(show.head_name(h, rows) for h in hurts[:6]) + (" and others" if len(hurts) > 6 else "")
