@@ -11,7 +11,7 @@ from .analyses.pruning_curve import PruningCurves
 from .analyses.speed import Speed
 from .charts_parts import FAINT, frame, plain, tone, whisker
 from .heads import HeadId
-from .palette import BETTER, CLASSES, NEUTRAL, WORSE, colour, scale_for
+from .palette import BETTER, CLASSES, NEUTRAL, WORSE
 from .reference import find
 
 
@@ -111,15 +111,15 @@ def speed(result: Speed) -> go.Figure:
 
 
 def dynamics(result: Dynamics) -> go.Figure:
-    """One line per checkpoint, later ones darker: percentage pruned against percentage of the unpruned metric."""
+    """One line per checkpoint, later ones stronger: percentage pruned against percentage of the unpruned metric."""
     fig = go.Figure()
-    scale = scale_for([0.0, 1.0], signed=False)
     last = max(1, len(result.checkpoints) - 1)
     for k, point in enumerate(result.checkpoints):
-        shade = colour(scale, 0.3 + 0.7 * k / last)
+        part = k / last  # more ink and more width: both read on a light and on a dark page
         fig.add_scatter(
             x=[100 * s for s in point.sparsities], y=[100 * r for r in point.relative], mode="lines+markers",
-            name=point.name, line={"color": shade, "width": 2}, marker={"size": 6},
+            name=point.name, line={"color": f"rgba(28,140,163,{0.3 + 0.7 * part:.2f})", "width": 1.5 + 1.5 * part},
+            marker={"size": 5 + 2 * part},
             hovertemplate="%{x:.0f} % pruned: %{y:.1f} % of " + f"{point.baseline:.3f}"
                           + "<extra>" + plain(point.name) + "</extra>",
         )  # fmt: skip

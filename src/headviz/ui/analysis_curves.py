@@ -162,8 +162,8 @@ def dynamics(found: Any, place: Place) -> None:
     show.figure(
         charts_analyses.figure(found),
         "dynamics_curves",
-        f"Each line is one checkpoint, pruned in the order of its own {found.score} score, later ones darker; "
-        f"the last one reaches {show.number(last.baseline)} unpruned.",
+        f"Each line is one checkpoint, pruned in the order of its own {found.score} score, later ones stronger; "
+        f"the last one reaches {show.metric(last.baseline, last.curves.subject.scale)} unpruned.",
         formula=r"m(\text{masked}) / m(\text{full})",
     )
     rows = [
@@ -174,6 +174,9 @@ def dynamics(found: Any, place: Place) -> None:
     show.table(
         ["checkpoint", "unpruned", "share off", "share of unpruned"], rows, "dynamics_table",
         caption="The metric as a share of each checkpoint's own unpruned metric.", height=300,
+        column_config={
+            name: st.column_config.NumberColumn(format="%.3f") for name in ("unpruned", "share off", "share of unpruned")
+        },
     )  # fmt: skip
 
 

@@ -81,7 +81,7 @@ def _of_score(view: View, key: str, name: str, about: About) -> dict[str, Any]:
     caution = f" Mind: {about.caution}." if about.caution else ""
     st.caption(f"**{show.plain(name)}**: {show.plain(f'{about.formula} ({about.source}).{caution}')}")
     if not about.options:
-        st.caption("It leaves nothing to choose.")
+        st.caption("It leaves nothing to choose here.")
         return {}
     changed = {}
     with st.container(horizontal=True):
