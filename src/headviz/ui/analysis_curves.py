@@ -174,9 +174,9 @@ def dynamics(found: Any, place: Place) -> None:
     show.table(
         ["checkpoint", "unpruned", "share off", "share of unpruned"], rows, "dynamics_table",
         caption="The metric as a share of each checkpoint's own unpruned metric.", height=300,
-        column_config={
-            name: st.column_config.NumberColumn(format="%.3f") for name in ("unpruned", "share off", "share of unpruned")
-        },
+        column_config=dict.fromkeys(
+            ("unpruned", "share off", "share of unpruned"), st.column_config.NumberColumn(format="%.3f")
+        ),
     )  # fmt: skip
 
 
