@@ -33,7 +33,9 @@ def section(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> None:
         return
     key = (clf.digest, "which", shown.text, shown.pair, mask.hex)
     question = "Which head did it?" if flipped else "Which head moves it most?"
-    if st.button(question, type="primary", key="which", icon=":material/search:"):
+    if not state.view().present and st.button(
+        question, type="primary", key="which", icon=":material/search:"
+    ):
         st.session_state["which_asked"] = key
     if st.session_state.get("which_asked") != key:
         return
@@ -50,7 +52,7 @@ def section(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> None:
 def _found(said: str, heads: Sequence[HeadId], mask: HeadMask) -> None:
     """The answer, and where to go from here."""
     st.success(show.plain(said), icon=":material/lightbulb:")
-    if not heads:
+    if not heads or state.view().present:
         return
     with st.container(horizontal=True):
         for h in heads[:8]:

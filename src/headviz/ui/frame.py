@@ -49,12 +49,13 @@ _CSS = """<style>
 [data-testid="stMetricDelta"] svg {display: none}
 [data-testid="stButtonGroup"] button {min-height: 2.5rem}
 [class*="st-key-wide"] {overflow-x: auto}
-[class*="st-key-wide32"] > * {min-width: 32rem}
+[class*="st-key-wide28"] > * {min-width: 28rem}
 [class*="st-key-wide40"] > * {min-width: 40rem}
 [class*="st-key-wide48"] > * {min-width: 48rem}
 [class*="st-key-wide64"] > * {min-width: 64rem}
 [class*="st-key-wide96"] > * {min-width: 96rem}
 [data-testid="stPlotlyChart"] .textpoint text {fill: currentColor !important}
+[data-testid="stPlotlyChart"] .bartext-outside {fill: currentColor !important}
 [data-testid="stPlotlyChart"] :is(.xtick, .ytick, .cbaxis, .g-xtitle, .g-ytitle) text {
   fill: currentColor !important; opacity: 0.8}
 .stApp [data-testid="stCaptionContainer"] {color: inherit; opacity: 0.8}

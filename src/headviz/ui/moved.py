@@ -33,7 +33,7 @@ def section(clf: Classifier, shown: Text) -> None:
         )
         if chosen is None or not np.isfinite(values[chosen]):
             chosen = top
-    left, right = st.columns([1, 1], gap="large")
+    left, right = st.columns([9, 10], gap="medium")
     with left:
         head_grid(
             "shift", clf.present, values, mask=mask, selected=chosen, on_select=_select,
