@@ -193,3 +193,27 @@ def test_a_pair_where_the_model_takes_one_text_is_said_beside_the_fields(
         assert v.page.locator(".fields textarea").count() == 1
         assert fields.nth(0).input_value() == "the dog sleeps"
         assert v.page.locator(".js-plotly-plot").count()
+
+
+def test_a_text_of_ten_thousand_characters_is_answered_and_its_cut_named(
+    visit: Open, query: dict[str, str], clf: Any
+) -> None:
+    v = visit()
+    v.go("compare", **query, mask=OFF.hex, a="the dog sleeps", b="a cat runs")
+    long = "the dog sleeps " * 700
+    v.page.locator(".fields textarea").nth(0).fill(long)
+    v.page.get_by_text(re.compile(r"longer than the model's \d+ tokens: of the first text only")).wait_for()
+    v.settle()
+    said = v.page.locator("h3").all_inner_texts()
+    expected = (answer(clf, long, "a cat runs", m) for m in (HeadMask.full(12, 12), OFF))
+    assert said == [f"{name} {p:.2f}" for name, p in expected]
+    assert v.page.locator(".fields textarea").nth(0).input_value() == long
+    v.page.get_by_role(
+        "link", name="Mask lab"
+    ).first.click()  # a text too long for the address stays with the tab
+    v.heads_off(40)
+    v.page.get_by_role("link", name="Compare").first.click()
+    v.page.get_by_role("heading", name="Compare", exact=True).wait_for()
+    v.page.locator(".fields textarea").first.wait_for()
+    v.settle()
+    assert v.page.locator(".fields textarea").nth(0).input_value() == long

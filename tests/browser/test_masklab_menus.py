@@ -73,6 +73,10 @@ def test_random_lowest_inverted_and_all_on(visit: Open, query: dict[str, str]) -
     assert set(mask_in_address(v).off) == set(expected.kept)
     press(v, "All on")
     v.heads_off(0)
+    v.page.get_by_role("button", name="H2: toggle this column").click()
+    v.heads_off(12)
+    v.settle()
+    assert [h.dotted for h in mask_in_address(v).off] == [f"{layer}.2" for layer in range(12)]
 
 
 def test_a_mask_is_named_forgotten_on_the_board_and_taken_again(visit: Open, query: dict[str, str]) -> None:
