@@ -1,5 +1,7 @@
 """Evaluation of translation models: order, batches, bounds, statistics, and what is refused."""
 
+import logging
+
 import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
@@ -54,6 +56,25 @@ def test_metrics_are_those_of_sacrebleu(clf: headviz.Classifier) -> None:
     assert "tok:none" in found.signatures[TOKENISED]
     assert found.mask == MASK
     assert found.n == len(found.predictions) == 4
+
+
+def test_long_translations_of_a_broken_model_warn_of_nothing() -> None:
+    clf = tiny_translator(seed=3)  # its own tokenizer: transformers warns once for each
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    data = Dataset(TASKS["custom-translation"], "dev", texts=("a dog",), pairs=("the house runs " * 20,))
+    logger = logging.getLogger("transformers")
+    logger.addHandler(handler)
+    try:
+        headviz.evaluate(clf, data)
+    finally:
+        logger.removeHandler(handler)
+    assert not [s for s in said if "longer than" in s]
+
+
+def test_a_translator_is_one_line_in_a_notebook(clf: headviz.Classifier) -> None:
+    assert repr(clf) == "<Translator 'tiny-marian': Marian, 8×4 heads, cpu>"
 
 
 def test_as_json(clf: headviz.Classifier) -> None:

@@ -105,6 +105,10 @@ class RnnTranslator:
         self.model.eval()
         self.model.requires_grad_(False)
 
+    def __repr__(self) -> str:
+        """One line for a notebook; the weights are in ``model``."""
+        return f"<{type(self).__name__} '{self.name}': {self.title}, {self.device}>"
+
     @classmethod
     def new(
         cls, sources: Sequence[str], targets: Sequence[str], seed: int = 0, **sizes: int

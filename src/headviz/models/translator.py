@@ -42,7 +42,7 @@ class SentenceEncoding(NamedTuple):
         return len(self.ids)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)  # one line for a notebook, as the classifier has
 class Translator(Classifier):
     """An encoder-decoder model whose heads can be masked per call. Made by ``headviz.load`` or ``headviz.wrap``.
 
