@@ -149,3 +149,47 @@ def test_a_mask_grid_shows_each_head():
     page.masks([("half", HeadMask.full(2, 4).without([(0, 1), (1, 3)]))])
     assert page.html().count('class="on"') == 6
     assert page.html().count('class="off"') == 2
+
+
+def table_of_heads(kind: str) -> dict[str, Any]:
+    """The outcome of a score or an ablation of four heads, one of which is not there."""
+    values = [[0.25, None], [-0.5, 1.0]]
+    table = {"values": values, "interval_low": values, "interval_high": values}
+    if kind == "score":
+        return {**table, "score": EVIL, "samples": 7}
+    about = {"model": EVIL, "digest": "d", "task": "demo", "split": "dev", "data_digest": "e", "n": 9,
+             "metric": "accuracy", "precision": "float32", "rows": []}  # fmt: skip
+    probable = [[0.5, None], [0.01, 0.001]]
+    return {**table, "p_value": probable, "q_value": probable, "subject": about, "base": "b", "baseline": 0.9,
+            "seconds": 1.0}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["score", "ablation"])
+def test_a_table_of_heads_is_drawn_and_listed(view: RunView, kind: str) -> None:
+    view = replace(view, record=replace(view.record, kind=kind), outcome=table_of_heads(kind))
+    header, rows = run_table(view, full=True)
+    assert [row[:2] for row in rows] == [["L1·H1", 1.0], ["L0·H0", 0.25], ["L1·H0", -0.5]]
+    assert header[:2] == ("head", {"score": "value", "ablation": "cost"}[kind])
+    assert len(list(csv.reader(io.StringIO(run_csv(view))))) == 4
+    page = run_html(view)
+    assert "of every head" in page
+    assert "against heads pruned" not in page
+    assert "<script>alert" not in page
+    assert "alert(1)" in run_tex(view) or kind == "ablation"
+
+
+def test_a_training_is_drawn_as_its_learning_curve(view: RunView) -> None:
+    curve = [{"step": i, "epoch": i / 3, "loss": 1 / i, "metrics": None} for i in range(1, 4)]
+    trained = {**step(0, 0.0, 0.9), "curve": curve}
+    view = replace(view, record=replace(view.record, kind="finetune"), steps=(trained,), baseline=())
+    assert "Learning curve" in run_html(view)
+    assert "against heads pruned" not in run_html(view)
+    unfinished = replace(view, steps=())
+    assert "Learning curve" not in run_html(unfinished)
+
+
+@pytest.mark.parametrize("kind", ["score", "ablation", "finetune"])
+def test_a_run_without_an_outcome_is_written_down_all_the_same(view: RunView, kind: str) -> None:
+    view = replace(view, record=replace(view.record, kind=kind), steps=(), baseline=(), outcome={})
+    assert view.record.id in run_html(view)
+    assert run_csv(view)

@@ -12,7 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from .palette import BETTER, CLASSES, NEUTRAL, plotly_scale, scale_for
+from .palette import BETTER, CLASSES, NEUTRAL, either_scale, scale_for
 
 if TYPE_CHECKING:
     from .runs.stepmaps import StepMaps
@@ -128,7 +128,7 @@ def step_maps(found: StepMaps, name: str, columns: int = 5) -> go.Figure:
         if values is not None:
             fig.add_heatmap(
                 z=np.asarray(values, np.float32), zmin=-scale.hi if signed else 0, zmax=scale.hi,
-                colorscale=plotly_scale(scale.light), text=pairs, showscale=i == 0,
+                colorscale=either_scale(signed), text=pairs, showscale=i == 0,
                 colorbar={"thickness": 9, "len": 0.9, "tickformat": ".2g", "x": 1.01},
                 hovertemplate="%{text}<br>" + name + " %{z:.4f}<extra>" + titles[i] + "</extra>", row=row, col=column,
             )  # fmt: skip

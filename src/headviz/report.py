@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from . import report_heads
 from .errors import RunError, unknown_choice
 from .heads import HeadMask
 from .htmlpage import Page
@@ -59,10 +60,15 @@ def run_tex(view: RunView) -> str:
 
 
 def run_table(view: RunView, full: bool) -> Table:
-    """One row per step, full models first; a sweep's table has one per sparsity and metric. ``full`` = every column."""
+    """One row per step, full models first; of a sweep per sparsity and metric, of a table of heads per head.
+
+    ``full`` = every column.
+    """
     if view.record.kind == SWEEP:
         columns = ("task", "algorithm", "score", "sparsity", "metric", "mean", "sd", "seeds", "missing")
         return columns, [tuple(getattr(r, name) for name in columns) for r in results(view)]
+    if heads := report_heads.table_of({"kind": view.record.kind, "outcome": view.outcome}):
+        return heads
     # step 0 of an algorithm that trains nothing only repeats the model as it was given
     own = [
         s for s in view.baseline if full or s.get("reference") or "train" in (s.get("phases") or {"train": 0})
@@ -92,23 +98,20 @@ def run_table(view: RunView, full: bool) -> Table:
 
 def run_html(view: RunView) -> str:
     """The report that people read."""
-    from .charts_runs import curve_of, run_curves
-
     run, record = view.to_json(), view.record
     page = Page(record.title, f"headviz {record.version} · run {record.id} · {view.state}")
     if record.error:
         page.text(record.error)
-    runs = [c.to_json() for c in view.children] or [run]
-    curves = [c for c in (curve_of(r) for r in runs) if c is not None]
-    if curves:
-        page.heading("Metric against heads pruned")
-        page.figure(run_curves(curves))
-        page.text(
-            "Dashed: the model with every head. Bands: one standard deviation over the seeds.", soft=True
-        )
+    if drawn := _figure(view, run):
+        heading, figure, caption = drawn
+        page.heading(heading)
+        page.figure(figure)
+        page.text(caption, soft=True)
     header, rows = run_table(view, full=False)
     if rows:
-        page.heading("Steps" if record.kind != SWEEP else "Results over seeds")
+        page.heading(
+            "Heads" if header[0] == "head" else "Steps" if record.kind != SWEEP else "Results over seeds"
+        )
         page.table([h.replace("_", " ") for h in header], _percent(header, rows))
     summary = _summary(view)
     if summary.get("tickets"):
@@ -131,6 +134,20 @@ def run_html(view: RunView) -> str:
         page.heading("End of the log")
         page.code("\n".join(view.log))
     return page.html()
+
+
+def _figure(view: RunView, run: dict[str, Any]) -> tuple[str, Any, str] | None:
+    """Heading, figure and caption of what a run is about."""
+    from .charts_runs import curve_of, run_curves
+
+    if run["kind"] in report_heads.KINDS:
+        return report_heads.figure_of(run)
+    runs = [c.to_json() for c in view.children] or [run]
+    curves = [c for c in (curve_of(r) for r in runs) if c is not None]
+    if not curves:
+        return None
+    said = "Dashed: the model with every head. Bands: one standard deviation over the seeds."
+    return "Metric against heads pruned", run_curves(curves), said
 
 
 def _percent(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[list[Any]]:

@@ -487,3 +487,20 @@ def test_a_sweep_over_tasks_puts_the_name_in_and_confines_the_folder(
         expand({}, ["mrpc", "rte"], ["iterative"], ["taylor"], [0], {**places, "data": "/etc/{task}"})
     with pytest.raises(OptionError, match="Name the models"):
         expand({}, ["mrpc", "rte"], ["iterative"], ["taylor"], [0], {"model": "", "data": ""})
+
+
+def test_the_sentence_of_a_sweep_names_no_winner_of_a_tie() -> None:
+    from headviz.runs.sweep import Row
+    from headviz.ui.sweepview import finding
+
+    def row(score: str, mean: float) -> Row:
+        return Row("demo", "isp", score, 0.5, "accuracy", mean, 0.01, 3, 0)
+
+    assert finding([row("taylor", 0.9), row("random", 0.8)]) == (
+        "With 50 % of the heads removed, isp by taylor keeps most: accuracy 0.900 ± 0.010; least keeps isp by random: "
+        "0.800 ± 0.010."
+    )
+    assert finding([row("taylor", 0.9), row("random", 0.9)]) == (
+        "With 50 % of the heads removed, all keep the same: accuracy 0.900 ± 0.010."
+    )
+    assert finding([row("taylor", 0.9)]) == ""

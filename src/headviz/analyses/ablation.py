@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,17 @@ class Ablation(Result):
         """Heads whose removal improves the metric significantly, the most harmful first."""
         found = np.argwhere(self.significant(level) & (self.values < 0))
         return sorted((HeadId(int(i), int(j)) for i, j in found), key=lambda h: (self.values[h], h))
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Ablation:
+        """An ablation as ``to_dict`` wrote it; null is NaN again."""
+        tables = {
+            name: np.array(given[name], dtype=float)
+            for name in ("values", "interval_low", "interval_high", "p_value", "q_value")
+        }
+        about = {**given["subject"], "rows": tuple(given["subject"].get("rows") or ())}
+        base = HeadMask.from_hex(given["base"], *tables["values"].shape)
+        return cls(Subject(**about), base, given["baseline"], **tables, seconds=given["seconds"])
 
     def extra(self) -> dict[str, Any]:
         return {

@@ -133,6 +133,7 @@ def _draw(found: StepMaps, step: int) -> None:
         show.figure(
             step_maps(found, name), f"run_{name}", caption + " One colour scale for all steps.",
             formula=FORMULA if name == "attribution" else r"A = \mathrm{softmax}(QK^\top/\sqrt{d})", source=SOURCE,
+            wide="40",
         )  # fmt: skip
     for text in found.notes:
         st.info(show.plain(text))

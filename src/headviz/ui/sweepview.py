@@ -72,6 +72,8 @@ def finding(rows: Sequence[Row]) -> str:
     share = min(common, key=lambda s: abs(s - 0.5))
     at = [r for r in here if round(r.sparsity, 3) == share]
     best, worst = max(at, key=lambda r: r.mean or 0), min(at, key=lambda r: r.mean or 0)
+    if best.mean == worst.mean:
+        return f"With {100 * share:.0f} % of the heads removed, all keep the same: {metric} {_spread(best)}."
     return (
         f"With {100 * share:.0f} % of the heads removed, {best.algorithm} by {best.score} keeps most: {metric} "
         f"{_spread(best)}; least keeps {worst.algorithm} by {worst.score}: {_spread(worst)}."

@@ -146,26 +146,14 @@ def _so_far(view: RunView) -> None:
 
 
 def _ablation(view: RunView) -> None:
-    found = ablation_of(view.outcome)
+    from ..analyses.ablation import Ablation
+
+    found = Ablation.from_dict(view.outcome)
     analysis_heads.ablation(found, Place(found.subject.task, found.subject.rows or None))
     if frame.controls():
         st.button("Open it on Analyses", key="run_analyses", icon=":material/query_stats:",
                   on_click=_open_analyses, args=(view.record.spec, found))  # fmt: skip
     published.section("ablation", found.subject.task)
-
-
-def ablation_of(outcome: dict[str, Any]) -> Ablation:
-    """An ablation as ``Ablation.to_dict`` wrote it."""
-    from ..analyses.ablation import Ablation
-    from ..analyses.common import Subject
-
-    tables = {
-        name: np.array(outcome[name], dtype=float)
-        for name in ("values", "interval_low", "interval_high", "p_value", "q_value")
-    }
-    about = {**outcome["subject"], "rows": tuple(outcome["subject"].get("rows") or ())}
-    base = HeadMask.from_hex(outcome["base"], *tables["values"].shape)
-    return Ablation(Subject(**about), base, outcome["baseline"], **tables, seconds=outcome["seconds"])
 
 
 def _open_analyses(spec: dict[str, Any], found: Ablation) -> None:
