@@ -23,7 +23,7 @@ LEVELS: list[str] = [
     "analyses pruning demo distillation",
     "runs",
     "charts charts_maps charts_parts charts_heads charts_curves charts_analyses charts_runs charts_distil htmlpage "
-    "report",
+    "report report_heads",
     "commands cli __main__",
     "ui",
 ]
