@@ -5,17 +5,23 @@ import streamlit as st
 from headviz.ui import board, distil, frame, loaders, scoring
 
 view = frame.begin()
-shape = loaders.shape(view)
+shape = None if distil.recurrent(view) else loaders.shape(view)
 st.title("Distil")
 found, plan = distil.runs(), None
 if frame.controls():
     left, right = st.columns([5, 6], gap="large")
     with left:
-        st.caption(
-            "Heads that are switched off here are removed for good; students learn to do without them."
-        )
-        board.toolbar(shape.present, scoring.known(view), scoring.names(shape.translates))
-        board.grid(shape.present, scoring.known(view), scoring.tips(view), rows=shape.rows)
+        if shape is None:
+            st.caption(
+                "A recurrent translator has one attention and no heads. It is removed as a whole: students read the "
+                "mean of the encoder's states instead."
+            )
+        else:
+            st.caption(
+                "Heads that are switched off here are removed for good; students learn to do without them."
+            )
+            board.toolbar(shape.present, scoring.known(view), scoring.names(shape.translates))
+            board.grid(shape.present, scoring.known(view), scoring.tips(view), rows=shape.rows)
         with st.container(border=True):
             plan = distil.start_form(view, shape)
 else:

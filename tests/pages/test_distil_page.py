@@ -102,3 +102,47 @@ def test_heads_of_a_translation_model_are_named_by_their_stack(monkeypatch) -> N
     monkeypatch.setattr(distil.state, "mask", lambda given: present)
     with pytest.raises(UserError, match="Nothing is to be removed yet"):
         distil.removal(shape, [], [])
+
+
+def recurrent(tmp_path, **sizes: Any) -> str:
+    from headviz.models.recurrent import RnnTranslator
+
+    made = RnnTranslator.new(["a dog"], ["kan mil"], embedding=4, hidden=5, units=3, **sizes)
+    return str(made.save(tmp_path / "rnn"))
+
+
+def test_a_recurrent_translator_loses_its_attention(open_page, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
+    app = open_page("distil", model=recurrent(tmp_path), task="demo-translation")
+    assert not app.exception
+    assert not app.error
+    assert not next(b for b in app.button if b.key == "distil_start").disabled
+    assert any("Remove attention: 6 students" in str(c.value).replace("\\", "") for c in app.caption)
+    assert not [b for b in app.button_group if b.key == "distil_layers"]
+
+
+def test_a_recurrent_translator_without_attention_has_none_to_lose(open_page, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
+    app = open_page("distil", model=recurrent(tmp_path, attention=False), task="demo-translation")
+    assert not app.exception
+    assert next(b for b in app.button if b.key == "distil_start").disabled
+    assert any("no attention that could be removed" in str(i.value) for i in app.info)
+
+
+def test_the_chosen_distillation_is_in_the_address(open_page, tmp_path, monkeypatch) -> None:
+    from headviz.ui import distil
+
+    runs = [
+        SimpleNamespace(record=SimpleNamespace(id=i, title="a title", kind="distill"))
+        for i in ("aaaa", "bbbb")
+    ]
+    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
+    monkeypatch.setattr(distil, "runs", lambda: runs)
+    seen: list[str] = []
+    monkeypatch.setattr(distil, "watch", seen.append)
+    app = open_page("distil", run="bbbb")
+    box = next(b for b in app.selectbox if b.key == "distil_run")
+    assert seen[-1] == "bbbb"
+    box.select_index(0).run()
+    assert seen[-1] == "aaaa"
+    assert app.query_params["run"] in ("aaaa", ["aaaa"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import fields
@@ -29,27 +30,63 @@ PRIOR = (
 )
 
 
-def start_form(view: View, shape: Shape) -> DistillationPlan | None:
-    """The rest of the plan beside the grid; nothing starts before it is whole. Gives the plan once it is."""
-    layers = places(shape)
+def recurrent(view: View) -> bool:
+    """Whether the model is a recurrent translator: one attention, no heads."""
+    folder = Path(loaders.model_name(view.model))
+    if not folder.is_dir() or (folder / "config.json").exists():
+        return False
+    from ..models.recurrent import is_rnn
+
+    return is_rnn(folder)
+
+
+def attention(view: View) -> Removal:
+    """The removal of a recurrent translator's attention, if it has one."""
+    from ..models.recurrent import RECORD
+
+    try:
+        record = json.loads((Path(loaders.model_name(view.model)) / RECORD).read_text(encoding="utf-8"))
+        there = bool(record["config"]["attention"])
+    except (OSError, ValueError, KeyError, TypeError):
+        there = True  # the run says what is wrong with the folder
+    if not there:
+        raise OptionError(
+            "This translator has no attention that could be removed. Choose its teacher instead."
+        )
+    return Removal(attention=True)
+
+
+def start_form(view: View, shape: Shape | None) -> DistillationPlan | None:
+    """The rest of the plan beside the grid; nothing starts before it is whole. Gives the plan once it is.
+
+    Without a shape the model is a recurrent translator, whose attention goes as a whole.
+    """
     # buttons, not lists that fold up: a list shrinks when it is left, and the click on Start then misses
-    gone = st.pills(
-        "Whole layers", layers, selection_mode="multi", key="distil_layers", format_func=_place_name
-    )
-    empty = st.pills(
-        "Feed-forward blocks", layers, selection_mode="multi", key="distil_ffn", format_func=_place_name
-    )
+    gone: Sequence[Layer] = ()
+    empty: Sequence[Layer] = ()
+    if shape is not None:
+        layers = places(shape)
+        gone = st.pills(
+            "Whole layers", layers, selection_mode="multi", key="distil_layers", format_func=_place_name
+        )
+        empty = st.pills(
+            "Feed-forward blocks", layers, selection_mode="multi", key="distil_ffn", format_func=_place_name
+        )
     inits = st.pills(
         "Students start from", list(METHODS), selection_mode="multi", default=["random", "copy"],
         key="distil_inits", format_func=lambda n: METHODS[n].title,
     )  # fmt: skip
-    left, middle, right = st.columns(3)
+    left, right = st.columns(2)
     steps = left.number_input("Training steps", 1, 100_000, 300, step=50, key="distil_steps")
-    limit = middle.number_input("Training examples", 0, 1_000_000, 0, key="distil_train", help="0 = all")
+    rate = right.number_input(
+        "Learning rate", 1e-6, 1.0, 3e-3 if shape is None else 3e-4, step=1e-4, format="%g", key="distil_rate",
+        help="The highest; it rises over the first steps and falls to zero",
+    )  # fmt: skip
+    limit = left.number_input("Training examples", 0, 1_000_000, 0, key="distil_train", help="0 = all")
     seeds = right.text_input("Seeds", "0,1,2", key="distil_seeds", help="One training of each for every seed")
     try:
-        what = removal(shape, gone, empty)
-        plan = make_plan(view, what, inits, seeds, int(steps), int(limit))
+        what = attention(view) if shape is None else removal(shape, gone, empty)
+        plan = make_plan(view, what, inits, seeds, int(steps), int(limit), float(rate))
     except UserError as wrong:
         st.info(show.plain(str(wrong)), icon=":material/edit:")
         st.button("Start", key="distil_start", disabled=True, width="stretch")
@@ -117,7 +154,7 @@ def _owner(shape: Shape, row: int) -> tuple[str, int]:
 
 
 def make_plan(
-    view: View, what: Removal, inits: Sequence[str], seeds: str, steps: int, train_limit: int
+    view: View, what: Removal, inits: Sequence[str], seeds: str, steps: int, train_limit: int, rate: float
 ) -> DistillationPlan:
     """The plan for the view's model and data."""
     place = view.data
@@ -133,7 +170,7 @@ def make_plan(
         "remove": what.text,
         "inits": tuple(inits),
         "seeds": numbers,
-        "training": {"steps": steps, "every": max(1, steps // 6)},
+        "training": {"steps": steps, "every": max(1, steps // 6), "learning_rate": rate},
         "revision": view.revision or None,
         "device": view.device,
         "data": place or None,
@@ -155,6 +192,7 @@ def _start(plan: DistillationPlan) -> None:
         state.notify(str(wrong))
         return
     state.update(run=record.id)
+    st.session_state["distil_run"] = record.id  # the one to look at, whichever was before
 
 
 # ---- looking
@@ -167,10 +205,16 @@ def runs() -> list[RunView]:
 def chooser(found: Sequence[RunView], view: View) -> str:
     """The run to look at: the address's, or the newest."""
     ids = [r.record.id for r in found]
-    titles = runsview.labels(found)
+    # without its state: a choice whose label changes meanwhile comes back as the old label
+    titles = {r.record.id: f"{r.record.title} · {r.record.id}" for r in found}
     at = ids.index(view.run) if view.run in ids else 0
     chosen: str = st.selectbox(
-        "Distillation", ids, at, key="distil_run", format_func=lambda i: titles.get(i, i)
+        "Distillation",
+        ids,
+        at,
+        key="distil_run",
+        format_func=lambda i: titles.get(i, i),
+        on_change=lambda: state.update(run=st.session_state["distil_run"]),
     )
     return chosen
 
@@ -299,7 +343,11 @@ def recipe(plan: DistillationPlan) -> tuple[str, str]:
     """The plan of the form as a call and as a command."""
     given = {f.name: getattr(plan, f.name) for f in fields(plan) if getattr(plan, f.name) != f.default}
     given = {name: value for name, value in given.items() if name not in ("posterior", "iterates")}
-    training = {"steps": plan.training.steps, "every": plan.training.every}
+    training = {
+        "steps": plan.training.steps,
+        "every": plan.training.every,
+        "learning_rate": plan.training.learning_rate,
+    }
     words = ", ".join(f"{k}={v!r}" for k, v in (given | {"training": training}).items())
     python = (
         "from headviz.distillation.driver import distil\nfrom headviz.distillation.plan import DistillationPlan\n"
@@ -310,6 +358,7 @@ def recipe(plan: DistillationPlan) -> tuple[str, str]:
         ("task", plan.task), ("data", plan.data), ("limit", plan.dev_limit), ("train-limit", plan.train_limit),
         ("text-columns", ",".join(plan.text_columns or ())), ("label-column", plan.label_column),
         ("remove", plan.remove), ("init", ",".join(plan.inits)), ("seeds", ",".join(map(str, plan.seeds))),
-        ("steps", plan.training.steps), ("every", plan.training.every), ("out", "student"),
+        ("steps", plan.training.steps), ("every", plan.training.every), ("learning-rate", plan.training.learning_rate),
+        ("out", "student"),
     ]  # fmt: skip
     return python, "headviz distill " + " ".join(f"--{k} {shlex.quote(str(v))}" for k, v in asked if v)
