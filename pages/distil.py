@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from headviz.ui import board, distil, frame, loaders, scoring
+from headviz.ui import board, distil, distilform, frame, loaders, scoring
 
 view = frame.begin()
-shape = None if distil.recurrent(view) else loaders.shape(view)
+shape = None if distilform.recurrent(view) else loaders.shape(view)
 st.title("Distil")
 found, plan = distil.runs(), None
 if frame.controls():
@@ -23,7 +23,7 @@ if frame.controls():
             board.toolbar(shape.present, scoring.known(view), scoring.names(shape.translates))
             board.grid(shape.present, scoring.known(view), scoring.tips(view), rows=shape.rows)
         with st.container(border=True):
-            plan = distil.start_form(view, shape)
+            plan = distilform.start_form(view, shape)
 else:
     right = st.container()
 with right:
@@ -36,4 +36,4 @@ with right:
         )
     distil.published()
 if plan is not None:
-    frame.recipe(*distil.recipe(plan))
+    frame.recipe(*distilform.recipe(plan))

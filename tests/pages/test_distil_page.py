@@ -86,22 +86,23 @@ def test_the_page_asks_for_a_part_first(open_page: Callable[..., Any], tmp_path,
 
 def test_heads_of_a_translation_model_are_named_by_their_stack(monkeypatch) -> None:
     from headviz.heads import HeadMask
-    from headviz.ui import distil
+    from headviz.ui import distilform
     from headviz.ui.loaders import Shape
 
     present = HeadMask.full(9, 8)
     shape = Shape(present, (), (("encoder", 3), ("cross", 3), ("decoder", 3)))
     mask = present.without([(0, 1), (4, 3), (5, 0), (7, 2), (8, 7)])
-    monkeypatch.setattr(distil.state, "mask", lambda given: mask)
+    monkeypatch.setattr(distilform.state, "mask", lambda given: mask)
     assert (
-        distil.removal(shape, [], []).text == "heads:cross.1.3,cross.2.0,decoder.1.2,decoder.2.7,encoder.0.1"
+        distilform.removal(shape, [], []).text
+        == "heads:cross.1.3,cross.2.0,decoder.1.2,decoder.2.7,encoder.0.1"
     )
     # what goes with a layer is not said twice
-    what = distil.removal(shape, [("decoder", 2)], [("decoder", 2), ("encoder", 0)])
+    what = distilform.removal(shape, [("decoder", 2)], [("decoder", 2), ("encoder", 0)])
     assert what.text == "heads:cross.1.3,decoder.1.2,encoder.0.1+layers:decoder.2+ffn:0"
-    monkeypatch.setattr(distil.state, "mask", lambda given: present)
+    monkeypatch.setattr(distilform.state, "mask", lambda given: present)
     with pytest.raises(UserError, match="Nothing is to be removed yet"):
-        distil.removal(shape, [], [])
+        distilform.removal(shape, [], [])
 
 
 def recurrent(tmp_path, **sizes: Any) -> str:
