@@ -81,6 +81,31 @@ def test_another_upload_brings_its_own_columns(visit: Open, query: dict[str, str
     assert page.get_by_test_id("stException").count() == 0
 
 
+def test_precision_subset_and_seed_are_taken_and_shown(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    page = v.go("data", **query)
+    before = page.get_by_text(re.compile("Sample for scoring:")).inner_text()
+    page.get_by_label("Dev examples (0 = all)").fill("24")
+    page.get_by_label("Seed", exact=True).first.fill("5")
+    page.get_by_role("button", name="Use it", exact=True).click()
+    page.get_by_text("dev: 24 examples").wait_for()
+    page.get_by_text("limited to 24 of 48 examples (seed 5)").wait_for()
+    v.settle()
+    after = page.get_by_text(re.compile("Sample for scoring:")).inner_text()
+    assert "dropped" in before
+    assert "seed 5" in after
+    precision = page.get_by_role("combobox", name="Precision", exact=True)
+    precision.click()
+    precision.press_sequentially("bfloat16")
+    precision.press("Enter")
+    page.get_by_role("button", name="Load", exact=True).click()
+    page.wait_for_url(re.compile("dtype=bfloat16"))
+    v.settle()
+    address = parse_qs(urlparse(page.url).query)
+    assert (address["limit"], address["seed"], address["dtype"]) == (["24"], ["5"], ["bfloat16"])
+    assert page.get_by_test_id("stException").count() == 0
+
+
 def send(v: Any, name: str, content: bytes) -> None:
     """Put a file where the page takes one; the one before is given back first."""
     before = v.page.get_by_test_id("stFileUploader").get_by_role("button", name=re.compile("^Remove "))

@@ -1,0 +1,91 @@
+"""Analyses in a real browser: run, watch, stop, go on; the result, its published figures, and the ways on from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+from test_accessibility import serious
+
+pytestmark = pytest.mark.browser
+Open = Callable[..., Any]
+
+LONG = 240_000  # milliseconds that an analysis may take on a busy machine
+# analysis -> what its sentence says
+SAID = {
+    "ablation": "heads cost", "all-but-one": "one head is enough", "pruning-curves": "can go without a clear loss",
+    "speed": "arithmetic allows", "harmful": "harm at q",
+}  # fmt: skip
+
+
+def run(v: Any, name: str, query: dict[str, str], **more: str) -> Any:
+    """Open an analysis, run it, wait for its sentence."""
+    page = v.go("analyses", **query, analysis=name, **more)
+    button = page.get_by_role("button", name="Run", exact=True)
+    said = page.get_by_text(SAID[name]).first
+    button.or_(said).first.wait_for()
+    if button.count():
+        button.click()
+    said.wait_for(timeout=LONG)
+    v.settle()
+    return page
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_an_analysis_is_run_and_reads_well_for_everybody(
+    visit: Open, query: dict[str, str], name: str
+) -> None:
+    v = visit(color_scheme="dark")
+    page = run(v, name, query, limit="24")
+    for fold in page.locator("[data-testid=stExpander] summary").filter(has_text="Published figures").all():
+        fold.click()
+        v.settle()
+    assert not serious(v)
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.wait_for_timeout(1500)
+    wide = page.evaluate(
+        "(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))"
+    )
+    assert wide == 0
+
+
+def test_points_of_bleu_are_called_so(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    page = run(v, "ablation", query, limit="24")
+    page.locator("[data-testid=stExpander] summary").filter(has_text="Published figures").click()
+    page.get_by_text("These are points of BLEU, and here accuracy is measured").wait_for()
+
+
+def test_curves_are_chosen_and_a_link_restores_them(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    page = v.go("analyses", analysis="pruning-curves", limit="24")  # the demo comes with all of its scores
+    page.get_by_role("button", name="Run", exact=True).click()
+    legend = page.locator(".st-key-pruning_curves .legendtext")
+    legend.first.wait_for(timeout=LONG)
+    v.settle()
+    usual = legend.all_text_contents()
+    assert usual[-1] == "oracle (ablation)"
+    assert len(usual) == 6
+    page.get_by_role("button", name=re.compile("Remove random")).click()
+    page.wait_for_function("document.querySelectorAll('.st-key-pruning_curves .legendtext').length === 5")
+    v.settle()
+    orders = parse_qs(urlparse(page.url).query)["orders"][0]
+    assert "random" not in orders
+    again = visit()
+    page = again.go("analyses", analysis="pruning-curves", limit="24", orders=orders)
+    legend = page.locator(".st-key-pruning_curves .legendtext")
+    legend.first.wait_for(timeout=LONG)
+    assert legend.count() == 5
+
+
+def test_a_stopped_analysis_goes_on_when_asked(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    page = v.go("analyses", analysis="ablation", seed="7")  # a sample that no other test has asked about
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.locator(".stMain").get_by_role("button", name="Stop", exact=True).click()
+    page.get_by_text("One head off: stopped.").wait_for(timeout=LONG)
+    page.get_by_role("button", name="Continue", exact=True).click()
+    page.get_by_text("heads cost").first.wait_for(timeout=LONG)
