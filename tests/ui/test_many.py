@@ -116,9 +116,13 @@ def test_a_coefficient_in_words(rho: float, said: str) -> None:
 
 
 def test_a_map_of_more_tokens_is_wider() -> None:
-    widths = [int(onehead.width_for(n)) for n in (2, 24, 25, 60, 128, 512)]
+    counts = (2, 21, 24, 40, 72)
+    widths = [int(onehead.width_for(n)) for n in (*counts, 128, 512)]
     assert widths == sorted(widths)
-    assert (16 * widths[1] - 150) / 24 >= 12  # pixels per token beside the names and the colour bar
+    for tokens, width in zip(counts, widths, strict=False):
+        assert (
+            16 * width - 237
+        ) / tokens >= 10  # pixels per name; names at the side and the colour bar take 237
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ _CSS = """<style>
 [data-testid="stButtonGroup"] button {min-height: 2.5rem}
 [class*="st-key-wide"] {overflow-x: auto}
 [class*="st-key-wide28"] > * {min-width: 28rem}
+[class*="st-key-wide32"] > * {min-width: 32rem}
 [class*="st-key-wide40"] > * {min-width: 40rem}
 [class*="st-key-wide48"] > * {min-width: 48rem}
 [class*="st-key-wide64"] > * {min-width: 64rem}

@@ -46,7 +46,7 @@ def figure(
 ) -> None:
     """A plotly figure, one plain sentence below it, its formula and source one click away, PNG and SVG.
 
-    ``wide`` ("28", "40", "48", "64" or "96", in rem) is a width below which the figure scrolls instead of shrinking.
+    ``wide`` ("28", "32", "40", "48", "64" or "96", in rem): a width below which the figure scrolls, not shrinks.
     """
     viewreport.note_figure(fig, caption)
     with st.container(key=key, gap="xsmall"):
