@@ -153,6 +153,15 @@ def test_pasted_nonsense_says_what_is_wrong(text: str) -> None:
     assert len(str(caught.value)) < 250
 
 
+def test_heads_may_be_named_by_their_stack() -> None:
+    stacks = {"encoder": range(2), "cross": range(2, 4), "decoder": range(4, 6)}
+    for text in ("cross.1.3, 0.2", '["cross.1.3", "0.2"]', '{"off": ["cross.1.3", [0, 2]]}'):
+        assert maskedit.parse_mask(text, 6, 4, stacks).off == ((0, 2), (3, 3))
+    for wrong in ("cross.2.0", "middle.0.0", '["cross.0.9"]', '[""]'):
+        with pytest.raises(MaskError):
+            maskedit.parse_mask(wrong, 6, 4, stacks)
+
+
 def test_named_masks() -> None:
     saved = maskedit.save_named({}, "  taylor   50 % ", MASK)
     assert saved == {"taylor 50 %": MASK.hex}

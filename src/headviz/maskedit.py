@@ -93,18 +93,23 @@ def all_in(mask: HeadMask, heads: Iterable[HeadId]) -> HeadMask:
     return mask.with_(group) if group and all(h in off for h in group) else mask.without(group)
 
 
-def parse_mask(text: str, num_layers: int, num_heads: int) -> HeadMask:
-    """Read a pasted mask: hexadecimal digits, a list such as ``3.5,7.0``, or the JSON that headviz exports."""
+def parse_mask(
+    text: str, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None = None
+) -> HeadMask:
+    """Read a pasted mask: hexadecimal digits, a list such as ``3.5,7.0``, or the JSON that headviz exports.
+
+    With a model's ``stacks`` heads may be named by them (``cross.1.5``).
+    """
     text = text.strip()
     if not text:
         raise MaskError(
             "Nothing to read. Paste a hexadecimal mask, a list such as 3.5,7.0, or headviz's JSON."
         )
     if text.startswith(("{", "[")):
-        return _parse_json(text, num_layers, num_heads)
+        return _parse_json(text, num_layers, num_heads, stacks)
     digits = -(-num_layers * num_heads // 4)
     if "." in text or "·" in text:
-        return HeadMask.full(num_layers, num_heads).without(parse_heads(text.replace("\n", ",")))
+        return HeadMask.full(num_layers, num_heads).without(parse_heads(text.replace("\n", ","), stacks))
     if len(text.lower().removeprefix("0x")) == digits or len(text) > 8:
         return HeadMask.from_hex(text, num_layers, num_heads)
     raise MaskError(
@@ -112,7 +117,7 @@ def parse_mask(text: str, num_layers: int, num_heads: int) -> HeadMask:
     )
 
 
-def _parse_json(text: str, num_layers: int, num_heads: int) -> HeadMask:
+def _parse_json(text: str, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None) -> HeadMask:
     try:
         read = json.loads(text)
     except (ValueError, RecursionError) as broken:
@@ -131,7 +136,7 @@ def _parse_json(text: str, num_layers: int, num_heads: int) -> HeadMask:
     heads = []
     for item in off:
         if isinstance(item, str):
-            heads.append(HeadId.parse(item))
+            heads += parse_heads(item, stacks) or [HeadId.parse(item)]
         elif isinstance(item, list) and len(item) == 2 and all(type(x) is int for x in item):
             heads.append(HeadId(*item))
         else:

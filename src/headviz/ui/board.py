@@ -144,7 +144,8 @@ def _read(present: HeadMask) -> None:
     if upload is not None and not text.strip():
         text = upload.getvalue().decode("utf-8", "replace")
     try:
-        _set(maskedit.parse_mask(text, present.num_layers, present.num_heads))
+        stacks = loaders.shape(state.view()).ranges
+        _set(maskedit.parse_mask(text, present.num_layers, present.num_heads, stacks))
         st.session_state["paste_error"] = ""
     except MaskError as wrong:
         st.session_state["paste_error"] = str(wrong)

@@ -12,6 +12,7 @@ import os
 import threading
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +116,12 @@ class Shape:
     def rows(self) -> tuple[str, ...] | None:
         """What the grid's rows are called, where they are not simply layers."""
         return tuple(f"{name} {i}" for name, layers in self.stacks for i in range(layers)) or None
+
+    @property
+    def ranges(self) -> dict[str, range]:
+        """Each stack's rows in the grid."""
+        ends = list(accumulate((layers for _, layers in self.stacks), initial=0))
+        return {name: range(a, b) for (name, _), a, b in zip(self.stacks, ends, ends[1:], strict=False)}
 
 
 def shape(view: View) -> Shape:

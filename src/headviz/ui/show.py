@@ -104,7 +104,7 @@ def table(
     more["column_config"] = others | more.get("column_config", {})
     more.setdefault("height", "content" if len(rows) <= 11 else 400)
     drawn = frame.style.format(p_cell, subset=likely) if likely else frame
-    event = st.dataframe(drawn, hide_index=True, key=key, **more)
+    event = st.dataframe(drawn, hide_index=True, key=key, placeholder="–", **more)
     downloads(header, rows, key, caption, record, hint)
     return event
 
