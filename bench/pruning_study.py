@@ -122,18 +122,14 @@ def _price(plan: PruningPlan, work: Any) -> tuple[Any, ...]:
 # results ----------------------------------------------------------------------------------------
 
 
-def right_answers(state: State, context_gold: np.ndarray, step: int) -> np.ndarray | None:
-    """[seeds, n] whether each dev answer is right; None unless every seed is there."""
-    rows = []
-    for seed in state.plan["seeds"]:
-        record = state.record(seed, step)
-        if record is not None:
-            rows.append(state.logits[record.logits].argmax(axis=1) == context_gold)
-    return np.array(rows) if rows else None
+def right_answers(state: State, gold: np.ndarray, step: int) -> dict[int, np.ndarray]:
+    """By seed: [n] whether each dev answer is right. Seeds that were not run are left out."""
+    found = {seed: state.record(seed, step) for seed in state.plan["seeds"]}
+    return {k: state.logits[r.logits].argmax(axis=1) == gold for k, r in found.items() if r is not None}
 
 
 def interval(right: np.ndarray, draw: np.random.Generator) -> tuple[float, float]:
-    """95 % of the mean over seeds and examples: both are resampled."""
+    """95 % of the mean over seeds and examples [seeds, n]: both are resampled."""
     seeds, n = right.shape
     means = np.empty(RESAMPLES)
     for i in range(RESAMPLES):
@@ -153,7 +149,14 @@ def collect(args: argparse.Namespace) -> dict[str, Any]:
     gold = gold_for(dev, class_order(clf, dev))
     assert gold is not None
     draw = np.random.default_rng(0)
-    found: dict[str, Any] = {"cells": {}, "missing": [], "seconds": {}, "full": {}, "n": len(dev)}
+    found: dict[str, Any] = {
+        "cells": {},
+        "missing": [],
+        "seconds": {},
+        "full": {},
+        "right": {},
+        "n": len(dev),
+    }
     all_plans = plans(args)
     for name, plan in all_plans.items():
         if name in SAME:
@@ -186,9 +189,11 @@ def collect(args: argparse.Namespace) -> dict[str, Any]:
             }
         found["sparsities"] = [size / (state.num_layers * state.num_heads) for size in state.sizes]
         for step, size in enumerate(state.sizes, 1):
-            right = right_answers(state, gold, step)
-            if right is None:
+            answers = right_answers(state, gold, step)
+            if not answers:
                 continue
+            found["right"][plan.algorithm, plan.score, step] = answers
+            right = np.array(list(answers.values()))
             low, high = interval(right, draw)
             values = right.mean(axis=1)
             found["cells"][plan.algorithm, plan.score, step] = {
@@ -257,6 +262,7 @@ def report(args: argparse.Namespace) -> None:
         lines += ["", _verdict(cells, algorithm, sparsities), ""]
         if any(name.startswith(algorithm) for name in SAME):
             lines += ["Random numbers do not depend on the model, so their row is that of one-shot ISP.", ""]
+    lines += _gaps(found["right"], sparsities)
     lines += ["## Full models trained anew", ""]
     full = list(found["full"].values())
     if full:
@@ -320,17 +326,47 @@ def _verdict(cells: dict[Any, Any], algorithm: str, sparsities: list[Any]) -> st
     return " ".join(said) or "No comparison with random is possible yet."
 
 
+def _gaps(right: dict[Any, dict[int, np.ndarray]], sparsities: list[Any]) -> list[str]:
+    """How far each score is ahead of random, with and without retraining; seeds and examples are paired."""
+    draw = np.random.default_rng(1)
+    lines = [
+        "## Does retraining make random heads nearly as good?",
+        "",
+        "Accuracy ahead of `random`, over the seeds that both have, with 95 % intervals (paired over seeds and "
+        "examples).",
+        "",
+        "| | " + " | ".join(f"{s:.1%} off" for _, s in sparsities) + " |",
+        "|---|" + "---|" * len(sparsities),
+    ]
+    for score, algorithm in product(SCORES[:-1], (MASKED[0], RETRAINED[0])):
+        texts = []
+        for step, _ in sparsities:
+            own, chance = right.get((algorithm, score, step), {}), right.get((algorithm, "random", step), {})
+            both = sorted(own.keys() & chance.keys())
+            if not both:
+                texts.append("–")
+                continue
+            ahead = np.array([own[s].astype(float) - chance[s] for s in both])
+            low, high = interval(ahead, draw)
+            texts.append(f"{ahead.mean():+.3f} [{low:+.3f}, {high:+.3f}] ({len(both)})".replace("-", "−"))
+        said = "retrained" if ALGORITHMS[algorithm].retrains else "no retraining"
+        lines.append(f"| `{score}`, {said} ({ALGORITHMS[algorithm].title}) | " + " | ".join(texts) + " |")
+    return [*lines, "", "Seeds in brackets.", ""]
+
+
 def _tickets(cells: dict[Any, Any], full: list[float]) -> str:
     """The criterion of winning tickets, for cells with several seeds."""
     mean = float(np.mean(full))
-    won = [
-        f"{algorithm} with `{score}` at {c['sparsity']:.0%}"
+    tried = [
+        (f"{algorithm} with `{score}` at {c['sparsity']:.0%}", c)
         for (algorithm, score, _), c in sorted(cells.items())
-        if ALGORITHMS[algorithm].retrains and c["sd"] is not None and wins(mean, c["mean"], c["sd"])
+        if ALGORITHMS[algorithm].retrains and c["sd"] is not None and f"{algorithm}-{score}" not in SAME
     ]
-    tried = sum(ALGORITHMS[a].retrains and c["sd"] is not None for (a, _, _), c in cells.items())
+    won = [name for name, c in tried if wins(mean, c["mean"], c["sd"])]
     names = ", ".join(won) or "none"
-    return f"Winning tickets (full mean ≤ mean + sd over seeds): {names}; {tried} cells had several seeds."
+    return (
+        f"Winning tickets (full mean ≤ mean + sd over seeds): {names}; {len(tried)} cells had several seeds."
+    )
 
 
 # picture ----------------------------------------------------------------------------------------

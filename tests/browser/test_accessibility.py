@@ -28,12 +28,13 @@ STATES = (
 )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("page", [file for file, _ in PAGES])
 def test_nothing_serious(visit: Callable[..., Any], query: dict[str, str], page: str, scheme: str) -> None:
     check(visit(color_scheme=scheme), page, query)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "more"), STATES, ids=lambda s: s if isinstance(s, str) else "-".join(s))
 def test_nothing_serious_in_other_states(
     visit: Callable[..., Any], query: dict[str, str], page: str, more: dict[str, str]

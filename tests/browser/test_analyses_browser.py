@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from test_accessibility import serious
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
 
 LONG = 240_000  # milliseconds that an analysis may take on a busy machine

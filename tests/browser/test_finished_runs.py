@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from test_accessibility import check
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
 
 KINDS = ("pruning", "score", "ablation", "fine-tuning", "sweep", "failed")

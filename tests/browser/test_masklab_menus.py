@@ -11,7 +11,7 @@ import pytest
 
 from headviz.heads import HeadMask, lowest
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
 OFF = HeadMask.full(12, 12).without_random(40, seed=3)
 

@@ -11,7 +11,7 @@ import pytest
 
 from headviz.heads import HeadMask
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
 OWN = {"a": "the dog sleeps", "b": "a cat runs"}
 

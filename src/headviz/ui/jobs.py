@@ -46,6 +46,9 @@ class Job(Generic[T]):
     began: float = field(default_factory=time.monotonic)
     finished: threading.Event = field(default_factory=threading.Event)
     wanted_by: set[str] = field(default_factory=set)
+    stopped_by: set[str] = field(
+        default_factory=set
+    )  # who said stop, which drawing the page again does not undo
 
     @property
     def running(self) -> bool:
@@ -90,7 +93,8 @@ def start(key: Hashable, work: Work[T]) -> Job[T]:
     with _lock:
         job = _jobs.get(key)
         if job is not None and not job.stopped and not job.error:
-            job.wanted_by.add(who)
+            if who not in job.stopped_by:
+                job.wanted_by.add(who)
             _jobs.move_to_end(key)
             return job
         job = Job(key)
@@ -148,17 +152,21 @@ def offer(key: Hashable, partial: Any) -> None:
 
 def stop(key: Hashable) -> None:
     """This session no longer wants it; with nobody left, the computation ends at its next look."""
-    job = find(key)
-    if job is not None:
-        job.wanted_by.discard(_who())
+    with _lock:
+        job = _jobs.get(key)
+        if job is not None:
+            job.stopped_by.add(_who())
+            job.wanted_by.discard(_who())
 
 
 def forget(key: Hashable) -> None:
-    """Drop a stopped, failed or finished job, so that the next request computes anew."""
+    """Drop a stopped, failed or finished job, so that the next request computes anew; join one that others run."""
     with _lock:
         job = _jobs.get(key)
         if job is not None and not job.running:
             del _jobs[key]
+        elif job is not None and not job.cancelled():
+            job.stopped_by.discard(_who())
 
 
 def need(key: Hashable, what: str, work: Work[T], *, patience: float | None = None) -> T | None:
@@ -194,6 +202,9 @@ def _progress(key: Hashable, what: str) -> None:
     if job.error:
         st.error(job.error, icon=":material/error:")
         _once_more("Try again", key, tag)
+    elif job.stopped or (job.running and _who() in job.stopped_by and not job.cancelled()):
+        st.info(f"{what}: stopped.", icon=":material/stop_circle:")
+        _once_more("Continue", key, tag)
     elif job.running:
         left = job.remaining
         text = f"{what}: {job.done} of {job.total}" if job.total else f"{what} …"
@@ -204,10 +215,7 @@ def _progress(key: Hashable, what: str) -> None:
         bar, button = st.columns([5, 1], vertical_alignment="center")
         bar.progress(job.share, text=text)
         button.button("Stop", key=f"stop_{tag}", icon=":material/stop:", on_click=stop, args=(key,))
-    elif job.stopped:
-        st.info(f"{what}: stopped.", icon=":material/stop_circle:")
-        _once_more("Continue", key, tag)
-    elif not job.running:
+    else:
         st.rerun()  # the result is there: the page asks for it again, and gets it
     if job.running and st.session_state.setdefault(f"seen_{tag}", id(job.partial)) != id(job.partial):
         st.session_state[f"seen_{tag}"] = id(job.partial)
