@@ -29,7 +29,8 @@ def test_two_seeds_apart_are_two_seeds_at_once(tmp_path):
     assert timeless(sorted(found.records, key=lambda r: (r.seed, r.step))) == timeless(
         sorted(at_once.records, key=lambda r: (r.seed, r.step))
     )
-    assert ticket_rows([found]) == ticket_rows([at_once])
+    # as text: from Python 3.13 on, data classes that hold the same NaN are not equal
+    assert str(ticket_rows([found])) == str(ticket_rows([at_once]))
 
 
 def test_what_differs_stays_apart_and_a_seed_counts_once(tmp_path):
