@@ -3,8 +3,9 @@
     headviz serve --headless &
     python docs/screenshots.py --out docs/pictures
 
-Each page is taken in light and dark at 1280 pixels, and in light at 390 (a phone). Needs playwright and Chromium
-(``CHROMIUM`` names its path). The demo is shown, with a few heads off, so no text of any data set is in a picture.
+Each page is taken in light at 1280 pixels, with --all also in dark and in both at 390 (a phone). Needs playwright and
+Chromium (``CHROMIUM`` names its path). The demo is shown, with a few heads off, so no text of any data set is in a
+picture. The Runs page shows ``--run``, the id of a run of that dashboard.
 """
 
 from __future__ import annotations
@@ -21,17 +22,20 @@ from headviz.ui.frame import PAGES
 
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 VIEW = {"head": "3.5", "mask": HeadMask.full(12, 12).without_random(17, seed=1).hex}
-SHOTS = (("light", 1280), ("dark", 1280), ("light", 390))
+SHOTS = (("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390))
+SHARP = 1.25  # pixels of the picture per pixel of the page
 
 
 def take(browser: Any, address: str, page: str, scheme: str, width: int, out: Path) -> None:
     """One page as a picture of its whole length."""
     context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, device_scale_factor=1.5
+        viewport={"width": width, "height": 900}, color_scheme=scheme, device_scale_factor=SHARP
     )
     tab = context.new_page()
     tab.set_default_timeout(180_000)
     tab.goto(f"{address}/{'' if page == PAGES[0][0] else page}?{urlencode(VIEW)}")
+    if page == "analyses":
+        tab.get_by_role("button", name="Run", exact=True).click()
     for _ in range(3):  # progress may come and go
         tab.wait_for_selector(IDLE)
         tab.wait_for_timeout(1200)
@@ -51,13 +55,17 @@ def main() -> None:
     )
     parser.add_argument("--address", default="http://127.0.0.1:8501")
     parser.add_argument("--out", type=Path, default=Path("docs/pictures"))
+    parser.add_argument("--run", default="", help="the run that the Runs page shows")
+    parser.add_argument("--all", action="store_true", help="also in dark, and as on a phone")
     given = parser.parse_args()
+    if given.run:
+        VIEW["run"] = given.run
     given.out.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         path = os.environ.get("CHROMIUM") or shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         for page, _ in PAGES:
-            for scheme, width in SHOTS:
+            for scheme, width in SHOTS if given.all else SHOTS[:1]:
                 take(browser, given.address.rstrip("/"), page, scheme, width, given.out)
                 print(f"{page} {scheme} {width}", flush=True)
 
