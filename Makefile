@@ -28,7 +28,7 @@ format: $(VENV)/.installed-test
 
 $(VENV)/.installed: requirements.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14) and "headviz needs Python 3.11 to 3.14; this is " + sys.version.split()[0] + ". Name another: make PYTHON=python3.12 $@")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	test -x $(BIN)/python -a -f $(VENV)/pyvenv.cfg || $(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --disable-pip-version-check -r requirements.txt
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps -e .
 	touch $@

@@ -1,6 +1,7 @@
 """The command line: JSON of the contract, exit codes, one clear line for a mistake, nothing written."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,7 @@ def test_evaluate_for_people(capsys: pytest.CaptureFixture[str], model: Path, da
     out = capsys.readouterr().out
     assert "accuracy" in out
     assert "0.0" in out
+    assert re.search(r"data +file: dev\.", out)
 
 
 def test_prune_save_reload(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:

@@ -149,7 +149,11 @@ def test_a_folder_that_does_not_exist() -> None:
 
 
 def test_a_folder_without_config(tmp_path: Path) -> None:
-    refused(tmp_path, "no config.json")
+    refused(tmp_path, "no config.json.*Give the folder that holds the model")
+    for name in ("pruned", "masked"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text("{}")
+    refused(tmp_path, f"Did you mean {tmp_path}/masked or {tmp_path}/pruned")
 
 
 def test_a_broken_config(folder: Path) -> None:

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             result = evaluate(clf, data, mask, progress=progress, **about)
     if result.truncated:
         warn(f"{result.truncated} of {result.n} texts were cut to the model's {clf.max_length} tokens.")
-    about = {"model": clf.name, "task": data.task.name, "split": data.split}
+    about = {"model": clf.name, "task": data.task.name, "split": data.split, "origin": data.origin}
     return {**about, **result.to_json(), **compared}
 
 
@@ -66,6 +66,8 @@ def show(result: dict[str, Any]) -> str:
     off = result["heads_off"]
     named = f": {', '.join(off)}" if 0 < len(off) <= 12 else ""
     rows = [("task", f"{result['task']} {result['split']}, {result['n']:,} examples")]
+    if result["origin"]:
+        rows.append(("data", result["origin"]))
     digits = 2 if "signatures" in result else 4  # BLEU and chrF run from 0 to 100
     rows += [(name, number(value, digits)) for name, value in result["metrics"].items()]
     if result["mask"] is not None:

@@ -62,7 +62,7 @@ def download(repo: str, revision: str | None = None) -> Path:
     except LocalEntryNotFoundError as error:
         raise ModelError(
             f"'{repo}'{at} is not on this machine and the hub cannot be reached. "
-            "Check the network, or give a local folder."
+            "Check the name and the network, or give a local folder."
         ) from error
     except PermissionError as error:
         raise ModelError(

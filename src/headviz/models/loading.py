@@ -160,7 +160,7 @@ def pick_dtype(dtype: str | torch.dtype | None) -> torch.dtype:
 def _read_json(path: Path, name: object) -> dict[str, Any]:
     if not path.exists():
         raise ModelError(
-            f"'{name}' has no {path.name}: it is not a model folder. Give the folder that holds the model."
+            f"'{name}' has no {path.name}: it is not a model folder. {_models_inside(path.parent, name)}"
         )
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -171,6 +171,14 @@ def _read_json(path: Path, name: object) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ModelError(f"{path.name} of '{name}' is not a JSON object. Download or save the model again.")
     return content
+
+
+def _models_inside(folder: Path, name: object) -> str:
+    """Where the model may be: a folder with several exports is easily taken for one."""
+    inside = sorted(p.parent.name for p in folder.glob("*/config.json"))
+    if not inside:
+        return "Give the folder that holds the model."
+    return f"Did you mean {' or '.join(str(Path(str(name)) / i) for i in inside[:4])}?"
 
 
 def _refuse_unsupported(raw: dict[str, Any], name: object) -> None:

@@ -16,9 +16,14 @@ if TYPE_CHECKING:
 _OPENED = "ability_opened"
 
 
+def known(view: View) -> bool:
+    """Whether the view is of the demo on its own data."""
+    return view.model == "demo" and view.task == "demo" and not view.data and not view.revision
+
+
 def table(clf: Classifier, view: View) -> None:
-    """Which heads carry which phenomenon. Nothing for other models: theirs are not known beforehand."""
-    if view.model != "demo":
+    """Which heads carry which phenomenon. Nothing for other models and data: theirs are not known beforehand."""
+    if not known(view):
         return
     from ..demo import card_figures
 

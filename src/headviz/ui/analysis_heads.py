@@ -41,7 +41,7 @@ def cost_grid(found: Ablation, key: str, place: Place, width: float = 34) -> Non
         mark_name="significant (q < 0.05)",
         rows=place.rows,
         look=Look(
-            name=f"cost: points of {found.subject.metric} lost", numbers=state.view().numbers, width=width,
+            name=f"cost: points of {found.subject.metric} lost", numbers=state.view().numbers, width=width, digits=1,
             file="headviz-ablation",
         ),
         on_select=_select,

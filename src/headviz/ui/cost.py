@@ -145,8 +145,9 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     cost, best = min(ranked)
     rows = loaders.rows_of(clf)
     name = show.head_name(best, rows)
+    chance = "" if table.significant()[best] or cost == 0 else ", within chance"
     _hint(
-        f"Next cheapest: **{name}**, {show.points(-cost, table.subject.scale)} points.",
+        f"Next cheapest: **{name}**, {show.points(-cost, table.subject.scale)} points{chance}.",
         f"Switch {name} off", "take_hint", clf, [best],
     )  # fmt: skip
     hurts = table.harmful()
@@ -213,10 +214,11 @@ def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
         st.caption("No answer changed.")
         return
     rows = flipped_rows(data, found, places)
-    header = ["change", "gold", "full model", "masked", "text", "pair", data.slice_name or "slice", "example"]
+    header = ["text", "pair", "gold", "masked", "full model", "change", data.slice_name or "slice", "example"]
     event = show.table(
         header, rows, "mask_flips", caption="Examples whose answer changes under the mask.",
         hint="Choose a row to open it in Compare.", on_select="rerun", selection_mode="single-row",
+        column_config={name: st.column_config.TextColumn(width=190) for name in ("text", "pair")},
     )  # fmt: skip
     _open_chosen(event, [i for _, i in places], found.mask)
 
@@ -260,12 +262,12 @@ def flipped_rows(data: Dataset, found: Measured, places: Sequence[tuple[str, int
         e = data[i]
         rows.append(
             [
-                kind,
-                e.label,
-                class_name(labels, was[i]),
-                class_name(labels, now[i]),
                 e.text,
                 e.pair,
+                e.label,
+                class_name(labels, now[i]),
+                class_name(labels, was[i]),
+                kind,
                 e.slice,
                 i,
             ]

@@ -11,7 +11,7 @@ import streamlit as st
 
 from ..heads import HeadId, HeadMask, HeadScores
 from ..palette import scale_for
-from . import bands, jobs, scoring, show, state, tuning, viewreport
+from . import abilities, bands, jobs, scoring, show, state, tuning, viewreport
 from .bands import TITLES
 from .grid import Look, head_grid
 from .loaders import Shape
@@ -32,7 +32,7 @@ def controls(view: View, shape: Shape) -> None:
         else:
             state.switch("weights", "Weights", WEIGHTS)
         state.number(
-            "samples", "Examples", 4, 20_000, step=64, width=130,
+            "samples", "Examples, at least", 4, 20_000, step=64, width=130,
             help="How many to compute a score on here. A table of more examples that is at hand is shown as it is.",
         )  # fmt: skip
         state.tick("numbers", "Values", help="Write the values into the grid")
@@ -152,6 +152,11 @@ def card(ready: dict[str, HeadScores], shape: Shape) -> None:
     head = state.head(present)
     if head is None:
         st.info("Choose a head in the grid to see its value, interval and rank.", icon=":material/touch_app:")
+        if abilities.known(state.view()) and not state.view().present:
+            st.page_link(
+                "pages/data.py", label="Which heads carry negation, number, word order …?", icon=":material/school:",
+                help="The demo was trained so that this is known: Data & model has the table",
+            )  # fmt: skip
         return
     ranked = found.ranked()
     rank = f"rank {ranked.index(head) + 1} of {len(ranked)}" if head in ranked else "not measured"
