@@ -17,6 +17,7 @@ class Method:
     title: str
     start: str
     objective: str
+    what: str = ""
 
     @property
     def needs_posterior(self) -> bool:
@@ -25,12 +26,18 @@ class Method:
 
 # fmt: off
 METHODS: dict[str, Method] = {
-    "random":      Method("random weights", RANDOM, LIKELIHOOD),
-    "copy":        Method("copied weights", COPY, LIKELIHOOD),
-    "conditional": Method("conditional mean", CONDITIONAL, LIKELIHOOD),
-    "variational": Method("variational inference", CONDITIONAL, VARIATIONAL),
-    "kd":          Method("random weights, teacher's logits", RANDOM, TEACHER),
-    "kd-copy":     Method("copied weights, teacher's logits", COPY, TEACHER),
+    "random":      Method("random weights", RANDOM, LIKELIHOOD,
+                          "a fresh network without the part, trained on the task"),
+    "copy":        Method("copied weights", COPY, LIKELIHOOD,
+                          "the teacher's own weights that are left, trained further"),
+    "conditional": Method("conditional mean", CONDITIONAL, LIKELIHOOD,
+                          "the weights to be expected of the teacher were the removed ones zero, trained further"),
+    "variational": Method("variational inference", CONDITIONAL, VARIATIONAL,
+                          "a distribution of weights around that expectation, held near it while it learns"),
+    "kd":          Method("random weights, teacher's logits", RANDOM, TEACHER,
+                          "a fresh network that learns the teacher's probabilities"),
+    "kd-copy":     Method("copied weights, teacher's logits", COPY, TEACHER,
+                          "the weights that are left, learning the teacher's probabilities"),
 }
 # fmt: on
 

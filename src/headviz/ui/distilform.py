@@ -66,6 +66,7 @@ def start_form(view: View, shape: Shape | None) -> DistillationPlan | None:
     inits = st.pills(
         "Students start from", list(METHODS), selection_mode="multi", default=["random", "copy"],
         key="distil_inits", format_func=lambda n: METHODS[n].title,
+        help="\n".join(f"- **{m.title}**: {m.what}" for m in METHODS.values()),
     )  # fmt: skip
     left, right = st.columns(2)
     steps = left.number_input("Training steps", 1, 100_000, 300, step=50, key="distil_steps")
