@@ -81,9 +81,10 @@ def table_of(args: argparse.Namespace) -> tuple[Ablation, Evaluator]:
     from ..analyses.ablation import ablate
 
     check_figure(args)
+    data = load_data(args)
     clf = load_model(args)
     base = read_mask(args, clf)
-    evaluator = evaluator_for(args, clf, load_data(args))
+    evaluator = evaluator_for(args, clf, data)
     with progress_bar("ablating") as progress:
         return ablate(evaluator, base=base, metric=args.metric, progress=progress), evaluator
 

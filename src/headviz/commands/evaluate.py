@@ -41,10 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> dict[str, Any]:
     if args.compare and args.mask is None and args.off is None:
         raise OptionError("--compare is about heads that are off. Name them: --off 3.5,7.0 or --mask HEX.")
+    data = load_data(args)  # before the model, which takes longer: a wrong column is told at once
     clf = reading(args, load_model(args))
     # a recurrent translator has no heads; asked to switch one off, it says so
     mask = None if is_recurrent(clf) and args.mask is None and args.off is None else read_mask(args, clf)
-    data = load_data(args)
     about = {"label_order": args.label_order, "beams": args.beams}
     compared = {}
     with progress_bar("evaluating") as progress:

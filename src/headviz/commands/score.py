@@ -62,9 +62,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     options = read_options(chosen, args.set)
     if chosen == "random":
         options.setdefault("seed", args.seed)
+    data = load_data(args)
     clf = load_model(args)
     mask = read_mask(args, clf)
-    data = load_data(args)
     drawn = sample(
         data,
         args.samples,
