@@ -25,7 +25,7 @@ def table(values: np.ndarray, margin: float) -> HeadScores:
 
 def drawn(monkeypatch, found, **more):
     sent = {}
-    monkeypatch.setattr(ranking, "_component", lambda: lambda **all: sent.update(all))
+    monkeypatch.setattr(ranking, "component", lambda name: lambda **all: sent.update(all))
     names = {h: f"L{h.layer}·H{h.head}" for h in found.ranked()}
     options = {"mask": found.mask, "selected": None, "on_select": print} | more
     ranking.rank_list("ranking", found, names, **options)

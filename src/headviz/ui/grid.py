@@ -9,16 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from ..heads import HeadId, HeadMask
 from ..palette import Scale, scale_for
-
-_HERE = Path(__file__).parent
+from .component import component
 
 
 @dataclass(frozen=True)
@@ -33,15 +30,6 @@ class Look:
     compact: bool = False  # no tooltip and no save buttons, for small multiples
     width: float = 40.0  # the widest the grid may grow, in rem
     file: str = "heads"  # name of the saved picture
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "headviz_head_grid",
-        css=(_HERE / "grid.css").read_text(encoding="utf-8"),
-        js=(_HERE / "grid.js").read_text(encoding="utf-8"),
-    )
 
 
 def head_grid(
@@ -83,7 +71,7 @@ def head_grid(
             on_select(HeadId(*divmod(int(sent["head"]), present.num_heads)))
 
     off = () if mask is None else mask.off
-    _component()(
+    component("grid")(
         key=key,
         data={
             "rows": present.num_layers,

@@ -7,25 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from ..heads import HeadId, HeadMask, HeadScores
 from . import scoring
-
-_HERE = Path(__file__).parent
-
-
-@cache
-def _component() -> Any:
-    return st.components.v2.component(
-        "headviz_ranking",
-        css=(_HERE / "ranking.css").read_text(encoding="utf-8"),
-        js=(_HERE / "ranking.js").read_text(encoding="utf-8"),
-    )
+from .component import component
 
 
 def rank_list(
@@ -50,7 +38,7 @@ def rank_list(
         if sent:
             on_select(HeadId(*divmod(int(sent["head"]), heads)))
 
-    _component()(
+    component("ranking")(
         key=key,
         data={
             "rows": rows,

@@ -6,8 +6,6 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import nullcontext
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -15,11 +13,11 @@ import streamlit as st
 from ..heads import head_name as head_name
 from ..tables import to_csv, to_latex
 from . import viewreport
+from .component import component
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-_HERE = Path(__file__).parent
 PLOTLY = {
     "showSendToCloud": False,
     "displaylogo": False,
@@ -28,17 +26,8 @@ PLOTLY = {
 }
 
 
-@cache
-def _tools() -> Any:
-    return st.components.v2.component(
-        "headviz_tools",
-        css=(_HERE / "tools.css").read_text(encoding="utf-8"),
-        js=(_HERE / "tools.js").read_text(encoding="utf-8"),
-    )
-
-
 def copy_link() -> None:
-    _tools()(key="copy_link", data={"kind": "link"}, width="content")
+    component("tools")(key="copy_link", data={"kind": "link"}, width="content")
 
 
 def figure(
@@ -68,7 +57,7 @@ def note(caption: str, *, formula: str = "", source: str = "", key: str = "", sa
                     if source:
                         st.markdown(source)
             if saves:
-                _tools()(
+                component("tools")(
                     key=f"{key}_save",
                     data={
                         "kind": "figure",

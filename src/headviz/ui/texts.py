@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from itertools import groupby
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from . import show, state
+from .component import component
 from .view import View
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 LONGEST = 20_000  # characters a field takes; the model cuts earlier, and the page says so
-_HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -51,15 +49,6 @@ def current(view: View, data: Dataset) -> Text:
     return Text(view.a, view.b if paired else (view.b or None), own=True)
 
 
-@cache
-def _editor() -> Any:
-    return st.components.v2.component(
-        "headviz_text_editor",
-        css=(_HERE / "editor.css").read_text(encoding="utf-8"),
-        js=(_HERE / "editor.js").read_text(encoding="utf-8"),
-    )
-
-
 def choose(data: Dataset, key: str) -> Text:
     """Fields for the text, and a way to pick an example. Editing makes the text one's own."""
     view = state.view()
@@ -74,7 +63,7 @@ def choose(data: Dataset, key: str) -> Text:
             texts = [str(t)[:LONGEST] for t in sent["texts"]]
             state.update(a=texts[0], b=texts[1] if len(texts) > 1 else "", blank=not any(texts))
 
-    _editor()(
+    component("editor")(
         key=key,
         data={
             "texts": [shown.text, shown.pair or ""] if paired else [shown.text],
