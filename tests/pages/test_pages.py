@@ -92,6 +92,13 @@ def test_a_text_is_never_markup(open_page: Callable[..., Any]) -> None:
                 assert "<img" not in str(element.value).replace("\\<", ""), (page, element.value)
 
 
+def test_a_head_that_the_model_has_not_is_said_at_once(open_page: Callable[..., Any]) -> None:
+    app = open_page("heads", head="99.9")
+    assert not app.exception
+    assert any("99.9" in str(w.value).replace("\\", "") for w in app.warning)
+    assert not any("99.9" in str(w.value).replace("\\", "") for w in app.run().warning)
+
+
 def test_the_demos_abilities_are_shown_and_no_other_models(open_page: Callable[..., Any]) -> None:
     from headviz.demo import card_figures, phenomenon_names
 

@@ -104,11 +104,12 @@ def run() -> None:
 def _guarded(page: st.Page) -> None:
     try:
         corner = _context_line()
-        for text in state.take_notices():
-            st.warning(show.plain(text), icon=":material/info:")
+        notices = st.container()
+        _notices(notices)
         _inside.page = page.title
         viewreport.begin()
         page.run()
+        _notices(notices)  # what the page found wrong with the view, such as a head that the model has not
         with corner:
             _report(page.title)
     except UserError as wrong:
@@ -123,6 +124,11 @@ def _guarded(page: st.Page) -> None:
     except Exception as fault:
         traceback.print_exc()
         st.error(f"headviz failed here ({type(fault).__name__}). The server's log has the details.")
+
+
+def _notices(place: st.delta_generator.DeltaGenerator) -> None:
+    for text in state.take_notices():
+        place.warning(show.plain(text), icon=":material/info:")
 
 
 def _translation_task() -> None:
