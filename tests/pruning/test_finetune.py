@@ -263,3 +263,21 @@ def test_the_curve_is_told_while_it_grows(clf, monkeypatch):
     monkeypatch.setattr("headviz.pruning.callbacks.TELL", 1e9)
     fine_tune(clf, TRAIN, options, dev=DEV, curve=(seldom := []).append)
     assert len(seldom) == 1
+
+
+@pytest.mark.parametrize("stop", [9, 13, 19])
+def test_early_stopping_goes_on_counting_where_it_was_interrupted(clf, tmp_path, stop):
+    options = FinetuneOptions(epochs=30, batch=8, learning_rate=3e-3, early_stopping=3)
+    whole = fine_tune(clf, TRAIN, options, 0, dev=DEV)
+    assert whole.epochs == 4  # the first epoch is the best: what follows has no better one
+    asked = iter(range(stop))
+    with pytest.raises(Cancelled):
+        fine_tune(clf, TRAIN, options, 0, dev=DEV, folder=tmp_path, cancel=lambda: next(asked, None) is None)
+    again = fine_tune(clf, TRAIN, options, 0, dev=DEV, folder=tmp_path)
+    assert (again.epochs, again.updates, again.best_epoch) == (4, 24, 1)
+    assert again.classifier.digest == whole.classifier.digest
+    assert again.curve == whole.curve
+    # and once more from its last checkpoint, as if it had been killed before its model was used
+    last = fine_tune(clf, TRAIN, options, 0, dev=DEV, folder=tmp_path)
+    assert (last.epochs, last.updates, last.best_epoch) == (4, 24, 1)
+    assert (last.classifier.digest, last.curve) == (whole.classifier.digest, whole.curve)

@@ -1,9 +1,10 @@
-"""What is done between the updates of a training: progress, cancelling, the epoch's order, whole checkpoints."""
+"""What is done between the updates of a training: progress, cancelling, the epoch's order, checkpoints, stopping."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from .finetune import Order
 
 WHOLE = "headviz-whole"  # lies in checkpoints that were written to their end
+PRIMARY = "eval_primary"  # the dev metric that early stopping watches, as Trainer logs it
 TELL = 1.0  # seconds between two tellings of the losses so far
 
 History = list[dict[str, Any]]  # as Trainer keeps it
@@ -62,3 +64,24 @@ class Watch(TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         (Path(args.output_dir) / f"checkpoint-{state.global_step}" / WHOLE).touch()
+
+
+class Patience(TrainerCallback):
+    """Early stopping that counts from the history: transformers' own begins to count anew when it is resumed."""
+
+    def __init__(self, epochs: int) -> None:
+        self.epochs = epochs
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self.is_over(state.log_history):
+            control.should_training_stop = True
+
+    def is_over(self, history: Sequence[dict[str, Any]]) -> bool:
+        """Whether so many epochs have passed since the first one with the best dev metric."""
+        values = [h[PRIMARY] for h in history if PRIMARY in h]
+        return bool(values) and len(values) - 1 - values.index(max(values)) >= self.epochs
+
+    def ended(self, checkpoint: str) -> float | None:
+        """The epoch at which a training stopped that was killed behind its last checkpoint; None = it goes on."""
+        state = json.loads((Path(checkpoint) / "trainer_state.json").read_text(encoding="utf-8"))
+        return float(state["epoch"]) if self.is_over(state["log_history"]) else None

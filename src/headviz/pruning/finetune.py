@@ -29,7 +29,7 @@ from ..models.classifier import TRANSLATION
 from ..models.quiet import quiet
 from ..models.translator import NO_TOKEN
 from ..translating import require_translation
-from .callbacks import WHOLE, Watch
+from .callbacks import WHOLE, Patience, Watch
 from .options import FinetuneOptions
 from .state import Point
 
@@ -108,8 +108,9 @@ def fine_tune(
         saves = folder is not None or options.early_stopping is not None
         tell = None if curve is None else lambda history: curve(learning_curve(history, dev))
         watch = Watch(rows.order(options, seed), progress, cancel, saves, tell)
-        trainer = _trainer(clf, model, rows, measured, metrics, options, seed, place, watch)
-        trainer.train(resume_from_checkpoint=_whole_checkpoint(place))
+        checkpoint = _whole_checkpoint(place)
+        trainer = _trainer(clf, model, rows, measured, metrics, options, seed, place, watch, checkpoint)
+        trainer.train(resume_from_checkpoint=checkpoint)
         history, best = trainer.state.log_history, trainer.state.best_model_checkpoint
         updates, epochs = int(trainer.state.global_step), float(trainer.state.epoch or 0.0)
         per_epoch = updates / epochs if epochs else 0.0
@@ -221,8 +222,9 @@ def _trainer(
     seed: int,
     place: Path,
     watch: Watch,
+    checkpoint: str | None,
 ) -> Any:
-    from transformers import EarlyStoppingCallback, PrinterCallback, Trainer, TrainingArguments
+    from transformers import PrinterCallback, Trainer, TrainingArguments
 
     regression, translates = clf.is_regression, clf.kind == TRANSLATION
 
@@ -261,11 +263,13 @@ def _trainer(
         out["labels"] = torch.tensor([y for _, y in batch], dtype=dtype, device=out["input_ids"].device)
         return out
 
-    stopping = options.early_stopping is not None
+    patience = None if options.early_stopping is None else Patience(options.early_stopping)
+    stopping = patience is not None
     by_epoch = options.checkpoint_steps is None or stopping
+    ended = patience.ended(checkpoint) if patience and checkpoint else None
     arguments = TrainingArguments(
         output_dir=str(place),
-        num_train_epochs=options.epochs,
+        num_train_epochs=options.epochs if ended is None else ended,
         per_device_train_batch_size=options.batch,
         per_device_eval_batch_size=64,
         gradient_accumulation_steps=options.accumulation,
@@ -297,9 +301,7 @@ def _trainer(
         report_to="none",
         disable_tqdm=True,
     )
-    callbacks: list[Any] = [watch]
-    if options.early_stopping is not None:
-        callbacks.append(EarlyStoppingCallback(early_stopping_patience=options.early_stopping))
+    callbacks: list[Any] = [watch, *([patience] if patience else [])]
     trainer = _Trainer(
         model=model,
         args=arguments,
