@@ -80,6 +80,20 @@ def test_finetune_refuses_in_one_line_and_writes_nothing(place, capsys, more, sa
     assert sorted(p.name for p in place.iterdir()) == before
 
 
+def test_a_diverged_finetune_leaves_its_curve_and_can_be_repeated_with_a_lower_rate(place, capsys):
+    words = arguments(place, "--out", place / "new", "--epochs", 1, "--batch", 8)
+    status, _, err = call(capsys, "finetune", *words, "--learning-rate", "1e36")
+    assert status == 2
+    assert "Lower the learning rate" in err
+    left = json.loads((place / "new-diverged.json").read_text())
+    assert left["error"] in err
+    assert left["options"]["learning_rate"] == 1e36
+    assert [p["step"] for p in left["curve"]] == [1]
+    assert not (place / "new").exists()
+    status, _, err = call(capsys, "finetune", *words, "--learning-rate", "1e-3")
+    assert status == 0, err
+
+
 def test_finetune_looks_at_its_out_folder_before_it_trains(place, capsys):
     status, _, err = call(capsys, "finetune", *arguments(place, "--out", place / "base"))
     assert status == 2

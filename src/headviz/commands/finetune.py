@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 REPORT = "training-report.json"
+DIVERGED = "diverged.json"  # behind the name of --out: what was measured before a training's loss was lost
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +69,7 @@ def training_options(args: argparse.Namespace, recipe: FinetuneOptions | None) -
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..evaluation import evaluate
-    from ..pruning.finetune import fine_tune, require_trainable
+    from ..pruning.finetune import Diverged, fine_tune, require_trainable
     from ..pruning.recipe import examples_of, recipe_of
     from ..results import plain
 
@@ -88,17 +89,25 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     options = _with_curve(options)
     require_trainable(clf, train, dev, options)
     checkpoints = out.parent / f".{out.name}-training"
-    with progress_bar("training") as progress:
-        trained = fine_tune(
-            clf,
-            train,
-            options,
-            args.seed,
-            dev=dev,
-            label_order=args.label_order,
-            folder=checkpoints,
-            progress=progress,
-        )
+    try:
+        with progress_bar("training") as progress:
+            trained = fine_tune(
+                clf,
+                train,
+                options,
+                args.seed,
+                dev=dev,
+                label_order=args.label_order,
+                folder=checkpoints,
+                progress=progress,
+            )
+    except Diverged as error:
+        # its checkpoints lead to the same end, and would be in the way of another learning rate
+        shutil.rmtree(checkpoints, ignore_errors=True)
+        curve = out.parent / f"{out.name}-{DIVERGED}"
+        _write_json(curve, {"error": str(error), "options": options.to_dict(), "curve": plain(error.curve)})
+        warn(f"the learning curve so far: {curve}")
+        raise
     with progress_bar("evaluating") as progress:
         result = evaluate(trained.classifier, dev, label_order=args.label_order, progress=progress)
     cost = trained.classifier.cost()
@@ -123,7 +132,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "digest": trained.classifier.digest,
     }
     trained.classifier.save(out)
-    _write_report(out, report)
+    _write_json(out / REPORT, report)
     shutil.rmtree(checkpoints, ignore_errors=True)
     return report
 
@@ -173,10 +182,10 @@ def _with_curve(options: FinetuneOptions) -> FinetuneOptions:
     return dataclasses.replace(options, evaluate_epochs=True)
 
 
-def _write_report(out: Path, report: dict[str, Any]) -> None:
+def _write_json(path: Path, report: dict[str, Any]) -> None:
     import json
 
     try:
-        (out / REPORT).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
-        warn(f"the model is saved, but not its report: {error}")
+        warn(f"'{path}' could not be written: {error.strerror}")
