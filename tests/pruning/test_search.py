@@ -130,3 +130,8 @@ def test_a_whole_search_run(tmp_path):
         assert HeadMask.from_hex(r.mask, 3, 4) == s.rearranged(s.search(g, r.heads_off), g)
         assert r.repair_error["after"] <= r.repair_error["before"]
     assert [r.heads_off for r in state.steps] == [3, 6, 9]
+    choice = state.choices[0]
+    low, values, high = (np.array(x) for x in (choice.interval_low, choice.scores, choice.interval_high))
+    np.testing.assert_allclose(values, (g**2).sum(axis=0))
+    np.testing.assert_allclose(high - values, values - low)
+    assert (low < values).all()

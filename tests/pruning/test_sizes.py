@@ -49,6 +49,28 @@ def test_isp_takes_its_share_of_what_is_left(total, step, until):
     assert sizes.remaining(total, step, until) == expected
 
 
+@pytest.mark.parametrize("rule", [sizes.cumulative, sizes.remaining])
+@pytest.mark.parametrize("step", [0.1, 0.2, 0.3])
+def test_a_note_says_where_whole_heads_miss_the_target_and_what_ends_there(rule, step):
+    said = 0
+    for until in np.arange(1, 101) / 100:
+        found = rule(144, step, until)
+        near = round(until * 144)
+        missed = near in found and near / 144 < until
+        notes = sizes.beyond(144, found, until)
+        assert len(notes) == missed
+        if missed:
+            offered = float(notes[0].rsplit(" ", 1)[1].rstrip("."))
+            assert rule(144, step, offered)[-1] == near == found[-2]
+            said += 1
+    assert said
+
+
+def test_a_fifth_at_a_time_misses_four_fifths_of_bert_base():
+    assert sizes.cumulative(144, 0.2, 0.8) == [29, 58, 86, 115, 144]
+    assert sizes.cumulative(144, 0.2, 0.798) == [29, 58, 86, 115]
+
+
 def test_isp_by_hand():
     # 144 · 0.8ⁿ with whole heads: 29 of 144, 23 of 115, 18 of 92, …
     assert sizes.remaining(144, 0.2, 0.5) == [29, 52, 70, 85]

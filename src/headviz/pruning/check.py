@@ -180,8 +180,11 @@ def _check_translation(context: Context, plan: PruningPlan) -> None:
 
 
 def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
-    """What the user should know about the scoring samples; an empty class is an error raised by the draw."""
-    notes: list[str] = []
+    """What the user should know about the steps and the scoring samples; an empty class is an error of the draw."""
+    rows, heads = len(rows_of(plan, context.clf)), context.clf.num_heads
+    notes = (
+        sizes.beyond(rows * heads, heads_off(plan, rows, heads), plan.until) if not plan.sparsities else []
+    )
     for seed in plan.seeds:
         report = context.sample(plan, seed, plan.samples).report
         if report is not None and report.short:

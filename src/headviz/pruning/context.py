@@ -92,9 +92,11 @@ class Context:
             report = drawn.report
             empty = [k for k, n in (report.per_class if report else {}).items() if n == 0]
             if empty:
+                narrow = plan.length_filter != "none"
+                widen = "Switch the length filter off (length_filter 'none'), or give" if narrow else "Give"
                 raise TaskError(
                     f"The balanced sample has no example of {', '.join(empty)}: {report.text() if report else ''} "
-                    "Widen the length filter (length_filter='none'), or give more training examples."
+                    f"{widen} more training examples."
                 )
             self._samples[key] = drawn
         return self._samples[key]

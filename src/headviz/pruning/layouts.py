@@ -3,6 +3,8 @@
 Table 6.2  highest winning sparsity and its metric, per algorithm and task
 Table 6.3  metric of the fine-tuned model at 70 % of heads pruned, no retraining, per score and task
 Table 6.4  metric at 80 % of heads pruned, retrained, per algorithm and task
+
+Figures are in the unit in which the thesis prints the table: percent in 6.2, shares of 1 in 6.3 and 6.4.
 """
 
 from __future__ import annotations
@@ -122,8 +124,8 @@ def _at(
                 plan["score"],
                 plan["repair"],
                 percent(share),
-                spread(*mean_and_sd(values), metric),
-                spread(full, None, metric),
+                fraction(*mean_and_sd(values), metric),
+                fraction(full, None, metric),
                 len(values),
                 _published(file, published_rows.get(key), columns, plan["task"]),
             )
@@ -148,3 +150,10 @@ def spread(mean: float | None, sd: float | None, metric: str) -> str:
         return "–"
     scale = points_in(metric)
     return f"{scale * mean:.1f}" + ("" if sd is None else f" ± {scale * sd:.1f}")
+
+
+def fraction(mean: float | None, sd: float | None, metric: str) -> str:
+    """mean ± sd as shares of 1; BLEU, which comes in points, as ``spread`` writes it."""
+    if mean is None or points_in(metric) == 1:
+        return spread(mean, sd, metric)
+    return f"{mean:.3f}" + ("" if sd is None else f" ± {sd:.3f}")

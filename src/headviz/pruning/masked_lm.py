@@ -14,6 +14,7 @@ import torch
 from ..attention import HeadCall
 from ..errors import Cancelled, ModelError, TaskError
 from ..evaluation import batches, encode_data
+from ..scores.statistics import layer_normed, mean, total
 
 if TYPE_CHECKING:
     from ..evaluation import Cancel, Progress
@@ -30,6 +31,8 @@ class MaskedScores:
     """Follows ``context.Scores``."""
 
     values: np.ndarray  # [L, H], NaN = off
+    interval_low: np.ndarray  # 95 % over the texts
+    interval_high: np.ndarray
 
 
 def masked_lm_scores(
@@ -45,14 +48,9 @@ def masked_lm_scores(
     """``taylor`` (mean over texts of |∂Loss/∂ξ|, l2-normalised per layer) or ``fisher`` (sum of squares)."""
     gradients = masked_gradients(mlm, data, mask=mask, seed=seed, progress=progress, cancel=cancel)
     kept = (mlm.present if mask is None else mlm.present | mask).array()
-    values = np.abs(gradients).mean(axis=0) if score == "taylor" else (gradients**2).sum(axis=0)
-    values = np.where(kept, values, np.nan)
-    if score == "taylor":
-        for row in values:
-            size = np.sqrt(np.nansum(row**2))
-            if size > 0:
-                row /= size
-    return MaskedScores(values)
+    gradients[:, ~kept] = np.nan
+    found = layer_normed(mean(np.abs(gradients)), kept) if score == "taylor" else total(gradients**2)
+    return MaskedScores(found.values, found.low, found.high)
 
 
 def masked_gradients(

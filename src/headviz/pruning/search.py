@@ -24,6 +24,7 @@ EXHAUSTIVE = 20_000  # choices of a layer that are all tried; above that, swaps
 
 def fisher_search(loop: Loop) -> Chosen:
     """Search and rearrange for this step's size, from θ*'s gradients (computed once per seed)."""
+    from ..scores.statistics import total
     from .gradients import gate_gradients
     from .loop import Chosen
     from .scoring import Scored, plain_table
@@ -38,7 +39,9 @@ def fisher_search(loop: Loop) -> Chosen:
     gradients = memory[key]  # [n, L, H]
     mask = search(gradients, loop.size, loop.plan.keep_per_layer, rows_of(loop.plan, loop.context.clf))
     mask = rearranged(mask, gradients)
-    return Chosen(mask, Scored(plain_table((gradients**2).sum(axis=0)), samples=len(data)))
+    found = total(gradients**2)
+    low, high = plain_table(found.low), plain_table(found.high)
+    return Chosen(mask, Scored(plain_table((gradients**2).sum(axis=0)), low, high, len(data)))
 
 
 def search(gradients: np.ndarray, count: int, keep_per_layer: int = 0, rows: range | None = None) -> HeadMask:

@@ -55,6 +55,22 @@ def listed(total: int, sparsities: tuple[float, ...], keep_per_layer: int = 0, l
     return sizes
 
 
+def beyond(total: int, sizes: list[int], until: float) -> list[str]:
+    """A note where a step ends at the target's whole heads, yet below its share, so that one more step follows."""
+    if len(sizes) < 2 or sizes[-2] != round(_exact(until) * total):
+        return []
+    near, last = sizes[-2:]
+    return [
+        f"{near} of {total} heads are {near / total:.2%}, a little below the target of {until:g}, so one more step "
+        f"follows, to {last} heads ({last / total:.0%}). To end at {near} heads, give until {_floor(near, total):g}."
+    ]
+
+
+def _floor(size: int, total: int) -> float:
+    """A share with three decimals that so many heads reach."""
+    return 1000 * size // total / 1000
+
+
 def _exact(value: float) -> Fraction:
     return Exact(repr(float(value)))
 
@@ -65,7 +81,7 @@ def _removable(total: int, until: float, keep_per_layer: int, layers: int) -> in
         raise OptionError(f"keep_per_layer is {keep_per_layer}, but a layer has only {per_layer} heads.")
     removable = total - layers * keep_per_layer
     if _exact(until) * total > removable:
-        most = 1000 * removable // total / 1000
+        most = _floor(removable, total)
         raise OptionError(
             f"A target sparsity of {until:g} removes {round(_exact(until) * total)} of {total} heads, but keeping "
             f"{keep_per_layer} per layer allows {removable}. Choose at most {most:g}, or keep fewer."

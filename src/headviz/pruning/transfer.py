@@ -18,6 +18,7 @@ from ..evaluation import class_order, evaluate
 from ..heads import HeadMask
 from ..models.pruning import prune
 from ..results import Result
+from .check import check_base
 from .finetune import fine_tune
 from .measure import measured
 from .options import FinetuneOptions
@@ -90,6 +91,9 @@ def transfer(
                     f"The mask of '{source}' is for {mask.num_layers}×{mask.num_heads} heads, "
                     f"but the model of '{target}' has {grid[0]}×{grid[1]}."
                 )
+    if retrain:
+        for context in targets.values():
+            check_base(context.clf, context.base(seeds[0]))
     there = {cell.key for cell in known}
     wanted = [
         (source, target, seed)
@@ -127,6 +131,7 @@ def _cell(
             context.train,
             options or context.recipe or FinetuneOptions(),
             seed,
+            dev=context.dev,
             label_order=order,
             progress=progress,
             cancel=cancel,
