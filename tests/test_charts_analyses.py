@@ -9,6 +9,7 @@ import pytest
 from headviz import HeadMask, charts_analyses, charts_curves, charts_heads
 from headviz.analyses.ablation import Ablation
 from headviz.analyses.all_but_one import AllButOne, BestHead
+from headviz.analyses.by_slice import BySlice, SliceCost
 from headviz.analyses.common import Subject
 from headviz.analyses.correlation import Band, CorrelationGrids
 from headviz.analyses.cross_dataset import relate
@@ -36,6 +37,16 @@ def table(seed: int = 0) -> Ablation:
     return Ablation(SUBJECT, FULL, 0.9, values, values - 0.01, values + 0.01, p, q, 1.0)
 
 
+def by_kind() -> BySlice:
+    values, q = np.zeros((2, 12, 12)), np.ones((2, 12, 12))
+    values[0, 8, 6], values[1, 4, 2], q[0, 8, 6] = 0.8, 0.1, 1e-6
+    kinds = (
+        SliceCost("<b>role</b>", 40, 1.0, HeadId(8, 6), 0.8, 0.7, 0.9, 1e-9, 1e-6, 0.01, 1),
+        SliceCost("time", 40, 0.9, HeadId(4, 2), 0.1, -0.1, 0.3, 0.2, 0.9, 0.0, 0),
+    )
+    return BySlice(SUBJECT, FULL, 0.95, "sort", kinds, values, values - 0.1, values + 0.1, q, q, 1.0)
+
+
 def curves() -> PruningCurves:
     points = tuple(
         CurvePoint(
@@ -52,6 +63,7 @@ def results() -> dict[str, object]:
     pair = RedundantPair(HeadId(1, 0), HeadId(1, 1), 0.0, 0.01, 0.3, 0.25, 0.35, 0.29, 1e-6, 1e-5)
     return {
         "ablation": table(),
+        "by_slice": by_kind(),
         "all_but_one": AllButOne(SUBJECT, "same", SUBJECT, 0.9, grid, rows),
         "cross_dataset": relate(table(), table(1)),
         "pruning_curves": curves(),
@@ -89,6 +101,15 @@ def test_significant_heads_are_marked_and_the_baseline_is_drawn() -> None:
     assert any(shape.x0 == shape.x1 == 0.9 for shape in fig.layout.shapes)
     histogram = next(t for t in fig.data if t.type == "histogram")
     assert len(histogram.x) == 143
+
+
+def test_kinds_are_drawn_in_the_order_of_their_cost_and_rings_are_significant() -> None:
+    fig = charts_heads.by_slice(by_kind())
+    heat, rings = fig.data
+    assert list(heat.x) == ["L8·H6", "L4·H2"]
+    assert list(heat.y) == ["&lt;b>role&lt;/b>", "time"]
+    np.testing.assert_allclose(heat.z, [[80, 0], [0, 10]])
+    assert (list(rings.x), list(rings.y)) == (["L8·H6"], ["&lt;b>role&lt;/b>"])
 
 
 def test_published_rows_stand_apart() -> None:

@@ -27,10 +27,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     for name, split, count in (("data", "dev", 40), ("data", "train", 90), ("more", "dev", 40)):
         (folder / name).mkdir(exist_ok=True)
-        rows = ["a,b,y"]
+        rows = ["a,b,y,sort"]
         for i in range(count):
             a, b = (" ".join(rng.choice(WORDS[:-2], rng.integers(3, 8))) for _ in range(2))
-            rows.append(f"{a},{b},{LABELS[i % 3]}")
+            rows.append(f"{a},{b},{LABELS[i % 3]},{'even' if i % 2 else 'odd'}")
         (folder / name / f"{split}.csv").write_text("\n".join(rows) + "\n")
     return folder
 
@@ -85,6 +85,7 @@ def test_limit_mask_and_memory_reach_the_work(capsys: pytest.CaptureFixture[str]
 
 COMMANDS = {
     "ablation": [],
+    "by-slice": ["--slice-column", "sort"],
     "all-but-one": ["--samples", "30"],
     "cross-dataset": ["--other-data", "{more}"],
     "pruning-curves": ["--scores", "magnitude,oracle", "--step", "0.5", "--samples", "30"],
@@ -145,6 +146,7 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Pat
     assert "no checkpoint" in mistake(
         capsys, "analyse", "dynamics", *common(place, model=False), "--checkpoints", str(tmp_path)
     )
+    assert "--slice-column" in mistake(capsys, "analyse", "by-slice", *common(place))
     curves = ["analyse", "pruning-curves", *common(place), "--scores", "oracle"]
     assert "above 0" in mistake(capsys, *curves, "--step", "0")
     assert "from 0 to 3" in mistake(capsys, *curves, "--keep-per-layer", "4")

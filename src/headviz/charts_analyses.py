@@ -15,6 +15,7 @@ from . import charts_curves as curves
 from . import charts_heads as heads
 from .analyses.ablation import Ablation
 from .analyses.all_but_one import AllButOne
+from .analyses.by_slice import BySlice
 from .analyses.correlation import CorrelationGrids
 from .analyses.cross_dataset import CrossDataset
 from .analyses.dynamics import Dynamics
@@ -26,6 +27,7 @@ from .analyses.speed import Speed
 
 DRAW: dict[type, Callable[[Any], go.Figure]] = {
     Ablation: heads.ablation,
+    BySlice: heads.by_slice,
     AllButOne: curves.all_but_one,
     CrossDataset: heads.cross_dataset,
     PruningCurves: curves.pruning_curves,

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from .analyses.ablation import Ablation
+from .analyses.by_slice import BySlice
 from .analyses.common import SIGNIFICANT
 from .analyses.correlation import CorrelationGrids
 from .analyses.cross_dataset import CrossDataset
@@ -15,7 +16,7 @@ from .analyses.redundant import Redundant
 from .analyses.scatter import Scatter
 from .charts_parts import FAINT, ROW, frame, grid, note, p_text, plain, whisker
 from .heads import HeadId, head_name
-from .palette import BETTER, NEUTRAL, WORSE
+from .palette import BETTER, NEUTRAL, WORSE, either_scale, scale_for
 from .reference import find
 
 
@@ -44,6 +45,42 @@ def ablation(result: Ablation) -> go.Figure:
     fig.update_xaxes(title=f"{metric} without one head", row=1, col=2)
     fig.update_yaxes(title="heads", row=1, col=2)
     return frame(fig, 110 + max(220, 26 * layers))
+
+
+def by_slice(result: BySlice) -> go.Figure:
+    """Kinds of examples down, the heads that they hang on across; a block on the diagonal is a specialist."""
+    heads = result.telling()
+    layer, head = np.array(heads, dtype=int).reshape(-1, 2).T
+    unit = result.subject.scale
+    values, low, high = (
+        unit * t[:, layer, head] for t in (result.values, result.interval_low, result.interval_high)
+    )
+    marked = result.significant()[:, layer, head]
+    columns = [plain(head_name(h, result.subject.rows)) for h in heads]
+    rows = [plain(k.name) for k in result.slices]
+    ends = [
+        [f"[{a:+.1f}, {b:+.1f}]" for a, b in zip(*row, strict=True)] for row in zip(low, high, strict=True)
+    ]
+    scale = scale_for([float(v) for v in values.ravel()], signed=True)
+    fig = go.Figure(
+        go.Heatmap(
+            z=values, x=columns, y=rows, customdata=ends, zmin=scale.lo, zmax=scale.hi, colorscale=either_scale(True),
+            xgap=1.5, ygap=1.5, colorbar={"thickness": 9, "len": 0.9},
+            hovertemplate="%{y}<br>without %{x}: cost %{z:+.2f} points %{customdata}<extra></extra>",
+        )
+    )  # fmt: skip
+    if marked.any():
+        down, across = np.nonzero(marked)
+        strong = np.abs(values[down, across]) > 0.4 * scale.hi  # where grey would not be seen
+        fig.add_scatter(
+            x=[columns[j] for j in across], y=[rows[i] for i in down], mode="markers",
+            name=f"significant (q < {SIGNIFICANT:g})", showlegend=False,
+            marker={"symbol": "circle-open", "size": 9, "color": ["white" if s else NEUTRAL for s in strong],
+                    "line": {"width": 1.5}}, hoverinfo="skip",
+        )  # fmt: skip
+    fig.update_yaxes(autorange="reversed", showgrid=False, zeroline=False, type="category", dtick=1)
+    fig.update_xaxes(title="head", showgrid=False, zeroline=False, type="category", dtick=1, tickangle=-60)
+    return frame(fig, 130 + ROW * max(3, len(rows)))
 
 
 def cross_dataset(result: CrossDataset) -> go.Figure:

@@ -16,7 +16,8 @@ Open = Callable[..., Any]
 LONG = 240_000  # milliseconds that an analysis may take on a busy machine
 # analysis -> what its sentence says
 SAID = {
-    "ablation": "heads cost", "all-but-one": "one head is enough", "pruning-curves": "can go without a clear loss",
+    "ablation": "heads cost", "by-slice": "kinds of examples lose", "all-but-one": "one head is enough",
+    "pruning-curves": "can go without a clear loss",
     "speed": "arithmetic allows", "harmful": "harm at q",
 }  # fmt: skip
 
@@ -50,6 +51,16 @@ def test_an_analysis_is_run_and_reads_well_for_everybody(
         "(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))"
     )
     assert wide == 0
+
+
+def test_a_kind_of_examples_leads_to_its_head_in_the_mask_lab(visit: Open) -> None:
+    v = visit()
+    for _ in range(2):  # and once more after coming back
+        page = run(v, "by-slice", {}, limit="130")
+        page.get_by_text("13 kinds of examples lose").wait_for()
+        page.locator("[data-testid=stDataFrame] .dvn-scroller").first.click(position={"x": 16, "y": 52})
+        page.wait_for_url(lambda url: "/masklab" in url)
+        assert "mask" in parse_qs(urlparse(page.url).query)
 
 
 def test_points_of_bleu_are_called_so(visit: Open, query: dict[str, str]) -> None:

@@ -65,6 +65,8 @@ def said(app: Any) -> str:
 def test_an_analysis_runs_and_says_what_it_shows(
     open_page: Callable[..., Any], classifier: dict[str, str], name: str
 ) -> None:
+    if "slices" in ANALYSES[name].needs:
+        classifier = {**classifier, "groups": "phenomenon"}
     app = press_run(open_page, name, classifier)
     assert not app.exception
     errors = [str(e.value) for e in app.error]
@@ -77,7 +79,7 @@ def test_an_analysis_runs_and_says_what_it_shows(
     assert any("After" in str(c.value) for c in app.caption)
 
 
-@pytest.mark.parametrize("name", [n for n in STACKED if n != "dynamics"])
+@pytest.mark.parametrize("name", [n for n in STACKED if n not in ("dynamics", "by-slice")])
 def test_stacks_are_named_and_points_are_points(
     open_page: Callable[..., Any], translator: dict[str, str], name: str
 ) -> None:
@@ -94,7 +96,17 @@ def test_stacks_are_named_and_points_are_points(
         assert table["cost"].abs().max() <= 100
 
 
-@pytest.mark.parametrize("name", ["ablation", "all-but-one", "harmful"])
+def test_data_without_kinds_say_what_to_do(
+    open_page: Callable[..., Any], classifier: dict[str, str], translator: dict[str, str]
+) -> None:
+    for address in (classifier, translator):
+        app = open_page("analyses", **address, analysis="by-slice")
+        assert not app.exception
+        assert any("Name a column of kinds" in str(i.value) for i in app.info)
+        assert not any(b.key == "run_by-slice" for b in app.button)
+
+
+@pytest.mark.parametrize("name", ["ablation", "by-slice", "all-but-one", "harmful"])
 def test_code_and_command_give_the_same(
     open_page: Callable[..., Any],
     classifier: dict[str, str],
@@ -102,16 +114,20 @@ def test_code_and_command_give_the_same(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    app = open_page("analyses", **classifier, analysis=name)
+    if "slices" in ANALYSES[name].needs:
+        classifier = {**classifier, "groups": "phenomenon"}
+    app = open_page("analyses", **{**classifier, "limit": "20", "seed": "3"}, analysis=name)
     python, command = [c.value for c in app.code][-2:]
     capsys.readouterr()
     exec(compile(python, "recipe", "exec"), {})
     ours = json.loads(capsys.readouterr().out)
     assert main([*shlex.split(command)[1:], "--json"]) == 0
     theirs = json.loads(capsys.readouterr().out)
-    key = {"ablation": "values", "all-but-one": "rows", "harmful": "heads"}[name]
+    key = {"ablation": "values", "by-slice": "slices", "all-but-one": "rows", "harmful": "heads"}[name]
     assert ours[key] == theirs[key]
     assert ours["baseline"] == theirs["baseline"]
+    assert ours["subject"] == theirs["subject"]  # the very same examples
+    assert ours["subject"]["n"] == 20
 
 
 def test_published_figures_stand_apart(open_page: Callable[..., Any], classifier: dict[str, str]) -> None:

@@ -64,17 +64,16 @@ def subject(evaluator: Evaluator, metric: str | None = None) -> Subject:
     )
 
 
-def sweep(
+def predict_all(
     evaluator: Evaluator,
     masks: Sequence[HeadMask],
-    metric: str,
     *,
     reference: HeadMask | None = None,
     keep: bool = False,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
-) -> tuple[Answers, list[Delta]]:
-    """Every mask against the reference (the full model), on the same examples. Progress counts masks."""
+) -> tuple[Answers, list[NDArray]]:
+    """The reference's answers (the full model's), and every mask's predictions. Progress counts masks."""
     total = len(masks) + 1
     tell = progress or (lambda done, total: None)
     tell(0, total)
@@ -86,6 +85,23 @@ def sweep(
             raise Cancelled
         predictions.append(evaluator.predictions(mask, keep=keep, cancel=cancel))
         tell(len(predictions) + 1, total)
+    return answers, predictions
+
+
+def sweep(
+    evaluator: Evaluator,
+    masks: Sequence[HeadMask],
+    metric: str,
+    *,
+    reference: HeadMask | None = None,
+    keep: bool = False,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> tuple[Answers, list[Delta]]:
+    """Every mask against the reference, on the same examples."""
+    answers, predictions = predict_all(
+        evaluator, masks, reference=reference, keep=keep, progress=progress, cancel=cancel
+    )
     return answers, deltas(answers, predictions, metric)
 
 

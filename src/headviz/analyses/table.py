@@ -26,7 +26,7 @@ ORACLE = "oracle"  # single-head ablation on the reported data itself
 ORACLE_NAME = "oracle (ablation)"
 FRESH, MASKED = "fresh-head", "masked-lm"  # where a pre-trained model's F comes from
 STATISTICS = ("spearman", "kendall", "pearson")
-Need = Literal["model", "data", "mask"]
+Need = Literal["model", "data", "mask", "slices"]
 Kind = Literal["text", "count", "number", "share"]
 
 
@@ -124,6 +124,15 @@ def _ablation(bench: Bench) -> Any:
     from .ablation import ablate
 
     return ablate(
+        bench.evaluator, base=bench.mask(), metric=bench.option("metric"), progress=bench.progress,
+        cancel=bench.cancel,
+    )  # fmt: skip
+
+
+def _by_slice(bench: Bench) -> Any:
+    from .by_slice import by_slice
+
+    return by_slice(
         bench.evaluator, base=bench.mask(), metric=bench.option("metric"), progress=bench.progress,
         cancel=bench.cancel,
     )  # fmt: skip
@@ -350,6 +359,7 @@ MICHEL = "Michel, Levy, Neubig 2019, *Are Sixteen Heads Really Better than One?*
 THESIS = "*Integrated Gradients for Structured Pruning on BERT* (2024)"
 ALL: tuple[Need, ...] = ("model", "data")
 MASKABLE: tuple[Need, ...] = ("model", "data", "mask")
+SLICED: tuple[Need, ...] = (*MASKABLE, "slices")
 CLASSES, TRANSLATIONS = ("classification",), ("translation",)
 
 # fmt: off
@@ -359,6 +369,10 @@ _TABLE = (
         "one head off at a time: its cost, with significance", f"{MICHEL}, §3.2, Figure 1, Table 1", _ablation,
         "from headviz.analyses.ablation import ablate\nfound = ablate(evaluator)",
         MASKABLE, (METRIC,), published.one_head_off),
+    Analysis(
+        "by-slice", "Kind by kind", "Which kind of examples hangs on which head?",
+        "what each head costs on each kind of examples, with significance", "the table of single ablations, by slice",
+        _by_slice, "from headviz.analyses.by_slice import by_slice\nfound = by_slice(evaluator)", SLICED, (METRIC,)),
     Analysis(
         "all-but-one", "All but one", "How far does the best single head of each layer go?",
         "all heads of a layer off but the best one", f"{MICHEL}, §3.3, Tables 2, 3, 5 and 6", _all_but_one,

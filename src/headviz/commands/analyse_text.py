@@ -90,6 +90,26 @@ def ablation(shown: Shown, most: int = 12) -> str:
     )
 
 
+def by_slice(shown: Shown) -> str:
+    scale = scale_of(shown)
+    costs = ["costliest head", "cost", "95 % interval", "p", "q", "elsewhere", "heads that cost"]
+    rows = [[shown["slice_name"], "examples", shown["subject"]["metric"], *costs]]
+    for k in shown["slices"]:
+        rows.append(
+            [
+                k["name"], f"{k['n']:,}", number(k["baseline"]),
+                head_of(shown, HeadId.parse(k["head"])) if k["head"] else "–", points(k["cost"], scale),
+                between(k["interval_low"], k["interval_high"], scale), p_text(k["p_value"]), p_text(k["q_value"]),
+                points(k["elsewhere"], scale), str(k["significant"]),
+            ]
+        )  # fmt: skip
+    said = (
+        "Costs in points (full − without the head), on the examples of that kind and on all others; q over all heads "
+        "and kinds; heads that cost: at q < 0.05."
+    )
+    return table(subject(shown)) + "\n\n" + table(rows) + "\n" + said
+
+
 def all_but_one(shown: Shown) -> str:
     scale = scale_of(shown)
     rows = [["layer", "head kept", "change", "95 % interval", "p", "q"]]
@@ -214,6 +234,7 @@ def redundant(shown: Shown) -> str:
 
 TEXT: dict[str, Callable[[Shown], str]] = {
     "ablation": ablation,
+    "by-slice": by_slice,
     "all-but-one": all_but_one,
     "cross-dataset": cross_dataset,
     "pruning-curves": pruning_curves,

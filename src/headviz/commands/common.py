@@ -36,6 +36,9 @@ def add_task(parser: argparse.ArgumentParser, split: str | None = "dev") -> None
     parser.add_argument(
         "--limit", type=positive_int, metavar="N", help="a seeded, stratified part of the data"
     )
+    parser.add_argument(
+        "--limit-seed", type=int, default=0, metavar="S", help="which part --limit takes (default 0)"
+    )
     parser.add_argument("--text-columns", metavar="A[,B]", help="text columns of your own file")
     parser.add_argument("--label-column", metavar="Y", help="label column of your own file")
     parser.add_argument(
@@ -113,6 +116,7 @@ def load_data(args: argparse.Namespace, split: str | None = None) -> Dataset:
         split=split or args.split,
         data=args.data,
         limit=args.limit,
+        seed=args.limit_seed,
         text_columns=None if columns is None else [c.strip() for c in columns.split(",")],
         label_column=args.label_column,
         slice_column=args.slice_column,

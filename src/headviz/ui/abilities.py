@@ -13,8 +13,6 @@ from .view import View
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
 
-_OPENED = "ability_opened"
-
 
 def known(view: View) -> bool:
     """Whether the view is of the demo on its own data."""
@@ -67,10 +65,6 @@ def table(clf: Classifier, view: View) -> None:
         on_select="rerun",
         selection_mode="single-row",
     )
-    rows = event.selection.rows if hasattr(event, "selection") else []
-    if not rows:
-        st.session_state.pop(_OPENED, None)
-    elif st.session_state.get(_OPENED) != rows[0]:
-        st.session_state[_OPENED] = rows[0]
-        state.set_mask(clf.present.without(chosen[rows[0]]))
+    if (row := show.chosen_row(event, "ability_opened")) is not None:
+        state.set_mask(clf.present.without(chosen[row]))
         st.switch_page("pages/masklab.py")

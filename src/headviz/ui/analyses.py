@@ -149,6 +149,13 @@ def section(name: str, clf: Classifier, data: Dataset) -> None:
     analysis = ANALYSES[name]
     st.subheader(analysis.title)
     st.markdown(analysis.question)
+    if "slices" in analysis.needs and data.slices is None:
+        st.info(
+            "These data do not say what kind each example is. Name a column of kinds on Data & model, or open the "
+            "demo's data, which do.",
+            icon=":material/category:",
+        )
+        return
     if state.view().present is False:
         controls(analysis, state.view())
     view = state.view()

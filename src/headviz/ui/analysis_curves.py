@@ -83,10 +83,8 @@ def _curves(found: Any, key: str, caption: str) -> None:
 
 
 def _open_mask(event: Any, masks: Sequence[Any], memory: str) -> None:
-    chosen = event.selection.rows if hasattr(event, "selection") else []
-    if chosen and st.session_state.get(memory) != masks[chosen[0]].hex:
-        st.session_state[memory] = masks[chosen[0]].hex
-        state.set_mask(masks[chosen[0]])
+    if (row := show.chosen_row(event, memory, tuple(m.hex for m in masks))) is not None:
+        state.set_mask(masks[row])
         st.switch_page("pages/masklab.py")
 
 

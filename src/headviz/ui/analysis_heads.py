@@ -15,6 +15,7 @@ from .grid import Look, head_grid
 
 if TYPE_CHECKING:
     from ..analyses.ablation import Ablation
+    from ..analyses.by_slice import BySlice
 
 
 def _select(head: HeadId) -> None:
@@ -102,6 +103,59 @@ def _head_rows(found: Ablation, place: Place) -> list[list[Any]]:
         ]
         for h in known
     ]
+
+
+def by_slice(found: BySlice, place: Place) -> None:
+    scale, metric = found.subject.scale, found.subject.metric
+    clear = [k for k in found.slices if k.significant]
+    said = (
+        f"{len(clear)} of {len(found.slices)} kinds of examples "
+        f"lose{'s' if len(clear) == 1 else ''} something for certain without a single head"
+    )
+    first = found.slices[0]
+    if clear and first.head is not None:
+        said += (
+            f"; {first.name} most, without {place.head(*first.head)}: {show.points(-first.cost, scale)} points, and "
+            f"{show.points(-first.elsewhere, scale)} on all others."
+            if np.isfinite(first.elsewhere)
+            else f"; {first.name} most, without {place.head(*first.head)}: {show.points(-first.cost, scale)} points."
+        )
+    else:
+        said += "."
+    show.finding(said)
+    heads = len(found.telling())
+    show.figure(
+        charts_analyses.figure(found), "by_slice_map",
+        f"Points of {metric} that each kind of examples loses without a head: every kind's costliest, and others that "
+        "cost it something for certain (rings: q < 0.05).",
+        formula=r"c_{h,k} = m_k(\text{full}) - m_k(\text{full without } h)",
+        source="m over the examples of kind k alone. q: Benjamini-Hochberg over all heads and kinds; intervals: paired "
+        "on the same examples, 95 %.",
+        wide="40" if heads > 12 else "",
+    )  # fmt: skip
+    rows = [
+        [
+            k.name, k.n, k.baseline, place.head(*k.head) if k.head else None,
+            *(scale * v for v in (k.cost, k.elsewhere, k.interval_low, k.interval_high)), k.p_value, k.q_value,
+            k.significant,
+        ]
+        for k in found.slices
+    ]  # fmt: skip
+    event = show.table(
+        [found.slice_name, "examples", metric, "costliest head", "cost", "elsewhere", "95 % low", "95 % high", "p",
+         "q", "heads that cost"], rows, "by_slice_table",
+        caption="Costs in points. Elsewhere: what the same head costs all other examples. The costliest of many heads "
+        "was chosen on these very examples, so expect a little less on new ones.",
+        hint="Choose a row to switch its head off in the Mask lab.",
+        column_config=in_points("cost", "elsewhere") | {
+            metric: st.column_config.NumberColumn(format="%.2f" if scale == 1 else "%.3f")
+        },
+        height="content" if len(rows) <= 24 else 400, on_select="rerun", selection_mode="single-row",
+    )  # fmt: skip
+    row = show.chosen_row(event, "by_slice_opened", tuple(k.name for k in found.slices))
+    if row is not None and (head := found.slices[row].head) is not None:
+        state.set_mask(found.base.without([head]))
+        st.switch_page("pages/masklab.py")
 
 
 def all_but_one(found: Any, place: Place) -> None:

@@ -41,6 +41,7 @@ def _plain(found: Any, place: Place) -> None:
 
 VIEWS: dict[str, Callable[[Any, Place], None]] = {
     "ablation": heads.ablation,
+    "by-slice": heads.by_slice,
     "all-but-one": heads.all_but_one,
     "cross-dataset": heads.cross_dataset,
     "pruning-curves": curves.curves,

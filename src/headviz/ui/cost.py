@@ -231,10 +231,8 @@ def flipped_title(worse: int, better: int, other: int) -> str:
 
 def _open_chosen(event: Any, examples: Sequence[int], mask: HeadMask) -> None:
     """A chosen row opens its example in Compare, once."""
-    chosen = event.selection.rows if hasattr(event, "selection") else []
-    if chosen and st.session_state.get("flip_opened") != (tuple(chosen), mask.hex):
-        st.session_state["flip_opened"] = (tuple(chosen), mask.hex)
-        state.update(example=examples[chosen[0]], a="", b="")
+    if (row := show.chosen_row(event, "flip_opened", mask.hex)) is not None:
+        state.update(example=examples[row], a="", b="")
         st.switch_page("pages/compare.py")
 
 

@@ -47,8 +47,9 @@ def task_call(view: View, split: str = "dev", name: str = "data") -> str:
 
 
 def task_options(view: View) -> str:
-    options = [("task", view.task), ("data", view.data), ("limit", str(view.limit) if view.limit else "")]
-    options += [("text-columns", view.columns), ("label-column", view.label)]
+    limit, seed = str(view.limit or ""), str(view.seed or "") if view.limit else ""
+    options = [("task", view.task), ("data", view.data), ("limit", limit), ("limit-seed", seed)]
+    options += [("text-columns", view.columns), ("label-column", view.label), ("slice-column", view.groups)]
     return " ".join(f"--{name} {shlex.quote(value)}" for name, value in options if value)
 
 

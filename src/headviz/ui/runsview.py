@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -226,7 +227,7 @@ def recipe(view: View, run: RunView | None = None) -> tuple[str, str]:
         f"plan = PruningPlan(model={view.model!r}, task={view.task!r}, algorithm={name!r}, score={view.score!r})\n"
         "prepared = prepare(plan)\nservice.start('prune', prepared.spec, title=prepared.title, device=prepared.device)"
     )
-    options = task_options(view).replace("--limit", "--dev-limit")
+    options = task_options(replace(view, groups="", seed=0)).replace("--limit", "--dev-limit")
     return python, f"headviz run start {load_options(view)} {options} --algorithm {name} --score {view.score}"
 
 

@@ -98,6 +98,22 @@ def table(
     return event
 
 
+def chosen_row(event: Any, memory: str, *about: Any) -> int | None:
+    """The row just chosen, once; None while it stays chosen. ``about`` is what the rows are of.
+
+    Without a choice the memory is emptied, so that who comes back can choose the same row again.
+    """
+    rows = event.selection.rows if hasattr(event, "selection") else []
+    if not rows:
+        st.session_state.pop(memory, None)
+        return None
+    now = (rows[0], *about)
+    if st.session_state.get(memory) == now:
+        return None
+    st.session_state[memory] = now
+    return int(rows[0])
+
+
 def downloads(
     header: Sequence[str],
     rows: Sequence[Sequence[Any]],

@@ -142,10 +142,8 @@ def _find(data: Dataset, key: str) -> None:
     event = st.dataframe(
         frame, hide_index=True, key=f"{key}_found", height=240, on_select="rerun", selection_mode="single-row"
     )
-    chosen = event.selection.rows
-    if chosen and st.session_state.get(f"{key}_opened") != (words, kind, chosen[0]):
-        st.session_state[f"{key}_opened"] = (words, kind, chosen[0])
-        _go(found[chosen[0]])
+    if (row := show.chosen_row(event, f"{key}_opened", words, kind)) is not None:
+        _go(found[row])
         st.rerun()
 
 

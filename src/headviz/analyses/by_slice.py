@@ -1,0 +1,199 @@
+"""Slice by slice: which heads does each kind of examples hang on? The ablation table, split by the data's slices.
+
+A head that costs little on average may be all that one phenomenon has. Every head is compared with the full model on
+the examples of each kind alone, and again on all the others, so that a specialist shows as one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..comparison import Answers, Delta, deltas, measure
+from ..errors import Cancelled, OptionError
+from ..heads import HeadId, HeadMask
+from ..results import Result
+from ..significance import benjamini_hochberg
+from .common import SIGNIFICANT, Subject, predict_all, subject
+
+if TYPE_CHECKING:
+    from ..evaluation import Cancel, Progress
+    from ..evaluator import Evaluator
+
+MOST = 60  # kinds; a column with more of them is rather one of values
+
+
+@dataclass(frozen=True)
+class SliceCost(Result):
+    """One kind of examples, and the head that it loses most without. None where its metric has no value."""
+
+    name: str
+    n: int
+    baseline: float
+    head: HeadId | None
+    cost: float  # of that head, here
+    interval_low: float
+    interval_high: float
+    p_value: float
+    q_value: float  # over all heads and kinds
+    elsewhere: float  # what the same head costs on all other examples
+    significant: int  # heads that cost something for certain
+
+
+@dataclass(frozen=True, eq=False)
+class BySlice(Result):
+    """``slices`` are those that lose most first; the tables are S×L×H in their order, NaN where nothing was measured.
+
+    The costs are metric of ``base`` minus metric without the head, on the examples of that kind.
+    """
+
+    subject: Subject
+    base: HeadMask
+    baseline: float
+    slice_name: str
+    slices: tuple[SliceCost, ...]
+    values: NDArray[np.float64]
+    interval_low: NDArray[np.float64]
+    interval_high: NDArray[np.float64]
+    p_value: NDArray[np.float64]
+    q_value: NDArray[np.float64]  # Benjamini-Hochberg over all heads and kinds tested
+    seconds: float
+
+    def significant(self, level: float = SIGNIFICANT) -> NDArray[np.bool_]:
+        """Where a head's cost on a kind differs from nothing after correction."""
+        return np.nan_to_num(self.q_value, nan=1.0) < level
+
+    def telling(self, most: int = 24) -> list[HeadId]:
+        """The heads to draw: for each kind its costliest, then whatever else it loses by for certain.
+
+        At most ``most``; every kind's costliest head comes before any kind's second.
+        """
+        orders = []
+        for values, certain in zip(self.values, self.significant() & (self.values > 0), strict=True):
+            ranked = _costliest(values)
+            orders.append(ranked[:1] + [h for h in ranked[1:] if certain[h]])
+        turns = zip_longest(*orders)
+        found = list(dict.fromkeys(h for turn in turns for h in turn if h is not None))[:most]
+        return sorted(found, key=self._place)
+
+    def _place(self, head: HeadId) -> tuple[int, float, HeadId]:
+        """Heads in the order of the kinds that lose most without them, so that specialists form a diagonal."""
+        costs = self.values[:, *head]
+        return int(np.nanargmax(costs)), -float(np.nanmax(costs)), head
+
+    def extra(self) -> dict[str, Any]:
+        return {"tested": int(np.isfinite(self.p_value).sum()), "significant": int(self.significant().sum())}
+
+
+def by_slice(
+    evaluator: Evaluator,
+    *,
+    base: HeadMask | None = None,
+    metric: str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> BySlice:
+    """Every single-head ablation on top of ``base`` (None = the full model), on every kind of examples."""
+    start = time.perf_counter()
+    about, data = subject(evaluator, metric), evaluator.data
+    members = slices_of(data)
+    whole = evaluator.clf.present if base is None else base | evaluator.clf.present
+    heads = whole.kept
+    masks = [whole.without([h]) for h in heads]
+    tell = progress or (lambda done, total: None)
+    steps = len(masks) + 1 + len(members)
+    answers, predictions = predict_all(
+        evaluator, masks, reference=whole, progress=lambda done, _: tell(done, steps), cancel=cancel
+    )
+
+    shape = (len(members), whole.num_layers, whole.num_heads)
+    tables = {name: np.full(shape, np.nan) for name in ("value", "low", "high", "p")}
+    for k, index in enumerate(members.values()):
+        if cancel is not None and cancel():
+            raise Cancelled
+        for head, delta in zip(heads, _on(answers, predictions, index, about.metric), strict=True):
+            at = (k, *head)
+            tables["value"][at] = delta.full - delta.masked
+            tables["low"][at], tables["high"][at] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
+            tables["p"][at] = delta.p_value
+        tell(len(masks) + 2 + k, steps)
+    tables["q"] = benjamini_hochberg(tables["p"])
+
+    without = dict(zip(heads, predictions, strict=True))
+    found = [
+        _slice(name, index, {t: v[k] for t, v in tables.items()}, answers, without, about.metric)
+        for k, (name, index) in enumerate(members.items())
+    ]
+    order = sorted(
+        range(len(found)), key=lambda k: (-np.nan_to_num(found[k].cost, nan=-np.inf), found[k].name)
+    )
+    return BySlice(
+        about,
+        whole,
+        measure(answers, answers.full, about.metric),
+        data.slice_name or "kind",
+        tuple(found[k] for k in order),
+        values=tables["value"][order],
+        interval_low=tables["low"][order],
+        interval_high=tables["high"][order],
+        p_value=tables["p"][order],
+        q_value=tables["q"][order],
+        seconds=time.perf_counter() - start,
+    )
+
+
+def slices_of(data: Any) -> Mapping[str, NDArray[np.intp]]:
+    """Where the examples of each kind are; a clear refusal where the data have none, or hardly two alike."""
+    if data.slices is None:
+        raise OptionError(
+            f"The {data.split} split of '{data.task.name}' does not say what kind each example is. "
+            "Name a slice column (--slice-column on the command line)."
+        )
+    labels = np.asarray(data.slices)
+    names = list(dict.fromkeys(data.slices))
+    if len(names) > MOST:
+        raise OptionError(
+            f"The column '{data.slice_name}' has {len(names):,} different values in {len(data):,} examples, and at "
+            f"most {MOST} kinds can be compared. Name a column with fewer."
+        )
+    return {name: np.flatnonzero(labels == name) for name in names}
+
+
+def _on(answers: Answers, predictions: list[NDArray], index: NDArray, metric: str) -> list[Delta]:
+    return deltas(answers.pick(index), [p[index] for p in predictions], metric)
+
+
+def _slice(
+    name: str,
+    index: NDArray,
+    tables: Mapping[str, NDArray],
+    answers: Answers,
+    predictions: Mapping[HeadId, NDArray],
+    metric: str,
+) -> SliceCost:
+    baseline = measure(answers.pick(index), answers.full[index], metric)
+    order = _costliest(tables["value"])
+    significant = int(((np.nan_to_num(tables["q"], nan=1.0) < SIGNIFICANT) & (tables["value"] > 0)).sum())
+    if not order:
+        nan = float("nan")
+        return SliceCost(name, len(index), baseline, None, nan, nan, nan, nan, nan, nan, significant)
+    head = order[0]
+    rest = np.setdiff1d(np.arange(len(answers.gold)), index)
+    elsewhere = float("nan")
+    if len(rest):
+        others = answers.pick(rest)
+        elsewhere = measure(others, others.full, metric) - measure(others, predictions[head][rest], metric)
+    cost, low, high, p, q = (float(tables[t][head]) for t in ("value", "low", "high", "p", "q"))
+    return SliceCost(name, len(index), baseline, head, cost, low, high, p, q, elsewhere, significant)
+
+
+def _costliest(values: NDArray) -> list[HeadId]:
+    """The measured heads, the costliest first; ties by layer and head."""
+    measured = (HeadId(int(i), int(j)) for i, j in np.argwhere(np.isfinite(values)))
+    return sorted(measured, key=lambda h: (-values[h], h))
