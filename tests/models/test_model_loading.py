@@ -118,6 +118,31 @@ def test_a_fresh_head_for_an_encoder(tmp_path: Path) -> None:
     assert masked_lm.logits(batch).shape[2] == masked_lm.config.vocab_size
 
 
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+@pytest.mark.parametrize("labels", [("a", "b", "c"), ("a", "b")])
+def test_a_fresh_head_takes_the_place_of_a_trained_one(
+    tmp_path: Path, family: str, labels: tuple[str, ...]
+) -> None:
+    """Of as many classes or of others: the head is new, the encoder is the file's."""
+    folder = tiny_folder(tmp_path / "m", family)
+    old = headviz.load(folder, device="cpu").model
+    state = torch.random.get_rng_state()
+    one, same, two = (headviz.load(folder, device="cpu", fresh_labels=labels, seed=s) for s in (1, 1, 2))
+    assert torch.equal(state, torch.random.get_rng_state())
+    assert one.digest == same.digest != two.digest
+    inside = f"{old.base_model_prefix}."
+    trained, new, other = (dict(m.named_parameters()) for m in (old, one.model, two.model))
+    drawn = 0
+    for name, weight in new.items():
+        if name.startswith(inside):
+            assert torch.equal(weight, trained[name]), name
+        elif weight.ndim > 1:
+            drawn += 1
+            assert not torch.equal(weight, other[name]), name
+            assert weight.shape != trained[name].shape or not torch.equal(weight, trained[name]), name
+    assert drawn
+
+
 def test_long_texts_are_cut_and_counted(folder: Path) -> None:
     clf = headviz.load(folder, device="cpu")
     encodings = clf.encode(["a dog " * 100, "a dog"], ["a cat", "a cat"])

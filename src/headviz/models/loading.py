@@ -17,6 +17,7 @@ from ..errors import ModelError, unknown_choice
 from ..heads import HeadMask
 from .classifier import CLASSIFICATION, TRANSLATION, Classifier
 from .families import family_of
+from .fresh import renew_head
 from .hub import download
 from .kinds import HEADS, auto_class, full_grid, kind_of, wanted_kind, wrapped
 from .quiet import quiet
@@ -243,6 +244,8 @@ def _load_plain(
         inside = [k for k in missing if k.startswith(f"{model.base_model_prefix}.") and ".pooler." not in k]
         if inside:
             raise ModelError(f"'{name}' lacks weights of the encoder itself: {', '.join(inside[:3])}.")
+        if not any(k for k in missing if not k.startswith(f"{model.base_model_prefix}.")):
+            renew_head(model, seed)  # the file holds a trained head, which is not what was asked for
     elif missing:
         architecture = ", ".join(raw.get("architectures") or []) or "an encoder"
         remedy = {CLASSIFICATION: "Choose a fine-tuned classifier, or fine-tune it first."}
