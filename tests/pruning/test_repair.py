@@ -100,6 +100,54 @@ def test_the_stream_before_the_norm_comes_nearer_to_the_full_models(clf, repair)
         )
 
 
+def parts(clf, data):
+    """Per layer what the attention adds to the stream and the stream it is added to; last layer [CLS]."""
+    seen = [[] for _ in range(clf.num_layers)]
+    handles = []
+    for layer in range(clf.num_layers):
+        module = clf.module(f"encoder.layer.{layer}.attention.output")
+        rows = slice(1) if layer + 1 == clf.num_layers else slice(None)
+
+        def keep(module, given, out, layer=layer, rows=rows):
+            added = module.dense(given[0])[0, rows].double().numpy()
+            seen[layer].append((added, given[1][0, rows].double().numpy()))
+
+        handles.append(module.register_forward_hook(keep))
+    for e in clf.encode(data.texts, data.pairs):
+        clf.logits(clf.collate([e]))
+    for handle in handles:
+        handle.remove()
+    return [[np.concatenate(x) for x in zip(*layer, strict=True)] for layer in seen]
+
+
+@pytest.mark.parametrize("repair", ["tune", "refit"])
+def test_the_reported_error_by_hand(clf, repair):
+    """What a layer should add includes what the layers before it have left wrong in the stream."""
+    fixed = repaired(clf, MASK, DATA, repair)
+    wrong = energy = 0.0
+    for full, mine in zip(parts(clf, DATA), parts(fixed.classifier, DATA), strict=True):
+        wanted = full[0] + full[1] - mine[1]
+        wrong += ((wanted - mine[0]) ** 2).sum()
+        energy += (wanted**2).sum()
+    assert fixed.error["after"] == pytest.approx(wrong / energy, rel=1e-4)
+
+
+def test_refit_is_least_squares_of_the_streams(clf):
+    """Each layer's W_O against a plain solver on the rows themselves, held near the old weights by the ridge."""
+    fixed = repaired(clf, MASK, DATA, "refit").classifier
+    plain = headviz.prune(clf, MASK)
+    full, mine, outputs = parts(clf, DATA), parts(fixed, DATA), outputs_of(fixed, DATA)
+    for layer in range(3):
+        out, old = outputs[layer], weights_of(plain, layer)
+        ridge = 1e-3 * (out**2).sum() / out.shape[1]
+        x = np.hstack([out, np.ones((len(out), 1))])
+        wanted = full[layer][0] + full[layer][1] - mine[layer][1]
+        a = np.vstack([x, np.sqrt(ridge) * np.eye(x.shape[1])[:-1]])
+        b = np.vstack([wanted - x @ old, np.zeros((out.shape[1], old.shape[1]))])
+        expected = old + np.linalg.lstsq(a, b, rcond=None)[0]
+        np.testing.assert_allclose(weights_of(fixed, layer), expected, atol=2e-4)
+
+
 @pytest.mark.parametrize("repair", ["bias", "tune", "refit"])
 @pytest.mark.parametrize("seed", range(4))
 def test_never_worse_on_the_data_it_was_fitted_on(clf, repair, seed):

@@ -1,0 +1,62 @@
+"""What is recorded of a model's answers, against textbook formulas and resampling example by example."""
+
+import math
+
+import numpy as np
+import pytest
+from made import make_data
+from sklearn.metrics import f1_score, matthews_corrcoef
+
+from headviz.evaluation import Evaluation
+from headviz.pruning.measure import agreement, interval, measured
+
+
+def test_the_interval_of_an_accuracy_is_wilsons():
+    gold = np.zeros(40, int)
+    mine = np.array([0] * 31 + [1] * 9)
+    z, n, p = 1.959964, 40, 31 / 40
+    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    assert interval(gold, mine, "accuracy", 2) == pytest.approx((middle - half, middle + half), abs=1e-6)
+
+
+@pytest.mark.parametrize(("name", "metric"), [("f1", f1_score), ("matthews", matthews_corrcoef)])
+def test_the_interval_of_other_metrics_is_the_bootstraps(name, metric):
+    rng = np.random.default_rng(0)
+    gold = rng.integers(0, 2, 200)
+    mine = np.where(rng.random(200) < 0.8, gold, 1 - gold)
+    drawn = [metric(gold[i], mine[i]) for i in (rng.integers(0, 200, 200) for _ in range(2000))]
+    assert interval(gold, mine, name, 2) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.012)
+
+
+def test_the_interval_of_a_correlation_is_the_bootstraps():
+    rng = np.random.default_rng(0)
+    gold = rng.normal(size=150)
+    mine = gold + rng.normal(size=150)
+    drawn = [np.corrcoef(gold[i], mine[i])[0, 1] for i in (rng.integers(0, 150, 150) for _ in range(2000))]
+    assert interval(gold, mine, "pearson", 0) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.012)
+    assert interval(gold, np.ones(150), "pearson", 0) == (None, None)
+
+
+def test_a_record_holds_intervals_and_paired_deltas_of_every_metric():
+    data = make_data(60, "dev")
+    rng = np.random.default_rng(0)
+    logits, reference = (rng.normal(size=(60, 3)).astype(np.float32) for _ in range(2))
+    reference[np.arange(60), data.gold] += 2
+    mine, theirs = logits.argmax(axis=1), reference.argmax(axis=1)
+    accuracy = float(np.mean(mine == data.gold))
+    evaluation = Evaluation({"accuracy": accuracy}, logits, None, None, 0.0, truncated=0)  # type: ignore[arg-type]
+    found = measured(data, np.arange(3), evaluation, reference)
+    assert found.agreement == np.mean(mine == theirs)
+    assert found.intervals == {"accuracy": interval(data.gold, mine, "accuracy", 3)}
+    delta = found.deltas["accuracy"]
+    change = (mine == data.gold).astype(float) - (theirs == data.gold)
+    assert delta["delta"] == pytest.approx(change.mean())
+    drawn = [rng.choice(change, 60).mean() for _ in range(4000)]
+    assert (delta["low"], delta["high"]) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.02)
+
+
+def test_agreement_of_a_regression_is_a_correlation():
+    a = np.array([1.0, 2.0, 4.0])
+    assert agreement(a, 2 * a + 1, is_regression=True) == pytest.approx(1)
+    assert agreement(a, np.ones(3), is_regression=True) is None
