@@ -123,6 +123,19 @@ def test_equal_seeds_give_equal_runs_and_other_seeds_others(name, tmp_path):
     assert runs[0]["records"][-1]["logits"] != runs[2]["records"][-1]["logits"]
 
 
+def test_a_score_that_draws_takes_the_runs_seed(tmp_path):
+    from headviz.scores import score_heads
+
+    c, p = context(tmp_path, score=None), plan("one-importance", seeds=(0, 3))
+    *_, state = run_plan(p, c)
+    tables = {}
+    for seed in p.seeds:
+        tables[seed] = np.array(state.choice(seed, 1).scores, float)
+        expected = score_heads(c.clf, c.sample(p, seed, 24), "random", seed=seed, cache=False).values
+        np.testing.assert_array_equal(tables[seed], expected)
+    assert not np.array_equal(tables[0], tables[3])
+
+
 def test_the_record_of_a_step(tmp_path):
     c, p = context(tmp_path), plan("one-importance")
     *_, state = run_plan(p, c)

@@ -80,6 +80,9 @@ def test_too_few_examples_of_a_class(tmp_path):
     none = data.subset([i for i, y in enumerate(data.gold) if y != 1])
     says = r"no example of neutral.*lacks 8\. Give more training examples"
     refused(context(tmp_path, train=none), plan(), TaskError, says)
+    refused(
+        context(tmp_path), plan(samples=2), OptionError, "sample of 2 cannot hold .* each of 3 .* at least 3"
+    )
     narrow = plan(length_filter="std")
     refused(
         context(tmp_path, train=none), narrow, TaskError, r"\. Switch the length filter off .*or give more"

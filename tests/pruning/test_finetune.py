@@ -174,6 +174,20 @@ def test_early_stopping_keeps_the_best_epoch(clf):
         fine_tune(clf, TRAIN, options)
 
 
+def test_an_undefined_metric_never_counts_as_the_best():
+    from types import SimpleNamespace
+
+    from headviz.pruning.finetune import _measure
+
+    def told(value):
+        return _measure(lambda logits: {"pearson": value, "other": 0.5})(
+            SimpleNamespace(predictions=np.ones((2, 1)))
+        )
+
+    assert told(0.25)["primary"] == 0.25
+    assert told(float("nan"))["primary"] == -1.0
+
+
 def test_bfloat16_trains_close_to_float32(clf):
     low = fine_tune(clf, TRAIN, dataclasses.replace(O, precision="bfloat16"))
     high = fine_tune(clf, TRAIN, O)

@@ -258,7 +258,7 @@ def test_masked_places_are_a_share_of_the_texts_own_tokens(mlm):
         places = masked_places(e, 0, 0)
         own = [i for i, special in enumerate(e.special) if not special]
         assert len(places) == max(1, round(0.15 * len(own)))
-        assert set(places) <= set(own)
+        assert all(set(masked_places(e, seed, 0)) <= set(own) for seed in range(50))
         assert masked_places(e, 0, 0) == places
     assert len({tuple(masked_places(e, seed, 0)) for seed in range(20)}) > 1
 

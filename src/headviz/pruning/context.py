@@ -90,6 +90,11 @@ class Context:
             lengths = None if plan.length_filter == "none" else self.clf.tokenizer
             drawn = sample(self.pool or self.train, count, seed, plan.length_filter, lengths)
             report = drawn.report
+            if report is not None and count < len(report.per_class):
+                raise OptionError(
+                    f"A balanced sample of {count} cannot hold an example of each of {len(report.per_class)} classes. "
+                    f"Ask for at least {len(report.per_class)} examples."
+                )
             empty = [k for k, n in (report.per_class if report else {}).items() if n == 0]
             if empty:
                 narrow = plan.length_filter != "none"
