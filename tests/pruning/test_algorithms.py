@@ -134,6 +134,9 @@ def test_a_score_that_draws_takes_the_runs_seed(tmp_path):
         expected = score_heads(c.clf, c.sample(p, seed, 24), "random", seed=seed, cache=False).values
         np.testing.assert_array_equal(tables[seed], expected)
     assert not np.array_equal(tables[0], tables[3])
+    a, b = (headviz.sample(c.train, 24, seed, length_filter=None) for seed in p.seeds)
+    assert (c.sample(p, 0, 24).texts, c.sample(p, 3, 24).texts) == (a.texts, b.texts)
+    assert a.texts != b.texts
 
 
 def test_the_record_of_a_step(tmp_path):

@@ -94,6 +94,24 @@ def test_a_diverged_finetune_leaves_its_curve_and_can_be_repeated_with_a_lower_r
     assert status == 0, err
 
 
+def test_a_label_order_names_the_outputs_of_the_new_head(place, capsys):
+    order = ("neutral", "contradiction", "entailment")
+    words = ["--epochs", 12, "--batch", 8, "--learning-rate", "3e-3", "--label-order", ",".join(order)]
+    status, out, err = call(capsys, "finetune", *arguments(place, "--out", place / "new", *words), "--json")
+    assert status == 0, err
+    found = json.loads(out)
+    assert tuple(found["labels"]) == headviz.load(place / "new", device="cpu").labels == order
+    task = arguments(place)[2:]
+    status, out, err = call(capsys, "evaluate", "--model", place / "new", *task, "--json")
+    assert status == 0, err
+    assert json.loads(out)["metrics"] == found["metrics"]
+    for wrong, says in (("neutral,entailment", "names 2 classes"), ("a,b,c", "does not name each class")):
+        more = arguments(place, "--out", place / "two", "--label-order", wrong)
+        status, _, err = call(capsys, "finetune", *more)
+        assert (status, says in err) == (2, True), err
+        assert not (place / "two").exists()
+
+
 def test_finetune_looks_at_its_out_folder_before_it_trains(place, capsys):
     status, _, err = call(capsys, "finetune", *arguments(place, "--out", place / "base"))
     assert status == 2

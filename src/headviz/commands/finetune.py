@@ -158,12 +158,13 @@ def _model(args: argparse.Namespace, train: Dataset) -> Classifier:
     """The model to train: a fresh head for the task's classes, unless its own is kept."""
     from ..models.loading import load
     from ..models.pruning import prune
+    from ..pruning.finetune import head_labels
 
     settings = {"revision": args.revision, "device": args.device, "dtype": args.dtype}
     if args.keep_head:
         clf = load(args.model, **settings)
     else:
-        labels = ("value",) if train.is_regression else tuple(train.label_names)
+        labels = head_labels(train, args.label_order)
         clf = load(args.model, fresh_labels=labels, seed=args.seed, **settings)
     mask = HeadMask.full(clf.num_layers, clf.num_heads)
     if args.mask is not None:

@@ -28,6 +28,7 @@ from ..inputs import NUM_TEXTS
 from ..models.classifier import TRANSLATION
 from ..models.quiet import quiet
 from ..models.translator import NO_TOKEN
+from ..tasks.labels import parse_order
 from ..translating import require_translation
 from .callbacks import WHOLE, Patience, Watch
 from .options import FinetuneOptions
@@ -125,6 +126,15 @@ def fine_tune(
         best_epoch,
         time.perf_counter() - start,
     )
+
+
+def head_labels(train: Dataset, label_order: Sequence[str] | str | None = None) -> tuple[str, ...]:
+    """The names of a new head's outputs: the task's classes, in the order that the user wants them in."""
+    if train.is_regression:
+        return ("value",)
+    names = tuple(train.label_names)
+    wanted = names if label_order is None else tuple(parse_order(label_order))
+    return wanted if len(wanted) == len(names) else names  # what is wrong with it is told before training
 
 
 def require_trainable(clf: Classifier, train: Dataset, dev: Dataset | None, options: FinetuneOptions) -> None:

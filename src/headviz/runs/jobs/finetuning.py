@@ -135,10 +135,11 @@ class FinetuneJob:
     def _model(self, train: Dataset) -> Classifier:
         from ...heads import HeadMask
         from ...models.pruning import prune
+        from ...pruning.finetune import head_labels
 
         spec = self.spec
-        labels = ("value",) if train.is_regression else tuple(train.label_names)
-        clf = spec.classifier(None if spec.keep_head else labels, spec.seed)
+        labels = None if spec.keep_head else head_labels(train, spec.label_order)
+        clf = spec.classifier(labels, spec.seed)
         if spec.mask is None:
             return clf
         return prune(clf, HeadMask.from_hex(spec.mask, clf.num_layers, clf.num_heads))
