@@ -14,6 +14,7 @@ from headviz.errors import MaskError, ModelError, OptionError
 from headviz.evaluation import class_order, evaluate
 from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions, run_plan
+from headviz.pruning import transfer as transfer_module
 from headviz.pruning.finetune import fine_tune
 from headviz.pruning.layouts import at_sparsity, table_62, table_63, table_64
 from headviz.pruning.masked_lm import masked_gradients, masked_lm_scores, masked_places
@@ -214,6 +215,24 @@ def test_transfer_with_retraining_gives_matching_and_universal(tmp_path):
     assert m.tickets["A"]["A"].winning == wins(np.mean(full), np.mean(own), np.std(own, ddof=1))
     assert m.universal() == {"A": ("A",) if m.tickets["A"]["A"].winning else ()}
     assert m.to_dict()["sources"] == ["A"]
+
+
+def test_an_undefined_metric_of_a_retrained_cell_is_missing(tmp_path, monkeypatch):
+    """Not a number: a ticket made of it would be one that loses."""
+    import dataclasses
+
+    real, asked = transfer_module.evaluate, []
+
+    def undefined(*given, **options):
+        asked.append(1)
+        found = real(*given, **options)
+        return dataclasses.replace(found, metrics={"matthews": math.nan}) if len(asked) == 2 else found
+
+    monkeypatch.setattr(transfer_module, "evaluate", undefined)
+    cells = list(transfer({}, {"A": context(tmp_path)}, retrain=True, seeds=(0, 1), options=QUICK))
+    assert cells[0].metric is not None
+    assert cells[1].metric is None
+    assert matrix(cells).full == pytest.approx([cells[0].metric])
 
 
 def test_transfer_may_stop_early_and_wants_a_base_of_the_targets_shape(tmp_path):

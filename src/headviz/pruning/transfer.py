@@ -20,7 +20,7 @@ from ..models.pruning import prune
 from ..results import Result
 from .check import check_base
 from .finetune import fine_tune
-from .measure import measured
+from .measure import measured, none
 from .options import FinetuneOptions
 from .tickets import Ticket, mean_and_sd, ticket, universal
 
@@ -137,7 +137,7 @@ def _cell(
             cancel=cancel,
         )
         metrics = evaluate(trained.classifier, context.dev, label_order=order, cancel=cancel).metrics
-        return Cell(source, target, seed, next(iter(metrics.values())), mask.sparsity, mask=mask.hex)
+        return Cell(source, target, seed, none(next(iter(metrics.values()))), mask.sparsity, mask=mask.hex)
     clf, dev = context.clf, context.dev
     full = masked = evaluate(clf, dev, label_order=order, cancel=cancel)
     if not mask.is_full:
