@@ -13,6 +13,7 @@ if frame.controls():
         "analysis",
         "Analysis",
         names,
+        told=True,
         format_func=lambda n: ANALYSES[n].title,
         label_visibility="collapsed",
     )

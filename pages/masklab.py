@@ -9,6 +9,7 @@ shape = loaders.shape(view)
 st.title("Mask lab")
 if frame.controls():
     board.toolbar(shape.present, scoring.known(view), scoring.names(shape.translates))
+    view = state.view()
 left, right = st.columns([5, 6], gap="large")
 with left:
     board.grid(shape.present, scoring.known(view), scoring.tips(view), rows=shape.rows)

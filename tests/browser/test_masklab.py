@@ -151,8 +151,12 @@ def test_a_mask_goes_out_as_json_and_comes_back(visit: Open, query: dict[str, st
 def test_the_keyboard_selects_a_head_and_walks_on(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     v.go("", **query, score="magnitude")
-    v.page.get_by_role("button", name="Compute").first.click()
-    v.page.get_by_text("magnitude of every head").wait_for()
+    compute = v.page.get_by_role("button", name="Compute").first
+    known = v.page.get_by_text("magnitude of every head")
+    compute.or_(known).first.wait_for()
+    if compute.count():  # another visitor may have computed it
+        compute.click()
+    known.wait_for()
     v.settle()
     v.cell("L0·H0").focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowRight", "Enter"):

@@ -99,6 +99,32 @@ def test_a_head_that_the_model_has_not_is_said_at_once(open_page: Callable[..., 
     assert not any("99.9" in str(w.value).replace("\\", "") for w in app.run().warning)
 
 
+@pytest.mark.parametrize(
+    ("page", "wrong"), [("heads", {"score": "tailor"}), ("analyses", {"analysis": "ablaton"})]
+)
+def test_a_choice_that_there_is_not_is_said_once(
+    open_page: Callable[..., Any], page: str, wrong: dict[str, str]
+) -> None:
+    (value,) = wrong.values()
+    app = open_page(page, **wrong)
+    assert not app.exception
+    assert any(value in str(w.value) for w in app.warning)
+    assert not any(value in str(w.value) for w in app.run().warning)
+
+
+def test_the_board_is_coloured_by_any_score_and_says_when_it_cannot(open_page: Callable[..., Any]) -> None:
+    app = open_page("masklab", score="taylor")
+    assert not app.exception
+    assert any("The board has no colours: taylor has not been computed" in str(c.value) for c in app.caption)
+    app = next(s for s in app.selectbox if s.label == "Score").set_value("random").run()
+    assert any("no colours: random" in str(c.value) for c in app.caption)
+    app = open_page(
+        "masklab", model="demo", task="demo", data="", columns="", label="", groups="", score="fisher"
+    )
+    assert not app.exception
+    assert not any("no colours" in str(c.value) for c in app.caption)
+
+
 def test_the_demos_abilities_are_shown_and_no_other_models(open_page: Callable[..., Any]) -> None:
     from headviz.demo import card_figures, phenomenon_names
 

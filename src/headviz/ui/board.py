@@ -48,7 +48,7 @@ def toolbar(present: HeadMask, values: Any = None, scores: Sequence[str] = ()) -
             args=(HeadMask.full(mask.num_layers, mask.num_heads),), key="all_on",
         )  # fmt: skip
         with st.popover("Many"):
-            _many(present, mask, values, scores)
+            _many(present, mask, values)
         with st.popover("Saved"):
             _saved(present, mask)
         with st.popover("Paste"):
@@ -58,6 +58,11 @@ def toolbar(present: HeadMask, values: Any = None, scores: Sequence[str] = ()) -
             key="mask_json", icon=":material/download:", on_click="ignore",
             help="This mask as a file that Paste reads back, here or elsewhere",
         )  # fmt: skip
+        if scores:
+            state.choose(
+                "score", "Score", scores, format_func="by {}".format, label_visibility="collapsed", width=230,
+                help="What colours the board, and by what the lowest are switched off",
+            )  # fmt: skip
 
 
 def _json(mask: HeadMask, view: View) -> str:
@@ -65,13 +70,10 @@ def _json(mask: HeadMask, view: View) -> str:
     return maskedit.to_json(mask, model=view.model, digest=loaders.classifier(view).digest)
 
 
-def _many(present: HeadMask, mask: HeadMask, values: Any, scores: Sequence[str]) -> None:
+def _many(present: HeadMask, mask: HeadMask, values: Any) -> None:
     count = state.number("count", "Heads to switch off", 0, len(present.kept))
-    if scores:
-        state.choose("score", "Score", scores)
     if values is None:
-        st.caption("This score is not at hand: compute it on Heads.")
-        st.page_link("pages/heads.py", label="Open Heads", icon=":material/grid_view:")
+        _not_at_hand("There is no order to switch off by")
     st.button(
         f"The {count} lowest by {state.view().score}", key="lowest", disabled=values is None, width="stretch",
         on_click=_lowest, args=(present, mask, values, count),
@@ -80,6 +82,11 @@ def _many(present: HeadMask, mask: HeadMask, values: Any, scores: Sequence[str])
         f"{count} at random, drawn anew", key="random", width="stretch", on_click=_random,
         args=(present, mask, count),
     )  # fmt: skip
+
+
+def _not_at_hand(so: str) -> None:
+    st.caption(f"{so}: {state.view().score} has not been computed for this model and task.")
+    st.page_link("pages/heads.py", label="Compute it on Heads", icon=":material/grid_view:")
 
 
 def _lowest(present: HeadMask, mask: HeadMask, values: Any, count: int) -> None:
@@ -185,3 +192,5 @@ def grid(
         ),
         on_edit=edited,
     )
+    if values is None and not view.present:
+        _not_at_hand("The board has no colours")

@@ -122,6 +122,11 @@ def by_slice(data: Dataset, found: Measured) -> None:
         formula=DELTA,
         source=PAIRED,
     )
+    if not state.view().present and st.button(
+        f"Which heads each {kind} hangs on", key="to_by_slice", icon=":material/arrow_forward:", type="tertiary"
+    ):
+        state.update(analysis="by-slice")
+        st.switch_page("pages/analyses.py")
 
 
 def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:

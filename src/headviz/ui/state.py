@@ -12,7 +12,7 @@ import streamlit as st
 from ..errors import MaskError
 from ..heads import HeadId, HeadMask
 from ..maskedit import History
-from .view import LONGEST_TEXT, View, from_address, to_address
+from .view import FIELDS, LONGEST_TEXT, View, from_address, to_address
 
 Address = tuple[tuple[str, str], ...]
 
@@ -183,11 +183,16 @@ def _bind(name: str) -> tuple[str, Callable[[], None]]:
     return key, take
 
 
-def _seed(name: str, options: Sequence[Any] | None = None) -> str:
-    """Give the widget the view's value before it is drawn, so undo and links reach it too."""
+def _seed(name: str, options: Sequence[Any] | None = None, label: str = "") -> str:
+    """Give the widget the view's value before it is drawn, so undo and links reach it too.
+
+    With a ``label``, a value that was asked for and is no option is said to be none.
+    """
     key, _ = _bind(name)
     value = getattr(view(), name)
     if options is not None and value not in options:
+        if label and value not in ("", FIELDS[name]):
+            notify(f"{label} '{str(value)[:40]}' is not one that there is here; '{options[0]}' is shown.")
         value = options[0]
         update(**{name: value})
     st.session_state[key] = value
@@ -195,15 +200,15 @@ def _seed(name: str, options: Sequence[Any] | None = None) -> str:
 
 
 def choose(name: str, label: str, options: Sequence[Any], **more: Any) -> Any:
-    """A select box for one field; a value that is no option becomes the first one."""
-    key = _seed(name, options)
+    """A select box for one field; a value that is no option becomes the first one, with a notice."""
+    key = _seed(name, options, label)
     st.selectbox(label, options, key=key, on_change=_bind(name)[1], **more)
     return getattr(view(), name)
 
 
-def switch(name: str, label: str, options: Sequence[Any], **more: Any) -> Any:
-    """A row of buttons for one field."""
-    key = _seed(name, options)
+def switch(name: str, label: str, options: Sequence[Any], *, told: bool = False, **more: Any) -> Any:
+    """A row of buttons for one field; ``told``: a value that is no option is not passed over silently."""
+    key = _seed(name, options, label if told else "")
     st.segmented_control(label, options, key=key, on_change=_bind(name)[1], required=True, **more)
     return getattr(view(), name)
 
