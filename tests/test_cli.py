@@ -73,6 +73,23 @@ def test_evaluate_under_a_mask(capsys: pytest.CaptureFixture[str], model: Path, 
     assert result["seconds"] > 0
 
 
+def test_a_metric_without_a_value_is_missing_everywhere_and_says_why(
+    capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path
+) -> None:
+    rows = "".join(f"a dog sleeps .,{y}\n" for y in ("entailment", "neutral", "contradiction"))
+    (tmp_path / "dev.csv").write_text("a,y\n" + rows)
+    source = ("--task", "custom", "--data", tmp_path, "--text-columns", "a", "--label-column", "y")
+    words = ("evaluate", "--model", model, *source, "--off", "1.2,0.3", "--compare")
+    found = call(capsys, *words)
+    assert found["undefined"] == {"matthews": "every prediction is the same"}
+    matthews = found["comparison"]["deltas"][1]
+    assert {matthews[k] for k in ("delta", "interval_low", "interval_high", "p_value")} == {None}
+    assert main([str(w) for w in words]) == 0
+    shown = capsys.readouterr().out
+    assert "matthews has no value: every prediction is the same." in shown
+    assert re.search(r"^matthews( +–){5}$", shown, re.MULTILINE), shown
+
+
 def test_evaluate_and_compare_with_every_head_on(
     capsys: pytest.CaptureFixture[str], model: Path, data: Path
 ) -> None:

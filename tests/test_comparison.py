@@ -107,6 +107,28 @@ def test_undefined_metric_is_missing_not_zero() -> None:
     assert json.loads(found.to_json())["masked"] is None
 
 
+@pytest.mark.parametrize("name", ["f1", "matthews", "pearson", "spearman"])
+def test_a_metric_without_a_value_has_no_interval_of_no_change(name: str) -> None:
+    """The same constant answer before and after: nothing was measured, so nothing stayed the same."""
+    regression = name in resampling.REGRESSION_METRICS
+    gold = np.arange(9) / 2 if regression else np.array([0, 2] * 20)
+    constant = np.full(len(gold), 0.5 if regression else 0)
+    found = deltas(Answers(gold, constant, 0 if regression else 3), [constant.copy()], name)[0]
+    assert np.isnan([found.delta, found.interval_low, found.interval_high, found.p_value]).all()
+    positive = "no example is, or is predicted to be, of the positive class"
+    assert found.undefined == (positive if name == "f1" else "every prediction is the same")
+    plain = found.to_dict()
+    assert [plain[k] for k in ("delta", "interval_low", "interval_high", "p_value")] == [None] * 4
+
+
+def test_it_says_which_side_has_no_metric() -> None:
+    gold, full, _ = _classes()
+    same = np.zeros_like(gold)
+    assert deltas(Answers(gold, full, 2), [same], "matthews")[0].undefined.startswith("under the mask, every")
+    assert deltas(Answers(gold, same, 2), [full], "matthews")[0].undefined.startswith("of the full model, ev")
+    assert deltas(Answers(gold, full, 2), [full], "matthews")[0].undefined == ""
+
+
 @pytest.mark.parametrize("name", ["pearson", "spearman"])
 def test_constant_predictions_have_no_correlation(name: str) -> None:
     """0.1 seven times: its mean is not 0.1 to the last bit, and what is left over must not be correlated."""

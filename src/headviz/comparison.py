@@ -15,7 +15,7 @@ from .results import Result
 from .significance import LEVEL, Flips, accuracy_intervals, confusion, flips, mcnemar
 from .tasks import bleu as text_scores
 from .tasks import metric as task_metric
-from .tasks import points_in
+from .tasks import points_in, why_undefined
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Delta(Result):
     interval_high: float
     p_value: float
     name: str = ""  # the slice's, where it is one
+    undefined: str = ""  # why there is no change to give, in words
 
     @property
     def delta(self) -> float:
@@ -200,4 +201,13 @@ def _sampled(
     else:
         interval = rs.regression_interval(answers.gold, answers.full, masked, metric, seed, level)
         p = rs.regression_swap_p(answers.gold, answers.full, masked, metric, seed)
-    return Delta(metric, len(answers.gold), full, value, *interval, p, name)
+    return Delta(
+        metric, len(answers.gold), full, value, *interval, p, name, _why_undefined(answers, masked, metric)
+    )
+
+
+def _why_undefined(answers: Answers, masked: NDArray, metric: str) -> str:
+    full, now = (why_undefined(metric, said, answers.gold) for said in (answers.full, masked))
+    if full == now:
+        return full or ""
+    return f"of the full model, {full}" if full else f"under the mask, {now}"

@@ -174,3 +174,14 @@ def metrics_for(data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[st
     if data.labels is None:
         return {}
     return metrics(data.task, predicted(logits, order, data.is_regression), data.labels)
+
+
+def undefined_for(data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[str, str]:
+    """Why a metric of these logits has no value, in words, by its name; only metrics without one."""
+    from .tasks import predicted, why_undefined
+
+    if data.labels is None:
+        return {}
+    said = predicted(logits, order, data.is_regression)
+    found = {name: why_undefined(name, said, data.labels) for name in data.task.metrics}
+    return {name: reason for name, reason in found.items() if reason is not None}

@@ -73,19 +73,19 @@ def class_metric(gold: NDArray, predicted: NDArray, classes: int, metric: str) -
 
 def class_interval(joint: NDArray, metric: str, seed: int = 0, level: float = LEVEL) -> Interval:
     """Paired bootstrap interval of a class metric's delta."""
+    measure = CLASS_METRICS[metric]
     if not _off_diagonal(joint).any():
-        return Interval(0.0, 0.0)
+        return _unchanged(float(measure(joint.sum(axis=2))))
     rng, n = np.random.default_rng(seed), int(joint.sum())
     drawn = rng.multinomial(n, joint.ravel() / n, size=BOOTSTRAPS).reshape(-1, *joint.shape)
-    measure = CLASS_METRICS[metric]
     return _percentiles(measure(drawn.sum(axis=2)) - measure(drawn.sum(axis=3)), level)
 
 
 def class_swap_p(joint: NDArray, metric: str, seed: int = 0) -> float:
     """Paired swap test of a class metric."""
-    if not _off_diagonal(joint).any():
-        return 1.0
     rng, measure = np.random.default_rng(seed), CLASS_METRICS[metric]
+    if not _off_diagonal(joint).any():
+        return float("nan") if np.isnan(measure(joint.sum(axis=2))) else 1.0
 
     def delta(counts: NDArray) -> Floats:
         return measure(counts.sum(axis=-2)) - measure(counts.sum(axis=-1))
@@ -124,7 +124,7 @@ def regression_interval(
 ) -> Interval:
     """Paired bootstrap interval of a correlation's delta."""
     if np.array_equal(full, masked):
-        return Interval(0.0, 0.0)
+        return _unchanged(REGRESSION_METRICS[metric](gold, full))
     rng, n = np.random.default_rng(seed), len(gold)
     deltas = []
     for rows in _rows(BOOTSTRAPS, n):
@@ -140,7 +140,7 @@ def regression_interval(
 def regression_swap_p(gold: NDArray, full: NDArray, masked: NDArray, metric: str, seed: int = 0) -> float:
     """Paired swap test of a correlation."""
     if np.array_equal(full, masked):
-        return 1.0
+        return float("nan") if np.isnan(REGRESSION_METRICS[metric](gold, full)) else 1.0
     rng, n = np.random.default_rng(seed), len(gold)
     even = np.ones((1, n))
     gold = stats.rankdata(gold) if metric == "spearman" else gold.astype(float)
@@ -191,6 +191,11 @@ def _rows(total: int, n: int) -> Iterator[int]:
     step = max(1, _CHUNK // max(1, n))
     for start in range(0, total, step):
         yield min(step, total - start)
+
+
+def _unchanged(value: float) -> Interval:
+    """The interval of no change; a metric without a value has not stayed the same, it has no change either."""
+    return Interval(np.nan, np.nan) if np.isnan(value) else Interval(0.0, 0.0)
 
 
 def _percentiles(deltas: Floats, level: float) -> Interval:

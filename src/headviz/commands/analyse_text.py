@@ -18,7 +18,7 @@ def points(value: float | None, scale: float) -> str:
 
 
 def between(low: float | None, high: float | None, scale: float) -> str:
-    return f"[{points(low, scale)}, {points(high, scale)}]"
+    return "–" if low is None and high is None else f"[{points(low, scale)}, {points(high, scale)}]"
 
 
 def scale_of(shown: Shown) -> float:

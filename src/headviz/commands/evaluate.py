@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import numpy as np
+
 from ..errors import OptionError
-from ..evaluation import evaluate
+from ..evaluation import class_order, evaluate, undefined_for
 from ..tasks import points_in
 from .analyse_text import between, p_text, points
 from .common import (
@@ -58,8 +60,11 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             result = evaluate(clf, data, mask, progress=progress, **about)
     if result.truncated:
         warn(f"{result.truncated} of {result.n} texts were cut to the model's {clf.max_length} tokens.")
+    undefined = {}
+    if not data.is_translation and any(np.isnan(v) for v in result.metrics.values()):
+        undefined = undefined_for(data, result.logits, class_order(clf, data, args.label_order))
     about = {"model": clf.name, "task": data.task.name, "split": data.split, "origin": data.origin}
-    return {**about, **result.to_json(), **compared}
+    return {**about, **result.to_json(), "undefined": undefined, **compared}
 
 
 def show(result: dict[str, Any]) -> str:
@@ -74,6 +79,7 @@ def show(result: dict[str, Any]) -> str:
         rows += [("heads off", f"{len(off)}{named}"), ("mask", result["mask"])]
     rows.append(("seconds", f"{result['seconds']:.2f}"))
     signed = [f"{name}: {text}" for name, text in result.get("signatures", {}).items()]
+    signed += [f"{name} has no value: {reason}." for name, reason in result["undefined"].items()]
     parts = ["\n".join([table(rows), *signed])]
     if "comparison" in result:
         parts += _compared(result["comparison"])
@@ -84,6 +90,7 @@ def _compared(found: dict[str, Any]) -> list[str]:
     """What the mask changes, against every head on: metrics, flips, slices; the confusion matrices are in the JSON."""
     head = ("full", "masked", "change", "95 % interval", "p")
     parts = ["Against every head, in points:\n" + table([("metric", *head), *map(_changed, found["deltas"])])]
+    parts += [f"{d['metric']} has no change: {d['undefined']}." for d in found["deltas"] if d["undefined"]]
     if found["flips"] is not None:
         worse, better, other = (len(found["flips"][k]) for k in ("worse", "better", "other"))
         parts.append(

@@ -93,6 +93,8 @@ def _sentence(found: Measured, off: int) -> str:
     d = found.comparison.primary
     if not off:
         return "All heads are on. Switch some off: the change appears here."
+    if d.undefined:
+        return f"Without {_heads(off)}, {d.metric} has no change that could be given: {d.undefined}."
     if not d.delta and d.interval_low == d.interval_high == 0:
         return (
             f"Without {_heads(off)} no prediction changes its worth: {d.metric} stays {show.number(d.full)}."
@@ -123,7 +125,10 @@ def by_slice(data: Dataset, found: Measured) -> None:
         source=PAIRED,
     )
     if not state.view().present and st.button(
-        f"Which heads each {kind} hangs on", key="to_by_slice", icon=":material/arrow_forward:", type="tertiary"
+        f"Which heads each {kind} hangs on",
+        key="to_by_slice",
+        icon=":material/arrow_forward:",
+        type="tertiary",
     ):
         state.update(analysis="by-slice")
         st.switch_page("pages/analyses.py")
