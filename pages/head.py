@@ -3,7 +3,7 @@
 import streamlit as st
 
 from headviz.errors import UserError
-from headviz.ui import frame, loaders, onehead, scoring, show, state, texts
+from headviz.ui import frame, loaders, onehead, remarks, scoring, show, state, texts
 
 
 def draw() -> None:
@@ -27,7 +27,7 @@ def draw() -> None:
             st.warning(show.plain(str(wrong)), icon=":material/edit:")
         if found is not None:
             onehead.headline(found, chosen)
-            for remark in texts.remarks(clf, shown):
+            for remark in remarks.about(clf, shown):
                 st.info(show.plain(remark))
     if found is not None:
         onehead.pictures(found, chosen, now)

@@ -131,7 +131,7 @@ def probabilities(columns: Sequence[tuple[str, Sequence[float]]], labels: Sequen
         fig.add_bar(
             y=[safe(x) for x in labels], x=list(values), name=name,
             orientation="h", marker={"color": CLASSES[k % len(CLASSES)]},
-            text=[f"{v:.2f}" for v in values], textposition="outside", textfont={"size": 11}, cliponaxis=False,
+            text=[f"{v:.3f}" for v in values], textposition="outside", textfont={"size": 11}, cliponaxis=False,
             hovertemplate="%{y} %{x:.3f}<extra>" + name[:40] + "</extra>",
         )  # fmt: skip
     fig.update_xaxes(range=[0, 1.08], tickvals=[0, 0.25, 0.5, 0.75, 1], title="probability")

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("streamlit")
 
 from headviz.heads import HeadId, HeadMask
-from headviz.ui import answering, cost, many, moved, onehead, show
+from headviz.ui import answering, compare, cost, many, moved, onehead, show
 from tiny import tiny_classifier
 
 LABELS = ("no", "yes")
@@ -68,6 +68,29 @@ def test_one_bad_line_does_not_cost_the_others_their_answers() -> None:
     assert found.wrong[0].startswith("Text 2: ")
     _, rows = many.many_rows(lines, True, given, found.values, clf.labels)
     assert [row[-1] for row in rows] == ["same", "not answered", "same"]
+
+
+def test_what_is_remarked_of_one_text_is_remarked_of_many() -> None:
+    clf = tiny_classifier("bert", layers=2, heads=2)
+    given = [answering.Column("full model", clf, HeadMask.full(2, 2))]
+    lines = [("a dog sleeps", "a cat runs"), ("the dog " * 400, "a cat runs")]
+    found = many._answers(lines, True, given, lambda done, total: None, lambda: False)
+    assert len(found.remarks) == 1
+    assert found.remarks[0].startswith("Text 2 is longer than the model's")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (0.0, "same answer, unchanged"),
+        (0.0001, "same answer, less than 0.1 points more"),
+        (-0.0004, "same answer, less than 0.1 points less"),
+        (0.0123, "same answer, +1.2 points"),
+        (-0.0006, "same answer, −0.1 points"),
+    ],
+)
+def test_a_little_change_is_not_called_none(change: float, said: str) -> None:
+    assert compare.same_answer(change) == said
 
 
 def test_rows_say_the_answer_its_probability_and_the_change() -> None:

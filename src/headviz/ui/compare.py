@@ -12,7 +12,7 @@ import streamlit as st
 
 from .. import charts, charts_maps
 from ..errors import UserError
-from . import culprit, jobs, many, moved, show, state, texts
+from . import culprit, jobs, many, moved, remarks, show, state, texts
 from .answering import Column, answers, columns
 from .recipes import load_call, load_options, mask_call, off_option
 from .texts import Text
@@ -41,7 +41,7 @@ def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]
     except UserError as wrong:
         st.warning(show.plain(str(wrong)), icon=":material/edit:")
     else:
-        for remark in texts.remarks(clf, shown):
+        for remark in remarks.about(clf, shown):
             st.info(show.plain(remark))
         verdicts(clf, given, found)
         if state.mask(clf.present).off:
@@ -73,13 +73,13 @@ def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarra
                 st.caption(f"{show.signed(float(values[0] - first[0]))} against the full model")
                 continue
             best, was = int(values.argmax()), int(first.argmax())
-            st.markdown(f"### {show.plain(clf.labels[best])} {values[best]:.2f}")
+            st.markdown(f"### {show.plain(clf.labels[best])} {values[best]:.3f}")
             if column is given[0]:
                 st.caption("as trained")
             elif best != was:
                 st.markdown(f":orange[**← changed** from {show.plain(clf.labels[was])}]")
             else:
-                st.caption(f"same answer, {show.points(float(values[best] - first[best]), 100)} points")
+                st.caption(same_answer(float(values[best] - first[best])))
     if not clf.is_regression:
         show.figure(
             charts.probabilities(
@@ -90,6 +90,15 @@ def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarra
             "The probability of each class by each model, for this text.",
             formula=r"p_c = e^{z_c} / \sum_k e^{z_k}",
         )
+
+
+def same_answer(change: float) -> str:
+    """How far the probability of an unchanged answer moved; a little is never called nothing."""
+    if not change:
+        return "same answer, unchanged"
+    if abs(change) < 0.0005:
+        return f"same answer, less than 0.1 points {'more' if change > 0 else 'less'}"
+    return f"same answer, {show.points(change, 100)} points"
 
 
 def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import streamlit as st
 
 from ..errors import Cancelled, UserError
-from . import jobs, show
+from . import jobs, remarks, show
 from .answering import Column, answer
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class Answers:
 
     values: list[np.ndarray]  # per column [n, C]
     wrong: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
 
 
 def section(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
@@ -56,6 +57,8 @@ def section(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
         if found is None:
             return
         _complain([*wrong, *found.wrong])
+        for remark in found.remarks:
+            st.info(show.plain(remark))
         header, rows = many_rows(lines, paired, given, found.values, clf.labels)
         changed = sum("→" in str(row[-1]) for row in rows)
         said = "" if clf.is_regression else f"{changed} of {len(rows)} answers change."
@@ -95,7 +98,8 @@ def _answers(
                         wrong.setdefault(k, f"Text {k + 1}: {reason}")
             progress(at * len(lines) + part[-1] + 1, len(given) * len(lines))
         out.append(values)
-    return Answers(out, tuple(wrong[k] for k in sorted(wrong)))
+    said = remarks.about_many(given[0].clf, lines, paired)
+    return Answers(out, tuple(wrong[k] for k in sorted(wrong)), tuple(said))
 
 
 def _answer(column: Column, lines: Sequence[tuple[str, str]], paired: bool) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -13,7 +12,6 @@ from .component import component
 from .view import View
 
 if TYPE_CHECKING:
-    from ..models.classifier import Classifier, Encoding
     from ..tasks import Dataset
 
 LONGEST = 20_000  # characters a field takes; the model cuts earlier, and the page says so
@@ -156,52 +154,3 @@ def find(data: Dataset, words: str, kind: str = "all") -> list[int]:
         if (kind == "all" or e.slice == kind) and all(w in text for w in wanted):
             out.append(i)
     return out
-
-
-def remarks(clf: Classifier, shown: Text) -> list[str]:
-    """What the user should know about this text: cut, or with words that the model does not know."""
-    encoding = clf.encode([shown.text], None if shown.pair is None else [shown.pair])[0]
-    out = []
-    if encoding.truncated:
-        out.append(_cut(clf, shown, encoding))
-    # the one model whose training text is known word by word; of other scripts it has no words to name
-    if clf.name == "demo" and (said := _outside(shown)):
-        return [*out, *said]
-    unknown = sum(i == clf.tokenizer.unk_token_id for i in encoding.ids)
-    if unknown:
-        out.append(
-            f"{unknown} of {len(encoding.ids)} tokens are unknown to the model: its answer may mean little."
-        )
-    return out
-
-
-def _cut(clf: Classifier, shown: Text, encoding: Encoding) -> str:
-    """Which of the texts does not reach the model as a whole, and how much of it does."""
-    most = f"the model's {clf.max_length} tokens"
-    if shown.pair is None:
-        return f"The text is longer than {most}; the rest was left out."
-    # special tokens stand between the two; token types would not do, RoBERTa gives both texts the same
-    runs = [len(list(run)) for special, run in groupby(encoding.special) if not special]
-    both = zip(("first", "second"), (shown.text, shown.pair), (*runs, 0, 0), strict=False)
-    parts = []
-    for name, text, kept in both:
-        whole = len(
-            clf.tokenizer(text, add_special_tokens=False, truncation=False, verbose=False)["input_ids"]
-        )
-        if kept < whole:
-            parts.append(f"of the {name} text only the first {kept} of its {whole} tokens are read")
-    return f"The two texts together are longer than {most}: {' and '.join(parts)}."
-
-
-def _outside(shown: Text) -> list[str]:
-    """The words that the demo was not trained on, by name; its tokeniser would tear them into pieces it knows."""
-    from ..demo import vocabulary_coverage
-
-    found = vocabulary_coverage(f"{shown.text} {shown.pair or ''}")
-    if not found.unknown:
-        return []
-    names = ", ".join(f"“{w[:30]}”" for w in found.unknown[:8])
-    more = f" and {len(found.unknown) - 8} more" if len(found.unknown) > 8 else ""
-    return [
-        f"The demo model does not know {names}{more}: it has met only simple English, so its answer may mean little."
-    ]

@@ -1,0 +1,101 @@
+"""What is said of a text: cut, or with words or signs that the model does not know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tiny import tiny_model, tiny_tokenizer
+
+pytest.importorskip("streamlit")
+
+from headviz.ui import remarks
+from headviz.ui.texts import Text
+
+
+@pytest.fixture(scope="module")
+def clf() -> Any:
+    import headviz
+
+    tokenizer = tiny_tokenizer()
+    tokenizer.model_max_length = 24
+    return headviz.wrap(tiny_model("bert"), tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("text", "pair", "said", "unsaid"),
+    [
+        ("the dog " * 30, "a cat", "of the first text only", "second text"),
+        ("the dog", "a cat " * 30, "of the second text only", "first text"),
+        ("the dog " * 30, "a cat " * 30, " and of the second text only", "nothing"),
+    ],
+)
+def test_it_says_which_text_was_cut(clf: Any, text: str, pair: str, said: str, unsaid: str) -> None:
+    (remark,) = [r for r in remarks.about(clf, Text(text, pair)) if "longer" in r]
+    assert said in remark
+    assert unsaid not in remark
+
+
+def test_of_two_cut_texts_all_places_are_accounted_for(clf: Any) -> None:
+    import re
+
+    (remark,) = [r for r in remarks.about(clf, Text("the dog " * 30, "a cat " * 30)) if "longer" in r]
+    kept = [int(n) for n in re.findall(r"only the first (\d+)", remark)]
+    assert sum(kept) == clf.max_length - 3  # [CLS] and two [SEP]
+
+
+def test_a_single_cut_text_needs_no_name(clf: Any) -> None:
+    (remark,) = [r for r in remarks.about(clf, Text("the dog " * 30, None)) if "longer" in r]
+    assert remark.startswith("The text is longer than the model's 24 tokens")
+
+
+@pytest.fixture(scope="module")
+def demo() -> Any:
+    import headviz
+
+    return headviz.load("demo")
+
+
+def test_the_demos_unknown_words_are_named(demo: Any) -> None:
+    (remark,) = remarks.about(demo, Text("The blicket is sleeping.", "A zorbled dog sleeps."))
+    assert "“blicket”, “zorbled”" in remark
+    assert remarks.about(demo, Text("The dog is sleeping.", "A dog sleeps.")) == []
+
+
+def test_words_are_named_as_they_were_typed(demo: Any) -> None:
+    """The tokeniser takes marks off and words apart; its pieces are not the reader's words."""
+    (remark,) = remarks.about(demo, Text("Jürgen thanked the dog in a café, and Ju\u0308rgen slept.", None))
+    assert "“Jürgen”, “café”" in remark
+    assert "“j”" not in remark
+    assert remark.count("rgen") == 1
+    (remark,) = remarks.about(demo, Text("A d\u00adog of the 3rd 日本 sleeps.", None))
+    assert "know “3rd”, “日本”:" in remark
+
+
+def test_signs_that_the_demo_does_not_know_are_named_with_what_to_type(demo: Any) -> None:
+    curly = Text("The dog didn’t sleep.", "The “dog” slept – for 50 %.")
+    said = " ".join(remarks.about(demo, curly))
+    assert "does not know the signs ’ “ ” – %" in said
+    assert "Type ' for ’, \" for “ and ”, - for –." in said
+    assert said.count("didn") == 0
+    (remark,) = remarks.about(demo, Text("The dog didn’t sleep.", None))
+    assert "the sign ’, and its answer may change with it. Type ' for ’." in remark
+    assert remarks.about(
+        demo, Text("The dog didn't sleep.", 'The "dog" (or cat) slept; it did well-known!')
+    ) == (remarks.about(demo, Text("well known", None)))
+    assert remarks.about(demo, Text("The dog didn't sleep.", 'The "dog": it slept, (and it slept)!')) == []
+
+
+def test_many_texts_get_the_remarks_of_one(demo: Any, clf: Any) -> None:
+    lines = [("the dog", "a cat"), ("the dog " * 30, "a cat"), ("a cat", "the dog " * 30)]
+    said = remarks.about_many(clf, lines, paired=True)
+    assert said[0] == "Texts 2, 3 are longer than the model's 24 tokens; the rest was left out."
+    assert remarks.about_many(clf, lines[:1], paired=True) == remarks.about(clf, Text(*lines[0]))
+    assert remarks.about_many(clf, [(a, "") for a, _ in lines], paired=False)[0].startswith(
+        "Text 2 is longer"
+    )
+    (said_of_words,) = remarks.about_many(
+        demo, [("A dog sleeps.", ""), ("A blicket sleeps.", "")], paired=False
+    )
+    assert "“blicket”" in said_of_words
