@@ -94,9 +94,15 @@ def test_independent_trainings_are_ready_together(tmp_path):
     assert [w.key for w in ready(p, state)] == [f"build-s{s}-k{k}" for s in (0, 2) for k in (0, 1, 2)]
     chained = plan("igspp", **TWO)
     c = context(tmp_path / "chained")
-    assert [w.key for w in ready(chained, start(c, chained))] == [
+    state = start(c, chained)
+    assert [w.key for w in ready(chained, state)] == [
         "build-s0-k0", "choose-s0-k1", "build-s2-k0", "choose-s2-k1",
     ]  # fmt: skip
+    # the next mask waits for the model that its scores are of
+    state = absorb(chained, state, perform(c, chained, state, Work("choose", 0, 1)))
+    assert [w.key for w in ready(chained, state) if w.seed == 0] == ["build-s0-k0", "build-s0-k1"]
+    state = absorb(chained, state, perform(c, chained, state, Work("build", 0, 1)))
+    assert [w.key for w in ready(chained, state) if w.seed == 0] == ["build-s0-k0", "choose-s0-k2"]
 
 
 def test_a_lost_or_damaged_model_is_trained_again(tmp_path):
