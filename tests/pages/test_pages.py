@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -141,3 +142,17 @@ def test_the_demos_abilities_are_shown_and_no_other_models(open_page: Callable[.
     ):  # another model; the demo on other data
         assert not other.exception
         assert "What its heads do" not in [s.value for s in other.subheader]
+
+
+def test_a_model_of_other_classes_is_said_before_anything_is_measured(
+    open_page: Callable[..., Any], studio_folder: Path
+) -> None:
+    from tiny import tiny_folder
+
+    place = str(tiny_folder(studio_folder / "two", labels=("no", "yes")))
+    said = "'custom' has 3 classes (contradiction, entailment, neutral), but the model only has 2 (no, yes)"
+    warned = [w.value.replace("\\", "") for w in open_page("data", model=place).warning]
+    assert [w for w in warned if said in w], warned
+    assert not open_page("data").warning
+    assert said in texts(open_page("compare", model=place)).replace("\\", "")
+    assert said not in texts(open_page("compare", model=place, a="the dog sleeps .", b="a cat runs"))

@@ -359,6 +359,18 @@ def test_notes_count_in_english(clf, data):
     )
 
 
+def test_other_classes_are_noted_where_the_score_needs_no_labels(clf, data):
+    other = tiny_classifier("bert", layers=2, heads=2, labels=("no", "yes"))
+    said = (
+        "the model answers no, yes, but the task's labels are entailment, neutral, contradiction; this score"
+    )
+    found = score_heads(other, data, "conductance-spearman", cache=False)
+    assert any(n.startswith(said) for n in found.notes)
+    with pytest.raises(TaskError, match="3 classes"):
+        score_heads(other, data, "conductance-spearman", target="gold", cache=False)
+    assert not any("answers" in n for n in score_heads(clf, data, "conductance-spearman", cache=False).notes)
+
+
 def test_data_that_do_not_fit(clf, data):
     with pytest.raises(TaskError, match="no examples"):
         score_heads(clf, data.subset([]))

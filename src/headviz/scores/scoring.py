@@ -95,6 +95,7 @@ class Job:
         self.progress, self.cancel = progress, cancel
         self.truncated = 0
         self.order: np.ndarray | None = None
+        self.unlike = ""  # said where model and task have different classes and the score does not mind
         self.collector = (
             self._collector(store_for(cache), budget, label_order) if self.score.needs_data else None
         )
@@ -117,6 +118,8 @@ class Job:
             _ = data.gold  # complains about data without labels
             self.order = class_order(clf, data, label_order)
             gold = gold_for(data, self.order)
+        elif not data.is_translation and data.labels is not None:
+            self.unlike = _unlike(clf, data, label_order)
         encodings = encode_data(clf, data)
         self.truncated = sum(e.truncated for e in encodings)
         targets: list[int | None] = [None] * len(data)
@@ -206,11 +209,26 @@ class Job:
                 f"a correlation is undefined where a map is constant: at most {undefined.max()} of {samples} examples, "
                 f"in {_number(heads, 'head')}"
             )
+        if self.unlike:
+            notes.append(self.unlike)
         if self.truncated:
             notes.append(
                 f"cut to the model's {self.clf.max_length} tokens: {_number(self.truncated, 'text')}"
             )
         return tuple(notes)
+
+
+def _unlike(clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None) -> str:
+    """What differs between the model's classes and the task's; empty where they match."""
+    try:
+        class_order(clf, data, label_order)
+    except TaskError:
+        own, asked = (
+            "a number" if number else ", ".join(names)
+            for number, names in ((clf.is_regression, clf.labels), (data.is_regression, data.label_names))
+        )
+        return f"the model answers {own}, but the task's labels are {asked}; this score does not use them"
+    return ""
 
 
 def _number(count: int, noun: str) -> str:

@@ -12,7 +12,7 @@ import streamlit as st
 
 from .. import charts, charts_maps
 from ..errors import UserError
-from . import culprit, jobs, many, moved, remarks, show, state, texts
+from . import culprit, jobs, loaders, many, moved, remarks, show, state, texts
 from .answering import Column, answers, columns
 from .recipes import load_call, load_options, mask_call, off_option
 from .texts import Text
@@ -43,6 +43,8 @@ def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]
     else:
         for remark in remarks.about(clf, shown):
             st.info(show.plain(remark))
+        if not shown.own and (said := loaders.mismatch(clf, data)):
+            st.info(show.plain(f"The example's label says nothing here. {said}"))
         verdicts(clf, given, found)
         if state.mask(clf.present).off:
             culprit.section(clf, shown, found)

@@ -252,6 +252,15 @@ def check(clf: Classifier, data: Dataset) -> None:
         class_order(clf, data)
 
 
+def mismatch(clf: Classifier, data: Dataset) -> str:
+    """Why this model cannot be measured on these data; empty where it can."""
+    try:
+        check(clf, data)
+    except UserError as wrong:
+        return str(wrong)
+    return ""
+
+
 def cost(clf: Classifier, mask: HeadMask | None = None) -> Cost:
     """Parameters and FLOPs under a mask, remembered: counting them walks through all modules."""
     return _costs.get((clf.digest, mask and mask.hex), lambda: clf.cost(mask))

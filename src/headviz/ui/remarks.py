@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 8
 # signs that programs put in the place of those on the keyboard, and which of them to type
-STRAIGHT = (("’‘ʼ´`", "'"), ("“”„«»", '"'), ("–—−", "-"), ("…", "..."))
+STRAIGHT = (("’‘ʼ´`", "a straight '"), ("“”„«»", 'a straight "'), ("–—−", "-"), ("…", "..."))
 
 
 def about(clf: Classifier, shown: Text) -> list[str]:
@@ -104,9 +104,9 @@ def _strange_words(text: str) -> list[str]:
     from ..demo import vocabulary_coverage
 
     out: dict[str, str] = {}
-    for word in re.findall(r"[^\W_]+", text):
+    for word in re.findall(r"[^\W_]+(?:['’][^\W_]+)*", text):
         plain = "".join(c for c in unicodedata.normalize("NFD", word) if unicodedata.category(c) != "Mn")
-        if not re.fullmatch(r"[a-z0-9]+", plain.lower()) or vocabulary_coverage(plain).unknown:
+        if not re.fullmatch(r"[a-z0-9'’]+", plain.lower()) or vocabulary_coverage(plain).unknown:
             out.setdefault(word.casefold(), word)
     return list(out.values())
 
