@@ -2,10 +2,11 @@
 
 import streamlit as st
 
-from headviz.ui import frame, headgrid, loaders, show, state, tuning
+from headviz.ui import frame, headgrid, loaders, scoretexts, show, state, tuning
 
 view = frame.begin()
 st.title("Heads")
+headgrid.introduction(view)
 shape = loaders.shape(view)
 if frame.controls():
     headgrid.controls(view, shape)
@@ -32,9 +33,9 @@ else:
     with left:
         headgrid.grids(ready, shape, view)
         show.note(
-            f"{view.score} of every head: layers down, heads across; high = keep.",
-            formula=headgrid.FORMULAS[view.score],
-            source=headgrid.source(view.score),
+            f"{view.score} of every head: layers down, heads across; high = keep. {scoretexts.MEANINGS[view.score]}",
+            formula=scoretexts.FORMULAS[view.score],
+            source=scoretexts.source(view.score),
             key="heads",
             saves=False,
         )

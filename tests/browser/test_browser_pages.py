@@ -38,6 +38,35 @@ def test_typing_changes_the_answer_at_once(visit: Open, query: dict[str, str]) -
     assert text.input_value() == "three birds see the red house"
 
 
+def test_back_and_forward_go_one_step_each(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    v.go("masklab", **query)
+    v.heads_off(0)
+
+    def to(page: str) -> None:
+        v.page.get_by_role("heading", level=1, name=page, exact=True).wait_for()
+        v.settle()
+
+    for page in ("Compare", "Heads", "Mask lab"):
+        v.page.get_by_role("link", name=page, exact=True).first.click()
+        to(page)
+    v.cell("L0·H1").click()
+    v.heads_off(1)
+    v.page.wait_for_function("location.search.includes('mask=')")
+    v.settle()
+    v.page.go_back()  # at once: what the server has just written is not mistaken for its echo
+    v.heads_off(0)
+    for page in ("Heads", "Compare", "Mask lab"):
+        v.page.go_back()
+        to(page)
+    for page in ("Compare", "Heads", "Mask lab"):
+        v.page.go_forward()
+        to(page)
+    v.heads_off(0)
+    v.page.go_forward()
+    v.heads_off(1)
+
+
 @pytest.mark.parametrize("page", [file for file, _ in PAGES])
 def test_no_page_is_wider_than_a_phone(visit: Open, query: dict[str, str], page: str) -> None:
     v = visit(viewport={"width": 390, "height": 800})

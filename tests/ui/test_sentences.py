@@ -45,10 +45,10 @@ def test_it_says_on_how_many_examples_a_table_was_measured() -> None:
     view = View()
     found: Any = scoring.shipped(view, view.score, "fine-tuned")
     n = found.samples
-    assert f"measured on {n:,} examples (shipped with headviz" in headgrid.measured_on(found, view)
+    assert f"measured on {n:,} examples, which came with headviz" in headgrid.measured_on(found, view)
     assert headgrid.measured_on(found, replace(view, samples=n)) == f"measured on {n:,} examples"
     own = replace(found, samples=128)
-    assert headgrid.measured_on(own, view).startswith("measured on 128 examples (at hand; ")
+    assert headgrid.measured_on(own, view).startswith("measured on 128 examples, already at hand: ")
     assert headgrid.measured_on(replace(found, samples=0), view) == "no examples needed"
 
 

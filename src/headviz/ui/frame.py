@@ -91,7 +91,7 @@ def run() -> None:
     st.set_page_config(page_title="headviz", page_icon=MARK, layout="wide")
     st.logo(LOGO, size="large")
     page = navigation()
-    state.open_address()
+    state.open_address(page.title)
     st.html(_CSS + (_PRESENT if state.view().present else ""))
     try:
         _guarded(page)
@@ -159,7 +159,7 @@ def _context_line() -> st.delta_generator.DeltaGenerator:
         st.caption(show.plain(_what(view.model, view.task, view.limit)), width="stretch")
         corner = st.container(width="content")
         if not view.present:
-            show.copy_link()
+            show.copy_link(state.went_back)
         state.tick("present", "Presentation", help="Hide the controls and enlarge the type")
     return corner
 

@@ -373,6 +373,13 @@ function svgText(s) {
   svg.setAttribute("height", height);
   svg.setAttribute("font-family", "Inter, Helvetica, Arial, sans-serif");
   add("rect", { width, height, fill: paper });
+  const defs = add("defs", {}), define = (tag, attributes, parent = defs) => {
+    const node = document.createElementNS(ns, tag);
+    for (const [k, v] of Object.entries(attributes)) node.setAttribute(k, v);
+    return parent.appendChild(node);
+  };
+  const lines = define("pattern", { id: "off", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" });
+  define("rect", { width: 1, height: 5, fill: ink, "fill-opacity": 0.3 }, lines);
   for (let h = 0; h < d.heads; h++)
     add("text", { x: left + h * (size + gap) + size / 2, y: top - 8, fill: ink, "font-size": 11, "text-anchor": "middle" }, "H" + h);
   for (let l = 0; l < d.rows; l++)
@@ -381,7 +388,7 @@ function svgText(s) {
     const x = left + (i % d.heads) * (size + gap), y = top + Math.floor(i / d.heads) * (size + gap);
     const value = d.values ? d.values[i] : null, gone = cell.dataset.kind === "removed", off = s.off.has(i);
     const full = !gone && !off && value !== null;
-    const fill = full ? "rgb(" + colourOf(d.scale, value, s.dark).join(",") + ")" : "none";
+    const fill = full ? "rgb(" + colourOf(d.scale, value, s.dark).join(",") + ")" : off && !gone ? "url(#off)" : "none";
     const scale = off ? 1 : sizeOf(s, i), inset = (size * (1 - scale)) / 2;
     const box = { x: x + inset, y: y + inset, width: size * scale, height: size * scale, rx: 5, fill, stroke: full ? "none" : ink, "stroke-opacity": 0.4 };
     if (gone) box["stroke-dasharray"] = "3 3";
@@ -392,24 +399,29 @@ function svgText(s) {
       add("text", { x: x + size / 2, y: y + size / 2 + 4, fill: full ? (dark ? "#ffffff" : "#14171b") : ink,
         "font-size": text === HATCH ? 16 : 10, "text-anchor": "middle" }, text);
     }
+    if (d.marks.includes(i)) add("circle", { cx: x + size - 6, cy: y + 6, r: 2.5, fill: full && luminance(fill) <= 0.5 ? "#ffffff" : ink });
   });
   if (d.scale && d.values) {
     const y = height - 40, w = Math.min(240, width - left - 20), stops = s.dark ? d.scale.dark : d.scale.light;
-    const id = "ramp", defs = add("defs", {}), ramp = document.createElementNS(ns, "linearGradient");
-    ramp.setAttribute("id", id);
-    stops.forEach((c, k) => {
-      const stop = document.createElementNS(ns, "stop");
-      stop.setAttribute("offset", k / (stops.length - 1));
-      stop.setAttribute("stop-color", c);
-      ramp.appendChild(stop);
-    });
-    defs.appendChild(ramp);
+    const ramp = define("linearGradient", { id: "ramp" });
+    stops.forEach((c, k) => define("stop", { offset: k / (stops.length - 1), "stop-color": c }, ramp));
     add("rect", { x: left, y, width: w, height: 9, rx: 3, fill: "url(#ramp)" });
     const ends = [[d.scale.lo, 0, "start"], [d.scale.hi, 1, "end"]];
     if (d.scale.lo < 0 && d.scale.hi > 0) ends.push([0, -d.scale.lo / (d.scale.hi - d.scale.lo), "middle"]);
     for (const [v, place, anchor] of ends)
-      add("text", { x: left + w * place, y: y + 22, fill: ink, "font-size": 10, "text-anchor": anchor }, String(Number(v.toPrecision(3))));
+      add("text", { x: left + w * place, y: y + 22, fill: ink, "font-size": 10, "text-anchor": anchor }, String(Number(v.toPrecision(3))).replace("-", "−"));
     add("text", { x: left + w + 10, y: y + 9, fill: ink, "font-size": 11 }, d.name);
+  }
+  let x = d.scale && d.values ? left + Math.min(240, width - left - 20) + 10 : left;
+  const y = height - 26;
+  if (d.marks.length) {
+    add("circle", { cx: x + 3, cy: y + 6, r: 2.5, fill: ink });
+    x += 12 + 5.6 * add("text", { x: x + 10, y: y + 10, fill: ink, "font-size": 11 }, d.mark_name).textContent.length;
+  }
+  if (s.off.size) {
+    add("rect", { x, y, width: 12, height: 12, rx: 3, fill: "url(#off)", stroke: ink, "stroke-opacity": 0.4 });
+    add("text", { x: x + 6, y: y + 10, fill: ink, "font-size": 11, "text-anchor": "middle" }, HATCH);
+    add("text", { x: x + 18, y: y + 10, fill: ink, "font-size": 11 }, "switched off");
   }
   return { text: new XMLSerializer().serializeToString(svg), width, height };
 }

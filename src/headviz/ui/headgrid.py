@@ -23,6 +23,21 @@ SIDES = ("ranking", "bands")
 WEIGHTS = ("fine-tuned", "pre-trained", "difference")
 
 
+def introduction(view: View) -> None:
+    """What a first-time reader sees here; in a presentation somebody is there to say it."""
+    if view.present:
+        return
+    demo = (
+        " The demo says of two sentences whether the second follows from the first, contradicts it, or neither."
+        if abilities.known(view)
+        else ""
+    )
+    st.caption(
+        f"Each cell is one attention head, its colour how much the head matters by the chosen score.{demo} Choose a "
+        "cell to look into it, switch heads off in the Mask lab, and try your own sentences in Compare."
+    )
+
+
 def controls(view: View, shape: Shape) -> None:
     """Which score, of which weights, on how many examples."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
@@ -89,8 +104,8 @@ def measured_on(found: HeadScores, view: View) -> str:
     said = f"measured on {found.samples:,} examples"
     if found.samples <= view.samples:
         return said
-    why = "shipped with headviz" if scoring.is_shipped(found, view) else "at hand"
-    return f"{said} ({why}; a table for the {view.samples:,} asked for above would be less sure)"
+    why = "which came with headviz" if scoring.is_shipped(found, view) else "already at hand"
+    return f"{said}, {why}: surer than a table of the {view.samples:,} above"
 
 
 def grids(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
@@ -219,31 +234,6 @@ def ranking(found: HeadScores, shape: Shape) -> None:
         on_select=_select,
     )
     show.downloads(header, rows, "ranking", caption, found.to_dict())
-
-
-FORMULAS = {
-    "conductance-spearman": r"\tfrac1n \sum_x \mathrm{Spearman}(A(x), \mathrm{Attr}(A)(x))",
-    "conductance-kendall": r"\tfrac1n \sum_x \tau_b(A(x), \mathrm{Attr}(A)(x))",
-    "conductance-pearson": r"\tfrac1n \sum_x r(A(x), \mathrm{Attr}(A)(x))",
-    "conductance-max": r"\tfrac1n \sum_x \max_{ij} \mathrm{Attr}(A)_{ij}",
-    "attattr-max": r"\tfrac1n \sum_x \max_{ij} \big(A \odot \textstyle\int_0^1 \partial F(aA)/\partial A\,da\big)_{ij}",
-    "taylor": r"\tfrac1n \sum_x \left| \partial \mathrm{Loss}(x) / \partial \xi_h \right|",
-    "ablation": r"m(\text{full}) - m(\text{full without } h)",
-    "fisher": r"\sum_x \left( \partial \mathrm{Loss}(x) / \partial \xi_h \right)^2",
-    "magnitude": r"\lVert W_O^{(h)} \rVert \cdot \lVert W_V^{(h)} \rVert",
-    "random": r"u_h \sim U(0, 1)",
-}
-SOURCES = {
-    "conductance": "*Integrated Gradients for Structured Pruning on BERT* (2024), eq. 6.4 and §6.5.2",
-    "attattr-max": "Hao et al. 2021, *Self-Attention Attribution*",
-    "taylor": "Michel, Levy, Neubig 2019, eq. 2; l2-normalised per layer",
-    "ablation": "Michel, Levy, Neubig 2019, §3.2",
-    "fisher": "Kwon et al. 2022",
-}
-
-
-def source(score: str) -> str:
-    return SOURCES.get(score, SOURCES["conductance"] if score.startswith("conductance") else "a baseline")
 
 
 def recipe(view: View) -> tuple[str, str]:

@@ -212,9 +212,11 @@ def _progress(key: Hashable, what: str) -> None:
             text = f"{what}: stopping …"
         elif left is not None:
             text += f", about {_span(left)} left"
-        bar, button = st.columns([5, 1], vertical_alignment="center")
-        bar.progress(job.share, text=text)
-        button.button("Stop", key=f"stop_{tag}", icon=":material/stop:", on_click=stop, args=(key,))
+        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+            st.progress(job.share, text=text)
+            st.button(
+                "Stop", key=f"stop_{tag}", icon=":material/stop:", on_click=stop, args=(key,), width="content"
+            )
     else:
         st.rerun()  # the result is there: the page asks for it again, and gets it
     if job.running and st.session_state.setdefault(f"seen_{tag}", id(job.partial)) != id(job.partial):

@@ -71,6 +71,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (drawn !== s.drawn) {
     s.drawn = drawn;
     s.names.replaceChildren(...data.names.map((name) => el("span", "", name)));
+    // the axis: its two ends, and zero where it lies between them with room to be read
+    const axis = s.names.appendChild(el("span", "axis")), at = (100 * -data.lo) / (data.hi - data.lo || 1);
+    axis.append(el("i", "", data.ends[0]), el("i", "", data.ends[1]));
+    if (at > 25 && at < 75) axis.appendChild(el("i", "middle", "0")).style.left = at + "%";
     s.rows = data.rows.map((entry, i) => row(s, entry, i));
     s.list.replaceChildren(...s.rows);
   }

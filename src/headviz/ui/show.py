@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,15 @@ PLOTLY = {
 }
 
 
-def copy_link() -> None:
-    component("tools")(key="copy_link", data={"kind": "link"}, width="content")
+def copy_link(on_back: Callable[[str], None]) -> None:
+    """The button; ``on_back`` is told the query when the user went back or forward."""
+
+    def went() -> None:
+        sent = st.session_state.get("copy_link", {}).get("back")  # gone where the page has changed
+        if sent:
+            on_back(str(sent["search"]))
+
+    component("tools")(key="copy_link", data={"kind": "link"}, width="content", on_back_change=went)
 
 
 def figure(
@@ -77,11 +84,13 @@ def table(
     caption: str = "",
     hint: str = "",
     record: Any = None,
+    cells: Mapping[str, Callable[[Any], str]] | None = None,
     **more: Any,
 ) -> Any:
     """A table with its CSV and LaTeX, and with ``record`` also as JSON. ``more`` goes to ``st.dataframe``.
 
-    ``hint`` says what can be done here with a row; it stays out of the files, which have no row to choose.
+    ``cells`` write a column's numbers for people; it is still sorted by the numbers. ``hint`` says what can be done
+    here with a row; it stays out of the files, which have no row to choose.
     """
     import pandas as pd
 
@@ -89,10 +98,11 @@ def table(
     frame = pd.DataFrame([list(r) for r in rows], columns=list(header))
     numbers = list(frame.select_dtypes("float"))
     likely = [name for name in numbers if name in ("p", "q")]  # written as people do, still sorted as numbers
-    others = {name: st.column_config.NumberColumn(format="%.4g") for name in numbers if name not in likely}
+    written = {**dict.fromkeys(likely, p_cell), **{k: v for k, v in (cells or {}).items() if k in frame}}
+    others = {name: st.column_config.NumberColumn(format="%.4g") for name in numbers if name not in written}
     more["column_config"] = others | more.get("column_config", {})
     more.setdefault("height", "content" if len(rows) <= 11 else 400)
-    drawn = frame.style.format(p_cell, subset=likely) if likely else frame
+    drawn = frame.style.format(written) if written else frame
     event = st.dataframe(drawn, hide_index=True, key=key, placeholder="–", **more)
     downloads(header, rows, key, caption, record, hint)
     return event

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import parse_qsl
 
 import streamlit as st
 
@@ -29,6 +30,7 @@ class Session:
     saved: tuple[tuple[str, str], ...] = ()  # (name, mask hex) in the order they were saved
     notices: tuple[str, ...] = ()
     written: tuple[tuple[float, Address], ...] = ()
+    page: str = ""  # drawn last
 
     def echoes(self, address: Address) -> bool:
         """Whether this address is one of ours on its way back, rather than a link or the back button.
@@ -53,15 +55,28 @@ def view() -> View:
     return session().view
 
 
-def open_address() -> None:
+def open_address(page: str) -> None:
     """Take the view from the address bar when it came from outside: a pasted link, or the back button.
 
-    Streamlit empties the address on a change of page; then the session's view stands.
+    Streamlit empties the address on a change of page; then the session's view stands. An address that comes with
+    another page is therefore never an echo.
     """
     now = session()
+    moved = page != now.page
+    if moved:
+        _put(replace(now, page=page))
     read = tuple(sorted(st.query_params.to_dict().items()))
-    if not read or now.echoes(read):
-        return
+    if read and (moved or not now.echoes(read)):
+        _take(read)
+
+
+def went_back(query: str) -> None:
+    """Take the view from this address: the browser says that the user went back or forward, so it is no echo."""
+    _take(tuple(sorted(parse_qsl(query.removeprefix("?"), keep_blank_values=True))))
+
+
+def _take(read: Address) -> None:
+    now = session()
     seen, complaints = from_address(dict(read))
     if now.written:  # texts too long for an address stay with the tab
         long = {name: t for name in ("a", "b") if len(t := getattr(now.view, name)) > LONGEST_TEXT}

@@ -1,4 +1,28 @@
-// Two small helpers that only the browser can do: copy the address, save a figure as a file.
+// What only the browser can do: copy the address, save a figure as a file, one step of history per step of the user.
+
+// A change of page comes as two entries: the page's bare address, then the same with the view in it, which the server
+// writes. Going back from the second would meet the first, and nothing would happen. So the second replaces the first,
+// until the user does something on the page.
+function tidyHistory() {
+  if (window.__headvizHistory) return;
+  const push = history.pushState.bind(history), state = { bare: false, path: location.pathname, back: () => {} };
+  window.__headvizHistory = state;
+  history.pushState = (data, unused, url) => {
+    const next = new URL(url ?? location.href, location.href), same = next.pathname === location.pathname;
+    if (same && next.search === location.search) return;
+    if (same && state.bare && !location.search) history.replaceState(data, unused, url);
+    else push(data, unused, url);
+    if (!same) state.bare = !next.search;
+    state.path = next.pathname;
+  };
+  for (const kind of ["pointerdown", "keydown"])
+    window.addEventListener(kind, () => (state.bare = false), { capture: true, passive: true });
+  // within a page the server must be told: the address may be one that it has just written itself
+  window.addEventListener("popstate", () => {
+    if (location.pathname === state.path) state.back(location.search);
+    state.path = location.pathname;
+  });
+}
 function button(text, label, action) {
   const node = document.createElement("button");
   node.type = "button";
@@ -24,7 +48,7 @@ function saveFigure(key, format, file) {
   plot._context.toImageButtonOptions = { format, filename: file, scale: format === "png" ? 3 : 1 };
   tool.click();
 }
-export default function ({ data, parentElement }) {
+export default function ({ data, parentElement, setTriggerValue }) {
   let box = parentElement.querySelector(".tools");
   if (!box) {
     box = document.createElement("div");
@@ -33,6 +57,8 @@ export default function ({ data, parentElement }) {
   }
   box.replaceChildren();
   if (data.kind === "link") {
+    tidyHistory();
+    window.__headvizHistory.back = (search) => setTriggerValue("back", { search, at: Date.now() });
     box.appendChild(button("Copy link", "Copy link to this view", copyAddress));
   } else {
     for (const format of ["png", "svg"])
