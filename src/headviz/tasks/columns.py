@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import TaskError
+from . import doubts
 from .dataset import NO_SLICE
 from .labels import match_names
 from .readers import Table
@@ -45,7 +46,7 @@ def require(table: Table, columns: Sequence[str], how: str) -> None:
     if missing:
         raise TaskError(
             f"{table.name} has no column {' and no column '.join(repr(c) for c in missing)}. "
-            f"Its columns are: {', '.join(table.columns)}. {how}"
+            f"Its columns are: {', '.join(table.columns)}. {how}{doubts.of_header(table)}"
         )
 
 
@@ -77,12 +78,15 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> C
         )
 
     texts = [_texts(table, c, keep) for c in mapping.texts]
+    notes += doubts.of_texts(table, mapping.texts, keep, published=lenient)
     if task.is_regression:
         labels = _numbers(table, mapping.label, keep)
     else:
         labels, said = _class_indices(table, mapping.label, keep, task)
         if said and not lenient:
             notes.append(said)
+        if task.name == "custom":  # its classes are whatever the files say
+            notes += doubts.of_labels(table, task.label_names, labels, keep)
     slices = None
     if mapping.slice is not None:
         cells = [table.columns[mapping.slice][i] for i in keep]

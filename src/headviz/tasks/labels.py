@@ -114,7 +114,7 @@ def label_map(
         return _by_order(names, model_labels, label_order, task.name)
     found = match_names(names, model_labels)
     if found is None:
-        raise TaskError(_remedy(names, model_labels, task.name))
+        raise TaskError(_remedy(names, model_labels, data))
     return np.array(found, dtype=np.int64)
 
 
@@ -147,7 +147,8 @@ def parse_order(label_order: Sequence[str] | str) -> list[str]:
     return [str(part).strip() for part in parts]
 
 
-def _remedy(names: Sequence[str], model_labels: Sequence[str], task: str) -> str:
+def _remedy(names: Sequence[str], model_labels: Sequence[str], data: Dataset) -> str:
+    task = data.task.name
     example = ",".join([*names, *[NO_CLASS] * (len(model_labels) - len(names))])
     give = (
         f"If you know the order of the model's outputs (its model card says it), give it, for instance "
@@ -156,7 +157,8 @@ def _remedy(names: Sequence[str], model_labels: Sequence[str], task: str) -> str
     if len(names) > len(model_labels):
         return (
             f"Task '{task}' has {len(names)} classes ({', '.join(names)}), but the model only has {len(model_labels)} "
-            f"({', '.join(model_labels)}). Choose a model that was fine-tuned on this task."
+            f"({', '.join(model_labels)}). {_too_many(names, model_labels, data)}"
+            "Choose a model that was fine-tuned on this task."
         )
     if is_generic(model_labels):
         return (
@@ -168,6 +170,16 @@ def _remedy(names: Sequence[str], model_labels: Sequence[str], task: str) -> str
         f"The model does not know the label{'s' if len(unknown) > 1 else ''} {', '.join(unknown or names)} of task "
         f"'{task}'; its own are {', '.join(model_labels)}. {give}"
     )
+
+
+def _too_many(names: Sequence[str], model_labels: Sequence[str], data: Dataset) -> str:
+    """The labels of a user's own file that the model does not know, with their counts: they may be mistakes."""
+    unknown = [name for name in names if match_names([name], model_labels) is None]
+    if data.task.name != "custom" or data.labels is None or len(names) - len(unknown) < 2:
+        return ""
+    counts = data.class_counts()
+    said = ", ".join(f"'{name[:40]}' ({counts[name]:,} of {len(data):,} examples)" for name in unknown[:5])
+    return f"It does not know {said}: correct what is a mistake. "
 
 
 def predicted(logits: np.ndarray, mapping: np.ndarray, is_regression: bool = False) -> np.ndarray:

@@ -152,17 +152,31 @@ def _from_rows(
     if broken and not lenient:
         number, why = broken[0]
         more = f" ({len(broken):,} such rows in all)" if len(broken) > 1 else ""
-        raise TaskError(f"{name}, line {number}: {why}{more}. Mend or remove it.{_quoting_hint(name)}")
+        raise TaskError(f"{name}, line {number}: {why}{more}. Mend or remove it.{_layout_hint(name, header)}")
     columns: dict[str, list[Any]] = {c: [row[i] for row in good] for i, c in enumerate(header)}
     return Table(name, columns, lines, tuple(broken))
 
 
-def _quoting_hint(name: str) -> str:
+def _layout_hint(name: str, header: Sequence[str]) -> str:
+    if hint := separator_hint(name, header):
+        return hint
     if name.lower().endswith(".tsv"):
         return (
             " Quotation marks are ordinary characters in a .tsv; if its fields are quoted, save it as .csv."
         )
     return ""
+
+
+def separator_hint(name: str, header: Sequence[str]) -> str:
+    """What seems to separate the columns of a file that has but one, where it is not what its ending says."""
+    ending = name.rsplit(".", 1)[-1].lower()
+    if len(header) != 1 or ending not in ("csv", "tsv"):
+        return ""
+    named = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+    found = [said for sign, said in named.items() if sign in header[0]]
+    return (
+        f" Its columns seem to be separated by {found[0]}; a .csv has commas, a .tsv tabs." if found else ""
+    )
 
 
 def _read_jsonl(name: str, text: str) -> Table:

@@ -194,12 +194,15 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
 
 def peek(place: str, kind: str) -> dict[str, list[Any]]:
     """The columns of an upload."""
-    from ..tasks.readers import read_table
+    from ..tasks.readers import read_table, separator_hint
 
     table = read_table(uploads.uploads()[place] / f"dev.{kind}")
     names = list(table.columns)
     if len(names) < 2:
-        raise TaskError(f"The table has {len(names)} columns; at least a text and a label column are needed.")
+        raise TaskError(
+            f"The table has a single column ({names[0][:60]}); at least a text and a label column are needed."
+            f"{separator_hint(table.name, names)}"
+        )
     return {n: list(table.columns[n]) for n in names}
 
 

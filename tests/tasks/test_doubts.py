@@ -1,0 +1,106 @@
+"""Odd files that are read all the same: each doubt is said once, with its place, and nothing is changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headviz import load_task
+from headviz.errors import TaskError
+from headviz.tasks import label_map
+
+COLUMNS: dict[str, Any] = {"text_columns": "a,b", "label_column": "y"}
+
+
+def read(folder: Path, ending: str, rows: list[tuple[str, str, str]], sign: str = "", **options: Any) -> Any:
+    sign = sign or {"csv": ",", "tsv": "\t"}[ending]
+    lines = [sign.join(row) for row in (("a", "b", "y"), *rows)]
+    (folder / f"dev.{ending}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return load_task("custom", data=folder, **{**COLUMNS, **options})
+
+
+GOOD = [("one text", "another", "yes"), ("a second", "a third", "no")]
+
+
+def test_a_good_file_raises_none(tmp_path: Path) -> None:
+    assert read(tmp_path, "tsv", GOOD).notes == ()
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_empty_texts_are_measured_and_said(tmp_path: Path, ending: str) -> None:
+    data = read(tmp_path, ending, [*GOOD, ("there", "", "no")])
+    assert data.pairs == ("another", "a third", "")
+    assert data.notes == (
+        f"1 text is empty (dev.{ending}, line 4, column 'b') and measured so; fill in or remove what is not meant",
+    )
+    (said,) = read(tmp_path, ending, [(" ", "b", "no"), *GOOD, ("there", "", "no")]).notes
+    assert said.startswith(f"2 texts are empty (the first: dev.{ending}, line 2, column 'a')")
+
+
+def test_an_empty_text_of_a_published_file_is_said_and_kept(tmp_path: Path) -> None:
+    header = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"
+    (tmp_path / "dev.tsv").write_text(f"{header}\n1\t1\t2\thow\t\t0\n2\t3\t4\twhy\twhat\t1\n")
+    data = load_task("qqp", data=tmp_path)
+    assert len(data) == 2
+    assert data.notes[0].startswith("1 text is empty (dev.tsv, line 2, column 'question2')")
+
+
+def test_fields_that_another_program_quoted_stay_and_are_said(tmp_path: Path) -> None:
+    quoted = '"""what"" he said"'
+    data = read(tmp_path, "tsv", [*GOOD, (quoted, "b", "no")])
+    assert data.texts[2] == quoted
+    (said,) = data.notes
+    assert said.startswith("1 text looks quoted by another program (dev.tsv, line 4, column 'a')")
+    assert "save the file as .csv" in said
+    for plain in ('"a dog" barked', '"a" and "b"', '"', '""', '"all of it"', 'he said ""x"" there'):
+        assert read(tmp_path, "tsv", [*GOOD, (plain, "b", "no")]).notes == ()
+    (tmp_path / "dev.tsv").unlink()
+    assert read(tmp_path, "csv", [*GOOD, (quoted, "b", "no")]).texts[2] == '"what" he said'
+
+
+def test_a_quoted_header_is_said_where_the_columns_are_missed(tmp_path: Path) -> None:
+    (tmp_path / "dev.tsv").write_text('"a"\t"b"\t"y"\n"x"\t"z"\t"no"\n')
+    with pytest.raises(TaskError, match=r"no column 'a' .*The header is quoted.*save it as \.csv"):
+        load_task("custom", data=tmp_path, **COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("ending", "sign", "said"),
+    [("csv", ";", "semicolons"), ("tsv", ";", "semicolons"), ("csv", "\t", "tabs"), ("tsv", ",", "commas"),
+     ("csv", "|", "bars")],
+)  # fmt: skip
+def test_another_separator_is_recognised(tmp_path: Path, ending: str, sign: str, said: str) -> None:
+    with pytest.raises(
+        TaskError, match=f"no column 'a'.*separated by {said}; a .csv has commas, a .tsv tabs"
+    ):
+        read(tmp_path, ending, GOOD, sign)
+
+
+def test_another_separator_is_recognised_in_rows_with_commas_too(tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match=r"line 2: 2 fields where the header has 1.*separated by semicolons"):
+        read(tmp_path, "csv", [("one, text", "another", "yes")], ";")
+
+
+def test_a_rare_label_is_said_with_its_first_row(tmp_path: Path) -> None:
+    rows = [GOOD[i % 2] for i in range(38)]
+    data = read(tmp_path, "csv", [*rows[:7], ("x", "y", "maybe"), *rows[7:]])
+    assert data.label_names == ("maybe", "no", "yes")
+    assert data.notes == (
+        "'maybe' is the label of 1 of 39 rows only (dev.csv, line 9): a mistake? Every label counts as a class",
+    )
+    assert (
+        read(tmp_path, "csv", [*rows, *[("x", "y", "maybe")] * 4]).notes == ()
+    )  # few, but no slip of the pen
+
+
+def test_a_model_that_lacks_a_label_of_ones_own_file_names_it_with_its_count(tmp_path: Path) -> None:
+    data = read(tmp_path, "csv", [*[GOOD[i % 2] for i in range(38)], ("x", "y", "maybe")])
+    with pytest.raises(
+        TaskError, match=r"does not know 'maybe' \(1 of 39 examples\): correct what is a mistake"
+    ):
+        label_map(("no", "yes"), data)
+    with pytest.raises(TaskError, match=r"only has 2 .*Choose a model") as other:
+        label_map(("good", "bad"), data)  # of another task altogether: no label is the odd one
+    assert "mistake" not in str(other.value)
