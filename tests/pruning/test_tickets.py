@@ -148,15 +148,43 @@ def test_each_table_is_in_the_unit_of_the_published_one(retrained):
     own = [retrained.record(s, 2).metrics["accuracy"] for s in (0, 1, 2)]
     mean, sd = np.mean(own), np.std(own, ddof=1)
     assert table_64([retrained]).rows[0][5] == f"{mean:.3f} ± {sd:.3f}"
-    assert table_64([retrained]).rows[0][6] == f"{retrained.reference.metrics['accuracy']:.3f}"
     full = [retrained.record(s, 0).metrics["accuracy"] for s in (0, 1, 2)]
-    assert table_62([retrained]).rows[0][5] == f"{100 * np.mean(full):.1f} ± {100 * np.std(full, ddof=1):.1f}"
+    assert table_64([retrained]).rows[0][6] == f"{np.mean(full):.3f} ± {np.std(full, ddof=1):.3f}"
+    assert "as shares of 1" in table_64([retrained]).title
+    assert "in per cent" in table_62([retrained]).title
+    assert table_62([retrained]).rows[0][7] == f"{100 * np.mean(full):.1f} ± {100 * np.std(full, ddof=1):.1f}"
+
+
+def test_retrained_networks_stand_beside_theta_star_only_where_no_full_one_was_trained(retrained):
+    import dataclasses
+
+    alone = dataclasses.replace(retrained, plan={**retrained.plan, "retrain_full": False})
+    assert table_64([alone]).rows[0][6] == f"{retrained.reference.metrics['accuracy']:.3f}"
 
 
 def test_other_initialisations_are_called_matching(tmp_path):
     p = plan("one-shot-isp", step=0.5, until=0.5, seeds=(0, 1), initialisation="random")
     *_, state = run_plan(p, context(tmp_path))
     assert ticket_rows([state])[0].kind == "matching"
+
+
+def test_tables_tell_runs_of_other_weights_scores_and_repairs_apart(retrained):
+    """And published figures stand beside those only that are like them."""
+    import dataclasses
+
+    def as_(**changes):
+        task = {**retrained.plan, "task": "mrpc", "algorithm": "igspp", **changes}
+        state = dataclasses.replace(retrained, plan=task)
+        return table_62([state]).rows[0], table_64([state]).rows[0]
+
+    won, at80 = as_()
+    assert (won[1:5], won[-1]) == (("igspp", "random", "none", "winning"), "84.2±1.2")
+    assert (at80[1:4], at80[-1]) == (("igspp", "random", "none"), "0.701")
+    won, at80 = as_(initialisation="random", repair="bias")
+    assert (won[1:5], won[-3:]) == (("igspp", "random", "bias", "matching"), ("–", "", ""))
+    assert (at80[1:4], at80[-1]) == (("igspp (random weights)", "random", "bias"), "")
+    won, at80 = as_(score_source="masked-lm", score="taylor")
+    assert (won[2], won[-1], at80[2], at80[-1]) == ("taylor (masked-lm)", "", "taylor (masked-lm)", "")
 
 
 def test_random_weights_are_fresh_and_seeded(tmp_path):

@@ -4,7 +4,8 @@ Table 6.2  highest winning sparsity and its metric, per algorithm and task
 Table 6.3  metric of the fine-tuned model at 70 % of heads pruned, no retraining, per score and task
 Table 6.4  metric at 80 % of heads pruned, retrained, per algorithm and task
 
-Figures are in the unit in which the thesis prints the table: percent in 6.2, shares of 1 in 6.3 and 6.4.
+Figures are in the unit in which the thesis prints the table, and each title says it: percent in 6.2, shares of 1 in
+6.3 and 6.4.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..results import Result
 from ..tasks import points_in
 from .state import State
 from .table import ALGORITHMS
-from .tickets import mean_and_sd, ticket_rows
+from .tickets import comparable, kind, mean_and_sd, score_of, ticket_rows
 
 # task -> column of the published table
 COLUMNS_63 = ("mnli", "qnli", "qqp", "sst2", "mrpc", "cola")
@@ -42,7 +43,7 @@ class Layout(Result):
 def table_62(states: Sequence[State]) -> Layout:
     """Winning tickets."""
     header = (
-        "task", "algorithm", "score", "highest sparsity", "ticket", "full model", "seeds",
+        "task", "algorithm", "score", "repair", "kind", "highest sparsity", "ticket", "full model", "seeds",
         "published sparsity", "published ticket", "published full",
     )  # fmt: skip
     rows = []
@@ -52,6 +53,8 @@ def table_62(states: Sequence[State]) -> Layout:
                 r.task,
                 r.algorithm,
                 r.score,
+                r.repair,
+                r.kind,
                 percent(r.sparsity),
                 spread(r.mean, r.sd, r.metric),
                 spread(r.full_mean, r.full_sd, r.metric),
@@ -61,7 +64,7 @@ def table_62(states: Sequence[State]) -> Layout:
                 r.published_full,
             )
         )
-    return Layout("Winning tickets (layout of the thesis's Table 6.2)", header, tuple(rows))
+    return Layout("Winning tickets (layout of the thesis's Table 6.2), metrics in per cent", header, tuple(rows))
 
 
 def table_63(states: Sequence[State], sparsity: float = 0.7) -> Layout:
@@ -116,21 +119,33 @@ def _at(
             continue
         share, values = found
         key = plan["algorithm"] if retrained else plan["score"]
-        metric, full = next(iter(state.reference.metrics.items()))
+        metric = next(iter(state.reference.metrics))
+        full = _full(state, metric, retrained)
         rows.append(
             (
                 plan["task"],
-                plan["algorithm"],
-                plan["score"],
+                plan["algorithm"] + ("" if kind(state) == "winning" else " (random weights)"),
+                score_of(state),
                 plan["repair"],
                 percent(share),
                 fraction(*mean_and_sd(values), metric),
-                fraction(full, None, metric),
+                fraction(*full, metric),
                 len(values),
-                _published(file, published_rows.get(key), columns, plan["task"]),
+                _published(
+                    file, published_rows.get(key) if comparable(state) else None, columns, plan["task"]
+                ),
             )
         )
-    return Layout(f"{title}, {sparsity:.0%} of heads pruned", header, tuple(rows))
+    return Layout(f"{title}, {sparsity:.0%} of heads pruned, metrics as shares of 1", header, tuple(rows))
+
+
+def _full(state: State, metric: str, retrained: bool) -> tuple[float | None, float | None]:
+    """Mean and sd of the full models trained alike, where the run trained them; else θ*'s, which has no sd."""
+    if not (retrained and state.plan["retrain_full"]):
+        return state.reference.metrics[metric], None
+    records = (state.record(seed, 0) for seed in state.plan["seeds"])
+    values = [v for r in records if r is not None and (v := r.metrics[metric]) is not None]
+    return mean_and_sd(values) if values else (None, None)
 
 
 def _published(file: str, row: str | None, columns: tuple[str, ...], task: str) -> str:

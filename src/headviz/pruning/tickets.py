@@ -19,6 +19,7 @@ import numpy as np
 from ..errors import OptionError
 from ..reference import find
 from ..results import Result
+from .repair import NOTHING
 from .state import State
 from .table import ALGORITHMS
 
@@ -111,6 +112,7 @@ class TicketRow(Result):
     published_sparsity: float
     published_ticket: str
     published_full: str
+    repair: str = NOTHING
 
 
 def ticket_rows(states: Sequence[State]) -> list[TicketRow]:
@@ -122,12 +124,14 @@ def ticket_rows(states: Sequence[State]) -> list[TicketRow]:
             continue
         best = highest(found)
         task, algorithm = str(state.plan["task"]), str(state.plan["algorithm"])
-        share, ticket_cell, full_cell = published_cells(task, algorithm)
+        share, ticket_cell, full_cell = (
+            published_cells(task, algorithm) if comparable(state) else (math.nan, "", "")
+        )
         rows.append(
             TicketRow(
                 task,
                 algorithm,
-                str(state.plan["score"]),
+                score_of(state),
                 next(iter(state.reference.metrics)),
                 kind(state),
                 best.sparsity if best else None,
@@ -139,6 +143,7 @@ def ticket_rows(states: Sequence[State]) -> list[TicketRow]:
                 share,
                 ticket_cell,
                 full_cell,
+                str(state.plan["repair"]),
             )
         )
     return rows
@@ -147,6 +152,17 @@ def ticket_rows(states: Sequence[State]) -> list[TicketRow]:
 def kind(state: State) -> str:
     """Winning from the pre-trained weights, matching from any others."""
     return "winning" if state.plan.get("initialisation", "pretrained") == "pretrained" else "matching"
+
+
+def score_of(state: State) -> str:
+    """The score's name, and of which model it is where that is not the fine-tuned one."""
+    source = state.plan.get("score_source", "fine-tuned")
+    return str(state.plan["score"]) + ("" if source == "fine-tuned" else f" ({source})")
+
+
+def comparable(state: State) -> bool:
+    """Whether published figures are of such runs: the fine-tuned model's scores, the pre-trained weights."""
+    return kind(state) == "winning" and state.plan.get("score_source", "fine-tuned") == "fine-tuned"
 
 
 def published_cells(task: str, algorithm: str) -> tuple[float, str, str]:
