@@ -116,7 +116,8 @@ def confusion(full: np.ndarray, masked: np.ndarray, labels: Sequence[str]) -> go
     fig.update_yaxes(showgrid=False)
     fig.update_yaxes(autorange="reversed", title="gold")
     fig.update_xaxes(title="predicted", side="bottom")
-    return layout(fig, 90 + 52 * len(labels))
+    layout(fig, 114 + 52 * len(labels))
+    return fig.update_layout(margin_t=32)  # the tools stand above the corner cell, not on it
 
 
 def _plus(value: int) -> str:

@@ -126,6 +126,27 @@ def test_the_board_is_coloured_by_any_score_and_says_when_it_cannot(open_page: C
     assert not any("no colours" in str(c.value) for c in app.caption)
 
 
+def test_where_all_heads_are_on_a_first_mask_is_one_click_away(open_page: Callable[..., Any]) -> None:
+    from headviz.demo import card_figures, read_split
+    from headviz.heads import HeadMask
+
+    app = open_page("compare", model="demo", task="demo", data="", columns="", label="", groups="", limit="0")
+    assert not app.exception
+    kind = read_split("dev")[0].phenomenon
+    (heads,) = [r["heads"] for r in card_figures()["heads"]["sets"] if r["phenomenon"] == kind]
+    button = next(b for b in app.button if b.key == "first_mask")
+    assert f"{kind} hangs on".replace("-", "\\-") in button.label
+    app = button.click().run()
+    assert not app.exception
+    off = HeadMask.from_hex(app.session_state["headviz"].view.mask, 12, 12).off
+    assert [h.dotted for h in off] == heads
+    assert not any(b.key == "first_mask" for b in app.button)
+    app = open_page("compare", score="random")  # another model, whose scores are not at hand
+    button = next(b for b in app.button if b.key == "first_mask")
+    assert button.label == "Switch off 29 heads at random"
+    assert len(HeadMask.from_hex(button.click().run().session_state["headviz"].view.mask, 12, 12).off) == 29
+
+
 def test_the_demos_abilities_are_shown_and_no_other_models(open_page: Callable[..., Any]) -> None:
     from headviz.demo import card_figures, phenomenon_names
 

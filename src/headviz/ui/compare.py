@@ -12,7 +12,7 @@ import streamlit as st
 
 from .. import charts, charts_maps
 from ..errors import UserError
-from . import culprit, jobs, loaders, many, moved, remarks, show, state, texts
+from . import culprit, firstmask, jobs, loaders, many, moved, remarks, show, state, texts
 from .answering import Column, answers, columns
 from .recipes import load_call, load_options, mask_call, off_option
 from .texts import Text
@@ -49,10 +49,7 @@ def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]
         if state.mask(clf.present).off:
             culprit.section(clf, shown, found)
         elif len(given) == 1:
-            st.info(
-                "All heads are on. Switch some off in the Mask lab, and their effect on this text stands here beside."
-            )
-            st.page_link("pages/masklab.py", label="Open the Mask lab", icon=":material/grid_on:")
+            firstmask.offer(clf.present, shown.slice)
         tokens(clf, shown, given)
         if state.mask(clf.present).off and _wanted(
             "shift", "What attention changed", "Where heads look under the mask"

@@ -224,13 +224,16 @@ def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
         st.caption("No answer changed.")
         return
     rows = flipped_rows(data, found, places)
-    header = ["text", "pair", "gold", "masked", "full model", "change", data.slice_name or "slice", "example"]
+    header = ["text", "pair", "gold", "full model", "masked", "change", data.slice_name or "slice", "example"]
     event = show.table(
         header, rows, "mask_flips", caption="Examples whose answer changes under the mask.",
         hint="Choose a row to open it in Compare.", on_select="rerun", selection_mode="single-row",
-        column_config={name: st.column_config.TextColumn(width=190) for name in ("text", "pair")},
+        column_config={name: st.column_config.TextColumn(width=w) for name, w in _WIDTHS.items()},
     )  # fmt: skip
     _open_chosen(event, [i for _, i in places], found.mask)
+
+
+_WIDTHS = {"text": 150, "pair": 130, "gold": 88, "full model": 88, "masked": 88, "change": 58}
 
 
 def flipped_title(worse: int, better: int, other: int) -> str:
@@ -273,8 +276,8 @@ def flipped_rows(data: Dataset, found: Measured, places: Sequence[tuple[str, int
                 e.text,
                 e.pair,
                 e.label,
-                class_name(labels, now[i]),
                 class_name(labels, was[i]),
+                class_name(labels, now[i]),
                 kind,
                 e.slice,
                 i,

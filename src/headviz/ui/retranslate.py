@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ..heads import HeadMask
-from . import jobs, show, state
+from . import firstmask, jobs, show, state
 from .recipes import load_call, load_options, mask_call, off_option, task_options
 from .texts import Text
 from .view import View
@@ -81,8 +81,7 @@ def section(clf: Classifier, shown: Text) -> None:
     if not shown.own and shown.pair:
         st.markdown(f"Reference: {show.plain(shown.pair)}")
     if len(given) == 1:
-        st.info("All heads are on. Switch some off in the Mask lab, and what they change stands here.")
-        st.page_link("pages/masklab.py", label="Open the Mask lab", icon=":material/grid_on:")
+        firstmask.offer(clf.present)
     rows = [[name, text] for (name, _), text in zip(given, found, strict=True)]
     show.table(
         ["model", "translation"], rows, "translations", caption="Greedy translations of this sentence."
