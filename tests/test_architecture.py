@@ -14,7 +14,7 @@ SRC = ROOT / "src" / "headviz"
 
 # Lowest first. A module imports from its own level or below; a new module is added here, once.
 LEVELS: list[str] = [
-    "errors heads home palette tables results connections waiting",
+    "errors heads home palette tables results connections waiting progressbar",
     "attention tasks store strictdisk significance resampling comparison maskedit reference",
     "models",
     "fastlinear rules path maps inputs explaining conductance_maps attattr_maps tokens "
@@ -23,7 +23,7 @@ LEVELS: list[str] = [
     "analyses pruning demo distillation",
     "runs",
     "charts charts_maps charts_parts charts_heads charts_curves charts_analyses charts_runs charts_distil htmlpage "
-    "report report_heads",
+    "report report_heads report_steps",
     "commands cli __main__",
     "ui",
 ]

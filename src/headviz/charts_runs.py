@@ -13,12 +13,19 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from .palette import BETTER, CLASSES, NEUTRAL, either_scale, scale_for
+from .runs import baselines
 
 if TYPE_CHECKING:
     from .runs.stepmaps import StepMaps
 
 FAINT = "rgba(140,146,152,0.75)"
 GRID = "rgba(140,146,152,0.22)"
+# on a transparent paper plotly would guess a dark box behind its buttons
+MODEBAR = {
+    "bgcolor": "rgba(0,0,0,0)",
+    "color": "rgba(140,146,152,0.75)",
+    "activecolor": "rgba(140,146,152,1)",
+}
 
 
 @dataclass(frozen=True)
@@ -27,10 +34,12 @@ class Curve:
 
     name: str
     metric: str
-    baseline: float | None  # of the model with every head
+    baseline: float | None  # of the full models that the steps are compared with, mean over seeds
     by_seed: Mapping[
         int, Sequence[tuple[float, float]]
     ]  # seed -> (sparsity, value), as far as they are known
+    against: str = baselines.GIVEN  # which full model that is
+    given: float | None = None  # θ*, where the steps are compared with another model
 
     @property
     def means(self) -> list[tuple[float, float, float | None]]:
@@ -42,42 +51,65 @@ class Curve:
         return [(x, mean(v), stdev(v) if len(v) > 1 else None) for x, v in sorted(found.items())]
 
 
-def curve_of(run: Mapping[str, Any], metric: str | None = None) -> Curve | None:
-    """The curve of a run as JSON (``RunView.to_json``); None before there is anything to draw."""
+def curve_of(run: Mapping[str, Any], metric: str | None = None, name: str | None = None) -> Curve | None:
+    """The curve of a run as JSON (``RunView.to_json``); None before there is anything to draw.
+
+    It begins at 0 % with the full model that the steps are compared with, each seed with its own where it has one.
+    """
     points = [*run["baseline"], *run["steps"]]
     if not points or any(s.get("sparsity") is None for s in points):
         return None
-    name = metric or next(iter(points[0]["metrics"]), None)
-    if name is None:
+    metric = metric or next(iter(points[0]["metrics"]), None)
+    if metric is None:
         return None
-    full = [s["metrics"].get(name) for s in run["baseline"]]
-    known = [v for v in full if v is not None]
+    which = baselines.against(run.get("spec") or {}, run["baseline"])
     by_seed: dict[int, list[tuple[float, float]]] = {}
     for step in run["steps"]:
-        value = step["metrics"].get(name)
-        if value is not None:
-            by_seed.setdefault(int(step.get("seed") or 0), []).append((step["sparsity"], value))
-    return Curve(f"{run['title']} ({run['id']})", name, mean(known) if known else None, by_seed)
+        seed = step.get("seed")
+        own = by_seed.setdefault(int(seed or 0), [])
+        full = baselines.full_of(run["baseline"], seed, which)
+        for s in (full, step) if not own else (step,):
+            if s is not None and (value := s["metrics"].get(metric)) is not None:
+                own.append((s["sparsity"], value))
+    full_mean = baselines.summary(run["baseline"], which, metric)
+    given = baselines.summary(run["baseline"], baselines.GIVEN, metric)
+    return Curve(
+        name or f"{run['title']} ({run['id']})", metric, full_mean and full_mean[0],
+        {seed: own for seed, own in by_seed.items() if own}, which,
+        given[0] if given and which != baselines.GIVEN else None,
+    )  # fmt: skip
 
 
-def run_curves(curves: Sequence[Curve], height: int = 400) -> go.Figure:
-    """Metric against percentage pruned, one colour per run; thin lines are seeds, bands one sd over them."""
+def chance(metric: str, labels: Sequence[str]) -> float | None:
+    """What drawing answers evenly would reach; None where that depends on more than the number of classes."""
+    if metric == "accuracy" and len(labels) > 1:
+        return 1 / len(labels)
+    return 0.0 if metric in ("matthews", "pearson", "spearman") else None
+
+
+def run_curves(curves: Sequence[Curve], height: int = 400, by_chance: float | None = None) -> go.Figure:
+    """Metric against percentage pruned, one colour per run; thin lines are seeds, bands one sd over them.
+
+    Dashed: the full model that a run's steps are compared with; dotted: θ* where that is another one, and chance.
+    """
     fig = go.Figure()
+    several_runs = len(curves) > 1
     for i, curve in enumerate(curves):
         tone = CLASSES[i % len(CLASSES)]
         if curve.baseline is not None:
-            fig.add_hline(
-                y=curve.baseline,
-                line={"color": tone if len(curves) > 1 else FAINT, "dash": "dash", "width": 1},
-            )
+            called = "" if several_runs else baselines.NAMES[curve.against]
+            if called and len(curve.by_seed) > 1 and curve.against != baselines.GIVEN:
+                called += " (mean over seeds)"
+            tint = tone if several_runs else FAINT
+            _level(fig, curve.baseline, tint, "dash", called, below=bool(curve.given))
         several = len(curve.by_seed) > 1
         means = curve.means
-        spread = [(x, m, s) for x, m, s in means if s is not None]
-        if spread:
-            xs = [100 * x for x, _, _ in spread]
+        band = [(x, m, s) for x, m, s in means if s is not None]
+        if band:
+            xs = [100 * x for x, _, _ in band]
             fig.add_scatter(
                 x=[*xs, *xs[::-1]],
-                y=[*(m + s for _, m, s in spread), *(m - s for _, m, s in reversed(spread))],
+                y=[*(m + s for _, m, s in band), *(m - s for _, m, s in reversed(band))],
                 fill="toself", fillcolor=tone, opacity=0.15, mode="none", hoverinfo="skip", showlegend=False,
                 legendgroup=curve.name,
             )  # fmt: skip
@@ -92,17 +124,35 @@ def run_curves(curves: Sequence[Curve], height: int = 400) -> go.Figure:
             name=escape(curve.name), legendgroup=curve.name, line={"color": tone, "width": 2}, marker={"size": 6},
             hovertemplate="%{x:.0f} % pruned: %{y:.4f}<extra></extra>",
         )  # fmt: skip
+    # runs of one model share its line; with several models no one is "the" model as given
+    given = {round(c.given, 9) for c in curves if c.given is not None}
+    if len(given) == 1:
+        _level(fig, given.pop(), FAINT, "dot", baselines.NAMES[baselines.GIVEN])
+    if by_chance is not None and curves:
+        _level(fig, by_chance, FAINT, "dot", "chance", below=by_chance > 0)
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102], gridcolor=GRID, zeroline=False)
     fig.update_yaxes(title=curves[0].metric if curves else "", gridcolor=GRID, zeroline=False)
     fig.update_layout(
         height=height,
-        margin={"l": 60, "r": 16, "t": 16, "b": 48},
+        margin={"l": 60, "r": 16, "t": 32, "b": 48},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
-        showlegend=len(curves) > 1,
+        modebar=MODEBAR,
+        showlegend=several_runs,
         legend={"orientation": "h", "y": -0.25},
     )
     return fig
+
+
+def _level(fig: go.Figure, value: float, colour: str, dash: str, name: str, below: bool = False) -> None:
+    """A line across, named at its right end, where curves are lowest; in the legend's place for one run."""
+    place = "bottom right" if below else "top right"
+    more = {
+        "annotation_text": name,
+        "annotation_position": place,
+        "annotation_font": {"size": 11, "color": NEUTRAL},
+    }
+    fig.add_hline(y=value, line={"color": colour, "dash": dash, "width": 1}, **(more if name else {}))  # fmt: skip
 
 
 def step_maps(found: StepMaps, name: str, columns: int = 5) -> go.Figure:
@@ -142,7 +192,7 @@ def step_maps(found: StepMaps, name: str, columns: int = 5) -> go.Figure:
         fig.update_yaxes(showline=True, linecolor=GRID, mirror=True, row=row, col=column)
     fig.update_layout(
         height=36 + 175 * rows, margin={"l": 8, "r": 12, "t": 28, "b": 8}, dragmode=False,
-        paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", hoverlabel={"namelength": -1},
+        paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", hoverlabel={"namelength": -1}, modebar=MODEBAR,
     )  # fmt: skip
     fig.update_annotations(font_size=12)
     return fig
@@ -170,7 +220,7 @@ def learning_curve(points: Sequence[Mapping[str, Any]], metric: str, height: int
     fig.update_yaxes(title=escape(metric), showgrid=False, fixedrange=True, secondary_y=True)
     fig.update_layout(
         height=height, margin={"l": 8, "r": 8, "t": 8, "b": 8}, dragmode=False,
-        paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)",
+        paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", modebar=MODEBAR,
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0},
     )  # fmt: skip
     return fig

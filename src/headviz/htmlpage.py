@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -85,7 +86,11 @@ class Page:
         made = fig.to_html(
             full_html=False,
             include_plotlyjs=self._figures == 1,
-            config={"showSendToCloud": False, "displaylogo": False},
+            config={
+                "showSendToCloud": False,
+                "displaylogo": False,
+                "modeBarButtons": [["toImage", "resetScale2d"]],
+            },
         )
         self._parts.append(f'<div class="plot">{made}</div>')
 
@@ -106,6 +111,7 @@ class Page:
         )
 
 
+_FIGURE = re.compile(r"[+−-]?\d[\d.,]*( (%|s|min|h))?( \[[^\]]*\])?")  # 0.458 [0.415, 0.502], 12 s, −3.1
 LONG = 24  # characters from which a column's texts are broken into lines
 SMALL_P = 0.001
 P_COLUMNS = ("p", "q", "p value", "q value")
@@ -114,7 +120,7 @@ P_COLUMNS = ("p", "q", "p value", "q value")
 def _kind(column: Sequence[Any]) -> str:
     """The class of a column's cells: numbers stand to the right, words to the left, longer texts wrap."""
     texts = [v for v in column if isinstance(v, str)]
-    if not texts:
+    if all(map(_FIGURE.fullmatch, texts)):
         return ""
     return ' class="prose"' if max(map(len, texts)) > LONG else ' class="words"'
 

@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import report_heads
+from . import report_heads, report_steps
 from .errors import RunError, unknown_choice
 from .heads import HeadMask
 from .htmlpage import Page
+from .runs import baselines
 from .runs.files import disk_errors, write_atomic
 from .runs.reading import RunView
-from .runs.record import SWEEP
+from .runs.record import PRUNE, SWEEP
 from .runs.sweep import results
 from .tables import to_csv, to_latex
 
@@ -65,35 +66,22 @@ def run_table(view: RunView, full: bool) -> Table:
     ``full`` = every column.
     """
     if view.record.kind == SWEEP:
-        columns = ("task", "algorithm", "score", "sparsity", "metric", "mean", "sd", "seeds", "missing")
+        columns = (
+            "task",
+            "algorithm",
+            "score",
+            "sparsity",
+            "model",
+            "metric",
+            "mean",
+            "sd",
+            "seeds",
+            "missing",
+        )
         return columns, [tuple(getattr(r, name) for name in columns) for r in results(view)]
     if heads := report_heads.table_of({"kind": view.record.kind, "outcome": view.outcome}):
         return heads
-    # step 0 of an algorithm that trains nothing only repeats the model as it was given
-    own = [
-        s for s in view.baseline if full or s.get("reference") or "train" in (s.get("phases") or {"train": 0})
-    ]
-    steps = [*own, *view.steps]
-    names = list(dict.fromkeys(n for s in steps for n in s["metrics"]))
-    several = len({s.get("seed") for s in steps}) > 1
-    wide = [n for n in ("heads_off", "agreement", "parameters", "flops") if any(n in s for s in steps)]
-    header: tuple[str, ...] = (*(("seed",) if several else ()), "sparsity", *names, *wide, "seconds")
-    if full:
-        header += ("mask", *(f"{n} {end}" for n in names for end in ("low", "high")))
-    rows: list[Sequence[Any]] = []
-    for s in steps:
-        seed = None if s.get("reference") else s.get("seed")  # the model as it was given has no seed of ours
-        row = [
-            *((seed,) if several else ()),
-            s.get("sparsity"),
-            *(s["metrics"].get(n) for n in names),
-        ]
-        row += [*(s.get(n) for n in wide), s.get("seconds")]
-        if full:
-            bounds = s.get("intervals") or {}
-            row += [s.get("mask"), *(v for n in names for v in (bounds.get(n) or (None, None)))]
-        rows.append(row)
-    return header, rows
+    return report_steps.table(view, full)
 
 
 def run_html(view: RunView) -> str:
@@ -102,7 +90,8 @@ def run_html(view: RunView) -> str:
     page = Page(record.title, f"headviz {record.version} · run {record.id} · {view.state}")
     if record.error:
         page.text(record.error)
-    if drawn := _figure(view, run):
+    summary = _summary(view)
+    if drawn := _figure(view, run, summary):
         heading, figure, caption = drawn
         page.heading(heading)
         page.figure(figure)
@@ -112,11 +101,14 @@ def run_html(view: RunView) -> str:
         page.heading(
             "Heads" if header[0] == "head" else "Steps" if record.kind != SWEEP else "Results over seeds"
         )
-        page.table([h.replace("_", " ") for h in header], _percent(header, rows))
-    summary = _summary(view)
+        if record.kind == PRUNE:
+            page.table(*report_steps.for_people(view))
+            page.text(report_steps.compared(view), soft=True)
+        else:
+            page.table([h.replace("_", " ") for h in header], _percent(header, rows))
     if summary.get("tickets"):
         page.heading("Winning tickets")
-        page.table(*_plain_table(summary["tickets"]))
+        page.table(*report_steps.tickets(summary["tickets"], next(iter(summary["reference"]["metrics"]))))
     masks = _masks(view, summary)
     if masks:
         page.heading("Masks")
@@ -136,9 +128,9 @@ def run_html(view: RunView) -> str:
     return page.html()
 
 
-def _figure(view: RunView, run: dict[str, Any]) -> tuple[str, Any, str] | None:
+def _figure(view: RunView, run: dict[str, Any], summary: Mapping[str, Any]) -> tuple[str, Any, str] | None:
     """Heading, figure and caption of what a run is about."""
-    from .charts_runs import curve_of, run_curves
+    from .charts_runs import chance, curve_of, run_curves
 
     if run["kind"] in report_heads.KINDS:
         return report_heads.figure_of(run)
@@ -146,8 +138,10 @@ def _figure(view: RunView, run: dict[str, Any]) -> tuple[str, Any, str] | None:
     curves = [c for c in (curve_of(r) for r in runs) if c is not None]
     if not curves:
         return None
-    said = "Dashed: the model with every head. Bands: one standard deviation over the seeds."
-    return "Metric against heads pruned", run_curves(curves), said
+    names = {c.against: baselines.WORDS[c.against] for c in curves}
+    said = f"Dashed: {' or '.join(names.values())}. Bands: one standard deviation over the seeds."
+    even = chance(curves[0].metric, summary.get("labels") or ())
+    return "Metric against heads pruned", run_curves(curves, by_chance=even), said
 
 
 def _percent(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
@@ -227,20 +221,13 @@ def _facts(view: RunView, summary: Mapping[str, Any]) -> list[tuple[str, Any]]:
         ("algorithm", spec.get("algorithm")),
         ("score", spec.get("score")),
         ("seeds", ", ".join(map(str, spec.get("seeds") or []))),
-        ("fine-tuning", json.dumps(summary["finetune"]) if summary.get("finetune") else None),
+        ("fine-tuning", report_steps.training(summary["finetune"]) if summary.get("finetune") else None),
         ("started", _when(record.started)),
         ("ended", _when(record.ended)),
-        ("seconds by phase", ", ".join(f"{k} {v:.1f}" for k, v in times.items())),
+        ("time by phase", ", ".join(f"{k} {report_steps.span(v)}" for k, v in times.items() if v)),
         ("device", f"{record.device}, {record.threads} threads"),
         ("versions", ", ".join(f"{k} {v}" for k, v in versions.items()) or f"headviz {record.version}"),
         ("notes", " ".join(summary.get("notes") or [])),
-    ]
-
-
-def _plain_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    header = tuple(rows[0])
-    return header, [
-        [v if not isinstance(v, list | dict) else json.dumps(v) for v in row.values()] for row in rows
     ]
 
 

@@ -409,8 +409,9 @@ def test_an_upload_has_nothing_to_train_on(open_page: Callable[..., Any], home: 
 def step(
     share: float, value: float, delta: float, low: float, high: float, mask: str = "f"
 ) -> dict[str, Any]:
+    change = {"delta": delta, "low": low, "high": high, "p": 0.5}
     return {"step": round(share * 4), "sparsity": share, "mask": mask, "metrics": {"accuracy": value},
-            "deltas": {"accuracy": {"delta": delta, "low": low, "high": high, "p": 0.5}}}  # fmt: skip
+            "against": "given", "change": {"accuracy": change}}  # fmt: skip
 
 
 def test_a_run_that_cannot_go_on_offers_no_way_on() -> None:
@@ -432,7 +433,7 @@ def test_runs_of_one_title_are_told_apart() -> None:
 
 
 def test_the_sentence_never_calls_a_loss_free() -> None:
-    from headviz.ui.runsteps import finding, tone
+    from headviz.ui.runfigures import finding, tone
 
     fine, lost = step(0.25, 0.9, 0.0, -0.01, 0.01), step(0.5, 0.6, -0.3, -0.4, -0.2)
     assert finding([fine, lost], "accuracy") == (

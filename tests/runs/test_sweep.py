@@ -120,10 +120,13 @@ def test_nothing_is_written_when_one_member_is_wrong(registry):
 
 
 def child(seed: int, steps: dict[float, float | None], full: float, algorithm: str = "igspp"):
+    """One run; ``full`` is the full model that its seed trained, or for ``iterative`` the model as given."""
     spec = {"task": "mrpc", "algorithm": algorithm, "score": "taylor", "seeds": [seed]}
+    trains = algorithm == "igspp"
+    given, phases = (0.99, {"train": 9.0}) if trains else (full, {"evaluate": 1.0})
     baseline = (
-        {"step": 0, "reference": True, "sparsity": 0.0, "metrics": {"accuracy": 0.99}},
-        {"step": 0, "sparsity": 0.0, "metrics": {"accuracy": full}},
+        {"step": 0, "reference": True, "sparsity": 0.0, "metrics": {"accuracy": given}},
+        {"step": 0, "seed": seed, "sparsity": 0.0, "metrics": {"accuracy": full}, "phases": phases},
     )
     return SimpleNamespace(
         record=SimpleNamespace(spec=spec, kind="prune"),
@@ -134,13 +137,28 @@ def child(seed: int, steps: dict[float, float | None], full: float, algorithm: s
 
 def test_the_table_has_mean_and_sd_over_seeds_and_counts_what_is_missing():
     view = SimpleNamespace(
-        children=[child(0, {0.5: 0.8, 0.9: None}, 0.9), child(1, {0.5: 0.6}, 0.7), child(0, {}, 0.5, "isp")]
+        children=[
+            child(0, {0.5: 0.8, 0.9: None}, 0.9),
+            child(1, {0.5: 0.6}, 0.7),
+            child(0, {}, 0.5, "iterative"),
+        ]
     )
     assert results(view) == [
-        Row("mrpc", "igspp", "taylor", 0.0, "accuracy", pytest.approx(0.8), pytest.approx(0.141421356), 2, 0),
+        Row(
+            "mrpc",
+            "igspp",
+            "taylor",
+            0.0,
+            "accuracy",
+            pytest.approx(0.8),
+            pytest.approx(0.141421356),
+            2,
+            0,
+            "retrained",
+        ),
         Row("mrpc", "igspp", "taylor", 0.5, "accuracy", pytest.approx(0.7), pytest.approx(0.141421356), 2, 0),
         Row("mrpc", "igspp", "taylor", 0.9, "accuracy", None, None, 0, 2),
-        Row("mrpc", "isp", "taylor", 0.0, "accuracy", 0.5, None, 1, 0),
+        Row("mrpc", "iterative", "taylor", 0.0, "accuracy", 0.5, None, 1, 0, "given"),
     ]
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ..runs.baselines import NAMES, WORDS, distinct, role
+from ..runs.record import PRUNE
+from ..tasks import points_in
 from .common import number, table
 
 
@@ -52,27 +55,46 @@ def _show_run(r: dict[str, Any]) -> str:
         parts.append(
             table([["task", "algorithm", "score", "sparsity", "metric", "mean", "sd", "seeds"], *_results(r)])
         )
-    points = [*r["baseline"][:1], *r["steps"]]
+    points = [*(distinct(r["baseline"]) if r["kind"] == PRUNE else r["baseline"][:1]), *r["steps"]]
     if points:
         names = list(points[0]["metrics"])
         if any("name" in s for s in points):
             parts.append(table([["model", *names, "parameters", "seconds"], *_pieces(points, names)]))
         else:
             parts.append(table(_points(r, points, names)))
+            if r["kind"] == PRUNE and r["steps"]:
+                parts.append(f"points: change of {names[0]} against {WORDS[r['steps'][0]['against']]}")
     if r["state"] in ("failed", "lost") and r["log"]:
         parts.append("\n".join(["end of the log:", *(f"  {line}" for line in r["log"][-12:])]))
     return "\n\n".join(parts)
 
 
 def _points(r: dict[str, Any], points: list[dict[str, Any]], names: list[str]) -> list[list[Any]]:
-    """The steps of a pruning run; of several seeds with the seed in front."""
+    """The steps of a run; of several seeds with the seed in front. Of a pruning run each model is named."""
     seeds = len({s.get("seed") for s in r["steps"]}) > 1
-    rows = [[*(("seed",) if seeds else ()), "sparsity", *names, "seconds", "mask"]]
+    prunes = r["kind"] == PRUNE
+    front = (*(("model",) if prunes else ()), *(("seed",) if seeds else ()))
+    rows = [[*front, "sparsity", *names, *(("points",) if prunes else ()), "seconds", "mask"]]
     for s in points:
+        own = s.get("seed") is not None and not (prunes and s.get("reference"))
         metrics = (number(s["metrics"].get(n)) for n in names)
-        seed = ("–" if s.get("seed") is None else s["seed"],) if seeds else ()
-        rows.append([*seed, f"{s['sparsity']:.1%}", *metrics, f"{s['seconds']:.1f}", s["mask"] or ""])
+        name = (NAMES[role(s)],) if prunes else ()
+        seed = (s["seed"] if own else "–",) if seeds else ()
+        change = (_change(s, names[0]),) if prunes else ()
+        rows.append(
+            [*name, *seed, f"{s['sparsity']:.1%}", *metrics, *change, f"{s['seconds']:.1f}", s["mask"] or ""]
+        )
     return rows
+
+
+def _change(step: dict[str, Any], metric: str) -> str:
+    """In points against the full model that the step is compared with; a dash for the full ones themselves."""
+    found = ((step.get("change") or {}).get(metric) or {}).get("delta")
+    return (
+        "–"
+        if found is None
+        else f"{points_in(metric) * found:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0")
+    )
 
 
 def _pieces(points: list[dict[str, Any]], names: list[str]) -> list[list[Any]]:
@@ -111,7 +133,8 @@ def _steps(r: dict[str, Any]) -> str:
     """Steps so far; of a sweep its runs that are done."""
     if r.get("children"):
         return f"{sum(c['state'] == 'done' for c in r['children'])}/{len(r['children'])} runs"
-    return f"{len(r['steps']) + len(r['baseline'])}/{r['expected'] or '?'}"
+    made, wanted = r["count"]
+    return f"{made}/{wanted or '?'}"
 
 
 def _columns(rows: list[tuple[str, str]]) -> str:
@@ -123,8 +146,8 @@ def doing(r: dict[str, Any]) -> str:
     now = r["progress"]
     if r["state"] == "queued":
         return f"place {r['position']} in the queue" if r["position"] else "starting"
-    made, wanted = len(r["steps"]) + len(r["baseline"]), r["expected"]
-    words = [f"step {min(made + 1, wanted)} of {wanted}" if wanted else "starting"]
+    made, wanted = r["count"]
+    words = [f"{made} of {wanted} steps done" if wanted else "starting"]
     if now["phase"]:
         words.append(now["phase"] + (f" {now['done']} of {now['total']}" if now["total"] else ""))
     if now["remaining"] is not None:

@@ -64,7 +64,9 @@ def table_62(states: Sequence[State]) -> Layout:
                 r.published_full,
             )
         )
-    return Layout("Winning tickets (layout of the thesis's Table 6.2), metrics in per cent", header, tuple(rows))
+    return Layout(
+        "Winning tickets (layout of the thesis's Table 6.2), metrics in per cent", header, tuple(rows)
+    )
 
 
 def table_63(states: Sequence[State], sparsity: float = 0.7) -> Layout:

@@ -11,6 +11,7 @@ from ..errors import RunError
 from ..heads import HeadMask
 from ..models.pruning import prune
 from ..tables import to_csv
+from . import roles
 from .plan import PruningPlan
 from .repair import NOTHING
 from .repairing import repaired
@@ -139,12 +140,25 @@ def seconds(state: State) -> dict[str, Any]:
 
 
 def curve(state: State) -> tuple[tuple[str, ...], list[Sequence[Any]]]:
-    """Header and rows of the pruning curve, one row per seed and step."""
+    """Header and rows of the pruning curve, one row per seed and step, each model named.
+
+    Where full models were trained anew θ* comes first, with neither seed nor step.
+    """
     names = tuple(state.reference.metrics)
-    header = ("seed", "step", "heads off", "sparsity", "mask", *names)
+    header = ("model", "seed", "step", "heads off", "sparsity", "mask", *names)
     header += tuple(f"{n} {end}" for n in names for end in ("low", "high"))
     header += ("agreement", "parameters", "flops", "seconds")
-    return header, [_row(r, names) for r in state.records]
+    rows = [_row(r, names) for r in state.records]
+    if any(_role(r) == roles.RETRAINED for r in state.records):
+        reference = _row(state.reference, names)
+        rows.insert(0, (reference[0], None, None, *reference[3:]))
+    return header, rows
+
+
+def _role(record: StepRecord) -> str:
+    if record.step > 0:
+        return roles.PRUNED
+    return roles.RETRAINED if "train" in record.seconds else roles.GIVEN
 
 
 def _row(r: StepRecord, names: tuple[str, ...]) -> Sequence[Any]:
@@ -153,6 +167,7 @@ def _row(r: StepRecord, names: tuple[str, ...]) -> Sequence[Any]:
     total = sum(r.seconds.values())
     # 0x: a spreadsheet would read some masks as numbers
     return (
+        roles.NAMES[_role(r)],
         r.seed,
         r.step,
         r.heads_off,

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from . import baselines
 from .files import RunFiles
 from .process import monotonic, place
 from .queue import look, look_at_all
-from .record import CARRIED, SWEEP, RunRecord
+from .record import CARRIED, PRUNE, SWEEP, RunRecord
 from .registry import Registry
 from .states import ACTIVE, QUEUED, of_sweep
 
@@ -40,7 +41,11 @@ class Progress:
 
 @dataclass(frozen=True)
 class RunView:
-    """A run as it stands now. ``steps`` are those of pruned models, ``baseline`` those of the full one."""
+    """A run as it stands now. ``steps`` are those of pruned models, ``baseline`` those of the full ones.
+
+    Of a pruning run each says its ``role``, and each pruned one which full model it is ``against`` and its ``change``
+    (see ``baselines``).
+    """
 
     record: RunRecord
     state: str
@@ -60,6 +65,20 @@ class RunView:
             return None
         return max(0.0, (record.ended or time.time()) - record.started)
 
+    @property
+    def count(self) -> tuple[int, int]:
+        """Steps so far and in all (0 = not known). A pruning run's full models are no steps: its plan counts none."""
+        expected = self.record.expected
+        if self.record.kind != PRUNE:
+            return len(self.steps) + len(self.baseline), expected
+        full = 1 + len(self.record.spec.get("seeds") or [0])
+        return len(self.steps), max(0, expected - full)
+
+    @property
+    def share_done(self) -> float:
+        """How much of the work is on record, full models included: what a progress bar shows."""
+        return min(1.0, (len(self.steps) + len(self.baseline)) / max(1, self.record.expected))
+
     def to_json(self) -> dict[str, Any]:
         """As ``headviz run show --json`` prints it."""
         record, spec = self.record, self.record.spec
@@ -77,6 +96,7 @@ class RunView:
             "steps": list(self.steps),
             "baseline": list(self.baseline),
             "expected": record.expected or None,
+            "count": list(self.count),
             "error": self.record.error or None,
             "owner": record.owner,
             "version": record.version,
@@ -133,15 +153,19 @@ def _view(
     registry: Registry, record: RunRecord, log_lines: int, children: tuple[RunView, ...] = ()
 ) -> RunView:
     files = RunFiles(record.id, registry.folder)
-    steps = registry.steps(record.id)
+    found = registry.steps(record.id)
+    steps = [s for s in found if s.get("step") != 0]
+    full = [s for s in found if s.get("step") == 0]
+    if record.kind == PRUNE:
+        full, steps = baselines.named(record.spec, full, steps)
     state = record.state
     if record.kind == SWEEP and record.executor == CARRIED:
         state = of_sweep([c.state for c in children])
     return RunView(
         record=record,
         state=state,
-        steps=tuple(s for s in steps if s.get("step") != 0),
-        baseline=tuple(s for s in steps if s.get("step") == 0),
+        steps=tuple(steps),
+        baseline=tuple(full),
         progress=read_progress(record, files) if record.state in ACTIVE else Progress(),
         log=tuple(files.log_tail(log_lines)) if log_lines else (),
         outcome=files.read_json(files.outcome) if record.state == "done" else {},

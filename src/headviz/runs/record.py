@@ -18,6 +18,7 @@ CARRIED = "carried"  # nothing to start: a sweep's run that its parent's process
 EXECUTORS = (LOCAL, DASK, CARRIED)
 
 SWEEP = "sweep"  # kind of a parent of runs
+PRUNE = "prune"  # kind of a pruning run
 
 _NAME_LIMIT = 200
 

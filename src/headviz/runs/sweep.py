@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Cancelled, OptionError
 from ..pruning.plan import PruningPlan
 from ..pruning.table import ALGORITHMS
+from . import baselines
 from .files import RunFiles
 from .queue import dispatch, room
 from .record import CARRIED, DASK, LOCAL, SWEEP, RunRecord
@@ -203,6 +204,7 @@ class Row:
     sd: float | None  # None with fewer than two seeds
     seeds: int
     missing: int  # seeds without this step (yet)
+    model: str = baselines.PRUNED  # of 0 % which full model it is: as given, or retrained alike
 
 
 def results(view: RunView) -> list[Row]:
@@ -222,6 +224,7 @@ def results(view: RunView) -> list[Row]:
                     values = found.setdefault((round(step["sparsity"], 9), name), [])
                     if value is not None and math.isfinite(value):
                         values.append(value)
+        full = baselines.against(runs[0].record.spec, runs[0].baseline)
         for (sparsity, name), values in sorted(found.items()):
             rows.append(
                 Row(
@@ -234,12 +237,14 @@ def results(view: RunView) -> list[Row]:
                     stdev(values) if len(values) > 1 else None,
                     len(values),
                     max(0, seeds - len(values)),
+                    full if sparsity == 0 else baselines.PRUNED,
                 )
             )
     return rows
 
 
-def full_models(run: RunView) -> list[dict[str, Any]]:
-    """The unpruned models that a run's steps compare with: those it trained itself, else the one it was given."""
-    own = [s for s in run.baseline if not s.get("reference")]
-    return own or list(run.baseline)
+def full_models(run: RunView) -> list[Mapping[str, Any]]:
+    """The full models that a run's steps compare with, one per seed: retrained alike, else θ* for each."""
+    which = baselines.against(run.record.spec, run.baseline)
+    found = [s for s in baselines.distinct(run.baseline) if baselines.role(s) == which]
+    return found if which == baselines.RETRAINED else found * len(run.record.spec.get("seeds") or [0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import streamlit as st
@@ -11,8 +11,8 @@ import streamlit as st
 from ..errors import UserError
 from ..heads import HeadId, HeadMask
 from ..palette import Scale
-from ..tasks import points_in
-from . import frame, loaders, runmaps, runsave, show, state, ticketview
+from ..runs import baselines
+from . import frame, loaders, runfigures, runmaps, runsave, show, state, ticketview
 from .grid import Look, head_grid
 from .runsource import look_at
 from .runstate import state_of
@@ -27,71 +27,52 @@ TABS = ("Steps", "One example", "Save the model", "Winning tickets")
 def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
     """Everything below the state line."""
     if not view.steps:
-        if view.baseline:
-            st.info(
-                "The full model is measured; the first step is under way.", icon=":material/hourglass_top:"
-            )
-        elif view.state in ("running", "queued"):
-            st.info("The curve appears with the first step. You may leave: the run goes on.",
-                    icon=":material/hourglass_top:")  # fmt: skip
+        before_first(view)
         return
     names = list(view.steps[-1]["metrics"])
-    show.finding(finding(view.steps, names[0]))
+    show.finding(runfigures.finding(view.steps, names[0]))
     left, right = st.columns([3, 2], gap="large")
     with left:
         _curves([view, *others], names)
     with right:
         order(view)
     step = _choose(view)
-    _figures(view, step, names[0])
+    runfigures.boxes(view, step, names[0])
     if frame.controls():
-        st.button(
-            "Open its mask in the Mask lab", key="run_open", icon=":material/grid_on:",
-            on_click=_open, args=(view.record.spec, step["mask"]),
-        )  # fmt: skip
+        _ways_on(view, step)
         if st.session_state.pop("run_go", False):
             st.switch_page("pages/masklab.py")
     tabs = state.tabs(TABS[:3] if not ticketview.retrains(view) else TABS, "run_tabs")
-    parts = (lambda: _table(view, names), lambda: runmaps.example(view, step), lambda: runsave.form(view, step),
-             lambda: ticketview.tickets([view]))  # fmt: skip
+    parts = (
+        lambda: runfigures.table(view, names),
+        lambda: runmaps.example(view, step),
+        lambda: runsave.form(view, step),
+        lambda: ticketview.tickets([view]),
+    )
     for tab, part in zip(tabs, parts, strict=False):
         if tab.open:
             with tab:
                 part()
 
 
-def finding(steps: Sequence[Step], metric: str) -> str:
-    """How far the pruning costs nothing that could be told from chance, and what the last step costs."""
-    by_share: dict[float, list[Step]] = {}
-    for s in steps:
-        by_share.setdefault(round(s["sparsity"], 9), []).append(s)
-    free, worst = None, None
-    for share, group in sorted(by_share.items()):
-        changes = [s.get("deltas", {}).get(metric) or {} for s in group]
-        if any(c.get("high") is None for c in changes):
-            return f"{metric} after removing {100 * share:.0f} % of the heads: {_mean(group, metric)}."
-        if any(c["high"] < 0 for c in changes):
-            worst = share
-            break
-        free = share
-    last_share, last = max(by_share.items())
-    if worst is None:
-        return f"Up to {100 * last_share:.0f} % of the heads are gone without a clear loss of {metric}."
-    cost = sum(s["deltas"][metric]["delta"] for s in last) / len(last)
-    change = show.points(cost, points_in(metric))
-    end = f"{metric} is {_mean(last, metric)} at {100 * last_share:.0f} % ({change} points)."
-    if free is None:
-        return f"Every step costs {metric}: {end}"
-    return f"Up to {100 * free:.0f} % of the heads go without a clear loss; {end}"
+def before_first(view: RunView) -> None:
+    """What there is to say of a run without a step, in each of its states."""
+    from ..runs.states import ACTIVE, QUEUED
 
-
-def _mean(group: Sequence[Step], metric: str) -> str:
-    known = [s["metrics"][metric] for s in group if s["metrics"].get(metric) is not None]
-    return show.metric(sum(known) / len(known), points_in(metric)) if known else "undefined"
+    known = [baselines.NAMES[baselines.role(s)] for s in baselines.distinct(view.baseline)]
+    measured = f"So far measured: {', '.join(dict.fromkeys(known))}." if known else "Nothing is measured yet."
+    if view.state in ACTIVE and view.state != "cancelling":
+        more = "The first step is under way." if known else "The curve appears with the first step."
+        st.info(f"{measured} {more} You may leave: the run goes on.", icon=":material/hourglass_top:")
+    elif view.state == QUEUED:
+        st.info("The curve appears with the first step. You may leave: the run goes on in its turn.",
+                icon=":material/hourglass_top:")  # fmt: skip
+    else:
+        st.info(f"{measured} It has no step.", icon=":material/info:")
 
 
 def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
-    from ..charts_runs import curve_of, run_curves
+    from ..charts_runs import chance, curve_of, run_curves
 
     metric = names[0]
     if len(names) > 1:
@@ -99,15 +80,46 @@ def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
             st.segmented_control("Metric", names, default=names[0], required=True, key="run_metric")
             or names[0]
         )
-    curves = [c for v in views if (c := curve_of(v.to_json(), metric)) is not None]
+    sizes = [dev_size(v) for v in views]
+    differ = unlike(views, sizes)
+    called = [f"{v.record.title} ({v.record.id}{f', n = {n:,}' if differ and n else ''})"
+              for v, n in zip(views, sizes, strict=True)]  # fmt: skip
+    found = (curve_of(v.to_json(), metric, name) for v, name in zip(views, called, strict=True))
+    curves = [c for c in found if c is not None]
+    known = state_of(views[0])
+    level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in curves))
     show.figure(
-        run_curves(curves), "run_curves",
-        f"{metric} against the share of heads removed; dashed, the model with every head."
+        run_curves(curves, by_chance=chance(metric, known.labels if known else ())), "run_curves",
+        f"{metric} against the share of heads removed; dashed, {level}."
         + (" Thin lines are seeds, the band one standard deviation." if len({s.get("seed") for s in views[0].steps}) > 1
            else ""),
     )  # fmt: skip
+    if differ:
+        st.warning(show.plain(differ), icon=":material/warning:")
     if frame.controls():
         _beside(views)
+
+
+def dev_size(view: RunView) -> int | None:
+    """Examples that the run's models were evaluated on."""
+    known = state_of(view)
+    return None if known is None else len(known.logits[known.reference.logits])
+
+
+def unlike(views: Sequence[RunView], sizes: Sequence[int | None]) -> str:
+    """Why curves on one picture are not to be compared point by point; empty where they were measured alike."""
+    specs = [v.record.spec for v in views]
+    tasks = list(dict.fromkeys(str(s.get("task")) for s in specs))
+    if len(tasks) > 1:
+        return f"These runs are of different tasks ({', '.join(tasks)}): their heights cannot be compared."
+    named = ("data", "dev_split", "dev_limit", "text_columns", "label_column")
+    if len({tuple(str(s.get(name)) for name in named) for s in specs}) == 1 and len(set(sizes)) == 1:
+        return ""
+    counts = ", ".join("not known" if n is None else f"{n:,}" for n in sizes)
+    return (
+        f"These runs were measured on different dev examples (n = {counts}): a distance between their curves is "
+        "partly that of the data."
+    )
 
 
 def _beside(views: Sequence[RunView]) -> None:
@@ -206,81 +218,46 @@ def _step() -> None:
     state.update(step=int(st.session_state["run_step"] or 0))
 
 
-def _figures(view: RunView, step: Step, metric: str) -> None:
-    """The step against the full model."""
-    full = view.baseline[0] if view.baseline else None
-    change = step.get("deltas", {}).get(metric) or {}
-    delta, low, high = (change.get(k) for k in ("delta", "low", "high"))
-    scale = points_in(metric)
-    boxes = st.container(horizontal=True, gap="medium")
-    boxes.metric(
-        metric, _value(step["metrics"].get(metric), metric),
-        None if delta is None else (f"{show.points(delta, scale)} points" if delta else "unchanged"),
-        delta_color=tone(low, high), delta_arrow="off", width=150,
-        help=None if low is None
-        else f"95 % interval of the change: {show.points(low, scale)} to {show.points(high, scale)} points",
-    )  # fmt: skip
-    if full is not None:
-        agreement = step.get("agreement")
-        boxes.metric(
-            "full model", _value(full["metrics"].get(metric), metric),
-            None if agreement is None else f"{100 * agreement:.0f} % same answers",
-            delta_color="gray", delta_arrow="off", width=150,
+def kept_model(view: RunView, step: Step) -> str:
+    """The folder of the model that a step trained, where the run kept it; empty otherwise."""
+    from ..runs.files import RunFiles
+
+    if not step.get("model"):
+        return ""
+    folder = RunFiles(view.record.id).results / str(step["model"])
+    return str(folder) if folder.is_dir() else ""
+
+
+def _ways_on(view: RunView, step: Step) -> None:
+    """To the Mask lab: with the step's own model where one was trained and kept, and with the mask on θ*."""
+    mended = baselines.retrains(view.record.spec) or step.get("repair_error") is not None
+    folder = kept_model(view, step)
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        if folder:
+            st.button(
+                "Open this step's model in the Mask lab", key="run_open_model", icon=":material/grid_on:",
+                on_click=_open, args=(view.record.spec, "", folder),
+            )  # fmt: skip
+        st.button(
+            "Try its mask on θ* in the Mask lab" if mended else "Open its mask in the Mask lab",
+            key="run_open", icon=":material/grid_on:", on_click=_open, args=(view.record.spec, step["mask"]),
         )  # fmt: skip
-    if "heads_off" in step:
-        boxes.metric("heads removed", f"{step['heads_off']}", f"{100 * step['sparsity']:.1f} %", delta_color="gray",
-                        delta_arrow="off", width=150)  # fmt: skip
-    if full is not None and step.get("parameters") and full.get("parameters"):
-        boxes.metric(
-            "parameters", _less(step["parameters"], full["parameters"]),
-            f"FLOPs {_less(step['flops'], full['flops'])}", delta_color="gray", delta_arrow="off", width=150,
-        )  # fmt: skip
+        if mended:
+            why = "retrained" if baselines.retrains(view.record.spec) else "repaired"
+            lost = "" if folder or why == "repaired" else " This step's own model was not kept."
+            st.caption(f"θ* under the mask is not the {why} model: the lab will show another figure.{lost}")
 
 
-def tone(low: float | None, high: float | None) -> Literal["orange", "blue", "gray"]:
-    """Orange for a clear loss, blue for a clear gain, grey within chance or where no interval is known."""
-    if low is None or high is None or low <= 0 <= high:
-        return "gray"
-    return "orange" if high < 0 else "blue"
-
-
-def _value(value: float | None, metric: str) -> str:
-    return "undefined" if value is None else show.metric(value, points_in(metric))
-
-
-def _less(now: int, before: int) -> str:
-    return f"{100 * (now / before - 1):+.1f} %".replace("-", "−").replace("+0.0", "±0")
-
-
-def _table(view: RunView, names: Sequence[str]) -> None:
-    several = len({s.get("seed") for s in view.steps}) > 1
-    header = [*(["seed"] if several else []), "heads removed, %", *names, "change, points", "low", "high", "seconds",
-              "mask"]  # fmt: skip
-    rows = []
-    for s in view.steps:
-        d = s.get("deltas", {}).get(names[0]) or {}
-        ends = [None if d.get(k) is None else points_in(names[0]) * d[k] for k in ("delta", "low", "high")]
-        rows.append([*([s.get("seed")] if several else []), 100 * s["sparsity"],
-                     *(s["metrics"].get(n) for n in names), *ends, s["seconds"], s["mask"]])  # fmt: skip
-    show.table(
-        header, rows, "run_steps", column_config=show_digits(header),
-        caption=f"Every step; the change of {names[0]} against the full model with its 95 % interval.",
-    )  # fmt: skip
-
-
-def show_digits(header: Sequence[str]) -> dict[str, Any]:
-    """How many decimals the table shows; its CSV has them all."""
-    one = ("heads removed, %", "change, points", "low", "high", "seconds")
-    return {h: st.column_config.NumberColumn(format="%.1f" if h in one else "%.3f") for h in header if h not in
-            ("seed", "mask", "task", "algorithm", "score", "metric", "seeds", "missing")}  # fmt: skip
-
-
-def _open(spec: dict[str, Any], mask: str) -> None:
-    """The mask on the run's own model and data."""
+def _open(spec: dict[str, Any], mask: str, folder: str = "") -> None:
+    """The mask on the run's own model and data; or a step's model in its place, whole as it was kept."""
     try:
-        look_at(spec)
-        present = loaders.shape(state.view()).present
-        state.set_mask(HeadMask.from_hex(mask, present.num_layers, present.num_heads))
+        if folder:
+            look_at({**spec, "model": folder, "revision": None})
+            state.forget_mask()
+        else:
+            look_at(spec)
+            present = loaders.shape(state.view()).present
+            state.set_mask(HeadMask.from_hex(mask, present.num_layers, present.num_heads))
         st.session_state["run_go"] = True
     except UserError as wrong:
         state.notify(str(wrong))

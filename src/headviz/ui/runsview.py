@@ -96,7 +96,7 @@ def _caption(r: RunView) -> str:
         ended = sum(c.state == "done" for c in r.children)
         parts.insert(1, f"{ended} of {len(r.children)} runs done")
     elif r.record.expected > 1:
-        parts.insert(1, f"{len(r.steps) + len(r.baseline)} of {r.record.expected} steps")
+        parts.insert(1, "{} of {} steps".format(*r.count))
     return "  ·  ".join(parts)
 
 
@@ -153,14 +153,12 @@ def state_line(view: RunView) -> None:
         st.badge(view.state, icon=icon or None, color=colour)
         if said := _doing(view):
             st.markdown(said)
-    done = (
-        sum(c.state == "done" for c in view.children)
-        if view.children
-        else len(view.steps) + len(view.baseline)
-    )
     if record.expected > 1 and view.state in ACTIVE:
-        what = "run" if view.children else "step"
-        st.progress(min(1.0, done / record.expected), text=f"{what} {done} of {record.expected}")
+        if view.children:
+            ended = sum(c.state == "done" for c in view.children)
+            st.progress(min(1.0, ended / record.expected), text=f"run {ended} of {record.expected}")
+        else:
+            st.progress(view.share_done, text="{} of {} steps done".format(*view.count))
     elif view.state in ACTIVE and p.total:
         st.progress(min(1.0, p.done / p.total), text=f"{p.done} of {p.total}")
     if not p.responsive:
@@ -186,9 +184,10 @@ def _doing(view: RunView) -> str:
         parts.append(f"number {view.position} in the queue: it starts when those before it have ended")
     if p.phase:
         parts.append(show.plain(p.phase) + (f" {p.done} of {p.total}" if p.total else ""))
-    left = p.remaining if p.remaining is not None else p.phase_remaining
-    if left is not None:
-        parts.append(f"about {span(left)} left")
+    if p.remaining is not None:
+        parts.append(f"about {span(p.remaining)} left")
+    elif p.phase_remaining is not None and p.phase:  # no step is done to go by: only this part's end is known
+        parts.append(f"about {span(p.phase_remaining)} left of {'it' if p.total else show.plain(p.phase)}")
     if view.seconds is not None:
         parts.append(f"{span(view.seconds)} so far" if view.state in ACTIVE else f"took {span(view.seconds)}")
     if p.cpu_percent is not None and view.state in ACTIVE:

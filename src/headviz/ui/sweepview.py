@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from ..runs import baselines
 from ..tasks import points_in
-from . import runsteps, runsview, show, state, ticketview
+from . import runfigures, runsview, show, state, ticketview
 
 if TYPE_CHECKING:
     from ..charts_runs import Curve
@@ -34,10 +35,13 @@ def detail(view: RunView) -> None:
                 st.segmented_control("Task", tasks, default=tasks[0], required=True, key="sweep_task")
                 or tasks[0]
             )
+        drawn = curves(view, task)
+        level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in drawn))
+        given = "; dotted, θ* as given" if any(c.given is not None for c in drawn) else ""
         show.figure(
-            run_curves(curves(view, task)), "sweep_curves",
+            run_curves(drawn), "sweep_curves",
             f"{task}: mean over the seeds against the share of heads removed; thin lines are seeds, the band one "
-            "standard deviation, dashed the model with every head.",
+            f"standard deviation, dashed {level}{given}.",
         )  # fmt: skip
     else:
         st.info("The table fills as its runs come to their first steps. You may leave: they go on.",
@@ -105,9 +109,8 @@ def curves(view: RunView, task: str) -> list[Curve]:
         full = [s["metrics"].get(metric) for child in children for s in full_models(child)]
         known = [v for v in full if v is not None]
         by_seed = {seed: points for c in own for seed, points in c.by_seed.items()}
-        found.append(
-            Curve(f"{algorithm} by {score}", metric, sum(known) / len(known) if known else None, by_seed)
-        )
+        level = sum(known) / len(known) if known else None
+        found.append(Curve(f"{algorithm} by {score}", metric, level, by_seed, own[0].against, own[0].given))
     return found
 
 
@@ -115,20 +118,33 @@ def _results(rows: Sequence[Row]) -> None:
     if not rows:
         st.caption("No step yet.")
         return
-    header = ["task", "algorithm", "score", "heads removed, %", "metric", "mean", "sd", "seeds", "missing"]
-    body = [
-        [r.task, r.algorithm, r.score, 100 * r.sparsity, r.metric, r.mean, r.sd, r.seeds, r.missing]
-        for r in rows
+    header = [
+        "task",
+        "algorithm",
+        "score",
+        "heads removed, %",
+        "model",
+        "metric",
+        "mean",
+        "sd",
+        "seeds",
+        "missing",
     ]
+    body = [
+        [r.task, r.algorithm, r.score, 100 * r.sparsity, baselines.NAMES[r.model], r.metric, r.mean, r.sd, r.seeds,
+         r.missing]
+        for r in rows
+    ]  # fmt: skip
     # what all rows share stands in the caption; the files have every column
-    same = {name: body[0][i] for i, name in enumerate(header) if i < 5 and len({row[i] for row in body}) == 1}
+    same = {name: body[0][i] for i, name in enumerate(header) if i < 6 and len({row[i] for row in body}) == 1}
     if not any(r.missing for r in rows):
         same["missing"] = ""
     about = ", ".join(filter(None, map(str, same.values())))
     show.table(
         header, body, "sweep_results",
-        column_config={**runsteps.show_digits(header), **dict.fromkeys(same)},
-        caption=f"{about + ': m' if about else 'M'}eans over the seeds that have come so far; 0 % is the full model.",
+        column_config=dict.fromkeys(same), cells=runfigures.digits([h for h in header if h not in same]),
+        caption=f"{about + ': m' if about else 'M'}eans over the seeds that have come so far; 0 % is the full model "
+        "that the steps are compared with.",
     )  # fmt: skip
 
 
