@@ -31,6 +31,7 @@ _LAZY = {
     "token_attributions": "tokens",
     "score_heads": "scores",
     "score_progressive": "scores",
+    "progress_bar": "progressbar",
 }
 
 __all__ = ["HeadId", "HeadMask", "UserError", "__version__", *_LAZY]
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from .models.loading import load as load
     from .models.loading import wrap as wrap
     from .models.pruning import prune as prune
+    from .progressbar import progress_bar as progress_bar
     from .scores import score_heads as score_heads
     from .scores import score_progressive as score_progressive
     from .tasks import Dataset as Dataset

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MaskError, OptionError
 from ..heads import HeadId, HeadMask, parse_heads
+from ..progressbar import progress_bar as progress_bar
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -155,20 +155,6 @@ def positive_int(text: str) -> int:
 
 def warn(line: str) -> None:
     sys.stderr.write(f"headviz: note: {line}\n")
-
-
-@contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr with rate and remaining time, for a ``progress(done, total)`` callback."""
-    from tqdm import tqdm
-
-    with tqdm(desc=what, file=sys.stderr, leave=False, dynamic_ncols=True, delay=0.5) as bar:
-
-        def report(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
-        yield report
 
 
 def table(rows: Sequence[Sequence[Any]]) -> str:
