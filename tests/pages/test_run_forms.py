@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recorded import press, said
+from recorded import button, press, said
 
 from headviz.runs.registry import Registry
 
@@ -150,3 +150,54 @@ def test_a_sweep_gives_each_score_its_own_options(home: Path) -> None:
         base, ["demo"], ["iterative"], ["taylor", "magnitude"], [0], {}, {"taylor": {"abs_level": "token"}}
     )
     assert [p.score_options for p in made] == [(("abs_level", "token"),), ()]
+
+
+@pytest.mark.parametrize(("ending", "value", "answer"), [
+    ("new_step", 200, "“Each step removes, % of heads” is 200: give a whole number from 1 to 100"),
+    ("new_step", 0, "is 0: give"),
+    ("new_until", 0, "“Up to, % of heads” is 0"),
+    ("new_samples", 0, "“Examples to score on” is 0: give a whole number from 4 to 20,000"),
+    ("new_keep", -1, "“Heads each layer keeps” is -1"),
+])  # fmt: skip
+def test_a_number_out_of_range_is_refused_and_nothing_can_be_planned_or_started_with_another(
+    plain_form: Callable[..., Any], ending: str, value: int, answer: str
+) -> None:
+    app = plain_form(score="magnitude")
+    press(app, "new_plan", new_box=True)
+    assert not button(app, "new_start").disabled
+    app.session_state["new_box"] = True
+    field(app.number_input, ending).set_value(value).run()
+    assert not app.exception
+    assert answer in said(app)
+    assert button(app, "new_plan") is None
+    assert button(app, "new_start") is None
+    assert Registry().records() == []
+
+
+def test_a_training_is_told_its_wrong_numbers_too(
+    plain_form: Callable[..., Any], studio_folder: Path
+) -> None:
+    app = plain_form(score="magnitude", base=str(studio_folder / "model"))
+    field(app.selectbox, "new_algorithm").set_value("one-shot-isp").run()
+    for ending, value, answer in (
+        ("_epochs", 0.0, "“Epochs” is 0: give a number from 0.01 to 1,000"),
+        ("_batch", 0, "“Batch” is 0"),
+        ("_warmup", 1.5, "“Warm-up, share” is 1.5"),
+    ):
+        box = field(app.number_input, ending)
+        before = box.value
+        box.set_value(value).run()
+        assert answer in said(app)
+        field(app.number_input, ending).set_value(before).run()
+
+
+def test_a_plan_that_cannot_be_speaks_of_the_fields(plain_form: Callable[..., Any]) -> None:
+    app = plain_form(score="magnitude")
+    field(app.number_input, "new_keep").set_value(13).run()
+    press(app, "new_plan", new_box=True)
+    assert "“Heads each layer keeps” is 13, but a layer has only 12 heads" in said(app)
+    app.session_state["new_box"] = True
+    field(app.number_input, "new_keep").set_value(6).run()
+    press(app, "new_plan", new_box=True)
+    assert "“Up to” 90 % removes 130 of 144 heads" in said(app)
+    assert "Choose at most 50 %" in said(app)

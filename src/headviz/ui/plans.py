@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
 
 from ..errors import OptionError, UserError
-from . import jobs, loaders, runactions, runsview, show, state, training
+from . import jobs, loaders, numbers, runactions, runsview, show, state, training
 from .view import View
 
 if TYPE_CHECKING:
@@ -46,11 +48,13 @@ def amounts(key: str, algorithms: Sequence[Algorithm]) -> dict[str, Any]:
     """How far, in which steps, on how many examples."""
     of = "remaining heads" if algorithms and all(a.of_remaining for a in algorithms) else "heads"
     a, b, c, d = st.columns(4)
+    step = numbers.field(a, f"Each step removes, % of {of}", 1, 100, 10, f"{key}_step")
+    until = numbers.field(b, "Up to, % of heads", 1, 100, 90, f"{key}_until")
     return {
-        "step": a.number_input(f"Each step removes, % of {of}", 1, 100, 10, key=f"{key}_step") / 100,
-        "until": b.number_input("Up to, % of heads", 1, 100, 90, key=f"{key}_until") / 100,
-        "samples": c.number_input("Examples to score on", 4, 20_000, 256, key=f"{key}_samples"),
-        "keep_per_layer": d.number_input("Heads each layer keeps", 0, 64, 0, key=f"{key}_keep"),
+        "step": lambda: step() / 100,
+        "until": lambda: until() / 100,
+        "samples": numbers.field(c, "Examples to score on", 4, 20_000, 256, f"{key}_samples"),
+        "keep_per_layer": numbers.field(d, "Heads each layer keeps", 0, 64, 0, f"{key}_keep"),
     }
 
 
@@ -188,6 +192,35 @@ def make_plan(view: View, options: dict[str, Any]) -> PruningPlan:
     from ..pruning.plan import PruningPlan
 
     return PruningPlan.from_dict(options_of(view, options))
+
+
+_IN_WORDS: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
+    (r"\bkeep_per_layer is\b", lambda m: "“Heads each layer keeps” is"),
+    (r"\bA target sparsity of ([\d.]+)", lambda m: f"“Up to” {_per_cent(m[1])}"),
+    (r"\bthe target of ([\d.]+\d)", lambda m: f"“Up to” {_per_cent(m[1])}"),
+    (r"\bat most (0\.\d+|0)\b", lambda m: f"at most {_per_cent(m[1])}"),
+    (r" To end at \d+ heads, give until [\d.]+\d\.", lambda m: ""),
+)
+
+
+def in_words(text: str) -> str:
+    """What a plan says of itself, in the names and units of the form: per cent where the plan has shares."""
+    for pattern, said in _IN_WORDS:
+        text = re.sub(pattern, said, text)
+    return text
+
+
+def _per_cent(share: str) -> str:
+    return f"{100 * float(share):g} %"
+
+
+@contextmanager
+def form_words() -> Iterator[None]:
+    """A refusal that reaches the form speaks of its fields."""
+    try:
+        yield
+    except UserError as wrong:
+        raise type(wrong)(in_words(str(wrong))) from wrong
 
 
 # ---- first the plan, then the start

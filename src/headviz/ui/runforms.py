@@ -111,7 +111,7 @@ def _show(found: Planned) -> None:
     more = " …" if len(sizes) > 14 else ""
     st.caption(f"Heads off after each step: {', '.join(map(str, sizes[:14]))}{more} of {found.heads}")
     for note in found.notes:
-        st.caption(show.plain(f"Note: {note}"))
+        st.caption(show.plain(f"Note: {plans.in_words(note)}"))
 
 
 def _prepare(plan: PruningPlan, progress: jobs.Progress, cancel: jobs.Cancel) -> Planned:
@@ -120,7 +120,8 @@ def _prepare(plan: PruningPlan, progress: jobs.Progress, cancel: jobs.Cancel) ->
     from ..runs.service import default_threads
     from ..runs.sweep import plan_of
 
-    (p,) = prepare_all([plan], lambda i, n: progress(i, 2 * n), cancel)
+    with plans.form_words():
+        (p,) = prepare_all([plan], lambda i, n: progress(i, 2 * n), cancel)
     counted = plan_of([p], default_threads(), progress=lambda i, n: progress(n + i, 2 * n), cancel=cancel)
     assert counted.seconds is not None
     return Planned(p.amount, p.sizes, p.heads, p.notes, counted.seconds, p.spec, p.title, p.device)

@@ -138,7 +138,7 @@ def _show(found: Planned) -> None:
         caption="What the sweep would do, one line for its seeds together.",
     )  # fmt: skip
     for note in found.notes[:3]:
-        st.caption(show.plain(f"Note: {note}"))
+        st.caption(show.plain(f"Note: {plans.in_words(note)}"))
 
 
 def _prepare(made: Sequence[PruningPlan], progress: jobs.Progress, cancel: jobs.Cancel) -> Planned:
@@ -148,7 +148,8 @@ def _prepare(made: Sequence[PruningPlan], progress: jobs.Progress, cancel: jobs.
     from ..runs.sweep import Member, plan_of
 
     whole = 2 * len(made)
-    prepared = prepare_all(made, lambda i, n: progress(i, whole), cancel)
+    with plans.form_words():
+        prepared = prepare_all(made, lambda i, n: progress(i, whole), cancel)
     plan = plan_of(prepared, default_threads(), progress=lambda i, n: progress(n + i, whole), cancel=cancel)
     rows: dict[tuple[str, ...], list[int]] = {}
     for p in prepared:

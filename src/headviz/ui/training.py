@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from ..errors import OptionError
-from . import loaders
+from . import loaders, numbers
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
@@ -57,32 +57,34 @@ def fields(
 
     start = recipe.options
     a, b, c = st.columns(3)
-    epochs = a.number_input("Epochs", 0.01, 1000.0, float(start.epochs), key=f"{key}_epochs", format="%g")
-    batch = b.number_input("Batch", 1, 4096, start.batch, key=f"{key}_batch")
+    epochs = numbers.field(a, "Epochs", 0.01, 1000.0, float(start.epochs), f"{key}_epochs", format="%g")
+    batch = numbers.field(b, "Batch", 1, 4096, start.batch, f"{key}_batch")
     rate = c.text_input("Learning rate", f"{start.learning_rate:g}", key=f"{key}_rate")
     a, b, room = st.columns(3)
-    limit = a.number_input(
-        "Training examples", 0, 10_000_000, examples or 0, key=f"{key}_limit", help="0 = all"
-    )
-    stop = b.number_input("Stop early after", 0, 100, start.early_stopping or 0, key=f"{key}_stop",
-                          help="Epochs without a better dev metric, then the best weights; 0 = never")  # fmt: skip
-    with st.expander("More about the training", icon=":material/tune:"), st.container(horizontal=True):
-        more: dict[str, Any] = {
-            "schedule": st.selectbox("Schedule", SCHEDULES, SCHEDULES.index(start.schedule), key=f"{key}_schedule",
-                                     width=140),
-            "warmup": st.number_input("Warm-up, share", 0.0, 1.0, float(start.warmup), key=f"{key}_warmup", width=130),
-            "weight_decay": st.number_input("Weight decay", 0.0, 10.0, float(start.weight_decay), key=f"{key}_decay",
-                                            format="%g", width=130),
-            "precision": st.selectbox("Training precision", PRECISIONS, PRECISIONS.index(start.precision),
-                                      key=f"{key}_precision", width=150),
-            "accumulation": st.number_input("Batches per update", 1, 1024, start.accumulation,
-                                            key=f"{key}_accumulation", width=150),
-        }  # fmt: skip
+    limit = a.number_input("Training examples", value=examples or 0, key=f"{key}_limit", help="0 = all")
+    stop = numbers.field(b, "Stop early after", 0, 100, start.early_stopping or 0, f"{key}_stop",
+                         help="Epochs without a better dev metric, then the best weights; 0 = never")  # fmt: skip
+    with st.expander("More about the training", icon=":material/tune:"):
+        row = st.container(horizontal=True)
+        schedule = row.selectbox(
+            "Schedule", SCHEDULES, SCHEDULES.index(start.schedule), key=f"{key}_schedule", width=140
+        )
+        warmup = numbers.field(
+            row, "Warm-up, share", 0.0, 1.0, float(start.warmup), f"{key}_warmup", width=130
+        )
+        decay = numbers.field(row, "Weight decay", 0.0, 10.0, float(start.weight_decay), f"{key}_decay", format="%g",
+                              width=130)  # fmt: skip
+        precision = row.selectbox("Training precision", PRECISIONS, PRECISIONS.index(start.precision),
+                                  key=f"{key}_precision", width=150)  # fmt: skip
+        batches = numbers.field(
+            row, "Batches per update", 1, 1024, start.accumulation, f"{key}_accumulation", width=150
+        )
 
     def checked() -> FinetuneOptions:
+        numbers.within("Training examples", 0, 10_000_000, int(limit))
         return dataclasses.replace(
-            start, epochs=float(epochs), batch=int(batch), learning_rate=number(rate), early_stopping=int(stop) or None,
-            **more,
+            start, epochs=epochs(), batch=batch(), learning_rate=number(rate), early_stopping=stop() or None,
+            schedule=schedule, warmup=warmup(), weight_decay=decay(), precision=precision, accumulation=batches(),
         )  # fmt: skip
 
     return checked, int(limit), room
