@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("streamlit")
 
 from headviz.errors import TaskError
-from headviz.ui import loaders, source, uploads
+from headviz.ui import loaders, scoring, source, uploads
 from headviz.ui.view import View
 
 BROKEN = b"text,label\nthe dog sleeps,yes\na cat,\na dog,no\n"
@@ -95,3 +95,53 @@ def test_a_table_of_one_column_says_what_seems_to_separate_its_columns() -> None
     place = uploads.keep_upload(b"a;b;y\nx;z;no\n", "csv", "mine.csv")
     with pytest.raises(TaskError, match=r"a single column \(a;b;y\).*separated by semicolons"):
         source.peek(place, "csv")
+
+
+ROWS = b"text,label\nthe dog sleeps,yes\na cat runs,no\n"
+
+
+def view_of(place: str) -> View:
+    return replace(View(), task="custom", data=place, columns="text", label="label")
+
+
+def test_a_table_to_train_on_comes_beside_the_one_to_measure_on() -> None:
+    alone = uploads.keep_upload(ROWS, "csv", "mine.csv")
+    more = ROWS + b"a bird sings,no\n"
+    both = uploads.keep_upload(ROWS, "csv", "mine.csv", uploads.Table(more, "csv", "more.csv"))
+    assert both != alone
+    assert (uploads.has_train(both), uploads.has_train(alone)) == (True, False)
+    assert (len(loaders.dataset(view_of(both))), len(loaders.train(view_of(both)))) == (2, 3)
+    assert len(loaders.dataset(view_of(alone))) == 2
+    broken = uploads.keep_upload(ROWS, "csv", "mine.csv", uploads.Table(BROKEN, "csv", "more.csv"))
+    with pytest.raises(TaskError, match=r"more\.csv, line 3"):
+        loaders.train(view_of(broken))
+    with pytest.raises(TaskError, match="'exe' files cannot be read"):
+        uploads.keep_upload(ROWS, "csv", "mine.csv", uploads.Table(more, "exe"))
+
+
+def test_one_table_keeps_the_id_that_links_have() -> None:
+    import hashlib
+
+    assert uploads.keep_upload(ROWS, "csv") == f"upload-{hashlib.sha256(b'csv' + ROWS).hexdigest()[:16]}"
+
+
+def test_what_a_single_table_lacks_is_said_with_its_name_and_without_the_servers_folders() -> None:
+    place = uploads.keep_upload(ROWS, "csv", "mine.csv")
+    with pytest.raises(TaskError) as caught:
+        loaders.train(view_of(place))
+    assert str(caught.value) == f"mine.csv {uploads.LACKS_TRAIN}"
+    folder = uploads.uploads()[place]
+    assert uploads.with_readable_places(f"{folder} has no dev file.") == "mine.csv has no dev file."
+    assert (
+        uploads.with_readable_places("/elsewhere/upload-x has no train file")
+        == "/elsewhere/upload-x has no train file"
+    )
+
+
+def test_scores_say_that_they_come_from_dev_and_from_how_few() -> None:
+    place = uploads.keep_upload(ROWS, "csv", "mine.csv")
+    data = loaders.dataset(view_of(place))
+    (where, few) = scoring.sample_notes(data, 64)
+    assert where == "drawn from dev, as there is no train split"
+    assert few.startswith("64 were asked for")
+    assert scoring.sample_notes(replace(data, split="train"), 2) == ()

@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 import streamlit as st
 
 from ..errors import Cancelled, UserError
+from .uploads import with_readable_places
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -135,7 +136,7 @@ def _run(job: Job[Any], work: Work[Any]) -> None:
     except Cancelled:
         job.stopped = True
     except UserError as wrong:
-        job.error = str(wrong)
+        job.error = with_readable_places(str(wrong))
     except Exception as fault:
         _log.exception("a computation failed: %s", job.key)
         job.error = f"headviz failed here ({type(fault).__name__}). The server's log has the details."

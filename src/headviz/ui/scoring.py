@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -131,6 +132,16 @@ def sample(view: View, clf: Classifier) -> Dataset:
     return headviz.sample(source, min(view.samples, len(source)), seed=view.seed, lengths=lengths)
 
 
+def sample_notes(data: Dataset, wanted: int) -> tuple[str, ...]:
+    """What a reader would not expect of the examples: not from train, or fewer than asked for."""
+    said = []
+    if data.split != "train":
+        said.append(f"drawn from {data.split}, as there is no train split")
+    if len(data) < wanted:
+        said.append(f"{wanted:,} were asked for, but there are no more of equal classes and usual length")
+    return tuple(said)
+
+
 def compute(view: View, weights: str = "fine-tuned") -> HeadScores | None:
     """Grow the chosen score; gives what there is, with progress and *stop* on the page while it grows."""
     key = key_of(view, weights=weights)
@@ -149,7 +160,9 @@ def _fine_tuned(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
 
         found = None
         data = sample(view, clf)
-        for found in headviz.score_progressive(clf, data, view.score, progress=progress, cancel=cancel):
+        notes = sample_notes(data, view.samples)
+        for grown in headviz.score_progressive(clf, data, view.score, progress=progress, cancel=cancel):
+            found = replace(grown, notes=(*grown.notes, *(notes if grown.samples else ())))
             jobs.offer(key, found)
         assert found is not None
         return found

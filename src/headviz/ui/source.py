@@ -136,6 +136,8 @@ def try_data(wanted: View) -> bool:
         found = loaders.dataset(wanted)
         if not len(found):
             raise TaskError("There is no example in these data.")
+        if uploads.has_train(wanted.data):
+            loaders.train(wanted)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         return False
@@ -151,15 +153,23 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
 
     from ..inputs import expected_texts
 
-    sent = st.file_uploader("A table with texts and labels", type=list(KINDS), key="upload")
+    sent = st.file_uploader(
+        "A table with texts and labels, to measure on", type=list(KINDS), key="upload",
+    )  # fmt: skip
     if sent is None:
         st.caption(
             "csv, tsv, jsonl or parquet, with one or two text columns and a label column. It stays on this machine."
         )
         return
-    kind = sent.name.rsplit(".", 1)[-1].lower()
+    further = st.file_uploader(
+        "Table to train on (optional)", type=list(KINDS), key="upload_train",
+        help="With the same columns. Head scores are drawn from it; pruning runs and fine-tuning need it. Without it "
+        "head scores are drawn from the table above.",
+    )  # fmt: skip
+    main, train = _table(sent), None if further is None else _table(further)
+    kind = main.kind
     try:
-        place = uploads.keep_upload(sent.getvalue(), kind, sent.name)
+        place = uploads.keep_upload(main.content, kind, main.called, train)
         with uploads.naming(place):
             table = peek(place, kind)
     except UserError as wrong:
@@ -171,16 +181,16 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
     wanted = None if clf is None else expected_texts(clf)
     texts = st.multiselect(
         "Text columns (one, or two for pairs)", names, guess_texts(table, guess, wanted), max_selections=2,
-        key=f"up_texts_{place}",
+        key=f"up_texts_{sent.file_id}",
     )  # fmt: skip
     if wanted == 2 and len(texts) == 1:
         st.warning("This model compares two texts; choose a second text column.", icon=":material/warning:")
     elif wanted == 1 and len(texts) == 2:
         st.warning("This model reads one text; choose a single text column.", icon=":material/warning:")
     left, right = st.columns(2)
-    label = left.selectbox("Label column", names, names.index(guess), key=f"up_label_{place}")
+    label = left.selectbox("Label column", names, names.index(guess), key=f"up_label_{sent.file_id}")
     groups = right.selectbox(
-        "Slice column", ["(none)", *names], key=f"up_groups_{place}",
+        "Slice column", ["(none)", *names], key=f"up_groups_{sent.file_id}",
         help="Kinds of examples, such as a phenomenon: results are then shown for each as well",
     )  # fmt: skip
     if st.button("Use these data", type="primary", disabled=not texts, key="up_use"):
@@ -190,6 +200,10 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
                 groups="" if groups == "(none)" else groups,
             )
         )  # fmt: skip
+
+
+def _table(sent: Any) -> uploads.Table:
+    return uploads.Table(sent.getvalue(), sent.name.rsplit(".", 1)[-1].lower(), sent.name)
 
 
 def peek(place: str, kind: str) -> dict[str, list[Any]]:
@@ -257,7 +271,7 @@ def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
     found = jobs.need(key, "Counting tokens", lambda p, c: _lengths(clf, view, dev))
     if found is None:
         return
-    groups, report = found
+    groups, report, lacking = found
     band = None if report is None else report.band
     show.figure(
         charts.histogram(groups, "tokens", band),
@@ -270,20 +284,26 @@ def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
     )
     if report is not None:
         st.caption(show.plain(f"Sample for scoring: {report.text()}"))
+    if lacking:
+        st.caption(show.plain(f"Head scores are drawn from {dev.split}. {lacking}"))
 
 
-def _lengths(clf: Classifier, view: View, dev: Dataset) -> tuple[list[tuple[str, list[float]]], Any]:
+def _lengths(clf: Classifier, view: View, dev: Dataset) -> tuple[list[tuple[str, list[float]]], Any, str]:
     from ..evaluation import encode_data
     from ..tasks import sample
 
     groups = [(f"dev ({len(dev):,})", [float(len(e)) for e in encode_data(clf, dev)])]
     try:
         train = loaders.train(view)
-    except UserError:
-        return groups, None  # a task may come without training data; its dev lengths still tell something
+    except UserError as wrong:
+        return (
+            groups,
+            None,
+            str(wrong),
+        )  # a task may come without training data; its dev lengths still tell something
     counted = [len(e) for e in encode_data(clf, train)]
     groups.insert(0, (f"train ({len(train):,})", [float(n) for n in counted]))
-    return groups, sample(train, view.samples, seed=view.seed, lengths=counted).report
+    return groups, sample(train, view.samples, seed=view.seed, lengths=counted).report, ""
 
 
 def recipe(view: View) -> tuple[str, str]:

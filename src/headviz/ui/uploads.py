@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import TaskError, UserError
@@ -25,24 +26,48 @@ def uploads() -> dict[str, Path]:
     return {p.name: p for p in sorted(base.iterdir()) if p.is_dir()} if base.is_dir() else {}
 
 
-_NAME = ".name"  # beside the table
+_NAMES = {"dev": ".name", "train": ".train-name"}  # beside the tables
 
 
-def upload_name(place: str) -> str:
+def upload_name(place: str, split: str = "dev") -> str:
     """What the file of an upload was called when it came last; empty for other places."""
     folder = uploads().get(place)
-    if folder is None or not (folder / _NAME).is_file():
+    if folder is None or not (folder / _NAMES[split]).is_file():
         return ""
-    return (folder / _NAME).read_text(encoding="utf-8")
+    return (folder / _NAMES[split]).read_text(encoding="utf-8")
 
 
 def with_own_name(text: str, place: str) -> str:
-    """A sentence about an upload with the file's own name, instead of the one it is stored under."""
-    name = upload_name(place)
-    return _STORED.sub(lambda _: name, text) if name else text
+    """A sentence about an upload with the files' own names, instead of those they are stored under."""
+    text = with_readable_places(text)
+    return _STORED.sub(lambda found: upload_name(place, found[1]) or found[0], text)
 
 
-_STORED = re.compile(r"(?<![\w./-])dev\.(?:csv|tsv|jsonl|parquet)\b")
+def with_readable_places(text: str) -> str:
+    """A sentence without the folders of uploads, which tell their owner nothing; what is missing is named."""
+    folders = re.escape(str(uploads_folder()))
+    return re.sub(
+        rf"{folders}[/\\](upload-[0-9a-f]{{16}})(?: has no train file for task '[\w-]+'\. Looked for [^\n]*)?",
+        lambda found: _instead(found[1], "no train" in found[0]),
+        text,
+    )
+
+
+def _instead(place: str, lacks_train: bool) -> str:
+    name = upload_name(place) or "The uploaded table"
+    return f"{name} {LACKS_TRAIN}" if lacks_train else name
+
+
+LACKS_TRAIN = (
+    "came without a table to train on, which runs and fine-tuning need. Give both: Data & model, Upload."
+)
+_STORED = re.compile(r"(?<![\w./-])(dev|train)\.(?:csv|tsv|jsonl|parquet)\b")
+
+
+def has_train(place: str) -> bool:
+    """Whether an upload came with a table to train on."""
+    folder = uploads().get(place)
+    return folder is not None and any(folder.glob("train.*"))
 
 
 @contextmanager
@@ -63,18 +88,33 @@ def readable_name(name: str) -> str:
     return "".join(c for c in last if c.isprintable()).strip()[-80:]
 
 
-def keep_upload(content: bytes, kind: str, called: str = "") -> str:
-    """Store one uploaded table as the dev split of an own task; gives its id. ``called`` is for messages."""
-    if kind not in ("csv", "tsv", "jsonl", "parquet"):
-        raise TaskError(f"'{kind[:20]}' files cannot be read. Upload csv, tsv, jsonl or parquet.")
-    name = f"upload-{hashlib.sha256(kind.encode() + content).hexdigest()[:16]}"
+@dataclass(frozen=True)
+class Table:
+    """An uploaded file. ``called`` is for messages."""
+
+    content: bytes
+    kind: str
+    called: str = ""
+
+
+def keep_upload(content: bytes, kind: str, called: str = "", train: Table | None = None) -> str:
+    """Store an uploaded table as the dev split of an own task, and ``train`` as its train split; gives its id."""
+    tables = {"dev": Table(content, kind, called)} | ({} if train is None else {"train": train})
+    for table in tables.values():
+        if table.kind not in ("csv", "tsv", "jsonl", "parquet"):
+            raise TaskError(f"'{table.kind[:20]}' files cannot be read. Upload csv, tsv, jsonl or parquet.")
+    digest = hashlib.sha256(kind.encode() + content)
+    if train is not None:
+        digest.update(b"\0train\0" + train.kind.encode() + train.content)
+    name = f"upload-{digest.hexdigest()[:16]}"
     folder = uploads_folder() / name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if called := readable_name(called):
-        (folder / _NAME).write_text(called, encoding="utf-8")
-    if (folder / f"dev.{kind}").is_file():
-        return name
-    part = folder / f".dev.{kind}.part"
-    part.write_bytes(content)
-    part.rename(folder / f"dev.{kind}")
+    for split, table in tables.items():
+        if shown := readable_name(table.called):
+            (folder / _NAMES[split]).write_text(shown, encoding="utf-8")
+        if (folder / f"{split}.{table.kind}").is_file():
+            continue
+        part = folder / f".{split}.{table.kind}.part"
+        part.write_bytes(table.content)
+        part.rename(folder / f"{split}.{table.kind}")
     return name
