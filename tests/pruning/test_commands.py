@@ -69,6 +69,7 @@ def test_finetune_writes_a_model_and_its_report(place, capsys):
         (["--precision", "float17"], "Did you mean 'float16'"),
         (["--off", "9.9"], "Head 9.9 does not exist"),
         (["--seed", "-1"], "A seed"),
+        (["--seed", str(2**32)], "at most 4294967295"),
         (["--schedule", "step"], "Unknown schedule"),
     ],
 )

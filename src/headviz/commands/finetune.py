@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MaskError, ModelError, OptionError
+from ..errors import MaskError, ModelError
 from ..heads import HeadMask, parse_heads
 from .common import add_mask, add_model, add_task, load_data, number, positive_int, progress_bar, table, warn
 
@@ -70,6 +70,7 @@ def training_options(args: argparse.Namespace, recipe: FinetuneOptions | None) -
 def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..evaluation import evaluate
     from ..pruning.finetune import Diverged, fine_tune, require_trainable
+    from ..pruning.options import seed_number
     from ..pruning.recipe import examples_of, recipe_of
     from ..results import plain
 
@@ -78,8 +79,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         raise ModelError(
             f"'{out}' exists and is not an empty folder. Choose another name or remove it first."
         )
-    if args.seed < 0:
-        raise OptionError(f"A seed is a whole number of at least 0, not {args.seed}.")
+    seed_number(args.seed)
     options = training_options(args, recipe_of(args.model))
     if args.limit is None and args.data is None:
         args.limit = examples_of(args.model)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
 from ..heads import HeadMask
-from ..pruning.options import whole
+from ..pruning.options import seed_number
 from .common import number, progress_bar, table
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(seeds, list) or not seeds or len({repr(s) for s in seeds}) < len(seeds):
         raise OptionError(f"'{path}': seeds is a list of different whole numbers, such as [0, 1, 2].")
     for seed in seeds:
-        whole(seed, "A seed", 0)
+        seed_number(seed)
     return spec
 
 

@@ -31,7 +31,7 @@ from ..models.translator import NO_TOKEN
 from ..tasks.labels import parse_order
 from ..translating import require_translation
 from .callbacks import WHOLE, Patience, Watch
-from .options import FinetuneOptions
+from .options import FinetuneOptions, seed_number
 from .state import Point
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ def fine_tune(
     Do not use it to train under a mask: prune first.
     """
     start = time.perf_counter()
+    seed_number(seed)
     require_trainable(clf, train, dev, options)
     texts = train.is_translation
     order = None if texts else class_order(clf, train, label_order)

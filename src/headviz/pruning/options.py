@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from ..errors import OptionError, unknown_choice
 
 PRECISIONS = ("float32", "bfloat16", "float16")
+LARGEST_SEED = 2**32 - 1  # numpy's
 SCHEDULES = ("linear", "cosine", "constant", "plateau")
 
 T = TypeVar("T")
@@ -97,6 +98,14 @@ def share(value: object, name: str) -> None:
 def whole(value: object, name: str, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise OptionError(f"{name} is a whole number of at least {least}, not {value!r}.")
+
+
+def seed_number(value: object) -> None:
+    """A seed that every generator of random numbers takes."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_SEED:
+        raise OptionError(
+            f"A seed is a whole number of at least 0 and at most {LARGEST_SEED}, not {value!r}."
+        )
 
 
 def _is_number(value: object) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import OptionError
-from .options import FinetuneOptions, choice, read_options, share, whole
+from .options import FinetuneOptions, choice, read_options, seed_number, share, whole
 from .repair import REPAIRS
 from .table import ALGORITHMS
 
@@ -118,7 +118,7 @@ class PruningPlan:
         if not self.seeds:
             raise OptionError("Give at least one seed, such as 0.")
         for seed in self.seeds:
-            whole(seed, "A seed", 0)
+            seed_number(seed)
         if len(set(self.seeds)) < len(self.seeds):
             raise OptionError(f"Each seed may be given once; {list(self.seeds)} repeats one.")
         for name, least in (

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import OptionError
-from ...pruning.options import FinetuneOptions
+from ...pruning.options import FinetuneOptions, seed_number
 from ..files import write_json
 from ..kinds import Tools
 from .loaded import Source, read_spec
@@ -37,8 +36,7 @@ class FinetuneSpec(Source):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise OptionError(f"A seed is a whole number of at least 0, not {self.seed!r}.")
+        seed_number(self.seed)
         if isinstance(self.finetune, Mapping):
             FinetuneOptions.from_dict(self.finetune)
             object.__setattr__(self, "finetune", tuple(sorted(self.finetune.items())))
