@@ -1,0 +1,57 @@
+"""What an analysis works with: the command line and the dashboard each have one for all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from ..evaluation import Cancel, Progress
+    from ..evaluator import Evaluator
+    from ..heads import HeadMask
+    from ..models.classifier import Classifier
+    from ..tasks import Dataset
+
+
+class Bench(Protocol):
+    """Loads what an analysis asks for and nothing else."""
+
+    @property
+    def progress(self) -> Progress | None: ...
+    @property
+    def cancel(self) -> Cancel | None: ...
+    @property
+    def clf(self) -> Classifier: ...
+    @property
+    def data(self) -> Dataset: ...
+    @property
+    def evaluator(self) -> Evaluator:
+        """Of the reported data."""
+        ...
+
+    def on(self, data: Dataset, clf: Classifier | None = None) -> Evaluator:
+        """Of the same model, or of ``clf``, on other data."""
+        ...
+
+    def sample(self, clf: Classifier | None = None) -> Dataset:
+        """Training examples, to choose heads and to score on."""
+        ...
+
+    def second(self) -> Dataset:
+        """The second data set of an analysis that compares two."""
+        ...
+
+    def mask(self) -> HeadMask | None:
+        """The user's mask; None without one."""
+        ...
+
+    def score(self, clf: Classifier, name: str, data: Dataset) -> Any:
+        """An L×H table of one score."""
+        ...
+
+    def load(self, place: Any, **how: Any) -> Classifier:
+        """Another model: a checkpoint's folder, or the pre-trained weights."""
+        ...
+
+    def option(self, name: str) -> Any:
+        """One of the analysis's inputs."""
+        ...
