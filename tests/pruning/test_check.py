@@ -6,7 +6,7 @@ from made import by_hash, context, make_data, plan
 import headviz
 from headviz.errors import ModelError, OptionError, TaskError
 from headviz.heads import HeadMask
-from headviz.pruning import FinetuneOptions, State, open_context, run_plan, start
+from headviz.pruning import FinetuneOptions, PruningPlan, State, open_context, run_plan, start
 from headviz.pruning.context import base_of
 from headviz.pruning.finetune import Diverged
 from headviz.pruning.recipe import examples_of, recipe_of
@@ -92,6 +92,19 @@ def test_too_few_examples_of_a_class(tmp_path):
     assert state.notes == (
         "The scoring sample of seed 0 is not balanced: neutral has 1 of 8. Ask for fewer samples (3 can be balanced).",
     )
+
+
+def test_a_sample_of_the_size_nobody_asked_for_is_described_and_not_warned_of(tmp_path):
+    data = make_data(48)
+    few = data.subset([i for i, y in enumerate(data.gold) if y != 1] + [int((data.gold == 1).argmax())])
+    usual = plan(samples=PruningPlan.samples, seeds=(0, 1))
+    state = start(context(tmp_path, train=few), usual)
+    counts = few.class_counts()
+    said = ", ".join(f"{k} {n}" for k, n in counts.items())
+    assert state.notes == (
+        f"Scores are measured on {len(few)} examples: {said}; equal shares would take 3 of them.",
+    )
+    assert usual.digest == plan(seeds=(0, 1), samples=2000).digest  # the plan says what it said
 
 
 def test_a_diverging_training_leaves_what_was_computed(tmp_path):

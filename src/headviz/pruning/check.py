@@ -34,6 +34,7 @@ from .table import ALGORITHMS
 if TYPE_CHECKING:
     from ..evaluation import Cancel
     from ..models.classifier import Classifier
+    from ..tasks import SampleReport
     from .context import Context
 
 # what must be equal for a mask found on θ* to mean the same heads of θ0
@@ -185,19 +186,28 @@ def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
     notes = (
         sizes.beyond(rows * heads, heads_off(plan, rows, heads), plan.until) if not plan.sparsities else []
     )
-    for seed in plan.seeds:
-        report = context.sample(plan, seed, plan.samples).report
-        if report is not None and report.short:
-            lacking = ", ".join(f"{k} has {report.per_class[k]} of {report.wanted[k]}" for k in report.short)
-            notes.append(
-                f"The scoring sample of seed {seed} is not balanced: {lacking}. "
-                f"Ask for fewer samples ({min(report.available.values()) * len(report.available)} can be balanced)."
-            )
+    said = (_share_note(context.sample(plan, seed, plan.samples).report, plan, seed) for seed in plan.seeds)
+    notes += dict.fromkeys(note for note in said if note)  # what is not about a seed is said once
     if context.dev.is_translation:
         from ..tasks.bleu import bleu
 
         notes.append(f"BLEU by sacrebleu: {bleu(context.dev.references, context.dev.references).signature}")
     return (*context.train.notes, *context.dev.notes, *notes)
+
+
+def _share_note(report: SampleReport | None, plan: PruningPlan, seed: int) -> str:
+    """What a sample lacks of equal shares: a warning where this size was asked for, the plain fact where it was not."""
+    if report is None or not report.short:
+        return ""
+    even = min(report.available.values()) * len(report.available)
+    if plan.samples == PruningPlan.samples:
+        shares = ", ".join(f"{k} {n:,}" for k, n in report.per_class.items())
+        return f"Scores are measured on {report.drawn:,} examples: {shares}; equal shares would take {even:,} of them."
+    lacking = ", ".join(f"{k} has {report.per_class[k]} of {report.wanted[k]}" for k in report.short)
+    return (
+        f"The scoring sample of seed {seed} is not balanced: {lacking}. "
+        f"Ask for fewer samples ({even} can be balanced)."
+    )
 
 
 def data_digest(context: Context) -> str:
