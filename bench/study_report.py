@@ -23,7 +23,8 @@ def report(args: argparse.Namespace) -> None:
     if "reference" not in found:
         raise SystemExit(f"{args.out} holds no study yet. Run it first, without --report.")
     picture = args.report.with_suffix(".svg")
-    picture.write_text(draw_curves(found["cells"], found["reference"]), encoding="utf-8")
+    full = float(np.mean(list(found["full"].values()))) if found["full"] else None
+    picture.write_text(draw_curves(found["cells"], found["reference"], full), encoding="utf-8")
     lines = [
         "# Which heads may go? A pruning study on the demo model",
         "",
