@@ -59,6 +59,11 @@ class Carrier:
         return len(self.job.steps(self.state))
 
     @property
+    def full(self) -> int:
+        """How many of them are full models."""
+        return sum(s.get("step") == 0 for s in self.job.steps(self.state).values())
+
+    @property
     def expected(self) -> int:
         return self.job.expected(self.state)
 

@@ -294,8 +294,8 @@ class Driver:
     # what readers see -------------------------------------------------------------------------
 
     def _count(self) -> None:
-        steps = sum(c.steps for c in self.carriers)
-        self.heart.stepped(steps, sum(c.expected for c in self.carriers))
+        steps, full = sum(c.steps for c in self.carriers), sum(c.full for c in self.carriers)
+        self.heart.stepped(steps, sum(c.expected for c in self.carriers), full)
 
     def _hear(self, event: Any) -> None:
         """A worker says what it does; called by Dask's own thread."""

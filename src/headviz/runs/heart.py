@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import RunError
 from .files import RunFiles, write_json
+from .pace import Pace
 from .process import kill_children, monotonic, place
 from .record import RunRecord
 from .registry import Registry, Superseded
@@ -35,8 +36,7 @@ class Heart(threading.Thread):
         super().__init__(name="heart", daemon=True)
         self.registry, self.record, self.files = registry, record, files
         self.steps, self.expected = 0, record.expected
-        self._began_with: int | None = None
-        self._begun = time.monotonic()
+        self.pace = Pace()
         self._phase: tuple[str, int, int] = ("starting", 0, 0)
         self._phase_begun = time.monotonic()
         self._stopped = threading.Event()
@@ -51,10 +51,9 @@ class Heart(threading.Thread):
             self._phase_begun = time.monotonic()
         self._phase = (phase, done, total)
 
-    def stepped(self, steps: int, expected: int) -> None:
-        """So many steps are on record."""
-        if self._began_with is None:
-            self._began_with = steps
+    def stepped(self, steps: int, expected: int, full: int = 0) -> None:
+        """So many steps are on record, ``full`` of them full models."""
+        self.pace.stepped(time.monotonic(), steps, expected, full)
         self.steps, self.expected = steps, expected
 
     def cancelled(self) -> bool:
@@ -117,8 +116,6 @@ class Heart(threading.Thread):
         phase, done, total = self._phase
         spent = time.monotonic() - self._phase_begun
         rate = done / spent if done and spent > 0.05 else None
-        made = self.steps - (self._began_with or 0)
-        each = (time.monotonic() - self._begun) / made if made else None
         cpu, memory = _usage()
         return {
             "beat": monotonic(),
@@ -132,8 +129,8 @@ class Heart(threading.Thread):
             "phase_remaining": (total - done) / rate if rate and total else None,
             "steps": self.steps,
             "expected": self.expected,
-            "step_seconds": each,
-            "remaining": each * max(0, self.expected - self.steps) if each and self.expected else None,
+            "step_seconds": self.pace.each,
+            "remaining": self.pace.remaining(time.monotonic()),
             "cpu_percent": cpu,
             "memory": memory,
         }

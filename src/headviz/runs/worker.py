@@ -94,7 +94,7 @@ def _work(registry: Registry, record: RunRecord, heart: Heart) -> None:
         return
     heart.progress("loading", 0, 0)
     carrier = Carrier(registry, record)
-    heart.stepped(carrier.steps, carrier.expected)
+    heart.stepped(carrier.steps, carrier.expected, carrier.full)
     tools = Tools(heart.progress, heart.cancelled, carrier.files.results)
     while pieces := carrier.ready():
         if tools.cancel():
@@ -103,7 +103,7 @@ def _work(registry: Registry, record: RunRecord, heart: Heart) -> None:
         result = carrier.job.work(piece, carrier.job.parcel(carrier.state, piece), tools)
         heart.progress("recording", 0, 0)
         carrier.absorb(piece, result)
-        heart.stepped(carrier.steps, carrier.expected)
+        heart.stepped(carrier.steps, carrier.expected, carrier.full)
     heart.progress("finishing", 0, 0)
     carrier.finish()
 
