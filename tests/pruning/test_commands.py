@@ -151,7 +151,12 @@ def test_transfer_is_continued_from_its_file(place, capsys):
     assert json.loads(out) == found
     # the broken line is no part of the one after it
     assert (place / "cells.jsonl").read_text().splitlines()[3:] == lines[2:]
-    assert "every head on" in call(capsys, "transfer", spec)[1]
+    shown = call(capsys, "transfer", spec)[1]
+    assert "every head on" in shown
+    cell = next(c for c in found["cells"] if c["source"] == "b")
+    change, low, high = (f"{cell[end]:+.3f}" for end in ("delta", "low", "high"))
+    (row,) = [line.split() for line in shown.splitlines() if line.split()[:2] == ["b", "t"]]
+    assert row[2:] == [change, f"[{low},", f"{high}]"]
     for changed, says in (
         ({"masks": {"a": "7ff", "b": "00f"}}, "another mask of 'b'"),
         ({"retrain": True, "targets": {"t": {**target, "base": str(place / "base")}}}, "without retraining"),
@@ -161,6 +166,15 @@ def test_transfer_is_continued_from_its_file(place, capsys):
         ({"retrain": "false"}, "retrain is true or false"),
         ({"seeds": [0, 0]}, "a list of different whole numbers"),
         ({"seeds": [0.5]}, "whole number of at least 0"),
+        (
+            {"targets": {"t": {k: v for k, v in target.items() if k != "text_columns"}}},
+            "Target 't': Which columns of train.tsv hold the texts? Name one or two of: one, two, label "
+            '("text_columns").',
+        ),
+        (
+            {"targets": {"t": {**target, "label_column": "gold"}}},
+            'Name the right ones: "text_columns", "label_column".',
+        ),
     ):
         content = {"masks": {"a": "7ff", "b": "0ff"}, "targets": {"t": target}, **changed}
         spec.write_text(json.dumps(content))
@@ -169,3 +183,10 @@ def test_transfer_is_continued_from_its_file(place, capsys):
     spec.write_text("{}")
     status, _, err = call(capsys, "transfer", spec)
     assert (status, "needs masks and targets" in err) == (2, True)
+
+
+def test_the_help_of_transfer_says_what_a_target_of_ones_own_files_has(capsys):
+    with pytest.raises(SystemExit):
+        main(["transfer", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert '"text_columns": ["a", "b"] and "label_column": "y"' in said

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import OptionError
+from ..errors import OptionError, UserError
 from ..heads import HeadMask
 from ..pruning.options import seed_number
 from .common import number, progress_bar, table
@@ -20,10 +23,14 @@ SHAPE = (
     '{"masks": {"mrpc": "fff…"}, "targets": {"rte": {"model": M, "task": "rte", "base": M0, "data": DIR}}, '
     '"retrain": false, "seeds": [0]}'
 )
+OWN_FILES = (
+    'A target of your own files also has "text_columns": ["a", "b"] and "label_column": "y"; '
+    '"label_order", "revision", "train_limit" and "dev_limit" are possible, too'
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("spec", metavar="SPEC", help=f"JSON file: {SHAPE}")
+    parser.add_argument("spec", metavar="SPEC", help=f"JSON file: {SHAPE}. {OWN_FILES}")
     parser.add_argument(
         "--out",
         metavar="FILE",
@@ -43,8 +50,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     out = None if args.out is None else Path(args.out)
     contexts, orders = {}, {}
     for name, target in spec["targets"].items():
-        plan = PruningPlan.from_dict({"algorithm": algorithm, **target})
-        contexts[name], orders[name] = open_context(plan, Path(args.spec).parent), plan.label_order
+        with _of_target(name):
+            plan = PruningPlan.from_dict({"algorithm": algorithm, **target})
+            contexts[name], orders[name] = open_context(plan, Path(args.spec).parent), plan.label_order
     masks = {}
     for name, text in spec["masks"].items():
         grid = next(iter(contexts.values())).clf
@@ -82,8 +90,41 @@ def show(result: dict[str, Any]) -> str:
         for mean, sd in zip(result["mean"][i], result["sd"][i], strict=True):
             cells.append(number(mean, 3) + ("" if sd is None else f" ± {sd:.3f}"))
         rows.append([source, *cells])
+    parts = [table(rows)]
+    if changes := _changes(result["cells"]):
+        parts.append("Change against every head on, with its 95 % interval:\n" + table(changes))
     matching = [f"{s}: {', '.join(t)}" for s, t in result["universal"].items() if t]
-    return table(rows) + ("\n\nmatching subnetworks: " + "; ".join(matching) if matching else "")
+    if matching:
+        parts.append("matching subnetworks: " + "; ".join(matching))
+    return "\n\n".join(parts)
+
+
+def _changes(cells: list[dict[str, Any]]) -> list[list[str]]:
+    """One row per mask and model that was measured as it is; retrained ones have a spread over seeds instead."""
+    rows = [
+        [c["source"], c["target"], _signed(c["delta"]), f"[{_signed(c['low'])}, {_signed(c['high'])}]"]
+        for c in cells
+        if c["source"] and c["delta"] is not None and c["low"] is not None
+    ]
+    return [["mask of", "model of", "change", "95 % interval"], *rows] if rows else []
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}"
+
+
+@contextmanager
+def _of_target(name: str) -> Iterator[None]:
+    """Complaints about a target name it, and its keys in the JSON file in place of options of other commands."""
+    from ..pruning.plan import PruningPlan
+
+    try:
+        yield
+    except UserError as wrong:
+        keys = "|".join(f.name.replace("_", "-") for f in dataclasses.fields(PruningPlan))
+        said = re.sub(rf"--({keys})\b", lambda found: f'"{found[1].replace("-", "_")}"', str(wrong))
+        said = re.sub(rf"(, )?\b({keys.replace('-', '_')})=(?=[,)])", "", said).replace(" ()", "")
+        raise type(wrong)(f"Target '{name}': {said}") from wrong
 
 
 def _read(path: Path) -> dict[str, Any]:
