@@ -117,6 +117,59 @@ def test_a_step_opens_in_the_mask_lab_with_the_run_s_own_model(
     assert (view.model, view.task, view.mask) == (str(studio_folder / "model"), "custom", mask)
 
 
+def retraining(studio_folder: Path, **changes: Any) -> dict[str, Any]:
+    """Two steps of networks trained anew, for a few updates."""
+    train = {"epochs": 1.0, "batch": 8, "learning_rate": 1e-3}
+    return pruning(studio_folder, algorithm="one-shot-isp", base=str(studio_folder / "model"), finetune=train,
+                   train_limit=16, sparsities=[0.25, 0.5], **changes)  # fmt: skip
+
+
+def test_a_retrained_run_names_its_baselines_and_opens_its_own_model(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runs.put("done", "prune", retraining(studio_folder))
+    monkeypatch.setenv("HEADVIZ_ROOTS", f"{studio_folder}:{RunFiles(run).folder}")
+    app = open_page("runs", run=run, step="1")
+    assert not app.exception
+    assert "the full θ0 retrained alike reaches" in said(app)
+    table = next(d.value for d in app.dataframe if "model" in d.value.columns)
+    assert list(table["model"]) == ["θ* as given", "full θ0, retrained alike", "pruned", "pruned"]
+    assert {m.label for m in app.metric} >= {"θ* as given", "full θ0, retrained alike"}
+    # the first step's model was not kept: the lab shows θ* under its mask, and that is said
+    assert button(app, "run_open_model") is None
+    assert "θ*" in button(app, "run_open").label
+    assert "This step's own model was not kept" in said(app)
+    app = open_page("runs", run=run, step="2")
+    folder = RunFiles(run).results / "models" / "seed0-step2"
+    button(app, "run_open_model").click().run()
+    assert not app.exception
+    assert "Mask lab" in [t.value for t in app.title]
+    view = app.session_state["headviz"].view
+    assert (view.model, view.mask) == (str(folder), "")
+
+
+def test_a_run_that_ended_before_its_first_step_waits_for_nothing(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
+) -> None:
+    for state in ("cancelled", "failed", "lost"):
+        app = open_page("runs", run=runs.put(state, "prune", pruning(studio_folder), 2))
+        assert "So far measured: θ* as given. It has no step." in said(app)
+        assert "under way" not in said(app)
+    app = open_page("runs", run=runs.put("running", "prune", pruning(studio_folder), 2))
+    assert "So far measured: θ* as given. The first step is under way." in said(app)
+
+
+def test_runs_measured_on_other_examples_are_not_laid_over_each_other_in_silence(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
+) -> None:
+    few, many = (runs.put("done", "prune", pruning(studio_folder, dev_limit=n)) for n in (12, 24))
+    same = runs.put("done", "prune", pruning(studio_folder, dev_limit=24, score="random"))
+    app = open_page("runs", run=f"{many},{few}")
+    assert not app.exception
+    assert "measured on different dev examples (n = 24, 12)" in said(app)
+    assert "different dev examples" not in said(open_page("runs", run=f"{many},{same}"))
+
+
 def test_one_example_is_followed_through_the_steps(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs
 ) -> None:

@@ -21,7 +21,7 @@ def show(result: dict[str, Any]) -> str:
     if "freed" in result:
         return f"{result['id']}: {_bytes(result['freed'])} freed"
     if "plan" in result:
-        return _columns([_planned(k, v) for k, v in result["plan"].items() if v is not None])
+        return _columns(_plan(result["plan"]))
     return _show_run(result)
 
 
@@ -110,13 +110,34 @@ def _pieces(points: list[dict[str, Any]], names: list[str]) -> list[list[Any]]:
     ]
 
 
-def _planned(name: str, value: Any) -> tuple[str, str]:
-    """One line of a plan; times as people say them."""
-    if name == "seconds":
-        return "time", f"about {_span(value)}"
-    if name.endswith("_seconds"):
-        return name.removesuffix("_seconds").replace("_", " "), _span(value)
-    return name.replace("_", " "), _short(value)
+# seconds of one piece of work -> how many of it the plan has
+_TIMED = {
+    "scoring_seconds": "scorings",
+    "finetuning_seconds": "finetunings",
+    "evaluation_seconds": "evaluations",
+}
+
+
+def _plan(plan: dict[str, Any]) -> list[tuple[str, str]]:
+    """What would be done, and a sum of times that adds up: each piece by its number, starting, and all of it."""
+    rows = []
+    rest = plan.get("total_seconds", 0.0)
+    for name, value in plan.items():
+        if value is None:
+            continue
+        if name in _TIMED:
+            count = plan[_TIMED[name]]
+            rest -= count * value
+            rows.append((f"time of {_TIMED[name]}", f"{count:,} × {_span(value)} = {_span(count * value)}"))
+        elif name == "total_seconds":
+            rows += [("time to start", _span(max(0.0, rest))), ("time in all", f"about {_span(value)}")]
+        elif name == "calibration_seconds":
+            rows.append(("measured in", _span(value)))
+        elif name in ("seconds", "serial_seconds"):  # of a sweep
+            rows.append(("time" if name == "seconds" else "one after the other", f"about {_span(value)}"))
+        else:
+            rows.append((name.replace("_", " "), _short(value)))
+    return rows
 
 
 def _results(r: dict[str, Any]) -> list[list[Any]]:
