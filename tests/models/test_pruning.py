@@ -229,3 +229,22 @@ def _layer_flops(clf: headviz.Classifier, ids: torch.Tensor) -> int:
         if n.startswith(f"{prefix}{path}.") and n.removeprefix(prefix).count(".") == depth - 1
     ]
     return sum(sum(counts[n].values()) for n in names)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no mode there")
+@pytest.mark.parametrize("mask", [0o022, 0o077], ids=oct)
+def test_saved_files_are_for_whom_the_umask_says(mask: int, tmp_path: Path) -> None:
+    import os
+
+    clf, before = tiny_classifier("bert"), os.umask(mask)
+    try:
+        headviz.prune(clf, MASKS["uneven"]).save(tmp_path / "small")
+        clf.save(tmp_path / "whole")
+        clf.export_masked(tmp_path / "masked")
+    finally:
+        os.umask(before)
+    for folder in (tmp_path / "small", tmp_path / "whole", tmp_path / "masked"):
+        assert folder.stat().st_mode & 0o777 == 0o777 & ~mask
+        found = {p.name: p.stat().st_mode & 0o777 for p in folder.iterdir()}
+        assert any(name.endswith(".safetensors") for name in found)
+        assert set(found.values()) == {0o666 & ~mask}

@@ -135,7 +135,7 @@ def write_folder(folder: Path, write: Callable[[Path], None]) -> Path:
         ) from error
     try:
         write(part)
-        part.chmod(0o755)
+        _open_as_usual(part)
         if folder.exists():
             folder.rmdir()
         part.rename(folder)
@@ -144,6 +144,22 @@ def write_folder(folder: Path, write: Callable[[Path], None]) -> Path:
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return folder
+
+
+def _open_as_usual(folder: Path) -> None:
+    """Let everything be read by whom the umask says: temporary folders and safetensors files are private at first."""
+    probe = folder / ".mode"  # asking for the umask would change it for the other threads
+    probe.touch()
+    mode = probe.stat().st_mode & 0o777
+    probe.unlink()
+    for path in folder.rglob("*"):
+        path.chmod(_enterable(mode) if path.is_dir() else mode)
+    folder.chmod(_enterable(mode))
+
+
+def _enterable(mode: int) -> int:
+    """Who may read a folder may also enter it."""
+    return mode | (mode & 0o444) >> 2
 
 
 def _save_plain(model: Any, folder: Path) -> None:
