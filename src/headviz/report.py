@@ -139,7 +139,9 @@ def _figure(view: RunView, run: dict[str, Any], summary: Mapping[str, Any]) -> t
     if not curves:
         return None
     names = {c.against: baselines.WORDS[c.against] for c in curves}
-    said = f"Dashed: {' or '.join(names.values())}. Bands: one standard deviation over the seeds."
+    said = f"Dashed: {' or '.join(names.values())}."
+    if any(len(c.by_seed) > 1 for c in curves):
+        said += " Bands: one standard deviation over the seeds."
     even = chance(curves[0].metric, summary.get("labels") or ())
     return "Metric against heads pruned", run_curves(curves, by_chance=even), said
 

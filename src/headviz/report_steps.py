@@ -64,7 +64,7 @@ def for_people(view: RunView) -> Table:
                 *((_seed(s),) if several else ()),
                 f"{100 * s['sparsity']:.1f} %",
                 *(_with_interval(s, n) for n in names),
-                *(points(_change(s, n).get("delta"), n) for n in names),
+                *(_points_with_interval(_change(s, n), n) for n in names),
                 s.get("parameters"),
                 span(s["seconds"]),
             ]
@@ -135,6 +135,11 @@ def points(change: float | None, metric: str) -> str | None:
 def _with_interval(step: Mapping[str, Any], name: str) -> str | None:
     shown = value(step["metrics"].get(name), name)
     low, high = (value(v, name) for v in (step.get("intervals") or {}).get(name) or (None, None))
+    return shown if shown is None or low is None else f"{shown} [{low}, {high}]"
+
+
+def _points_with_interval(change: Mapping[str, Any], metric: str) -> str | None:
+    shown, low, high = (points(change.get(k), metric) for k in ("delta", "low", "high"))
     return shown if shown is None or low is None else f"{shown} [{low}, {high}]"
 
 
