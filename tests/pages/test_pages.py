@@ -177,3 +177,41 @@ def test_a_model_of_other_classes_is_said_before_anything_is_measured(
     assert not open_page("data").warning
     assert said in texts(open_page("compare", model=place)).replace("\\", "")
     assert said not in texts(open_page("compare", model=place, a="the dog sleeps .", b="a cat runs"))
+
+
+@pytest.mark.parametrize("page", ["heads", "masklab", "compare", "analyses"])
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"task": "foo"}, "Unknown task 'foo'"),
+        ({"data": "upload-nope"}, "The upload 'upload-nope' is not on this machine. Upload its table again"),
+        ({"data": "gone"}, "There is no folder or file 'gone'"),
+    ],
+)
+def test_a_link_to_data_that_are_not_there_is_answered_at_once(
+    open_page: Callable[..., Any], page: str, more: dict[str, str], said: str
+) -> None:
+    app = open_page(page, **more)
+    (error,) = [e.replace("\\", "") for e in shown_errors(app)]
+    assert said in error
+    assert not [b for b in app.button if b.label.startswith("Compute")]
+
+
+def test_a_text_too_long_for_a_link_stays_until_it_is_loaded_anew(open_page: Callable[..., Any]) -> None:
+    long = "the dog sleeps " * 200
+    app = open_page("compare", a=long, b="a cat runs")
+    assert "".join(app.query_params["long"]) == "a"
+    assert "a" not in app.query_params
+    assert "Longer than the 1,500 characters" in texts(app)
+    app.run()
+    assert "Longer than the 1,500 characters" in texts(app)  # it is still there
+    assert not app.warning
+    again = open_page("compare", b="a cat runs", long="a")
+    said = again.warning[0].value.replace("\\", "")
+    assert said.startswith("The first text is longer than")
+
+
+def test_a_tab_that_a_page_does_not_have_is_said(open_page: Callable[..., Any]) -> None:
+    app = open_page("data", tab="foo")
+    assert any("no tab 'foo'; its tabs are Task, Upload" in w.value.replace("\\", "") for w in app.warning)
+    assert not open_page("data", tab="Upload").warning

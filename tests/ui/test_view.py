@@ -20,7 +20,16 @@ def test_a_view_survives_the_address() -> None:
 
 def test_long_texts_stay_out_of_the_address() -> None:
     view = replace(View(), a="x" * (LONGEST_TEXT + 1), b="short")
-    assert to_address(view) == {"b": "short"}
+    assert to_address(view) == {"b": "short", "long": "a"}
+    seen, (said,) = from_address(to_address(view))
+    assert seen == replace(View(), b="short")
+    assert said.startswith("The first text is longer than the 1,500 characters that a link can hold")
+    both = replace(view, b="y" * (LONGEST_TEXT + 1))
+    assert to_address(both) == {"long": "a,b"}
+    assert len(from_address(to_address(both))[1]) == 2
+    assert link_path("compare", view) == "/compare?b=short&long=a"
+    assert link_path("heads", view) == "/"
+    assert from_address({"long": "mask,<b>"}) == (View(), [])
 
 
 @pytest.mark.parametrize(

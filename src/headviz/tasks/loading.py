@@ -166,9 +166,8 @@ def find_file(task: Task, split: str, folder: Path) -> Path:
     if folder.is_file():
         return folder
     if not folder.is_dir():
-        raise TaskError(
-            f"There is no folder or file {folder}. Give the folder with the {task.title} files (--data)."
-        )
+        whose = "your own files" if task.name.startswith("custom") else f"the {task.title} files"
+        raise TaskError(f"There is no folder or file {folder}. Give the folder with {whose} (--data).")
     own = task.source.splits[split][1]
     stems = dict.fromkeys((own, split, *_OTHER_STEMS.get(split, ())))
     folders = [folder, *([folder / task.source.local_folder] if task.source.local_folder else [])]

@@ -24,6 +24,8 @@ PAGES = (
     ("data", "Data & model"),
 )
 
+CHOOSING = ("Data & model", "Runs", "Distil")  # where data are chosen, and where runs have their own
+
 _OPEN = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} 26" height="26" width="{0}">'
 _DOTS = (
     '<g fill="#1b8da1"><rect x="1" y="2" width="6" height="6" rx="1.5"/>'
@@ -108,6 +110,8 @@ def _guarded(page: st.Page) -> None:
         _notices(notices)
         _inside.page = page.title
         viewreport.begin()
+        if page.title not in CHOOSING:
+            loaders.require_source(state.view())
         page.run()
         _notices(notices)  # what the page found wrong with the view, such as a head that the model has not
         with corner:

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from ..errors import ModelError, UserError
+from ..errors import ModelError, TaskError, UserError
 from ..heads import HeadMask
 from ..home import home
 from ..waiting import wait_briefly
 from .memo import Memo
-from .uploads import naming
+from .uploads import is_gone, naming
 from .uploads import uploads as uploads
 from .view import View
 
@@ -192,12 +192,29 @@ def dataset(view: View, split: str = "dev") -> Dataset:
 def _placed(view: View, split: str) -> Dataset:
     place = view.data
     if place and place not in uploads():
-        place = str(confined(place))
+        place = _folder_of(place)
     elif place:
         place = str(uploads()[place])
     limit = view.limit if split == "dev" else 0
     given = (view.task, split, place, limit, view.seed, view.columns, view.label, view.groups)
     return _datasets.get(given, lambda: _dataset(*given))
+
+
+def _folder_of(place: str) -> str:
+    if is_gone(place) and not Path(place).exists():
+        raise TaskError(
+            f"The upload '{place}' is not on this machine. Upload its table again: Data & model, Upload."
+        )
+    return str(confined(place))
+
+
+def require_source(view: View) -> None:
+    """Complain at once about a task or a place of data that does not exist; what is in them is read later."""
+    from ..tasks.table import get_task
+
+    get_task(view.task)
+    if view.data and view.data not in uploads() and not Path(_folder_of(view.data)).exists():
+        raise TaskError(f"There is no folder or file '{view.data}'. Choose the data anew: Data & model.")
 
 
 def part(view: View, split: str) -> Dataset:

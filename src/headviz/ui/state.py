@@ -13,7 +13,7 @@ import streamlit as st
 from ..errors import MaskError
 from ..heads import HeadId, HeadMask
 from ..maskedit import History
-from .view import FIELDS, LONGEST_TEXT, View, from_address, to_address
+from .view import FIELDS, LONG, LONGEST_TEXT, View, from_address, to_address
 
 Address = tuple[tuple[str, str], ...]
 
@@ -77,10 +77,13 @@ def went_back(query: str) -> None:
 
 def _take(read: Address) -> None:
     now = session()
-    seen, complaints = from_address(dict(read))
-    if now.written:  # texts too long for an address stay with the tab
-        long = {name: t for name in ("a", "b") if len(t := getattr(now.view, name)) > LONGEST_TEXT}
-        seen = replace(seen, **long)
+    given = dict(read)
+    behind = given.pop(LONG, "").split(",")  # texts too long for an address stay with the tab
+    kept = {n: t for n in ("a", "b") if n in behind and len(t := getattr(now.view, n)) > LONGEST_TEXT}
+    if gone := [n for n in behind if n not in kept]:
+        given[LONG] = ",".join(gone)
+    seen, complaints = from_address(given)
+    seen = replace(seen, **kept)
     history = now.history.push(seen.mask) if now.written else History(present=seen.mask)
     _put(
         replace(
@@ -231,6 +234,10 @@ def switch(name: str, label: str, options: Sequence[Any], *, told: bool = False,
 def tabs(labels: Sequence[str], key: str) -> Sequence[Any]:
     """Tabs whose open one stands in the address; a closed one need not be drawn (``.open``)."""
     asked, seen = view().tab, f"{key}__seen"
+    if (
+        asked and asked not in labels and st.query_params.get("tab") == asked
+    ):  # of a link, not the page before
+        notify(f"This page has no tab '{asked[:40]}'; its tabs are {', '.join(labels)}.")
     if asked != st.session_state.get(seen, ""):
         st.session_state[key] = asked if asked in labels else labels[0]
     made = st.tabs(labels, key=key, on_change="rerun")

@@ -9,7 +9,7 @@ import streamlit as st
 
 from . import show, state
 from .component import component
-from .view import View
+from .view import LONGEST_TEXT, View
 
 if TYPE_CHECKING:
     from ..tasks import Dataset
@@ -71,6 +71,10 @@ def choose(data: Dataset, key: str) -> Text:
         },
         on_edit_change=edited,
     )
+    if max(len(shown.text), len(shown.pair or "")) > LONGEST_TEXT:
+        st.caption(
+            f"Longer than the {LONGEST_TEXT:,} characters that a link can hold: a reload comes without it."
+        )
     _picker(data, shown, key)
     return current(state.view(), data)
 

@@ -64,6 +64,11 @@ LACKS_TRAIN = (
 _STORED = re.compile(r"(?<![\w./-])(dev|train)\.(?:csv|tsv|jsonl|parquet)\b")
 
 
+def is_gone(place: str) -> bool:
+    """Whether this is the id of an upload that is not on this machine."""
+    return re.fullmatch(r"upload-[\w-]{1,64}", place) is not None and place not in uploads()
+
+
 def has_train(place: str) -> bool:
     """Whether an upload came with a table to train on."""
     folder = uploads().get(place)

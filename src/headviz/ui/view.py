@@ -11,6 +11,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 LONGEST_TEXT = 1500  # characters of a text that an address carries; longer ones stay in the session
+LONG = "long"  # the query parameter that names the texts which stayed behind
+_TEXTS = {"a": "first", "b": "second"}
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ SHOWN_BY = {
 
 def link_path(page: str, view: View, start: str = "heads") -> str:
     """What to write behind the dashboard's address to see this page's picture again; ``start`` has the bare one."""
-    shown = {k: v for k, v in to_address(view).items() if k in SHOWN_BY[page]}
+    fields = SHOWN_BY[page] | ({LONG} if "a" in SHOWN_BY[page] else set())
+    shown = {k: v for k, v in to_address(view).items() if k in fields}
     query = f"?{urlencode(shown)}" if shown else ""
     return ("/" if page == start else f"/{page}") + query
 
@@ -109,6 +112,8 @@ def to_address(view: View) -> dict[str, str]:
         if value == default or (name in ("a", "b") and len(value) > LONGEST_TEXT):
             continue
         address[name] = ("1" if value else "0") if isinstance(value, bool) else str(value)
+    if behind := [name for name in _TEXTS if len(getattr(view, name)) > LONGEST_TEXT]:
+        address[LONG] = ",".join(behind)
     return address
 
 
@@ -120,6 +125,13 @@ def from_address(address: Mapping[str, str]) -> tuple[View, list[str]]:
     values: dict[str, Any] = {}
     complaints = []
     for name, text in address.items():
+        if name == LONG:
+            complaints += [
+                f"The {_TEXTS[t]} text is longer than the {LONGEST_TEXT:,} characters that a link can hold and did "
+                "not come with it. Paste it again."
+                for t in text.split(",")
+                if t in _TEXTS
+            ]
         if name not in FIELDS:
             continue
         try:
