@@ -133,6 +133,23 @@ def test_the_command_gives_the_same_plan_back():
     assert read_plan(args, _spec(args.spec)) == plan
 
 
+def test_the_python_lines_give_the_same_plan_back_and_name_only_what_was_chosen():
+    from headviz.pruning.options import FinetuneOptions
+    from headviz.pruning.plan import PruningPlan
+    from headviz.report import python_of
+
+    plan = PruningPlan(
+        model="a model", base="b", task="mrpc", algorithm="igspp", score="taylor", seeds=(1, 2), keep_per_layer=1,
+        score_options=(("abs_level", "batch"),), finetune=FinetuneOptions(epochs=2.5, batch=8),
+    )  # fmt: skip
+    lines = python_of({"kind": "prune", "spec": {**plan.to_dict(), "digests": {"model": "x"}}})
+    made = lines[lines.index("PruningPlan(\n") : lines.index("))\n") + 1]
+    assert eval(made, {"PruningPlan": PruningPlan}) == plan
+    assert "None" not in lines
+    assert "until" not in lines
+    assert max(map(len, lines.splitlines())) < 100
+
+
 def test_a_curve_has_means_over_seeds_and_leaves_out_what_is_not_known(view):
     curve = curve_of(view.to_json())
     assert curve is not None

@@ -161,12 +161,8 @@ def command_of(run: Mapping[str, Any]) -> str:
         return (
             f"headviz run start --kind {run['kind']} --spec {shlex.quote(json.dumps(spec))}" if spec else ""
         )
-    from .pruning.plan import PruningPlan
-
     plan = {k: v for k, v in spec.items() if k != "digests"}
-    needed = {name: plan[name] for name in ("model", "task", "algorithm", "score")}
-    default = PruningPlan(**needed).to_dict()
-    changed = {k: v for k, v in plan.items() if v != default.get(k)}
+    changed = _changed(spec)
     words = ["headviz run start"]
     for name in ("model", "base", "task", "data", "algorithm", "score"):
         if plan.get(name) is not None:
@@ -181,6 +177,37 @@ def command_of(run: Mapping[str, Any]) -> str:
     if rest:
         words.append(f"--spec {shlex.quote(json.dumps(rest, ensure_ascii=False))}")
     return " \\\n  ".join(words)
+
+
+def _changed(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a pruning plan that are not what they would be by themselves."""
+    from .pruning.plan import PruningPlan
+
+    default = PruningPlan(**{name: spec[name] for name in _NAMED}).to_dict()
+    return {k: v for k, v in spec.items() if k != "digests" and v != default.get(k)}
+
+
+_NAMED = ("model", "task", "algorithm", "score")  # what every plan says
+
+
+def python_of(run: Mapping[str, Any]) -> str:
+    """The lines of Python that start the same run, with the options that differ from their defaults."""
+    from .pruning.options import FinetuneOptions
+
+    spec = run["spec"]
+    if run["kind"] != PRUNE:
+        return f"from headviz.runs import service\nservice.start({run['kind']!r}, {spec!r})"
+    said = {name: spec[name] for name in _NAMED} | _changed(spec)
+    if said.get("finetune"):
+        default = FinetuneOptions().to_dict()
+        said["finetune"] = {k: v for k, v in said["finetune"].items() if v != default.get(k)}
+    options = "".join(f"    {name}={value!r},\n" for name, value in said.items())
+    return (
+        "from headviz.pruning import PruningPlan\nfrom headviz.runs import service\n"
+        "from headviz.runs.prepare import prepare\n\n"
+        f"plan = prepare(PruningPlan(\n{options}))\n"
+        "service.start('prune', plan.spec, title=plan.title, device=plan.device)"
+    )
 
 
 def _summary(view: RunView) -> dict[str, Any]:

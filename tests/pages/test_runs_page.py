@@ -229,6 +229,23 @@ def test_the_model_is_saved_below_an_allowed_folder_only(
     assert len(list((home / "exports").glob("headviz-*.zip"))) == 1
 
 
+def test_a_name_alone_is_a_folder_of_the_dashboard_s_own(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from headviz.errors import UserError
+    from headviz.ui.runsave import target
+
+    monkeypatch.chdir(Path(__file__).parent)  # an allowed root, where nothing is meant to land by chance
+    assert target(" small ") == (home / "models" / "small").resolve()
+    assert target(str(home / "x")) == (home / "x").resolve()
+    for text, answer in (
+        ("  ", "Name a new folder"),
+        ("/etc/x", "does not write into '/etc/x'"),
+        ("../../../../../../../../etc/x", "does not write into"),
+        ("~nobody-of-this-name/x", "is no name of a folder"),
+    ):
+        with pytest.raises(UserError, match=answer):
+            target(text)
+
+
 def test_a_run_is_planned_before_it_can_be_started(
     open_page: Callable[..., Any], studio_folder: Path, home: Path
 ) -> None:

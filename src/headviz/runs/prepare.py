@@ -127,7 +127,8 @@ def amount(plan: PruningPlan, steps: int) -> Amount:
 def title_of(plan: PruningPlan) -> str:
     """What a list of runs calls it."""
     name = Path(plan.model).name or plan.model
-    return f"{plan.algorithm} · {plan.score} · {plan.task} · {name}"[:200]
+    about = name if name == plan.task else f"{name} on {plan.task}"
+    return f"{plan.algorithm} by {plan.score}, {about}"[:200]
 
 
 def device_name(device: object) -> str:

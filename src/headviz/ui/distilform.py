@@ -177,7 +177,7 @@ def make_plan(
 def _start(plan: DistillationPlan) -> None:
     from ..runs import service
 
-    title = f"{plan.model.rsplit('/', 1)[-1]} without {plan.remove}"
+    title = f"{plan.model.rsplit('/', 1)[-1]} without {plan.remove.replace(':', ' ')}"
     try:
         record = service.start("distill", plan.to_dict(), title=title[:120], owner=runactions.this_user())
     except UserError as wrong:

@@ -107,7 +107,8 @@ def _as_folder(view: RunView, seed: int, step: int) -> None:
     default = str(home() / "models" / f"{record.id}-seed{seed}-step{step}")
     field = f"run_folder_{record.id}_{seed}_{step}"
     with st.form(f"{field}_form", border=False):
-        st.text_input("A new folder", default, key=field, help=f"Below one of: {_roots()}")
+        st.text_input("A new folder", default, key=field,
+                      help=f"Below one of: {_roots()}. A name alone is a folder in {home() / 'models'}")  # fmt: skip
         st.form_submit_button(
             "Save", icon=":material/save:", on_click=_ask_folder, args=(record.id, seed, step, field)
         )
@@ -115,7 +116,7 @@ def _as_folder(view: RunView, seed: int, step: int) -> None:
     if not asked or asked[:3] != (record.id, seed, step):
         return
     try:
-        folder = loaders.confined(asked[3])
+        folder = target(asked[3])
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         return
@@ -137,6 +138,21 @@ def _as_folder(view: RunView, seed: int, step: int) -> None:
                   args=(view.record.spec, str(folder / "pruned")))  # fmt: skip
     if st.session_state.pop("run_compared", False):
         st.switch_page("pages/compare.py")
+
+
+def target(text: str) -> Path:
+    """The folder that a name means: below an allowed one, and a name alone among the dashboard's own models."""
+    name = text.strip()
+    if not name:
+        raise UserError(f"Name a new folder: a name alone is one in {home() / 'models'}.")
+    try:
+        path = Path(name).expanduser()
+    except RuntimeError as error:
+        raise UserError(f"'{name}' is no name of a folder here.") from error
+    try:
+        return loaders.confined(str(path if path.is_absolute() else home() / "models" / path))
+    except UserError as wrong:
+        raise UserError(str(wrong).replace("does not read", "does not write into")) from wrong
 
 
 def _ask_folder(run_id: str, seed: int, step: int, field: str) -> None:

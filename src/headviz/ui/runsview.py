@@ -207,15 +207,13 @@ def log(view: RunView) -> None:
 
 def recipe(view: View, run: RunView | None = None) -> tuple[str, str]:
     """The chosen run once more, or the way to start one."""
-    from ..report import command_of
+    from ..report import command_of, python_of
 
     if run is not None and run.children:
         return _sweep_recipe(run)
     if run is not None and (command := command_of(run.to_json())):
-        spec = {k: v for k, v in run.record.spec.items() if k != "digests"}
         python = (
-            "from headviz.runs import reading, service\n"
-            f"service.start({run.record.kind!r}, {spec!r})\n"
+            f"{python_of(run.to_json())}\n\nfrom headviz.runs import reading\n"
             f"reading.show({run.record.id!r}).steps  # those of the run above"
         )
         return python, command
