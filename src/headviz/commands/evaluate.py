@@ -82,15 +82,19 @@ def show(result: dict[str, Any]) -> str:
     signed += [f"{name} has no value: {reason}." for name, reason in result["undefined"].items()]
     parts = ["\n".join([table(rows), *signed])]
     if "comparison" in result:
-        parts += _compared(result["comparison"])
+        parts += _compared(result["comparison"], result["undefined"])
     return "\n\n".join(parts)
 
 
-def _compared(found: dict[str, Any]) -> list[str]:
+def _compared(found: dict[str, Any], undefined: dict[str, str]) -> list[str]:
     """What the mask changes, against every head on: metrics, flips, slices; the confusion matrices are in the JSON."""
     head = ("full", "masked", "change", "95 % interval", "p")
     parts = ["Against every head, in points:\n" + table([("metric", *head), *map(_changed, found["deltas"])])]
-    parts += [f"{d['metric']} has no change: {d['undefined']}." for d in found["deltas"] if d["undefined"]]
+    parts += [
+        f"{d['metric']} has no change: {d['undefined']}."
+        for d in found["deltas"]
+        if d["undefined"] and d["undefined"] != undefined.get(d["metric"])  # not what is said above already
+    ]
     if found["flips"] is not None:
         worse, better, other = (len(found["flips"][k]) for k in ("worse", "better", "other"))
         parts.append(

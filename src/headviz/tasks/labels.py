@@ -158,7 +158,6 @@ def _remedy(names: Sequence[str], model_labels: Sequence[str], data: Dataset) ->
         return (
             f"Task '{task}' has {len(names)} classes ({', '.join(names)}), but the model only has {len(model_labels)} "
             f"({', '.join(model_labels)}). {_too_many(names, model_labels, data)}"
-            "Choose a model that was fine-tuned on this task."
         )
     if is_generic(model_labels):
         return (
@@ -173,13 +172,13 @@ def _remedy(names: Sequence[str], model_labels: Sequence[str], data: Dataset) ->
 
 
 def _too_many(names: Sequence[str], model_labels: Sequence[str], data: Dataset) -> str:
-    """The labels of a user's own file that the model does not know, with their counts: they may be mistakes."""
+    """What to do; the labels of a user's own file that the model does not know may be mistakes, so they are counted."""
     unknown = [name for name in names if match_names([name], model_labels) is None]
     if data.task.name != "custom" or data.labels is None or len(names) - len(unknown) < 2:
-        return ""
+        return "Choose a model that was fine-tuned on this task."
     counts = data.class_counts()
     said = ", ".join(f"'{name[:40]}' ({counts[name]:,} of {len(data):,} examples)" for name in unknown[:5])
-    return f"It does not know {said}: correct what is a mistake. "
+    return f"It does not know {said}: correct what is a mistake, or choose a model that was fine-tuned on this task."
 
 
 def predicted(logits: np.ndarray, mapping: np.ndarray, is_regression: bool = False) -> np.ndarray:
