@@ -52,5 +52,5 @@ def tickets(views: Sequence[RunView]) -> None:
     show.table(
         header, rows, "run_tickets",
         caption="Highest share of heads removed at which the mean over seeds, plus one standard deviation, reaches the "
-        "full model's mean. Published: BERT-base, 2024 thesis, Table 6.2.",
+        "full model's mean; metrics in per cent. Published: BERT-base, 2024 thesis, Table 6.2.",
     )  # fmt: skip
