@@ -134,7 +134,7 @@ def test_a_pruned_model_stands_beside_its_mask(
     assert len(said) == 3
     assert said[1] == said[2]  # the pruned model answers as the masked one
     name, p = answer(clf, "the dog sleeps", "a cat runs", OFF)
-    assert said[2] == f"{name} {p:.2f}"
+    assert said[2] == f"{name} {p:.3f}"
 
 
 def test_what_attention_changed_is_shown_for_the_head_one_chooses(
@@ -206,7 +206,7 @@ def test_a_text_of_ten_thousand_characters_is_answered_and_its_cut_named(
     v.settle()
     said = v.page.locator("h3").all_inner_texts()
     expected = (answer(clf, long, "a cat runs", m) for m in (HeadMask.full(12, 12), OFF))
-    assert said == [f"{name} {p:.2f}" for name, p in expected]
+    assert said == [f"{name} {p:.3f}" for name, p in expected]
     assert v.page.locator(".fields textarea").nth(0).input_value() == long
     v.page.get_by_role(
         "link", name="Mask lab"
