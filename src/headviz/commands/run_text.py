@@ -53,26 +53,35 @@ def _show_run(r: dict[str, Any]) -> str:
         parts.append(table([["id", "state", "steps", "what", "error"], *runs]))
     if r.get("results"):
         parts.append(
-            table([["task", "algorithm", "score", "sparsity", "metric", "mean", "sd", "seeds"], *_results(r)])
+            table(
+                [
+                    ["task", "algorithm", "score", "sparsity", "model", "metric", "mean", "sd", "seeds"],
+                    *_results(r),
+                ]
+            )
         )
-    points = [*(distinct(r["baseline"]) if r["kind"] == PRUNE else r["baseline"][:1]), *r["steps"]]
+    points = [*(distinct(r["baseline"]) if _prunes(r) else r["baseline"][:1]), *r["steps"]]
     if points:
         names = list(points[0]["metrics"])
         if any("name" in s for s in points):
             parts.append(table([["model", *names, "parameters", "seconds"], *_pieces(points, names)]))
         else:
             parts.append(table(_points(r, points, names)))
-            if r["kind"] == PRUNE and r["steps"]:
+            if _prunes(r) and r["steps"]:
                 parts.append(f"points: change of {names[0]} against {WORDS[r['steps'][0]['against']]}")
     if r["state"] in ("failed", "lost") and r["log"]:
         parts.append("\n".join(["end of the log:", *(f"  {line}" for line in r["log"][-12:])]))
     return "\n\n".join(parts)
 
 
+def _prunes(r: dict[str, Any]) -> bool:
+    return r.get("kind") == PRUNE
+
+
 def _points(r: dict[str, Any], points: list[dict[str, Any]], names: list[str]) -> list[list[Any]]:
     """The steps of a run; of several seeds with the seed in front. Of a pruning run each model is named."""
     seeds = len({s.get("seed") for s in r["steps"]}) > 1
-    prunes = r["kind"] == PRUNE
+    prunes = _prunes(r)
     front = (*(("model",) if prunes else ()), *(("seed",) if seeds else ()))
     rows = [[*front, "sparsity", *names, *(("points",) if prunes else ()), "seconds", "mask"]]
     for s in points:
@@ -143,7 +152,7 @@ def _plan(plan: dict[str, Any]) -> list[tuple[str, str]]:
 def _results(r: dict[str, Any]) -> list[list[Any]]:
     return [
         [
-            *(w["task"], w["algorithm"], w["score"], f"{w['sparsity']:.1%}", w["metric"]),
+            *(w["task"], w["algorithm"], w["score"], f"{w['sparsity']:.1%}", NAMES[w["model"]], w["metric"]),
             *(number(w["mean"]), number(w["sd"]), w["seeds"]),
         ]
         for w in r["results"]
