@@ -129,7 +129,7 @@ def run_curves(curves: Sequence[Curve], height: int = 400, by_chance: float | No
     if len(given) == 1:
         _level(fig, given.pop(), FAINT, "dot", baselines.NAMES[baselines.GIVEN])
     if by_chance is not None and curves:
-        _level(fig, by_chance, FAINT, "dot", "chance", below=by_chance > 0)
+        _level(fig, by_chance, FAINT, "dot", "chance", side="left")  # where curves are highest
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102], gridcolor=GRID, zeroline=False)
     fig.update_yaxes(title=curves[0].metric if curves else "", gridcolor=GRID, zeroline=False)
     fig.update_layout(
@@ -144,9 +144,11 @@ def run_curves(curves: Sequence[Curve], height: int = 400, by_chance: float | No
     return fig
 
 
-def _level(fig: go.Figure, value: float, colour: str, dash: str, name: str, below: bool = False) -> None:
-    """A line across, named at its right end, where curves are lowest; in the legend's place for one run."""
-    place = "bottom right" if below else "top right"
+def _level(
+    fig: go.Figure, value: float, colour: str, dash: str, name: str, below: bool = False, side: str = "right"
+) -> None:
+    """A line across, named at one end."""
+    place = f"{'bottom' if below else 'top'} {side}"
     more = {
         "annotation_text": name,
         "annotation_position": place,

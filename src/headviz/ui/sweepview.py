@@ -10,6 +10,7 @@ import streamlit as st
 from ..runs import baselines
 from ..tasks import points_in
 from . import runfigures, runsview, show, state, ticketview
+from .runstate import state_of
 
 if TYPE_CHECKING:
     from ..charts_runs import Curve
@@ -39,7 +40,7 @@ def detail(view: RunView) -> None:
         level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in drawn))
         given = "; dotted, θ* as given" if any(c.given is not None for c in drawn) else ""
         show.figure(
-            run_curves(drawn), "sweep_curves",
+            run_curves(drawn, by_chance=_by_chance(view, task, drawn)), "sweep_curves",
             f"{task}: mean over the seeds against the share of heads removed; thin lines are seeds, the band one "
             f"standard deviation, dashed {level}{given}.",
         )  # fmt: skip
@@ -112,6 +113,15 @@ def curves(view: RunView, task: str) -> list[Curve]:
         level = sum(known) / len(known) if known else None
         found.append(Curve(f"{algorithm} by {score}", metric, level, by_seed, own[0].against, own[0].given))
     return found
+
+
+def _by_chance(view: RunView, task: str, drawn: Sequence[Curve]) -> float | None:
+    """What drawing answers evenly would reach on a task, as far as its runs know their classes."""
+    from ..charts_runs import chance
+
+    run = next((c for c in view.children if str(c.record.spec.get("task")) == task and c.steps), None)
+    known = state_of(run) if run else None
+    return chance(drawn[0].metric, known.labels) if known and drawn else None
 
 
 def _results(rows: Sequence[Row]) -> None:
