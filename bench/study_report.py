@@ -3,7 +3,6 @@
 import argparse
 import json
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ def report(args: argparse.Namespace) -> None:
     found = collect(args)
     if "reference" not in found:
         raise SystemExit(f"{args.out} holds no study yet. Run it first, without --report.")
+    others = [(study, collect(study)) for study in map(study_of, args.beside)]
     picture = args.report.with_suffix(".svg")
     full = float(np.mean(list(found["full"].values()))) if found["full"] else None
     picture.write_text(draw_curves(found["cells"], found["reference"], full), encoding="utf-8")
@@ -38,12 +38,14 @@ def report(args: argparse.Namespace) -> None:
         "examples) lies above zero.",
         "",
         *_summary(found),
+        *(f"- {_in_short(*other)}" for other in others),
+        "",
     ]
     for algorithm in (*MASKED, *RETRAINED):
         lines += _algorithm(found, algorithm, len(args.seeds))
     lines += _gaps(found)
     lines += _full(found)
-    lines += [line for place in args.beside for line in _beside(place)]
+    lines += [line for other in others for line in _beside(*other)]
     lines += _time(found)
     lines += ["## Not run", "", *([f"- {m}" for m in found["missing"]] or ["Everything was run."])]
     if found.get("finetune"):
@@ -81,7 +83,22 @@ def _summary(found: Found) -> list[str]:
             f"{np.mean(full):.3f} (fine-tuned: {found['reference']:.3f}): compare retrained networks with it and with "
             "one another, not with the rows without retraining."
         )
-    return [*lines, ""]
+    return lines
+
+
+def _in_short(args: argparse.Namespace, found: Found) -> str:
+    """Another study's sentence: its full model, and each score at each sparsity."""
+    full = np.mean(list(found["full"].values())) if found["full"] else float("nan")
+    said = []
+    for step, share in enumerate(found["sparsities"], 1):
+        cells = {s: found["cells"].get((RETRAINED[0], s, step)) for s in SCORES}
+        values = ", ".join(f"`{s}` {c['mean']:.3f}" for s, c in cells.items() if c)
+        said.append(f"at {share:.0%} off {values}")
+    return (
+        f"With {args.examples:,} training pairs ({_called(RETRAINED[0])}, {_seeds(args)}) all heads reach {full:.3f}; "
+        + "; ".join(said)
+        + "."
+    )
 
 
 def _algorithm(found: Found, algorithm: str, seeds: int) -> list[str]:
@@ -176,16 +193,13 @@ def _tickets(cells: dict[Any, Any], full: list[float]) -> str:
     )
 
 
-def _beside(place: Path) -> list[str]:
+def _beside(args: argparse.Namespace, found: Found) -> list[str]:
     """Another study with a longer or shorter training, as one table."""
-    args = study_of(place)
-    found = collect(args)
     full = ", ".join(f"{v:.3f}" for v in found["full"].values()) or "not run"
-    seeds = ", ".join(map(str, args.seeds))
     lines = [
         f"## The same with {args.examples:,} training pairs",
         "",
-        f"One-shot ISP, seed{'s' if len(args.seeds) > 1 else ''} {seeds}. θ0 with all heads, so trained: {full}.",
+        f"{_called(RETRAINED[0])}, {_seeds(args)}. θ0 with all heads, so trained: {full}.",
         "",
         *_header("score", found),
     ]
@@ -223,6 +237,10 @@ def _lead(found: Found, algorithm: str, score: str, step: int) -> dict[int, np.n
     right = found["right"]
     own, chance = right.get((algorithm, score, step), {}), right.get((algorithm, "random", step), {})
     return {s: own[s].astype(float) - chance[s] for s in sorted(own.keys() & chance.keys())} or None
+
+
+def _seeds(args: argparse.Namespace) -> str:
+    return f"seed{'s' if len(args.seeds) > 1 else ''} {', '.join(map(str, args.seeds))}"
 
 
 def _called(algorithm: str) -> str:
