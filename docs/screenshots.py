@@ -21,7 +21,7 @@ from headviz.heads import HeadMask
 from headviz.ui.frame import PAGES
 
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
-VIEW = {"head": "3.5", "mask": HeadMask.full(12, 12).without_random(17, seed=1).hex}
+VIEW = {"head": "3.5", "analysis": "by-slice", "mask": HeadMask.full(12, 12).without_random(17, seed=1).hex}
 SHOTS = (("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390))
 SHARP = 1.25  # pixels of the picture per pixel of the page
 
@@ -35,7 +35,10 @@ def take(browser: Any, address: str, page: str, scheme: str, width: int, out: Pa
     tab.set_default_timeout(180_000)
     tab.goto(f"{address}/{'' if page == PAGES[0][0] else page}?{urlencode(VIEW)}")
     if page == "analyses":
-        tab.get_by_role("button", name="Run", exact=True).click()
+        start = tab.get_by_role("button", name="Run", exact=True)
+        start.or_(tab.locator(".js-plotly-plot")).first.wait_for()  # unless somebody has run it already
+        if start.count():
+            start.click()
     for _ in range(3):  # progress may come and go
         tab.wait_for_selector(IDLE)
         tab.wait_for_timeout(1200)
