@@ -16,7 +16,7 @@ from ..distillation.plan import DistillationPlan
 from ..distillation.removal import Removal
 from ..errors import OptionError, UserError
 from ..heads import HeadId
-from . import distil, loaders, runactions, show, state
+from . import distil, loaders, numbers, runactions, show, state
 from .loaders import Shape
 from .view import View
 
@@ -69,23 +69,25 @@ def start_form(view: View, shape: Shape | None) -> DistillationPlan | None:
         help="\n".join(f"- **{m.title}**: {m.what}" for m in METHODS.values()),
     )  # fmt: skip
     left, right = st.columns(2)
-    steps = left.number_input("Training steps", 1, 100_000, 300, step=50, key="distil_steps")
-    rate = right.number_input(
-        "Learning rate", 1e-6, 1.0, 3e-3 if shape is None else 3e-4, step=1e-4, format="%g", key="distil_rate",
+    steps = numbers.field(left, "Training steps", 1, 100_000, 300, "distil_steps", step=50)
+    rate = numbers.field(
+        right, "Learning rate", 1e-6, 1.0, 3e-3 if shape is None else 3e-4, "distil_rate", step=1e-4, format="%g",
         help="The highest; it rises over the first steps and falls to zero",
     )  # fmt: skip
-    limit = left.number_input("Training examples", 0, 1_000_000, 0, key="distil_train", help="0 = all")
+    limit = numbers.field(left, "Training examples", 0, 1_000_000, 0, "distil_train", help="0 = all")
     seeds = right.text_input("Seeds", "0,1,2", key="distil_seeds", help="One training of each for every seed")
     try:
         what = attention(view) if shape is None else removal(shape, gone, empty)
-        plan = make_plan(view, what, inits, seeds, int(steps), int(limit), float(rate))
+        plan = make_plan(view, what, inits, seeds, steps(), limit(), rate())
     except UserError as wrong:
         st.info(show.plain(str(wrong)), icon=":material/edit:")
         st.button("Start", key="distil_start", disabled=True, width="stretch")
         return None
     count = len(plan.pieces)
     st.caption(
-        show.plain(f"Remove {plan.remove}: {count} student{'s' if count > 1 else ''} of {steps} steps each.")
+        show.plain(
+            f"Remove {plan.remove}: {count} student{'s' if count > 1 else ''} of {steps()} steps each."
+        )
     )
     st.button("Start", key="distil_start", type="primary", width="stretch", on_click=_start, args=(plan,))
     return plan

@@ -10,7 +10,7 @@ import streamlit as st
 
 from .. import charts
 from ..errors import TaskError, UserError
-from . import jobs, loaders, show, state, uploads
+from . import jobs, loaders, numbers, show, state, uploads
 from .recipes import load_call, load_options, task_call, task_options
 from .view import View
 
@@ -118,15 +118,25 @@ def data_form(view: View) -> None:
             columns = st.text_input("Text columns", view.columns, placeholder="a or a,b", width=170)
             label = st.text_input("Label column", view.label, width=130)
             groups = st.text_input("Slice column", view.groups, width=130)
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            limit = st.number_input("Dev examples (0 = all)", 0, 1_000_000, view.limit, step=100, width=190)
-            seed = st.number_input("Seed", 0, 2**31 - 1, view.seed, width=120)
+        row = st.container(horizontal=True, vertical_alignment="bottom")
+        with row:
+            # the value is part of the key, or a link could not change what stands there
+            limit = numbers.field(
+                row, "Dev examples (0 = all)", 0, 1_000_000, view.limit, f"data_limit_{view.limit}", step=100,
+                width=190,
+            )  # fmt: skip
+            seed = numbers.field(row, "Seed", 0, 2**31 - 1, view.seed, f"data_seed_{view.seed}", width=120)
             sent = st.form_submit_button("Use it", type="primary")
-    if sent:
+    if not sent:
+        return
+    try:
         wanted = replace(
             view, task=task, data=data.strip(), columns=columns.replace(" ", ""), label=label.strip(),
-            groups=groups.strip(), limit=int(limit), seed=int(seed),
+            groups=groups.strip(), limit=limit(), seed=seed(),
         )  # fmt: skip
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+    else:
         try_data(wanted)
 
 
