@@ -16,7 +16,7 @@ Open = Callable[..., Any]
 LONG = 240_000  # milliseconds that an analysis may take on a busy machine
 # analysis -> what its sentence says
 SAID = {
-    "ablation": "heads cost", "by-slice": "kinds of examples lose", "all-but-one": "one head is enough",
+    "ablation": "heads cost", "by-slice": "for certain without a single head", "all-but-one": "one head is enough",
     "pruning-curves": "can go without a clear loss",
     "speed": "arithmetic allows", "harmful": "harm at q",
 }  # fmt: skip
@@ -57,7 +57,7 @@ def test_a_kind_of_examples_leads_to_its_head_in_the_mask_lab(visit: Open) -> No
     v = visit()
     for _ in range(2):  # and once more after coming back
         page = run(v, "by-slice", {}, limit="130")
-        page.get_by_text("13 kinds of examples lose").wait_for()
+        page.get_by_text("examples of a kind, only large costs").wait_for()
         page.locator("[data-testid=stDataFrame] .dvn-scroller").first.click(position={"x": 16, "y": 52})
         page.wait_for_url(lambda url: "/masklab" in url)
         assert "mask" in parse_qs(urlparse(page.url).query)

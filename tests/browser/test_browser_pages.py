@@ -67,6 +67,25 @@ def test_back_and_forward_go_one_step_each(visit: Open, query: dict[str, str]) -
     v.heads_off(1)
 
 
+def test_what_a_link_has_wrong_stays_until_the_reader_does_something(
+    visit: Open, query: dict[str, str]
+) -> None:
+    v = visit()
+    mask = (
+        HeadMask.full(12, 12).without_random(7, seed=91).hex
+    )  # nobody has measured it: the page draws itself again
+    v.go("masklab", **query, mask=mask, score="nope")
+    v.page.get_by_text(" points").first.wait_for()
+    v.heads_off(7)
+    v.settle()
+    said = v.page.get_by_text("Score 'nope' is not one that there is here")
+    said.wait_for()
+    v.page.get_by_role("button", name="All on", exact=True).click()
+    v.heads_off(0)
+    v.settle()
+    assert not said.count()
+
+
 @pytest.mark.parametrize("page", [file for file, _ in PAGES])
 def test_no_page_is_wider_than_a_phone(visit: Open, query: dict[str, str], page: str) -> None:
     v = visit(viewport={"width": 390, "height": 800})

@@ -113,6 +113,12 @@ def by_slice(found: BySlice, place: Place) -> None:
         f"lose{'s' if len(clear) == 1 else ''} something for certain without a single head"
     )
     first = found.slices[0]
+    if not clear:
+        sizes = [k.n for k in found.slices]
+        said = (
+            "No kind of examples loses something for certain without a single head; with "
+            f"{min(sizes)} to {max(sizes)} examples of a kind, only large costs can be told from chance"
+        )
     if clear and first.head is not None:
         said += (
             f"; {first.name} most, without {place.head(*first.head)}: {show.points(-first.cost, scale)} points, and "

@@ -128,6 +128,9 @@ def _guarded(page: st.Page) -> None:
     except Exception as fault:
         traceback.print_exc()
         st.error(f"headviz failed here ({type(fault).__name__}). The server's log has the details.")
+    except BaseException:  # streamlit's own way to start over
+        state.repeat_notices()
+        raise
 
 
 def _notices(place: st.delta_generator.DeltaGenerator) -> None:

@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 import streamlit as st
 
 from ..errors import Cancelled, UserError
+from . import state
 from .uploads import with_readable_places
 
 T = TypeVar("T")
@@ -219,9 +220,11 @@ def _progress(key: Hashable, what: str) -> None:
                 "Stop", key=f"stop_{tag}", icon=":material/stop:", on_click=stop, args=(key,), width="content"
             )
     else:
+        state.repeat_notices()
         st.rerun()  # the result is there: the page asks for it again, and gets it
     if job.running and st.session_state.setdefault(f"seen_{tag}", id(job.partial)) != id(job.partial):
         st.session_state[f"seen_{tag}"] = id(job.partial)
+        state.repeat_notices()
         st.rerun()
 
 

@@ -29,6 +29,7 @@ class Session:
     history: History = field(default_factory=History)
     saved: tuple[tuple[str, str], ...] = ()  # (name, mask hex) in the order they were saved
     notices: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()  # notices that stand on the page now
     written: tuple[tuple[float, Address], ...] = ()
     page: str = ""  # drawn last
 
@@ -63,8 +64,7 @@ def open_address(page: str) -> None:
     """
     now = session()
     moved = page != now.page
-    if moved:
-        _put(replace(now, page=page))
+    _put(replace(now, page=page, shown=()))
     read = tuple(sorted(st.query_params.to_dict().items()))
     if read and (moved or not now.echoes(read)):
         _take(read)
@@ -154,8 +154,14 @@ def notify(text: str) -> None:
 def take_notices() -> tuple[str, ...]:
     now = session()
     if now.notices:
-        _put(replace(now, notices=()))
+        _put(replace(now, notices=(), shown=(*now.shown, *now.notices)))
     return now.notices
+
+
+def repeat_notices() -> None:
+    """Before a page is drawn again by itself: what it has just said would be gone before anybody has read it."""
+    for text in session().shown:
+        notify(text)
 
 
 def mask(present: HeadMask) -> HeadMask:
