@@ -99,3 +99,30 @@ def test_stopping_ends_when_nobody_wants_it(be: Any, work: Work) -> None:
     jobs.start("key", work)
     assert job.finished.wait(5)
     assert job.stopped
+
+
+def test_what_the_page_said_is_said_again_when_a_result_draws_it_anew() -> None:
+    from streamlit.testing.v1 import AppTest
+
+    def page() -> None:
+        import streamlit as st
+
+        from headviz.ui import jobs, state
+
+        state.open_address("page")
+        first = "told" not in st.session_state
+        if first:
+            st.session_state["told"] = True
+            state.notify("a link is wrong")
+        for text in state.take_notices():
+            st.warning(text)
+        if first:
+            job = jobs.start("a result of its own", lambda progress, cancel: "result")
+            job.finished.wait(5)
+            jobs._progress("a result of its own", "Work")  # the watcher sees that it is there
+        st.write("drawn")
+
+    app = AppTest.from_function(page).run()
+    assert [m.value for m in app.markdown] == ["drawn"]
+    assert [w.value for w in app.warning] == ["a link is wrong"]
+    assert not app.run().warning
