@@ -16,9 +16,9 @@ import numpy as np
 import torch
 
 import headviz
-from headviz.fastlinear import FastLinear
-from headviz.path import PathOptions, Walk, sweep
-from headviz.rules import Part, PathSum, Rule
+from headviz.attribution.integration import PathOptions, Walk, sweep
+from headviz.attribution.rules import Part, PathSum, Rule
+from headviz.models.fast.linear import FastLinear
 from headviz.scores.correlation import spearman
 
 

@@ -17,9 +17,9 @@ from captum.attr import LayerConductance
 from transformers import BertConfig, BertForSequenceClassification
 
 from headviz.attention import NAME
+from headviz.attribution.integration import PathOptions, Walk, sweep
 from headviz.heads import HeadMask
 from headviz.models.classifier import Classifier, Encoding
-from headviz.path import PathOptions, Walk, sweep
 from headviz.scores.correlation import correlations, spearman
 
 

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import psutil
 import torch
+from headviz.evaluation.plain.evaluator import Evaluator, EvaluatorOptions
+from headviz.evaluation.plain.plain import evaluate
 from transformers import BertConfig, BertForSequenceClassification
 
 import headviz
 from headviz import HeadMask
-from headviz.evaluation import evaluate
-from headviz.evaluator import Evaluator, EvaluatorOptions
 
 HIDDEN = 144
 CLOCK = time.perf_counter
@@ -39,7 +39,7 @@ def subject(args: argparse.Namespace) -> tuple[Any, Any]:
 
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
     from headviz.tasks import Dataset
-    from headviz.tasks.table import get_task
+    from headviz.tasks.catalogue import get_task
     from tiny import WORDS as words
     from tiny import tiny_tokenizer
 

@@ -25,8 +25,8 @@ from headviz.distillation.driver import distil
 from headviz.distillation.methods import COPY, LIKELIHOOD, METHODS, Method
 from headviz.distillation.options import IterateOptions, PosteriorOptions, TrainingOptions
 from headviz.distillation.plan import DistillationPlan
+from headviz.distillation.recurrent import RnnTranslating
 from headviz.distillation.students import train
-from headviz.distillation.translating import RnnTranslating
 from headviz.errors import UserError
 from headviz.models.recurrent import RnnTranslator
 

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 
 import headviz
-from headviz.models.kernels import linear
-from headviz.path import PathOptions, sweep
+from headviz.attribution.integration import PathOptions, sweep
+from headviz.models.fast.kernels import linear
 from headviz.scores import score_heads
 from headviz.scores.sweeps import correlate
-from headviz.store import Entry, Store
+from headviz.storage.store import Entry, Store
 
 
 def peak() -> float:

@@ -5,8 +5,9 @@ import dataclasses
 from itertools import product
 from typing import Any
 
+from headviz.pruning.finetune.training.recipe import recipe_of
+
 from headviz.pruning import ALGORITHMS, PruningPlan
-from headviz.pruning.recipe import recipe_of
 
 SCORES = ("taylor", "conductance-spearman", "random")
 MASKED = ("one-importance", "iterative")

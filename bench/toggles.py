@@ -16,13 +16,13 @@ import time
 
 import numpy as np
 import torch
+from headviz.evaluation.plain.evaluator import Evaluator, EvaluatorOptions
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
 import headviz
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate
-from headviz.evaluator import Evaluator, EvaluatorOptions
-from headviz.models.kernels import bfloat16_here
+from headviz.models.fast.kernels import bfloat16_here
 from headviz.tasks import Dataset
 
 LABELS = ("entailment", "neutral", "contradiction")

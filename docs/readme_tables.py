@@ -20,7 +20,7 @@ def commands() -> Iterator[str]:
 
 
 def scores() -> Iterator[str]:
-    from headviz.scores.table import SCORES
+    from headviz.scores.catalogue import SCORES
 
     yield "**Head scores** (high = keep; every one with its interval, NaN where nothing was measured):"
     yield ""
@@ -31,7 +31,7 @@ def scores() -> Iterator[str]:
 
 
 def algorithms() -> Iterator[str]:
-    from headviz.pruning.table import ALGORITHMS
+    from headviz.pruning.catalogue import ALGORITHMS
 
     yield "**Pruning algorithms** (θ0 = pre-trained weights, θ* = fine-tuned weights, κ = step):"
     yield ""
@@ -42,7 +42,7 @@ def algorithms() -> Iterator[str]:
 
 
 def analyses() -> Iterator[str]:
-    from headviz.analyses.table import ANALYSES, MICHEL, THESIS
+    from headviz.analyses.catalogue import ANALYSES, MICHEL, THESIS
 
     yield "**Analyses** (each a figure, a table and one sentence; on a page of the dashboard and as a command):"
     yield ""

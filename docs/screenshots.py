@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from headviz.heads import HeadMask
-from headviz.ui.frame import PAGES
+from headviz.ui.shell.frame import PAGES
 
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 VIEW = {"head": "3.5", "analysis": "by-slice", "mask": HeadMask.full(12, 12).without_random(17, seed=1).hex}

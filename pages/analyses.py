@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from headviz.analyses.table import ANALYSES
-from headviz.ui import analyses, frame, loaders, state
+from headviz.analyses.catalogue import ANALYSES
+from headviz.ui.pages.analyses import section as analyses
+from headviz.ui.shell import frame, loaders, state
 
 view = frame.begin()
 st.title("Analyses")

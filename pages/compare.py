@@ -2,7 +2,11 @@
 
 import streamlit as st
 
-from headviz.ui import compare, frame, loaders, others, retranslate, show, texts
+from headviz.ui.pages.compare import columns as compare
+from headviz.ui.pages.compare import other_models as others
+from headviz.ui.pages.compare import translations as retranslate
+from headviz.ui.parts import texts
+from headviz.ui.shell import frame, loaders, show
 
 view = frame.begin()
 st.title("Compare")

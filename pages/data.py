@@ -3,7 +3,10 @@
 import streamlit as st
 
 from headviz.errors import UserError
-from headviz.ui import abilities, frame, loaders, show, source, state, tuned
+from headviz.ui.pages.data import finetuning as tuned
+from headviz.ui.pages.data import source
+from headviz.ui.parts import abilities
+from headviz.ui.shell import frame, loaders, show, state
 
 view = frame.begin()
 st.title("Data & model")

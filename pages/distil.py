@@ -2,7 +2,11 @@
 
 import streamlit as st
 
-from headviz.ui import board, distil, distilform, frame, loaders, scoring
+from headviz.ui.pages.distil import form as distilform
+from headviz.ui.pages.distil import results as distil
+from headviz.ui.pages.masklab import board
+from headviz.ui.parts import scoring
+from headviz.ui.shell import frame, loaders
 
 view = frame.begin()
 shape = None if distilform.recurrent(view) else loaders.shape(view)

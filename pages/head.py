@@ -3,7 +3,9 @@
 import streamlit as st
 
 from headviz.errors import UserError
-from headviz.ui import frame, loaders, onehead, remarks, scoring, show, state, texts
+from headviz.ui.pages.head import maps as onehead
+from headviz.ui.parts import remarks, scoring, texts
+from headviz.ui.shell import frame, loaders, show, state
 
 
 def draw() -> None:

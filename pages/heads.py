@@ -2,7 +2,10 @@
 
 import streamlit as st
 
-from headviz.ui import frame, headgrid, loaders, scoretexts, show, state, tuning
+from headviz.ui.pages.heads import difference as tuning
+from headviz.ui.pages.heads import grids as headgrid
+from headviz.ui.parts import score_texts as scoretexts
+from headviz.ui.shell import frame, loaders, show, state
 
 view = frame.begin()
 st.title("Heads")

@@ -2,7 +2,9 @@
 
 import streamlit as st
 
-from headviz.ui import board, cost, frame, loaders, measure, scoring, state
+from headviz.ui.pages.masklab import board, cost
+from headviz.ui.parts import measure, scoring
+from headviz.ui.shell import frame, loaders, state
 
 view = frame.begin()
 shape = loaders.shape(view)

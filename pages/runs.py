@@ -3,7 +3,10 @@
 import streamlit as st
 
 from headviz.errors import RunError
-from headviz.ui import frame, rundetail, runforms, runsview, show
+from headviz.ui.pages.runs import detail as rundetail
+from headviz.ui.pages.runs import listing as runsview
+from headviz.ui.pages.runs import run_form as runforms
+from headviz.ui.shell import frame, show
 
 view = frame.begin()
 st.title("Runs")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import headviz
-from headviz.attentionshift import attention_of, attention_shift
+from headviz.attribution.attention_shift import attention_of, attention_shift
 from headviz.errors import MaskError
 from headviz.heads import HeadId, HeadMask
 from tiny import tiny_classifier

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from headviz.evaluation.plain.comparison import Delta
 
-from headviz import charts, charts_maps
-from headviz.comparison import Delta
-from headviz.connections import Arc
+from headviz.attribution.arcs import Arc
+from headviz.charts.style import maps as charts_maps
+from headviz.charts.style import style as charts
 
 EVIL = "<a href='javascript:alert(1)'>x</a> %{y} & co"
 

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from headviz import HeadMask, charts_analyses, charts_curves, charts_heads
+from headviz import HeadMask
 from headviz.analyses.ablation import Ablation
 from headviz.analyses.all_but_one import AllButOne, BestHead
 from headviz.analyses.by_slice import BySlice, SliceCost
@@ -19,6 +19,9 @@ from headviz.analyses.pruning_curve import Curve, CurvePoint, PruningCurves
 from headviz.analyses.redundant import Redundant, RedundantPair
 from headviz.analyses.scatter import Scatter
 from headviz.analyses.speed import Speed, SpeedRow
+from headviz.charts.style import analyses as charts_analyses
+from headviz.charts.style import curves as charts_curves
+from headviz.charts.style import heads as charts_heads
 from headviz.heads import HeadId
 
 SUBJECT = Subject("m", "d", "mnli", "dev", "x", 500, "accuracy", "float32")
@@ -146,8 +149,9 @@ def test_texts_from_data_are_no_markup() -> None:
 def test_changes_of_bleu_are_drawn_as_they_are() -> None:
     from dataclasses import replace
 
-    from headviz import charts
-    from headviz.comparison import Delta
+    from headviz.evaluation.plain.comparison import Delta
+
+    from headviz.charts.style import style as charts
 
     about = replace(SUBJECT, metric="bleu")
     shares, points = table(), replace(table(), subject=about)

@@ -13,12 +13,12 @@ from captum.attr import LayerConductance
 
 import headviz
 from headviz import HeadMask
+from headviz.attribution.explaining import Explainer
+from headviz.attribution.integration import BUDGET, ExampleMaps, PathOptions, Walk, sweep
+from headviz.attribution.rules import DEFAULT_STEPS, RULES
 from headviz.errors import MaskError, ModelError, OptionError, TaskError
-from headviz.explaining import Explainer
-from headviz.models.kernels import bfloat16_here
-from headviz.path import BUDGET, ExampleMaps, PathOptions, Walk, sweep
-from headviz.rules import DEFAULT_STEPS, RULES
-from headviz.store import Store, StoreWarning
+from headviz.models.fast.kernels import bfloat16_here
+from headviz.storage.store import Store, StoreWarning
 from tiny import FAMILY_NAMES, PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_model
 
 CAPTUM_LAYERS = {
@@ -451,7 +451,7 @@ from tiny import tiny_tokenizer
 from transformers import BertConfig, BertForSequenceClassification
 import headviz
 from headviz.models.classifier import Encoding
-from headviz.path import PathOptions, sweep
+from headviz.attribution.integration import PathOptions, sweep
 clf = headviz.wrap(BertForSequenceClassification(BertConfig()), tiny_tokenizer())
 text = Encoding([2, *[7] * 510, 3], [0] * 512, False, [True, *[False] * 510, True])
 sweep(clf, [text], [0], PathOptions(2), budget=2**30)

@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 import torch
+from headviz.evaluation.plain.plain import batches
 
 import headviz
 from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError, TaskError
-from headviz.evaluation import batches
 from headviz.tasks import Dataset
-from headviz.tasks.table import get_task
+from headviz.tasks.catalogue import get_task
 from tiny import FAMILY_NAMES, WORDS, tiny_classifier
 
 MASK = HeadMask.full(3, 4).without([(0, 1), (2, 2)])

@@ -9,19 +9,19 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from headviz.evaluation.plain.evaluator import Evaluator, EvaluatorOptions
+from headviz.evaluation.plain.plain import evaluate
+from headviz.evaluation.plain.state_cache import plan
 
 import headviz
 from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError, TaskError
-from headviz.evaluation import evaluate
-from headviz.evaluator import Evaluator, EvaluatorOptions
-from headviz.models.kernels import bfloat16_here
-from headviz.models.packing import pack
-from headviz.models.stages import stages_for
-from headviz.models.trimming import trim
-from headviz.statecache import plan
+from headviz.models.fast.kernels import bfloat16_here
+from headviz.models.fast.packing import pack
+from headviz.models.fast.stages import stages_for
+from headviz.models.layer_removal import trim
 from headviz.tasks import Dataset
-from headviz.tasks.table import get_task
+from headviz.tasks.catalogue import get_task
 from tiny import FAMILY_NAMES, PRUNABLE, WORDS, tiny_classifier
 
 CLOSE = {"rtol": 0, "atol": 1e-5}
@@ -109,14 +109,14 @@ def test_other_activations(activation: str) -> None:
 def test_long_texts_take_the_other_attention_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     clf, data = tiny_classifier(spread=0.15), some_data()
     expected = evaluate(clf, data).logits
-    monkeypatch.setattr("headviz.models.kernels.SHORT", 4)
+    monkeypatch.setattr("headviz.models.fast.kernels.SHORT", 4)
     np.testing.assert_allclose(Evaluator(clf, data).evaluate().logits, expected, **CLOSE)
 
 
 def test_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     clf, data = tiny_classifier(spread=0.15), some_data()
     expected = evaluate(clf, data).logits
-    monkeypatch.setattr("headviz.models.kernels._onednn", lambda: None)
+    monkeypatch.setattr("headviz.models.fast.kernels._onednn", lambda: None)
     np.testing.assert_allclose(Evaluator(clf, data).evaluate().logits, expected, **CLOSE)
 
 

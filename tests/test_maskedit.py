@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from headviz import maskedit
 from headviz.errors import MaskError
 from headviz.heads import HeadId, HeadMask
-from headviz.maskedit import History
+from headviz.ui.shell import mask_edit as maskedit
+from headviz.ui.shell.mask_edit import History
 
 FULL = HeadMask.full(3, 4)
 

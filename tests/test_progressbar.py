@@ -7,7 +7,7 @@ import pytest
 
 import headviz
 from headviz.tasks import Dataset
-from headviz.tasks.table import get_task
+from headviz.tasks.catalogue import get_task
 from tiny import tiny_classifier
 
 

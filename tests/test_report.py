@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from headviz.charts.style.runs import Curve, curve_of, run_curves
 
-from headviz.charts_runs import Curve, curve_of, run_curves
 from headviz.errors import RunError
 from headviz.heads import HeadMask
-from headviz.htmlpage import Page
-from headviz.report import command_of, run_csv, run_html, run_json, run_table, run_tex, write_run
+from headviz.reports.html_page import Page
+from headviz.reports.run_report import command_of, run_csv, run_html, run_json, run_table, run_tex, write_run
 from headviz.runs.reading import Progress, RunView
 from headviz.runs.record import RunRecord
 
@@ -136,7 +136,7 @@ def test_the_command_gives_the_same_plan_back():
 def test_the_python_lines_give_the_same_plan_back_and_name_only_what_was_chosen():
     from headviz.pruning.options import FinetuneOptions
     from headviz.pruning.plan import PruningPlan
-    from headviz.report import python_of
+    from headviz.reports.run_report import python_of
 
     plan = PruningPlan(
         model="a model", base="b", task="mrpc", algorithm="igspp", score="taylor", seeds=(1, 2), keep_per_layer=1,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from headviz.attribution.which_head import which_heads, which_moves
 from headviz.errors import Cancelled, MaskError, TaskError
 from headviz.heads import HeadMask
-from headviz.restore import which_heads, which_moves
 from tiny import tiny_classifier
 
 TEXT, PAIR = "a dog sleeps .", "the red cat runs"

@@ -2,11 +2,17 @@
 
 import numpy as np
 import pytest
+from headviz.evaluation.plain.significance import (
+    accuracy_intervals,
+    benjamini_hochberg,
+    confusion,
+    flips,
+    mcnemar,
+    wilson,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-
-from headviz.significance import accuracy_intervals, benjamini_hochberg, confusion, flips, mcnemar, wilson
 
 
 @given(st.integers(0, 60), st.integers(0, 60))

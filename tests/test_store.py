@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from headviz.errors import OptionError
-from headviz.store import Entry, Store, StoreWarning, limit_from_environment, make_key
+from headviz.storage.store import Entry, Store, StoreWarning, limit_from_environment, make_key
 
 SMALL = np.arange(6, dtype=np.float32).reshape(2, 3)
 LARGE = np.arange(40_000, dtype=np.float32)  # beyond the size that stays inside the database
@@ -288,7 +288,7 @@ def test_all_or_nothing(store, monkeypatch):
 
 WRITER = """
 import sys, numpy as np
-from headviz.store import Store
+from headviz.storage.store import Store
 store = Store(sys.argv[1])
 me = int(sys.argv[2])
 for i in range(60):

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from headviz.tables import csv_cell, to_csv, to_latex
+from headviz.storage.tables import csv_cell, to_csv, to_latex
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "  =HYPERLINK(1)"])

@@ -8,8 +8,8 @@ import torch
 
 import headviz
 from headviz import HeadMask
+from headviz.attribution.integration import Walk
 from headviz.errors import OptionError, TaskError
-from headviz.path import Walk
 from tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from headviz.waiting import short_waits
+from headviz.models.fast.thread_spinning import short_waits
 
 
 @pytest.mark.parametrize("chosen", ["OMP_WAIT_POLICY", "GOMP_SPINCOUNT"])
@@ -20,7 +20,7 @@ def test_the_users_choice_stands(chosen: str) -> None:
     [
         ("import headviz", None),
         ("from headviz.cli import main; main(['--version'])", "1000"),
-        ("from headviz.ui.loaders import settle; settle()", "1000"),
+        ("from headviz.ui.shell.loaders import settle; settle()", "1000"),
     ],
 )
 def test_programs_set_it_and_the_library_does_not(code: str, expected: str | None) -> None:

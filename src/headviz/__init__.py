@@ -21,39 +21,39 @@ _LAZY = {
     "load_task": "tasks",
     "sample": "tasks",
     "Dataset": "tasks",
-    "evaluate": "evaluation",
-    "TranslationEvaluator": "translating",
-    "Evaluator": "evaluator",
-    "EvaluatorOptions": "evaluator",
+    "evaluate": "evaluation.plain",
+    "TranslationEvaluator": "evaluation.translation",
+    "Evaluator": "evaluation.evaluator",
+    "EvaluatorOptions": "evaluation.evaluator",
     "ablate": "analyses.ablation",
-    "conductance": "conductance_maps",
-    "attattr": "attattr_maps",
-    "token_attributions": "tokens",
+    "conductance": "attribution.conductance",
+    "attattr": "attribution.attattr",
+    "token_attributions": "attribution.tokens",
     "score_heads": "scores",
     "score_progressive": "scores",
-    "progress_bar": "progressbar",
+    "progress_bar": "progress",
 }
 
 __all__ = ["HeadId", "HeadMask", "UserError", "__version__", *_LAZY]
 
 if TYPE_CHECKING:
     from .analyses.ablation import ablate as ablate
-    from .attattr_maps import attattr as attattr
-    from .conductance_maps import conductance as conductance
-    from .evaluation import evaluate as evaluate
-    from .evaluator import Evaluator as Evaluator
-    from .evaluator import EvaluatorOptions as EvaluatorOptions
+    from .attribution.attattr import attattr as attattr
+    from .attribution.conductance import conductance as conductance
+    from .attribution.tokens import token_attributions as token_attributions
+    from .evaluation.evaluator import Evaluator as Evaluator
+    from .evaluation.evaluator import EvaluatorOptions as EvaluatorOptions
+    from .evaluation.plain import evaluate as evaluate
     from .models.classifier import Classifier as Classifier
     from .models.loading import load as load
     from .models.loading import wrap as wrap
     from .models.pruning import prune as prune
-    from .progressbar import progress_bar as progress_bar
+    from .progress import progress_bar as progress_bar
     from .scores import score_heads as score_heads
     from .scores import score_progressive as score_progressive
     from .tasks import Dataset as Dataset
     from .tasks import load_task as load_task
     from .tasks import sample as sample
-    from .tokens import token_attributions as token_attributions
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from . import __version__
 from .errors import Cancelled, UserError, unknown_choice
-from .waiting import wait_briefly
+from .models.fast.thread_spinning import wait_briefly
 
 # command -> (module in headviz.commands, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {

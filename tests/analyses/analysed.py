@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 
 import numpy as np
+from headviz.evaluation.plain.evaluator import Evaluator
+from headviz.evaluation.plain.plain import evaluate
 
-from headviz.evaluation import evaluate
-from headviz.evaluator import Evaluator
 from headviz.tasks import Dataset
-from headviz.tasks.table import get_task
+from headviz.tasks.catalogue import get_task
 from tiny import WORDS, tiny_classifier
 
 

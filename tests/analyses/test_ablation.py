@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 import torch
 from analysed import learnt, unlearnt
+from headviz.evaluation.plain.evaluator import Evaluator
+from headviz.evaluation.plain.plain import evaluate
+from headviz.evaluation.plain.significance import accuracy_intervals, benjamini_hochberg, mcnemar
 
 import headviz
 from headviz import HeadMask
@@ -15,9 +18,6 @@ from headviz.analyses.cross_dataset import cross_dataset, relate
 from headviz.analyses.harmful import harmful
 from headviz.analyses.redundant import _by_promise, redundant
 from headviz.errors import Cancelled, OptionError
-from headviz.evaluation import evaluate
-from headviz.evaluator import Evaluator
-from headviz.significance import accuracy_intervals, benjamini_hochberg, mcnemar
 from tiny import tiny_classifier
 
 

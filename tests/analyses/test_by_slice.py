@@ -6,17 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from analysed import learnt, texts
+from headviz.evaluation.plain.evaluator import Evaluator
+from headviz.evaluation.plain.plain import evaluate
+from headviz.evaluation.plain.significance import benjamini_hochberg
 
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate
 from headviz.analyses.by_slice import MOST, BySlice, by_slice
 from headviz.errors import Cancelled, OptionError
-from headviz.evaluation import evaluate
-from headviz.evaluator import Evaluator
 from headviz.heads import HeadId
-from headviz.significance import benjamini_hochberg
 from headviz.tasks import Dataset
-from headviz.tasks.table import get_task
+from headviz.tasks.catalogue import get_task
 from tiny import tiny_classifier
 
 FULL = HeadMask.full(3, 4)

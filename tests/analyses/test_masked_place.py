@@ -6,11 +6,11 @@ import torch
 from analysed import texts
 
 from headviz.analyses.masked_place import hidden_place, masked_correlations
+from headviz.attribution.integration import PathOptions
 from headviz.errors import ModelError, OptionError
-from headviz.path import PathOptions
 from headviz.scores.correlation import correlations
 from headviz.tasks import Dataset
-from headviz.tasks.table import get_task
+from headviz.tasks.catalogue import get_task
 from tiny import tiny_classifier, tiny_tokenizer
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from headviz.charts.style.analyses import figure
+from headviz.evaluation.plain.translation import TranslationEvaluator
 
 import headviz
 from headviz import HeadMask
@@ -19,11 +21,9 @@ from headviz.analyses.stacks import (
     stack_curves,
     stack_report,
 )
-from headviz.charts_analyses import figure
 from headviz.cli import main
 from headviz.errors import MaskError
 from headviz.tasks import TASKS, Dataset
-from headviz.translating import TranslationEvaluator
 from tiny import tiny_folder
 from tiny_translation import HEADS, ROWS, SOURCES, tiny_translator, tiny_translator_folder
 

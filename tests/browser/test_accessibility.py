@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headviz.heads import HeadMask
-from headviz.ui.frame import PAGES
+from headviz.ui.shell.frame import PAGES
 
 pytestmark = pytest.mark.browser
 AXE = (Path(__file__).parent / "vendor" / "axe-4.14.1.min.js").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headviz.heads import HeadMask
-from headviz.ui.frame import PAGES
+from headviz.ui.shell.frame import PAGES
 
 pytestmark = pytest.mark.browser
 Open = Callable[..., Any]

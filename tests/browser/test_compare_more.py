@@ -58,7 +58,7 @@ def cells(v: Any) -> list[str]:
 def test_the_head_that_moves_an_answer_most_is_named_and_switched_on(
     visit: Open, query: dict[str, str], clf: Any
 ) -> None:
-    from headviz.restore import which_moves
+    from headviz.attribution.which_head import which_moves
 
     text, pair, mask = moved_but_not_flipped(clf)
     expected = which_moves(clf, text, pair, mask)
@@ -140,7 +140,7 @@ def test_a_pruned_model_stands_beside_its_mask(
 def test_what_attention_changed_is_shown_for_the_head_one_chooses(
     visit: Open, query: dict[str, str], clf: Any
 ) -> None:
-    from headviz.attentionshift import attention_shift
+    from headviz.attribution.attention_shift import attention_shift
 
     v = visit()
     v.go("compare", **query, mask=OFF.hex, a="the dog sleeps", b="a cat runs")

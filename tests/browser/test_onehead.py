@@ -131,7 +131,7 @@ def test_a_head_that_is_off_and_texts_that_do_not_fit(visit: Open, query: dict[s
 
 def test_an_example_is_found_by_its_words(visit: Open, query: dict[str, str]) -> None:
     from headviz import load_task
-    from headviz.ui.texts import find
+    from headviz.ui.parts.texts import find
 
     data = load_task(
         "custom",

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.demo import card as card_module
+from tools.demo.ship import LIMIT, PER_PHENOMENON, SEED, write_data
 
 import headviz
 from headviz import demo
-from headviz.demo import card as card_module
 from headviz.demo.corpus import generate
 from headviz.demo.example import LABELS
-from headviz.demo.ship import LIMIT, PER_PHENOMENON, SEED, write_data
 from headviz.errors import UserError
 from headviz.heads import HeadId
 from headviz.scores import SCORES
@@ -55,8 +55,8 @@ def test_shipped_splits_never_meet() -> None:
 
 
 def test_packing_data_twice_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headviz.demo.ship.PER_PHENOMENON", dict.fromkeys(PER_PHENOMENON, 3))
-    monkeypatch.setattr("headviz.demo.ship.COUNTED_PAIRS", 500)
+    monkeypatch.setattr("tools.demo.ship.PER_PHENOMENON", dict.fromkeys(PER_PHENOMENON, 3))
+    monkeypatch.setattr("tools.demo.ship.COUNTED_PAIRS", 500)
     write_data(tmp_path)
     first = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     write_data(tmp_path)

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 from checker import CHECKS
+from tools.demo.lessons import LESSONS, TIME, _direction, lesson
 
 from headviz.demo.example import LABELS
-from headviz.demo.lessons import LESSONS, TIME, _direction, lesson
 
 
 @pytest.mark.parametrize("name", LESSONS)

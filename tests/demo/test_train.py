@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from tools.demo import tokenizer, train
+from tools.demo.batches import mask_words, pad, stream, with_unknown_name
+from tools.demo.recipe import Recipe
 
-from headviz.demo import tokenizer, train
-from headviz.demo.batches import mask_words, pad, stream, with_unknown_name
 from headviz.demo.example import Example
 from headviz.demo.phenomena import PHENOMENA
-from headviz.demo.recipe import Recipe
 
 TINY = Recipe(
     batch=4,
@@ -34,7 +34,7 @@ def few_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """A vocabulary from few pairs, and short chunks: the words matter little here."""
     words = tokenizer.corpus_words(1000)
     monkeypatch.setattr(tokenizer, "corpus_words", lambda: words)
-    monkeypatch.setattr("headviz.demo.batches.BATCHES_PER_CHUNK", 4)
+    monkeypatch.setattr("tools.demo.batches.BATCHES_PER_CHUNK", 4)
     torch.set_num_threads(1)
 
 
@@ -71,7 +71,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         words = tokenizer.corpus_words(1000)
         patch.setattr(tokenizer, "corpus_words", lambda: words)
-        patch.setattr("headviz.demo.batches.BATCHES_PER_CHUNK", 4)
+        patch.setattr("tools.demo.batches.BATCHES_PER_CHUNK", 4)
         torch.set_num_threads(1)
         folder = tmp_path_factory.mktemp("whole")
         _trainer(folder, checkpoint_every=3).run()

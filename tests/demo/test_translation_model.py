@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from tools.demo.train_translation import Recipe, configuration, train
+from tools.demo.translation.card import text
+from tools.demo.translation.tokenizer import build_tokenizer
 
 import headviz
 from headviz import HeadMask
 from headviz.demo import DATA
-from headviz.demo.train_translation import Recipe, configuration, train
-from headviz.demo.translation.card import text
-from headviz.demo.translation.tokenizer import build_tokenizer
 
 FOLDER = DATA / "translation"
 shipped = pytest.mark.skipif(not (FOLDER / "config.json").exists(), reason="this checkout has no demo data")
@@ -48,7 +48,7 @@ TINY = Recipe(layers=1, heads=2, width=16, inner=16, steps=6, batch=4, warmup=2)
 
 
 def test_training_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from headviz.demo import train_translation
+    from tools.demo import train_translation
 
     train(tmp_path / "whole", TINY, report_every=100, save_every=100)
     batches = train_translation.batches

@@ -10,7 +10,7 @@ from headviz.distillation.partition import KEPT, ZEROED, Partition, remove
 from headviz.distillation.posterior import Posterior
 from headviz.distillation.removal import Removal
 from headviz.errors import ModelError, OptionError
-from headviz.models.trimming import Piece
+from headviz.models.layer_removal import Piece
 from tiny import tiny_classifier
 
 SHAPES = {"a": (3, 4), "b": (5,), "c": (2, 6)}
@@ -222,9 +222,9 @@ def test_a_trained_teachers_iterates_give_the_dense_formula():
     """The published case at a small size: a recurrent teacher, its own iterates, and the energies' vector at zero."""
     from headviz.distillation.methods import COPY, LIKELIHOOD, Method
     from headviz.distillation.options import TrainingOptions
-    from headviz.distillation.rnn import without_attention
+    from headviz.distillation.recurrent import RnnTranslating
+    from headviz.distillation.recurrent_partition import without_attention
     from headviz.distillation.students import train
-    from headviz.distillation.translating import RnnTranslating
     from headviz.models.recurrent import RnnTranslator
     from headviz.tasks import Dataset, get_task
 

@@ -11,7 +11,7 @@ import headviz
 from headviz import cli
 from headviz.distillation.driver import distil, perform
 from headviz.distillation.plan import DistillationPlan
-from headviz.distillation.state import begin, outcome, ready
+from headviz.distillation.progress import begin, outcome, ready
 from headviz.errors import Cancelled, OptionError, RunError, UserError
 from headviz.models.recurrent import RnnTranslator
 from tiny import PAIRS, TEXTS, tiny_folder
@@ -247,7 +247,7 @@ def test_a_classifier_does_not_translate(teacher, pairs, tmp_path, capsys):
 
 def test_it_can_be_a_run(teacher, data, tmp_path):
     """Through the protocol of background runs, pieces in another order, every result passed on as bytes."""
-    from headviz.runs.jobs.distilling import make
+    from headviz.runs.jobs.distill import make
     from headviz.runs.kinds import Tools
 
     asked = plan(teacher, data, inits=("conditional", "copy"), seeds=(0, 1))
@@ -359,7 +359,7 @@ def test_unknown_pieces_are_refused(teacher, data, tmp_path):
 
 def test_plans_and_states_are_light():
     code = (
-        "import sys, headviz.distillation.state, headviz.distillation.plan, headviz.runs.jobs.distilling; "
+        "import sys, headviz.distillation.progress, headviz.distillation.plan, headviz.runs.jobs.distill; "
         "print([m for m in ('torch', 'transformers', 'scipy') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -370,7 +370,7 @@ def test_making_a_network_leaves_the_callers_random_numbers_alone():
     torch.manual_seed(1)
     before = torch.rand(1)
     torch.manual_seed(1)
-    from headviz.models.rnn import Rnn, RnnConfig
+    from headviz.models.recurrent_network import Rnn, RnnConfig
 
     Rnn(RnnConfig(5, 5, 2, 2, 2))
     assert torch.equal(torch.rand(1), before)

@@ -10,7 +10,7 @@ import headviz
 from headviz.distillation.partition import KEPT, USELESS, ZEROED, Partition, remove, zeroed_model
 from headviz.distillation.removal import Removal
 from headviz.errors import MaskError, ModelError, OptionError
-from headviz.models.trimming import Piece
+from headviz.models.layer_removal import Piece
 from tiny import PAIRS, PRUNABLE, TEXTS, tiny_classifier
 
 TRUNKED = (*PRUNABLE, "modernbert")
@@ -168,8 +168,8 @@ def test_students_can_be_masked_evaluated_and_cut_again():
 
 
 def test_the_fast_evaluation_agrees_on_an_empty_feed_forward_block():
-    from headviz.models.packing import pack
-    from headviz.models.stages import stages_for
+    from headviz.models.fast.packing import pack
+    from headviz.models.fast.stages import stages_for
 
     clf = remove(tiny_classifier("bert"), Removal.parse("ffn:1")).student
     encodings = clf.encode(TEXTS, PAIRS)

@@ -9,10 +9,10 @@ import torch
 import headviz
 from headviz import HeadMask, cli
 from headviz.distillation.partition import zeroed_model
-from headviz.distillation.rnn import without_attention
+from headviz.distillation.recurrent_partition import without_attention
 from headviz.errors import ModelError, OptionError, TaskError
 from headviz.models.recurrent import BEGIN, END, RnnTranslator, Vocabulary, is_rnn, padded
-from headviz.models.rnn import Rnn, RnnConfig, redrawn
+from headviz.models.recurrent_network import Rnn, RnnConfig, redrawn
 from headviz.tasks import TASKS, Dataset, get_task
 from headviz.tasks.bleu import bleu
 

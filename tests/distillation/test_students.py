@@ -15,13 +15,13 @@ from headviz.distillation.options import PosteriorOptions, TrainingOptions, read
 from headviz.distillation.partition import remove
 from headviz.distillation.posterior import Posterior
 from headviz.distillation.problem import Batches
+from headviz.distillation.recurrent import RnnTranslating
+from headviz.distillation.recurrent_partition import without_attention
 from headviz.distillation.removal import Removal
-from headviz.distillation.rnn import without_attention
 from headviz.distillation.students import CHECKPOINT, Diverged, start_weights, train
-from headviz.distillation.translating import RnnTranslating
 from headviz.distillation.variational import Divergence, draw, starting_log_sd
 from headviz.errors import Cancelled, OptionError, TaskError, UserError
-from headviz.models.fresh import fresh
+from headviz.models.fresh_weights import fresh
 from headviz.models.recurrent import RnnTranslator
 from headviz.tasks import Dataset, get_task
 from tiny import PAIRS, TEXTS, tiny_classifier
@@ -67,7 +67,7 @@ def test_the_divergence_is_that_of_dense_gaussians(covariance):
             self.a, self.b, self.c = (torch.nn.Parameter(torch.randn(s)) for s in ((3, 2), (4,), (2,)))
 
     from headviz.distillation.partition import Partition
-    from headviz.models.trimming import Piece
+    from headviz.models.layer_removal import Piece
 
     torch.manual_seed(0)
     model = Small()

@@ -9,11 +9,11 @@ from headviz.distillation.methods import METHODS
 from headviz.distillation.options import TrainingOptions
 from headviz.distillation.partition import remove
 from headviz.distillation.posterior import Posterior
+from headviz.distillation.recurrent import RnnTranslating
+from headviz.distillation.recurrent_partition import without_attention
 from headviz.distillation.removal import Removal
-from headviz.distillation.rnn import without_attention
-from headviz.distillation.seq2seq import Translating
+from headviz.distillation.sentences import Translating
 from headviz.distillation.students import train
-from headviz.distillation.translating import RnnTranslating
 from headviz.models.recurrent import RnnTranslator
 from headviz.tasks import Dataset, get_task
 from tiny_translation import SOURCES, TARGETS, TRANSLATION_NAMES, tiny_translator

@@ -47,7 +47,7 @@ def open_page(address: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Calla
     """Open a page by its file name, cold, at an address; computations are waited for."""
     from streamlit.testing.v1 import AppTest
 
-    from headviz.ui import jobs
+    from headviz.ui.shell import jobs
 
     monkeypatch.setattr(jobs, "PATIENCE", 60)
 
@@ -70,7 +70,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("headviz.runs.queue.dispatch", lambda *_, **__: None)
     monkeypatch.setattr("headviz.runs.service.dispatch", lambda *_, **__: None)
-    monkeypatch.setattr("headviz.ui.runactions.this_user", lambda: ME)
+    monkeypatch.setattr("headviz.ui.pages.runs.actions.this_user", lambda: ME)
     return tmp_path / "home"
 
 

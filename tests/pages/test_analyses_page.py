@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headviz.analyses.table import ANALYSES
+from headviz.analyses.catalogue import ANALYSES
 from headviz.cli import main
 from headviz.heads import HeadMask
 

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from headviz.charts.style.distil import learning_curves
 
-from headviz.charts_distil import learning_curves
 from headviz.distillation.plan import DistillationPlan
-from headviz.distillation.state import absorb, begin
+from headviz.distillation.progress import absorb, begin
 from headviz.errors import UserError
-from headviz.runs.jobs.distilling import make
+from headviz.runs.jobs.distill import make
 
 PLAN = {"model": "m", "task": "custom", "remove": "layers:1", "inits": ["random", "copy"], "seeds": [0, 1]}
 
@@ -44,7 +44,7 @@ def view_of(*pieces: tuple[str, int, float]) -> Any:
 
 
 def test_a_runs_steps_become_curves_with_intervals() -> None:
-    from headviz.ui import distil
+    from headviz.ui.pages.distil import results as distil
 
     found = distil.outcome_of(
         view_of(("random", 0, 0.5), ("copy", 0, 0.8), ("random", 1, 0.6), ("copy", 1, 0.82))
@@ -60,7 +60,7 @@ def test_a_runs_steps_become_curves_with_intervals() -> None:
 
 
 def test_an_unfinished_run_shows_what_there_is() -> None:
-    from headviz.ui import distil
+    from headviz.ui.pages.distil import results as distil
 
     assert distil.outcome_of(view_of())["students"] == []
     half = distil.outcome_of(view_of(("copy", 0, 0.4)))
@@ -86,8 +86,8 @@ def test_the_page_asks_for_a_part_first(open_page: Callable[..., Any], tmp_path,
 
 def test_heads_of_a_translation_model_are_named_by_their_stack(monkeypatch) -> None:
     from headviz.heads import HeadMask
-    from headviz.ui import distilform
-    from headviz.ui.loaders import Shape
+    from headviz.ui.pages.distil import form as distilform
+    from headviz.ui.shell.loaders import Shape
 
     present = HeadMask.full(9, 8)
     shape = Shape(present, (), (("encoder", 3), ("cross", 3), ("decoder", 3)))
@@ -131,7 +131,7 @@ def test_a_recurrent_translator_without_attention_has_none_to_lose(open_page, tm
 
 
 def test_the_chosen_distillation_is_in_the_address(open_page, tmp_path, monkeypatch) -> None:
-    from headviz.ui import distil
+    from headviz.ui.pages.distil import results as distil
 
     runs = [
         SimpleNamespace(record=SimpleNamespace(id=i, title="a title", kind="distill"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headviz.ui.frame import PAGES
+from headviz.ui.shell.frame import PAGES
 
 FILES = [file for file, _ in PAGES]
 TITLES = dict(PAGES)

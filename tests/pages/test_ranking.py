@@ -3,7 +3,7 @@
 import numpy as np
 
 from headviz.heads import HeadId, HeadMask, HeadScores
-from headviz.ui import ranking
+from headviz.ui.widgets import ranking
 
 
 def table(values: np.ndarray, margin: float) -> HeadScores:

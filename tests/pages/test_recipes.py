@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headviz.analyses.table import ANALYSES
+from headviz.analyses.catalogue import ANALYSES
 from headviz.cli import COMMANDS
 
 OFF = "fff" * 3 + "f0f" + "fff" * 8  # four heads of layer 3 off

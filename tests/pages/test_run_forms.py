@@ -44,7 +44,7 @@ def spec_of(app: Any) -> dict[str, Any]:
 def test_every_option_that_a_score_declares_has_a_field(plain_form: Callable[..., Any]) -> None:
     from dataclasses import fields
 
-    from headviz.scores.table import SCORES
+    from headviz.scores.catalogue import SCORES
 
     for name, score in SCORES.items():
         app = plain_form(score=name)
@@ -143,7 +143,7 @@ def test_no_stack_is_asked_of_a_classifier(plain_form: Callable[..., Any]) -> No
 
 
 def test_a_sweep_gives_each_score_its_own_options(home: Path) -> None:
-    from headviz.ui.sweepform import expand
+    from headviz.ui.pages.runs.sweep_form import expand
 
     base = {"model": "demo"}
     made = expand(

@@ -231,7 +231,7 @@ def test_the_model_is_saved_below_an_allowed_folder_only(
 
 def test_a_name_alone_is_a_folder_of_the_dashboard_s_own(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from headviz.errors import UserError
-    from headviz.ui.runsave import target
+    from headviz.ui.pages.runs.take_away import target
 
     monkeypatch.chdir(Path(__file__).parent)  # an allowed root, where nothing is meant to land by chance
     assert target(" small ") == (home / "models" / "small").resolve()
@@ -357,7 +357,7 @@ def test_a_table_of_heads_in_every_state(
 def test_a_score_run_opens_on_heads_with_its_own_numbers(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs
 ) -> None:
-    from headviz.ui import scoring
+    from headviz.ui.parts import scoring
 
     run = runs.put("done", *kinds(studio_folder)["score"])
     outcome = RunFiles(run).read_json(RunFiles(run).outcome)
@@ -378,7 +378,7 @@ def test_a_score_run_opens_on_heads_with_its_own_numbers(
                                   {"length_filter": "none"}, {"score": "thesis-2024"}, {"score": "random", "seed": 3}],
                          ids=lambda m: next(iter(m)))  # fmt: skip
 def test_a_table_that_heads_would_not_compute_stays_where_it_is(more: dict[str, Any]) -> None:
-    from headviz.ui.tableview import asked_on_heads
+    from headviz.ui.pages.runs.head_table import asked_on_heads
 
     assert asked_on_heads({"model": "m", "task": "t", "score": "taylor", "samples": 9, "seed": 2})
     assert not asked_on_heads({"model": "m", "task": "t", "score": "taylor", **more})
@@ -458,7 +458,7 @@ def test_a_base_that_cannot_be_trained_is_said_beside_the_field(
 
 
 def test_an_upload_has_nothing_to_train_on(open_page: Callable[..., Any], home: Path) -> None:
-    from headviz.ui import uploads
+    from headviz.ui.shell import uploads
 
     table = (
         "premise,hypothesis,label,phenomenon\n"
@@ -485,7 +485,7 @@ def step(
 
 
 def test_a_run_that_cannot_go_on_offers_no_way_on() -> None:
-    from headviz.ui.runsview import final
+    from headviz.ui.pages.runs.listing import final
 
     assert final("The model has changed since this run was written down. Start a new run.")
     assert final("This checkpoint belongs to another plan. Start the run anew.")
@@ -495,7 +495,7 @@ def test_a_run_that_cannot_go_on_offers_no_way_on() -> None:
 def test_runs_of_one_title_are_told_apart() -> None:
     from types import SimpleNamespace
 
-    from headviz.ui.runsview import labels
+    from headviz.ui.pages.runs.listing import labels
 
     made = [SimpleNamespace(state="done", record=SimpleNamespace(id=i, title=t)) for i, t in
             (("a1", "twice"), ("b2", "twice"), ("c3", "once"))]  # fmt: skip
@@ -503,7 +503,7 @@ def test_runs_of_one_title_are_told_apart() -> None:
 
 
 def test_the_sentence_never_calls_a_loss_free() -> None:
-    from headviz.ui.runfigures import finding, tone
+    from headviz.ui.pages.runs.figures import finding, tone
 
     fine, lost = step(0.25, 0.9, 0.0, -0.01, 0.01), step(0.5, 0.6, -0.3, -0.4, -0.2)
     assert finding([fine, lost], "accuracy") == (
@@ -522,7 +522,7 @@ def test_the_sentence_never_calls_a_loss_free() -> None:
 
 
 def test_survival_is_the_last_share_at_which_a_head_was_there() -> None:
-    from headviz.ui.runsteps import survival
+    from headviz.ui.pages.runs.steps import survival
 
     full = HeadMask.full(1, 4)
     steps = [
@@ -534,7 +534,7 @@ def test_survival_is_the_last_share_at_which_a_head_was_there() -> None:
 
 def test_a_stopped_check_of_a_sweep_is_cancelled(home: Path, studio_folder: Path) -> None:
     from headviz.pruning.plan import PruningPlan
-    from headviz.ui.sweepform import _prepare
+    from headviz.ui.pages.runs.sweep_form import _prepare
 
     plan = PruningPlan.from_dict(pruning(studio_folder))
     with pytest.raises(Cancelled):
@@ -545,7 +545,7 @@ def test_a_sweep_over_tasks_puts_the_name_in_and_confines_the_folder(
     home: Path, studio_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from headviz.errors import UserError
-    from headviz.ui.sweepform import expand
+    from headviz.ui.pages.runs.sweep_form import expand
 
     monkeypatch.setenv("HEADVIZ_ROOTS", str(studio_folder))
     places = {"model": "org/bert-{task}", "data": str(studio_folder / "{task}")}
@@ -562,7 +562,7 @@ def test_a_sweep_over_tasks_puts_the_name_in_and_confines_the_folder(
 
 def test_the_sentence_of_a_sweep_names_no_winner_of_a_tie() -> None:
     from headviz.runs.sweep import Row
-    from headviz.ui.sweepview import finding
+    from headviz.ui.pages.runs.sweep import finding
 
     def row(score: str, mean: float) -> Row:
         return Row("demo", "isp", score, 0.5, "accuracy", mean, 0.01, 3, 0)

@@ -6,14 +6,14 @@ import random
 import numpy as np
 import pytest
 import torch
+from headviz.evaluation.plain.plain import evaluate
+from headviz.pruning.finetune.training.training import Diverged, Order, fine_tune, updates_of
 from made import make_data
 
 import headviz
 from headviz.errors import Cancelled, OptionError, TaskError
-from headviz.evaluation import evaluate
 from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions
-from headviz.pruning.finetune import Diverged, Order, fine_tune, updates_of
 from headviz.tasks import Dataset, get_task
 from tiny import tiny_classifier
 
@@ -177,7 +177,7 @@ def test_early_stopping_keeps_the_best_epoch(clf):
 def test_an_undefined_metric_never_counts_as_the_best():
     from types import SimpleNamespace
 
-    from headviz.pruning.finetune import _measure
+    from headviz.pruning.finetune.training.training import _measure
 
     def told(value):
         return _measure(lambda logits: {"pearson": value, "other": 0.5})(
@@ -288,14 +288,14 @@ def test_progress_counts_updates(clf):
 
 
 def test_the_curve_is_told_while_it_grows(clf, monkeypatch):
-    monkeypatch.setattr("headviz.pruning.callbacks.TELL", 0.0)
+    monkeypatch.setattr("headviz.pruning.finetune.callbacks.TELL", 0.0)
     options, told = dataclasses.replace(O, evaluate_epochs=True), []
     trained = fine_tune(clf, TRAIN, options, dev=DEV, curve=told.append)
     assert [len(points) for points in told[:3]] == [1, 2, 3]
     assert told[-1] == trained.curve
     # the first epoch's measuring, before the second has ended
     assert any(p.metrics for p in told[len(told) // 2])
-    monkeypatch.setattr("headviz.pruning.callbacks.TELL", 1e9)
+    monkeypatch.setattr("headviz.pruning.finetune.callbacks.TELL", 1e9)
     fine_tune(clf, TRAIN, options, dev=DEV, curve=(seldom := []).append)
     assert len(seldom) == 1
 

@@ -10,7 +10,7 @@ from made import QUICK, context, make_data, plan
 
 from headviz.pruning import loop, run_plan
 from headviz.pruning.options import FinetuneOptions
-from headviz.store import Store
+from headviz.storage.store import Store
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headviz.evaluation.plain.translation import evaluate_translation
+from headviz.pruning.finetune.training.training import fine_tune
 from made import QUICK
 
 import headviz
@@ -16,14 +18,12 @@ from headviz.errors import OptionError, TaskError
 from headviz.heads import lowest
 from headviz.pruning import State, absorb, is_done, perform, ready, run_plan, start
 from headviz.pruning.context import Context
-from headviz.pruning.finetune import fine_tune
 from headviz.pruning.judging import lines, texts_of
 from headviz.pruning.options import FinetuneOptions
 from headviz.pruning.outcome import write_outcome
 from headviz.pruning.plan import PruningPlan
 from headviz.scores import score_heads
 from headviz.tasks import TASKS, Dataset, get_task
-from headviz.translating import evaluate_translation
 from tiny import tiny_classifier
 from tiny_translation import HEADS, ROWS, SOURCES, TARGETS, TRANSLATION_NAMES, tiny_translator
 

@@ -22,7 +22,7 @@ from headviz.pruning import State
 from headviz.runs import reading, service
 from headviz.runs.address import cluster_address, is_loopback
 from headviz.runs.sweep import Member, start_sweep
-from headviz.store import default_store
+from headviz.storage.store import default_store
 
 pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
 

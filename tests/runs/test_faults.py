@@ -28,7 +28,7 @@ from headviz.runs.process import start_of
 from headviz.runs.queue import look
 from headviz.runs.registry import Registry
 from headviz.runs.states import DONE, LOST
-from headviz.store import default_store
+from headviz.storage.store import default_store
 
 
 def rehearse(**spec: Any) -> Any:

@@ -184,7 +184,7 @@ def test_a_translation_model_is_pruned_in_the_background(tmp_path, registry):
 
 
 def test_runs_of_equal_seed_train_the_full_model_once(place, tmp_path, own_home):
-    from headviz.store import default_store
+    from headviz.storage.store import default_store
 
     found = {}
     for algorithm in ("one-shot-isp", "isp"):

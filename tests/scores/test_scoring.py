@@ -19,7 +19,7 @@ from headviz import HeadMask
 from headviz.errors import Cancelled, MaskError, OptionError, TaskError
 from headviz.scores import PRESETS, SCORES, score_heads, score_progressive
 from headviz.scores import sweeps as sweeps_module
-from headviz.store import Store
+from headviz.storage.store import Store
 from tiny import tiny_classifier
 
 FAST = {"conductance": {"steps": 4}, "attattr": {"steps": 2}}
@@ -264,7 +264,7 @@ import torch; torch.set_num_threads(1)
 from scored_data import made
 from tiny import tiny_classifier
 from headviz.scores import score_heads
-from headviz.store import Store
+from headviz.storage.store import Store
 def say(done, total):
     print(done, flush=True)
 score_heads(tiny_classifier("bert"), made(150), steps=4, cache=Store({folder!r}), progress=say)

@@ -2,7 +2,7 @@
 
 import torch
 
-from headviz.scores.threads import room_for_statistics
+from headviz.scores.spare_core import room_for_statistics
 
 
 def test_one_thread_fewer_and_back():

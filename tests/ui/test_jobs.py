@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headviz.errors import Cancelled
-from headviz.ui import jobs
+from headviz.ui.shell import jobs
 
 
 class Work:
@@ -107,7 +107,7 @@ def test_what_the_page_said_is_said_again_when_a_result_draws_it_anew() -> None:
     def page() -> None:
         import streamlit as st
 
-        from headviz.ui import jobs, state
+        from headviz.ui.shell import jobs, state
 
         state.open_address("page")
         first = "told" not in st.session_state

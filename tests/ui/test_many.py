@@ -11,7 +11,13 @@ import pytest
 pytest.importorskip("streamlit")
 
 from headviz.heads import HeadId, HeadMask
-from headviz.ui import answering, compare, cost, many, moved, onehead, show
+from headviz.ui.pages.compare import answering
+from headviz.ui.pages.compare import attention_shift as moved
+from headviz.ui.pages.compare import columns as compare
+from headviz.ui.pages.compare import many_texts as many
+from headviz.ui.pages.head import maps as onehead
+from headviz.ui.pages.masklab import cost
+from headviz.ui.shell import show
 from tiny import tiny_classifier
 
 LABELS = ("no", "yes")
@@ -174,7 +180,7 @@ def test_a_tables_p_column_is_written_so_and_stays_a_number() -> None:
     from streamlit.testing.v1 import AppTest
 
     def page() -> None:
-        from headviz.ui import show
+        from headviz.ui.shell import show
 
         show.table(["metric", "full", "p"], [["accuracy", 0.9, 5.8e-11], ["f1", 0.8, 0.0321]], "t")
 

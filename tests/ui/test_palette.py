@@ -3,8 +3,7 @@
 import itertools
 
 import pytest
-
-from headviz.palette import Scale, colour, scale_for
+from headviz.charts.style.palette import Scale, colour, scale_for
 
 
 def light(hexcode: str) -> float:

@@ -10,8 +10,8 @@ from tiny import tiny_model, tiny_tokenizer
 
 pytest.importorskip("streamlit")
 
-from headviz.ui import remarks
-from headviz.ui.texts import Text
+from headviz.ui.parts import remarks
+from headviz.ui.parts.texts import Text
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,14 @@ import pytest
 
 pytest.importorskip("streamlit")
 
+from headviz.attribution.which_head import Moved, Restored
 from headviz.heads import HeadId
-from headviz.restore import Moved, Restored
-from headviz.ui import bands, culprit, headgrid, loaders, scoring
-from headviz.ui.view import View
+from headviz.ui.pages.compare import which_head as culprit
+from headviz.ui.pages.heads import bands
+from headviz.ui.pages.heads import grids as headgrid
+from headviz.ui.parts import scoring
+from headviz.ui.shell import loaders
+from headviz.ui.shell.view import View
 
 LABELS = ("entailment", "neutral", "contradiction")
 
@@ -74,14 +78,14 @@ def test_the_head_that_moves_it_most_is_named_with_its_numbers() -> None:
     ("", "mnli", ""), ("bleu", "no such task", ""),
 ])  # fmt: skip
 def test_published_points_of_another_metric_are_not_taken_for_ours(metric: str, task: str, said: str) -> None:
-    from headviz.ui.published import other_points
+    from headviz.ui.parts.published import other_points
 
     assert said in other_points(metric, task)
     assert bool(said) == bool(other_points(metric, task))
 
 
 def test_as_many_curves_are_drawn_as_can_be_told_apart() -> None:
-    from headviz.ui.analysis_curves import shown_orders
+    from headviz.ui.pages.analyses.curves import shown_orders
 
     names = [
         "conductance-spearman",
@@ -102,8 +106,9 @@ def test_as_many_curves_are_drawn_as_can_be_told_apart() -> None:
 def test_an_order_is_computed_where_none_is_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     from types import SimpleNamespace
 
-    from headviz.ui import analyses, loaders
-    from headviz.ui.view import View
+    from headviz.ui.pages.analyses import section as analyses
+    from headviz.ui.shell import loaders
+    from headviz.ui.shell.view import View
 
     for translates, wanted in ((False, ["conductance-spearman"]), (True, ["taylor"])):
         monkeypatch.setattr(loaders, "shape", lambda _, t=translates: SimpleNamespace(translates=t))

@@ -9,9 +9,12 @@ import pytest
 
 pytest.importorskip("streamlit")
 
-from headviz.comparison import Delta
+from headviz.evaluation.plain.comparison import Delta
+
 from headviz.heads import HeadId
-from headviz.ui import cost, loaders, retranslate, show
+from headviz.ui.pages.compare import translations as retranslate
+from headviz.ui.pages.masklab import cost
+from headviz.ui.shell import loaders, show
 
 
 def test_points_go_by_the_metric_s_unit() -> None:
@@ -60,6 +63,6 @@ def test_a_classifier_has_layers_only(tmp_path: Path) -> None:
 
 def test_every_kind_of_run_has_a_title() -> None:
     from headviz.runs import kinds
-    from headviz.ui import rundetail
+    from headviz.ui.pages.runs import detail as rundetail
 
     assert set(kinds.KINDS) <= set(rundetail.KINDS)

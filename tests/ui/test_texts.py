@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("streamlit")
 
-from headviz.ui import texts
-from headviz.ui.view import View, from_address, to_address
+from headviz.ui.parts import texts
+from headviz.ui.shell.view import View, from_address, to_address
 
 
 def test_an_emptied_text_stays_empty_and_its_link_says_so() -> None:

@@ -10,8 +10,10 @@ import pytest
 pytest.importorskip("streamlit")
 
 from headviz.errors import TaskError
-from headviz.ui import loaders, scoring, source, uploads
-from headviz.ui.view import View
+from headviz.ui.pages.data import source
+from headviz.ui.parts import scoring
+from headviz.ui.shell import loaders, uploads
+from headviz.ui.shell.view import View
 
 BROKEN = b"text,label\nthe dog sleeps,yes\na cat,\na dog,no\n"
 
@@ -82,7 +84,7 @@ def test_text_and_label_columns_are_guessed_by_what_is_in_them() -> None:
 @pytest.mark.parametrize("name", ["x" * 3000, "x" * 300 + "/y", "a\0b", "é" * 200])
 def test_what_no_file_system_takes_as_a_name_is_refused_in_words(name: str) -> None:
     from headviz.errors import UserError
-    from headviz.ui import loaders
+    from headviz.ui.shell import loaders
 
     with pytest.raises(UserError, match="is no name of a model"):
         loaders.model_name(name)

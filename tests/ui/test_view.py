@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from headviz.ui.view import FIELDS, LONGEST_TEXT, SHOWN_BY, View, from_address, link_path, to_address
+from headviz.ui.shell.view import FIELDS, LONGEST_TEXT, SHOWN_BY, View, from_address, link_path, to_address
 
 FULL = replace(
     View(), model="a/b c", task="mnli", score="taylor", head="3.5", mask="0f", example=7, a="é ‹b› & =?", b="x",
@@ -57,7 +57,7 @@ def test_a_path_leads_back_to_the_page_alone() -> None:
 
 
 def test_every_page_says_which_fields_it_shows() -> None:
-    from headviz.ui.frame import PAGES
+    from headviz.ui.shell.frame import PAGES
 
     assert set(SHOWN_BY) == {file for file, _ in PAGES}
     assert frozenset().union(*SHOWN_BY.values()) == set(FIELDS) - {"present"}

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("streamlit")
 
-from headviz.ui import viewreport
-from headviz.ui.view import View
+from headviz.ui.shell import view_report as viewreport
+from headviz.ui.shell.view import View
 
 LONG = "the dog that the cat saw sleeps in the garden"
 PARTS: list[tuple[str, Any, str]] = [

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..comparison import measure
 from ..errors import OptionError
+from ..evaluation.comparison import measure
+from ..evaluation.significance import benjamini_hochberg
 from ..heads import HeadId, HeadMask
 from ..results import Result
-from ..significance import benjamini_hochberg
 from .common import Subject, empty_grid, subject, sweep
 
 if TYPE_CHECKING:
-    from ..evaluation import Cancel, Progress
-    from ..evaluator import Evaluator
+    from ..evaluation.evaluator import Evaluator
+    from ..evaluation.plain import Cancel, Progress
 
 Select = Literal["same", "other"]
 

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..comparison import Answers, Delta, deltas, measure
 from ..errors import Cancelled, OptionError
+from ..evaluation.comparison import Answers, Delta, deltas, measure
+from ..evaluation.significance import benjamini_hochberg
 from ..heads import HeadId, HeadMask
 from ..results import Result
-from ..significance import benjamini_hochberg
 from .common import SIGNIFICANT, Subject, predict_all, subject
 
 if TYPE_CHECKING:
-    from ..evaluation import Cancel, Progress
-    from ..evaluator import Evaluator
+    from ..evaluation.evaluator import Evaluator
+    from ..evaluation.plain import Cancel, Progress
 
 MOST = 60  # kinds; a column with more of them is rather one of values
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..comparison import Answers, Delta, deltas
 from ..errors import Cancelled, OptionError, unknown_choice
+from ..evaluation.comparison import Answers, Delta, deltas
 from ..results import Result
 from ..tasks import points_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..evaluation import Cancel, Progress
-    from ..evaluator import Evaluator
+    from ..evaluation.evaluator import Evaluator
+    from ..evaluation.plain import Cancel, Progress
     from ..heads import HeadMask
 
 SIGNIFICANT = 0.05  # of q values, in tables and pictures

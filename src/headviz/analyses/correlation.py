@@ -17,7 +17,7 @@ from ..errors import Cancelled, OptionError
 from ..results import Result
 
 if TYPE_CHECKING:
-    from ..evaluation import Cancel, Progress
+    from ..evaluation.plain import Cancel, Progress
     from ..models.classifier import Classifier
 
 Grid = NDArray[np.float64]

@@ -9,13 +9,13 @@ import numpy as np
 from scipy import stats
 
 from ..errors import OptionError
+from ..evaluation.significance import LEVEL
 from ..results import Result
-from ..significance import LEVEL
 from .ablation import Ablation, ablate
 
 if TYPE_CHECKING:
-    from ..evaluation import Cancel, Progress
-    from ..evaluator import Evaluator
+    from ..evaluation.evaluator import Evaluator
+    from ..evaluation.plain import Cancel, Progress
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError, unknown_choice
+from ..progress import part
 from .bench import Bench
-from .progress import part
 
 if TYPE_CHECKING:
-    from ..evaluator import Evaluator
+    from ..evaluation.evaluator import Evaluator
     from ..models.classifier import Classifier
 
 ORACLE = "oracle"  # single-head ablation on the reported data itself
@@ -175,7 +175,7 @@ def _masked_source() -> str:
 
 
 def scatter(bench: Bench) -> Any:
-    from ..conductance_maps import conductance
+    from ..attribution.conductance import conductance
     from ..heads import HeadId
     from .scatter import scatter
 

@@ -19,8 +19,8 @@ from ..results import Result
 from .pruning_curve import PruningCurves, pruning_curves
 
 if TYPE_CHECKING:
-    from ..evaluation import Cancel, Progress
-    from ..evaluator import Evaluator
+    from ..evaluation.evaluator import Evaluator
+    from ..evaluation.plain import Cancel, Progress
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
@@ -61,8 +61,8 @@ def dynamics(
     cancel: Cancel | None = None,
 ) -> Dynamics:
     """One pruning curve per checkpoint in ``folder``. ``score`` is only the name that ``scorer`` goes by."""
+    from ..evaluation.translation import evaluator_of
     from ..models.loading import load as load_model
-    from ..translating import evaluator_of
 
     places = find_checkpoints(folder)
     found = []

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import path
 from ..attention import HeadCall
+from ..attribution import integration as path
+from ..attribution.integration import PathOptions
 from ..errors import Cancelled, ModelError, OptionError, TaskError, unknown_choice
-from ..evaluation import encode_data
+from ..evaluation.plain import encode_data
 from ..models.classifier import MASKED_LM, Classifier, Encoding
-from ..path import PathOptions
 from ..scores.sweeps import correlate
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ..evaluation import Cancel, Progress
+    from ..evaluation.plain import Cancel, Progress
     from ..tasks import Dataset
 
 STATISTICS = ("spearman", "kendall", "pearson")

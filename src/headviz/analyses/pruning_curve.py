@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..comparison import measure
 from ..errors import OptionError
+from ..evaluation.comparison import measure
 from ..heads import HeadMask, lowest
 from ..results import Result
 from .common import Subject, subject, sweep
 
 if TYPE_CHECKING:
-    from ..evaluation import Cancel, Progress
-    from ..evaluator import Evaluator
+    from ..evaluation.evaluator import Evaluator
+    from ..evaluation.plain import Cancel, Progress
 
 
 @dataclass(frozen=True)

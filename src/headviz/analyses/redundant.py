@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..comparison import Answers, Delta, deltas, measure
 from ..errors import Cancelled, OptionError
+from ..evaluation.comparison import Answers, Delta, deltas, measure
+from ..evaluation.significance import benjamini_hochberg
 from ..heads import HeadId, HeadMask
 from ..results import Result
-from ..significance import benjamini_hochberg
 from ..tasks import predicted
 from .ablation import Ablation, ablate
 from .common import SIGNIFICANT, Subject
 
 if TYPE_CHECKING:
-    from ..evaluation import Cancel, Progress
-    from ..evaluator import Evaluator
+    from ..evaluation.evaluator import Evaluator
+    from ..evaluation.plain import Cancel, Progress
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ..heads import HeadId
 from ..results import Result
 
 if TYPE_CHECKING:
-    from ..maps import Maps
+    from ..attribution.maps import Maps
 
 COEFFICIENTS = {"spearman": stats.spearmanr, "kendall": stats.kendalltau, "pearson": stats.pearsonr}
 

@@ -21,7 +21,7 @@ from ..results import Result
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ..evaluation import Cancel, Progress
+    from ..evaluation.plain import Cancel, Progress
     from ..models.classifier import Classifier
 
 BATCHES = (1, 4, 16, 64)

@@ -15,17 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MaskError
+from ..progress import part
 from ..reference import find
 from ..results import Result
 from .ablation import Ablation, ablate
 from .all_but_one import AllButOne, Select, all_but_one
 from .common import Subject
-from .progress import part
 from .pruning_curve import Curve, PruningCurves, pruning_curves
 
 if TYPE_CHECKING:
-    from ..evaluation import Cancel, Progress
-    from ..evaluator import Evaluator
+    from ..evaluation.evaluator import Evaluator
+    from ..evaluation.plain import Cancel, Progress
     from ..models.classifier import Classifier
 
 LEVEL = 0.01  # p values below it are marked, as in the published tables

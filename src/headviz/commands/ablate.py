@@ -22,7 +22,7 @@ from .common import (
 
 if TYPE_CHECKING:
     from ..analyses.ablation import Ablation
-    from ..evaluator import Evaluator
+    from ..evaluation.evaluator import Evaluator
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
@@ -68,8 +68,8 @@ def add_figure(parser: argparse.ArgumentParser) -> None:
 
 
 def evaluator_for(args: argparse.Namespace, clf: Classifier, data: Dataset) -> Evaluator:
-    from ..evaluator import EvaluatorOptions
-    from ..translating import evaluator_of
+    from ..evaluation.evaluator import EvaluatorOptions
+    from ..evaluation.translation import evaluator_of
 
     options = EvaluatorOptions(budget=args.memory * 2**20, precision=args.precision)
     found: Evaluator = evaluator_of(clf, data, options, label_order=args.label_order)
@@ -115,6 +115,6 @@ def check_figure(args: argparse.Namespace) -> None:
 def save_figure(args: argparse.Namespace, result: Any) -> None:
     if args.figure is None:
         return
-    from ..charts_analyses import figure, write_html
+    from ..charts.analyses import figure, write_html
 
     write_html(figure(result), args.figure)

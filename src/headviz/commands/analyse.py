@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..analyses.table import ANALYSES as TABLE
-from ..analyses.table import Analysis, Input
+from ..analyses.catalogue import ANALYSES as TABLE
+from ..analyses.catalogue import Analysis, Input
 from ..errors import OptionError
 from .ablate import add_evaluator, add_figure, check_figure, evaluator_for, save_figure, with_agreement
 from .analyse_text import text_of
@@ -24,7 +24,7 @@ from .common import (
 )
 
 if TYPE_CHECKING:
-    from ..evaluator import Evaluator
+    from ..evaluation.evaluator import Evaluator
     from ..heads import HeadMask
     from ..models.classifier import Classifier
     from ..tasks import Dataset

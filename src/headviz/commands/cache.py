@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from ..store import LIMIT_VARIABLE, default_store
+from ..storage.store import LIMIT_VARIABLE, default_store
 from .common import table
 
 ACTIONS = ("show", "clear")

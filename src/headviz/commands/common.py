@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import MaskError, OptionError
 from ..heads import HeadId, HeadMask, parse_heads
-from ..progressbar import progress_bar as progress_bar
+from ..progress import progress_bar as progress_bar
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..conductance_maps import conductance
+from ..attribution.conductance import conductance
+from ..attribution.maps import Maps
+from ..attribution.rules import DEFAULT_RULE, DEFAULT_STEPS, RULES
 from ..errors import OptionError
-from ..maps import Maps
 from ..results import plain
-from ..rules import DEFAULT_RULE, DEFAULT_STEPS, RULES
 from .common import add_mask, add_model, load_model, number, progress_bar, read_mask, table, warn
 
 

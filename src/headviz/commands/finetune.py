@@ -68,10 +68,10 @@ def training_options(args: argparse.Namespace, recipe: FinetuneOptions | None) -
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ..evaluation import evaluate
-    from ..pruning.finetune import Diverged, fine_tune, require_trainable
+    from ..evaluation.plain import evaluate
+    from ..pruning.finetune.recipe import examples_of, recipe_of
+    from ..pruning.finetune.training import Diverged, fine_tune, require_trainable
     from ..pruning.options import seed_number
-    from ..pruning.recipe import examples_of, recipe_of
     from ..results import plain
 
     out = Path(args.out).expanduser()
@@ -158,7 +158,7 @@ def _model(args: argparse.Namespace, train: Dataset) -> Classifier:
     """The model to train: a fresh head for the task's classes, unless its own is kept."""
     from ..models.loading import load
     from ..models.pruning import prune
-    from ..pruning.finetune import head_labels
+    from ..pruning.finetune.training import head_labels
 
     settings = {"revision": args.revision, "device": args.device, "dtype": args.dtype}
     if args.keep_head:

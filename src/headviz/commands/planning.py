@@ -9,10 +9,10 @@ from dataclasses import fields
 from typing import Any
 
 from ..errors import OptionError
+from ..pruning.catalogue import ALGORITHMS
 from ..pruning.options import FinetuneOptions
 from ..pruning.plan import INITIALISATIONS, KEEP_MODELS, LENGTH_FILTERS, SCORE_SOURCES, PruningPlan
-from ..pruning.repair import REPAIRS
-from ..pruning.table import ALGORITHMS
+from ..pruning.repair.kinds import REPAIRS
 from .common import positive_int
 from .finetune import add_training, training_options
 
@@ -139,7 +139,7 @@ def read_plan(args: argparse.Namespace, spec: dict[str, Any] | None = None, **ch
 def _recipe(options: dict[str, Any]) -> FinetuneOptions | None:
     """The base model's own recipe: a flag changes one number of it, not all."""
     from ..pruning.context import base_of
-    from ..pruning.recipe import recipe_of
+    from ..pruning.finetune.recipe import recipe_of
 
     base = base_of(PruningPlan.from_dict({k: v for k, v in options.items() if k != "finetune"}))
     return None if base is None else recipe_of(base)

@@ -258,7 +258,7 @@ def _report_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(args: argparse.Namespace) -> dict[str, Any]:
-    from ..report import write_run
+    from ..reports.run_report import write_run
 
     return {"report": str(write_run(reading.show(args.id, log_lines=200), Path(args.out)))}
 

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import OptionError
 from ..heads import HeadId
 from ..scores import DEFAULT, PRESETS, SCORES, score_heads
-from ..scores.table import preset_named, score_named
+from ..scores.catalogue import preset_named, score_named
 from ..tasks import DEFAULT_SAMPLES, LengthFilter, sample
 from .common import (
     add_mask,

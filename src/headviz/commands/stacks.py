@@ -53,9 +53,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 def found(args: argparse.Namespace) -> StackReport:
     """The report that these arguments ask for."""
     from ..analyses.stacks import stack_report
+    from ..evaluation.translation import evaluator_of
     from ..scores import score_heads
     from ..tasks import sample
-    from ..translating import evaluator_of
 
     clf = reading(args, load_model(args))
     if len(clf.stacks) == 1:

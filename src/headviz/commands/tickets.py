@@ -37,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ..pruning.layouts import table_62, table_63, table_64
-    from ..pruning.table import ALGORITHMS
+    from ..pruning.catalogue import ALGORITHMS
+    from ..pruning.tickets.thesis_tables import table_62, table_63, table_64
 
     for name in ("pruned_at", "retrained_at"):
         if not 0 < getattr(args, name) <= 1:
@@ -66,11 +66,11 @@ def show(result: dict[str, Any]) -> str:
 def _states(name: str) -> list[State]:
     """A folder's state, or that of a run by its id; of a sweep its runs, seeds put together."""
     from ..pruning.state import State
-    from ..pruning.together import together
+    from ..pruning.tickets.seeds_together import together
 
     if Path(name).is_dir():
         return [State.load(name)]
-    from ..runs.jobs.pruning import state_of
+    from ..runs.jobs.prune import state_of
     from ..runs.queue import look
     from ..runs.record import SWEEP
     from ..runs.registry import Registry

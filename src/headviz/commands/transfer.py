@@ -17,7 +17,7 @@ from ..pruning.options import seed_number
 from .common import number, progress_bar, table
 
 if TYPE_CHECKING:
-    from ..pruning.transfer import Cell
+    from ..pruning.tickets.transfer import Cell
 
 SHAPE = (
     '{"masks": {"mrpc": "fff…"}, "targets": {"rte": {"model": M, "task": "rte", "base": M0, "data": DIR}}, '
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..pruning.context import open_context
     from ..pruning.options import FinetuneOptions
     from ..pruning.plan import PruningPlan
-    from ..pruning.transfer import matrix, transfer
+    from ..pruning.tickets.transfer import matrix, transfer
 
     spec = _read(Path(args.spec))
     retrain, seeds = spec.get("retrain", False), spec.get("seeds", [0])
@@ -156,7 +156,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _known(out: Path | None, masks: dict[str, HeadMask], targets: set[str], retrain: bool) -> list[Cell]:
     """Cells of an earlier, interrupted call; a broken last line is left out."""
     from ..pruning.options import read_options
-    from ..pruning.transfer import FULL, Cell
+    from ..pruning.tickets.transfer import FULL, Cell
 
     if out is None or not out.exists():
         return []

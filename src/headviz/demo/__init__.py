@@ -40,7 +40,7 @@ def demo_folder(kind: str = "finetuned") -> Path:
     if not folder.is_dir():
         raise UserError(
             f"The demo model's files are missing ({folder}). Reinstall headviz, or train and pack the model: "
-            "python -m headviz.demo.train --out RUN, then python -m headviz.demo.ship --run RUN."
+            "python -m tools.demo.train --out RUN, then python -m tools.demo.ship --run RUN."
         )
     return folder
 
@@ -56,7 +56,7 @@ def read_split(name: str) -> tuple[Example, ...]:
     path = DATA / f"{FILES[name]}.jsonl.gz"
     if not path.exists():
         raise UserError(
-            f"The demo's data are missing ({path}). Reinstall headviz, or run python -m headviz.demo.ship."
+            f"The demo's data are missing ({path}). Reinstall headviz, or run python -m tools.demo.ship."
         )
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return tuple(Example(**json.loads(line)) for line in lines)

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ModelError, TaskError
-from ..evaluation import class_order, encode_data, evaluate, gold_for
-from ..models.fresh import fresh
+from ..evaluation.plain import class_order, encode_data, evaluate, gold_for
+from ..models.fresh_weights import fresh
 from .problem import Call, Cancel
 
 if TYPE_CHECKING:

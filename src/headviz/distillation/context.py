@@ -20,10 +20,10 @@ from .partition import Partition, remove, zeroed_model
 from .plan import DistillationPlan
 from .posterior import Posterior
 from .problem import Problem
+from .recurrent import RnnTranslating
+from .recurrent_partition import without_attention
 from .removal import Removal
-from .rnn import without_attention
-from .seq2seq import Translating
-from .translating import RnnTranslating
+from .sentences import Translating
 
 if TYPE_CHECKING:
     from ..tasks import Dataset

@@ -21,7 +21,7 @@ from .options import TrainingOptions
 from .plan import STUDENTS, DistillationPlan
 from .plan import TEACHER as TEACHER_PIECE
 from .problem import Cancel
-from .state import State, absorb, begin, load, outcome, ready, save
+from .progress import State, absorb, begin, load, outcome, ready, save
 from .students import train
 
 PhaseProgress = Callable[[str, int, int], None]

@@ -9,7 +9,7 @@ from torch import nn
 
 from ..attention import gates_for
 from ..heads import HeadMask
-from .position import removed_parameters
+from .position_tables import removed_parameters
 
 if TYPE_CHECKING:
     from .classifier import Classifier

@@ -17,7 +17,7 @@ from ..errors import ModelError, unknown_choice
 from ..heads import HeadMask
 from .classifier import CLASSIFICATION, TRANSLATION, Classifier
 from .families import family_of
-from .fresh import renew_head
+from .fresh_weights import renew_head
 from .hub import download
 from .kinds import HEADS, auto_class, full_grid, kind_of, wanted_kind, wrapped
 from .quiet import quiet
@@ -261,8 +261,8 @@ def _load_pruned(folder: Path, record: dict[str, Any], name: object) -> tuple[An
     from safetensors.torch import load_file
     from transformers import AutoConfig, GenerationConfig
 
+    from .layer_removal import hollow_like
     from .pruning import empty_like_pruned
-    from .trimming import hollow_like
 
     if record.get("format") != FORMAT:
         raise ModelError(

@@ -10,7 +10,7 @@ from torch import nn
 
 from ..errors import MaskError, ModelError
 from ..heads import HeadMask
-from . import position
+from . import position_tables as position
 from .classifier import Classifier
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from ..errors import ModelError
 from ..heads import HeadMask
 from .classifier import TRANSLATION
-from .rnn import Rnn, RnnConfig
+from .recurrent_network import Rnn, RnnConfig
 from .saving import write_folder
 
 RECORD = "rnn.json"

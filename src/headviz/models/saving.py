@@ -15,10 +15,10 @@ import torch
 
 from ..errors import ModelError
 from ..heads import HeadMask
-from . import position
+from . import position_tables as position
 from .classifier import TRANSLATION, Classifier
+from .layer_removal import hollowed
 from .quiet import quiet
-from .trimming import hollowed
 
 RECORD = "headviz.json"
 WEIGHTS = "pruned.safetensors"  # not transformers' file name: it could not load these shapes

@@ -21,8 +21,8 @@ from ..attention import HeadCall, Kernel, RunOrder
 from ..errors import ModelError, OptionError, TaskError, unknown_choice
 from ..heads import ENCODER, HeadMask
 from .classifier import TRANSLATION, Classifier, Projections
+from .decoding_cache import new_cache
 from .families import CROSS, DECODER
-from .memory import new_cache
 from .quiet import quiet
 
 DEFAULT_LENGTH = 512  # of models without a bound of their own (relative positions)

@@ -7,11 +7,11 @@ weights. Nothing here loads torch until something runs.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .catalogue import ALGORITHMS, Algorithm
 from .options import FinetuneOptions
 from .plan import PruningPlan
-from .repair import REPAIRS
+from .repair.kinds import REPAIRS
 from .state import Choice, Done, Point, State, StepRecord, Work
-from .table import ALGORITHMS, Algorithm
 
 _LAZY = {
     "Context": "context",
@@ -23,7 +23,7 @@ _LAZY = {
     "ready": "driver",
     "run_plan": "driver",
     "start": "driver",
-    "fine_tune": "finetune",
+    "fine_tune": "finetune.training",
 }
 
 __all__ = [
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from .driver import ready as ready
     from .driver import run_plan as run_plan
     from .driver import start as start
-    from .finetune import fine_tune as fine_tune
+    from .finetune.training import fine_tune as fine_tune
 
 
 def __getattr__(name: str) -> Any:

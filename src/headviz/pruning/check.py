@@ -12,27 +12,27 @@ import transformers
 
 from .. import __version__
 from ..errors import ModelError, OptionError, TaskError
-from ..evaluation import class_order
+from ..evaluation.plain import class_order
+from ..evaluation.translation import require_translation
 from ..heads import HeadMask
 from ..models.classifier import TRANSLATION
 from ..models.pruning import require_prunable
-from ..translating import require_translation
 from . import sizes
-from .finetune import require_trainable
+from .catalogue import ALGORITHMS
+from .finetune.training import require_trainable
 from .judging import judge_of
 from .loop import PhaseProgress, evaluated
 from .options import FinetuneOptions
 from .plan import PruningPlan
 from .records import record_of
-from .repair import NOTHING
-from .repairing import require_repairable
+from .repair.apply import require_repairable
+from .repair.kinds import NOTHING
 from .rows import rows_of
-from .scoring import parts_of, require_score
 from .state import State, Work
-from .table import ALGORITHMS
+from .step_scores import parts_of, require_score
 
 if TYPE_CHECKING:
-    from ..evaluation import Cancel
+    from ..evaluation.plain import Cancel
     from ..models.classifier import Classifier
     from ..tasks import SampleReport
     from .context import Context
@@ -173,7 +173,7 @@ def _check_translation(context: Context, plan: PruningPlan) -> None:
     if plan.score_source != "fine-tuned":
         raise OptionError("Masked-language scores are for encoders; a translation model has no such head.")
     if not ALGORITHMS[plan.algorithm].only_score and context.score is None:
-        from ..scores.table import SCORES, preset_named
+        from ..scores.catalogue import SCORES, preset_named
         from ..scores.translation import check
 
         name = plan.score if plan.score in SCORES else preset_named(plan.score).score

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import OptionError, TaskError
 from ..models.loading import NAMED, load
-from ..store import default_store
+from ..storage.store import default_store
 from ..tasks import Dataset, load_task, sample
-from .initialising import randomised
+from .catalogue import ALGORITHMS
+from .finetune.initialising import randomised
+from .finetune.recipe import examples_of, recipe_of
 from .options import FinetuneOptions
 from .plan import PruningPlan
-from .recipe import examples_of, recipe_of
-from .table import ALGORITHMS
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from ..evaluation import Cancel, Progress
+    from ..evaluation.plain import Cancel, Progress
     from ..heads import HeadMask
     from ..models.classifier import Classifier
-    from ..store import Store
+    from ..storage.store import Store
     from .state import State, StepRecord
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import Cancelled, RunError
+from .catalogue import ALGORITHMS
 from .plan import PruningPlan
 from .state import BUILD, CHOOSE, Done, ScorePart, State, Work
-from .table import ALGORITHMS
 
 if TYPE_CHECKING:
-    from ..evaluation import Cancel
+    from ..evaluation.plain import Cancel
     from .context import Context
     from .loop import PhaseProgress
 

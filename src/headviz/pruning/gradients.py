@@ -10,10 +10,10 @@ import torch
 
 from ..attention import HeadCall
 from ..errors import Cancelled
-from ..evaluation import batches, class_order, encode_data, gold_for
+from ..evaluation.plain import batches, class_order, encode_data, gold_for
 
 if TYPE_CHECKING:
-    from ..evaluation import Cancel, Progress
+    from ..evaluation.plain import Cancel, Progress
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 

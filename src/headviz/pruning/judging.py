@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..evaluation import Evaluation, class_order, metrics_for
-from ..evaluator import Evaluator, EvaluatorOptions
+from ..evaluation.evaluator import Evaluator, EvaluatorOptions
+from ..evaluation.plain import Evaluation, class_order, metrics_for
 from .measure import Measured, measured, measured_texts
 
 if TYPE_CHECKING:
-    from ..evaluation import Cancel, Progress
+    from ..evaluation.plain import Cancel, Progress
     from ..heads import HeadMask
     from ..models.classifier import Classifier
     from ..tasks import Dataset
@@ -75,7 +75,7 @@ class Sentences:
     def answers(
         self, clf: Classifier, mask: HeadMask | None, progress: Progress | None, cancel: Cancel | None
     ) -> np.ndarray:
-        from ..translating import require_translation, translate
+        from ..evaluation.translation import require_translation, translate
 
         model = require_translation(clf, self.data)
         texts, _ = translate(model, self.data.texts, mask, progress=progress, cancel=cancel)

@@ -12,21 +12,21 @@ import numpy as np
 from ..errors import RunError
 from ..heads import HeadId, HeadMask, lowest
 from ..models.pruning import prune
-from .finetune import Trained, fine_tune
+from .catalogue import ALGORITHMS
+from .finetune.sharing import trained_once
+from .finetune.training import Trained, fine_tune
 from .judging import judge_of
 from .options import FinetuneOptions
 from .plan import PruningPlan
 from .records import Result, record_of
-from .repair import NOTHING
-from .repairing import Repaired, repaired
+from .repair.apply import Repaired, repaired
+from .repair.kinds import NOTHING
 from .rows import rows_of
-from .scoring import Scored, measured_part, score_table
-from .sharing import trained_once
 from .state import Choice, Done, ScorePart, State, Work
-from .table import ALGORITHMS
+from .step_scores import Scored, measured_part, score_table
 
 if TYPE_CHECKING:
-    from ..evaluation import Cancel, Progress
+    from ..evaluation.plain import Cancel, Progress
     from ..models.classifier import Classifier
     from ..tasks import Dataset
     from .context import Context

@@ -13,11 +13,11 @@ import torch
 
 from ..attention import HeadCall
 from ..errors import Cancelled, ModelError, TaskError
-from ..evaluation import batches, encode_data
+from ..evaluation.plain import batches, encode_data
 from ..scores.statistics import layer_normed, mean, total
 
 if TYPE_CHECKING:
-    from ..evaluation import Cancel, Progress
+    from ..evaluation.plain import Cancel, Progress
     from ..heads import HeadMask
     from ..models.classifier import Classifier, Encoding
     from ..tasks import Dataset

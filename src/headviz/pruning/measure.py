@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import resampling
-from ..comparison import Answers, Delta, TextAnswers, deltas
-from ..evaluation import Evaluation
-from ..significance import LEVEL, confusion, wilson
+from ..evaluation import resampling
+from ..evaluation.comparison import Answers, Delta, TextAnswers, deltas
+from ..evaluation.plain import Evaluation
+from ..evaluation.significance import LEVEL, confusion, wilson
 from ..tasks import Dataset, metric, predicted
 
 RESAMPLES = 2000

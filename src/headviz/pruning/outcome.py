@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from ..errors import RunError
 from ..heads import HeadMask
 from ..models.pruning import prune
-from ..tables import to_csv
+from ..storage.tables import to_csv
 from . import roles
+from .catalogue import ALGORITHMS
 from .plan import PruningPlan
-from .repair import NOTHING
-from .repairing import repaired
+from .repair.apply import repaired
+from .repair.kinds import NOTHING
 from .state import State, StepRecord
-from .table import ALGORITHMS
-from .tickets import highest, mean_and_sd, tickets
+from .tickets.winning import highest, mean_and_sd, tickets
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier

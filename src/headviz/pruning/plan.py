@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import OptionError
+from .catalogue import ALGORITHMS
 from .options import FinetuneOptions, choice, read_options, seed_number, share, whole
-from .repair import REPAIRS
-from .table import ALGORITHMS
+from .repair.kinds import REPAIRS
 
 DEFAULT_SCORE = "conductance-spearman"
 LENGTH_FILTERS = ("quantile", "std", "none")

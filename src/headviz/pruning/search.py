@@ -27,7 +27,7 @@ def fisher_search(loop: Loop) -> Chosen:
     from ..scores.statistics import total
     from .gradients import gate_gradients
     from .loop import Chosen
-    from .scoring import Scored, plain_table
+    from .step_scores import Scored, plain_table
 
     data = loop.context.sample(loop.plan, loop.work.seed, loop.plan.samples)
     key = ("gradients", loop.plan.label_order, data.digest)  # the context's memory outlives a plan

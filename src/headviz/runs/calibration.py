@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import Cancelled
 
 if TYPE_CHECKING:
-    from ..evaluation import Cancel
+    from ..evaluation.plain import Cancel
     from ..models.classifier import Classifier
     from ..pruning.options import FinetuneOptions
     from ..pruning.plan import PruningPlan
@@ -74,7 +74,7 @@ def total(amount: Amount, scoring: float | None, finetuning: float | None, evalu
 
 
 def _plan_of(prepared: Prepared) -> PruningPlan:
-    from .jobs.pruning import make
+    from .jobs.prune import make
 
     return make(prepared.spec).plan
 
@@ -88,7 +88,7 @@ def _some(data: Dataset, count: int) -> Dataset:
 
 
 def _evaluation(prepared: Prepared, cancel: Cancel | None) -> float:
-    from ..translating import evaluator_of
+    from ..evaluation.translation import evaluator_of
 
     context = prepared.context
     part = _some(context.dev, EXAMPLES)
@@ -103,7 +103,7 @@ def _evaluation(prepared: Prepared, cancel: Cancel | None) -> float:
 
 
 def _scoring(prepared: Prepared, plan: PruningPlan, cancel: Cancel | None) -> float:
-    from ..pruning.scoring import score_table
+    from ..pruning.step_scores import score_table
 
     context = prepared.context
     whole = context.sample(plan, plan.seeds[0], plan.samples)
@@ -145,9 +145,9 @@ def finetuning_seconds(
     """
     import torch
 
-    from ..evaluation import evaluate
-    from ..pruning.finetune import require_trainable, updates_of
-    from .jobs.finetuning import make
+    from ..evaluation.plain import evaluate
+    from ..pruning.finetune.training import require_trainable, updates_of
+    from .jobs.finetune import make
     from .jobs.loaded import forget
 
     job = make(spec)
@@ -179,7 +179,7 @@ def _training(
     cancel: Cancel | None = None,
 ) -> float:
     """Seconds of a whole training, from its first updates."""
-    from ..pruning.finetune import fine_tune, updates_of
+    from ..pruning.finetune.training import fine_tune, updates_of
 
     wanted = updates_of(options, len(train))
     part = _some(train, options.batch * options.accumulation * (UPDATES + 2))

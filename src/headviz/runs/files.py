@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError
-from ..home import home
+from ..storage.home import home
 from .process import monotonic, place
 
 KEEP = 2  # checkpoints: the newest and the one before it

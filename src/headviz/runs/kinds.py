@@ -78,11 +78,11 @@ class Kind:
 
 
 KINDS: dict[str, Kind] = {
-    "prune": Kind("pruning:make", "one pruning algorithm on one model and task"),
-    "finetune": Kind("finetuning:make", "fine-tune a base model on a task"),
-    "score": Kind("scoring:make", "a head score over a sample, the examples shared out"),
-    "ablation": Kind("ablation:make", "switch every head off in turn and measure what it costs"),
-    "distill": Kind("distilling:make", "remove a part and train students in its place, from several starts"),
+    "prune": Kind("prune:make", "one pruning algorithm on one model and task"),
+    "finetune": Kind("finetune:make", "fine-tune a base model on a task"),
+    "score": Kind("score:make", "a head score over a sample, the examples shared out"),
+    "ablation": Kind("ablate:make", "switch every head off in turn and measure what it costs"),
+    "distill": Kind("distill:make", "remove a part and train students in its place, from several starts"),
     "rehearsal": Kind(
         "rehearsal:make", "computes nothing of use: shows that runs work here, and what they cost"
     ),

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Cancelled
+from ..pruning.catalogue import ALGORITHMS
 from ..pruning.plan import PruningPlan
-from ..pruning.table import ALGORITHMS
 
 if TYPE_CHECKING:
-    from ..evaluation import Cancel, Progress
+    from ..evaluation.plain import Cancel, Progress
     from ..pruning.context import Context
 
 

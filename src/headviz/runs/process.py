@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ..waiting import short_waits
+from ..models.fast.thread_spinning import short_waits
 
 NICENESS = 10  # the dashboard stays responsive while a run computes
 NICENESS_VARIABLE = "HEADVIZ_NICENESS"  # 0 where nothing else needs the machine

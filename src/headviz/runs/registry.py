@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError
-from ..strictdisk import private_folder
+from ..storage.strict_disk import private_folder
 from .files import DiskFull, disk_errors, runs_home
 from .migrations import MIGRATIONS, migrate
 from .process import monotonic

@@ -25,7 +25,7 @@ def save_model(
     """
     from ..pruning.context import open_context
     from ..pruning.outcome import write_outcome
-    from .jobs.pruning import make, state_of
+    from .jobs.prune import make, state_of
 
     registry = registry or Registry()
     record = look(registry, run_id)

@@ -10,11 +10,11 @@ import numpy as np
 
 from ..errors import Cancelled
 from ..heads import HeadId, HeadMask
-from ..pruning.repair import NOTHING
-from ..pruning.table import ALGORITHMS
+from ..pruning.catalogue import ALGORITHMS
+from ..pruning.repair.kinds import NOTHING
 
 if TYPE_CHECKING:
-    from ..maps import Maps
+    from ..attribution.maps import Maps
     from ..models.classifier import Classifier
     from ..pruning.context import Context
     from ..pruning.plan import PruningPlan
@@ -121,7 +121,7 @@ def _maps(
     cancel: Callable[[], bool] | None,
 ) -> Maps | None:
     """All heads' maps after a step; None if its model is not kept."""
-    from ..conductance_maps import conductance
+    from ..attribution.conductance import conductance
 
     found = _model(context, plan, state, seed, step)
     if found is None:
@@ -157,7 +157,7 @@ def open_run(run_id: str) -> tuple[Context, PruningPlan, State]:
     from ..errors import RunError
     from ..pruning.context import open_context
     from .files import RunFiles
-    from .jobs.pruning import make, state_of
+    from .jobs.prune import make, state_of
     from .queue import look
     from .registry import Registry
 

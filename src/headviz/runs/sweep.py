@@ -10,8 +10,8 @@ from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Cancelled, OptionError
+from ..pruning.catalogue import ALGORITHMS
 from ..pruning.plan import PruningPlan
-from ..pruning.table import ALGORITHMS
 from . import baselines
 from .files import RunFiles
 from .queue import dispatch, room
@@ -20,7 +20,7 @@ from .registry import Registry
 from .service import new_record
 
 if TYPE_CHECKING:
-    from ..evaluation import Cancel, Progress
+    from ..evaluation.plain import Cancel, Progress
     from .prepare import Amount, Prepared
     from .reading import RunView
 

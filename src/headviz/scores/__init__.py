@@ -4,7 +4,7 @@
 ``scores.parts`` measures a table in parts, on several machines say.
 """
 
+from .catalogue import DEFAULT, PRESETS, SCORES, Preset, Score
 from .scoring import score_heads, score_progressive
-from .table import DEFAULT, PRESETS, SCORES, Preset, Score
 
 __all__ = ["DEFAULT", "PRESETS", "SCORES", "Preset", "Score", "score_heads", "score_progressive"]

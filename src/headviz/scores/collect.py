@@ -15,9 +15,9 @@ import numpy as np
 
 from ..errors import Cancelled
 from ..heads import HeadMask
-from ..store import Entry, Store, make_key
+from ..storage.store import Entry, Store, make_key
+from .spare_core import room_for_statistics
 from .sweeps import SWEEPS, Chunk, Tables
-from .threads import room_for_statistics
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
-from ..attattr_maps import RULES as ATTATTR_RULES
-from ..attattr_maps import AttAttrOptions
+from ..attribution.attattr import RULES as ATTATTR_RULES
+from ..attribution.attattr import AttAttrOptions
+from ..attribution.integration import PRECISIONS, PathOptions
+from ..attribution.rules import DEFAULT_RULE, DEFAULT_STEPS, RULES
 from ..errors import OptionError, unknown_choice
-from ..path import PRECISIONS, PathOptions
-from ..rules import DEFAULT_RULE, DEFAULT_STEPS, RULES
 
 ROWS = ("all", "influential")
 ABS_LEVELS = ("example", "token", "batch", "signed")

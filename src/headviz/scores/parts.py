@@ -16,10 +16,10 @@ import numpy as np
 
 from ..errors import OptionError
 from ..heads import HeadScores
+from .catalogue import DEFAULT, PRESETS, score_named
 from .collect import windows
 from .scoring import Job
 from .sweeps import SWEEPS, Tables
-from .table import DEFAULT, PRESETS, score_named
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier

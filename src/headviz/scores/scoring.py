@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..attribution.explaining import store_for
+from ..attribution.inputs import GOLD, check_pairing, resolve_target
+from ..attribution.integration import BUDGET
 from ..errors import OptionError, TaskError
-from ..evaluation import class_order, encode_data, gold_for
-from ..explaining import store_for
+from ..evaluation.plain import class_order, encode_data, gold_for
 from ..heads import HeadMask, HeadScores
-from ..inputs import GOLD, check_pairing, resolve_target
 from ..models.classifier import TRANSLATION
-from ..path import BUDGET
-from ..store import Store
+from ..storage.store import Store
 from . import translation
+from .catalogue import DEFAULT, Given, Score, preset_named, score_named
 from .collect import Collector
 from .options import build
 from .statistics import BOTTOM, Summary, stability
-from .table import DEFAULT, Given, Score, preset_named, score_named
-from .taskloss import check_metric
+from .task_loss import check_metric
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier

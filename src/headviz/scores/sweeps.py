@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from .. import attattr_maps, path
-from ..attattr_maps import AttAttrOptions
-from ..evaluator import Evaluator, EvaluatorOptions
-from ..fastlinear import FastLinear
+from ..attribution import attattr as attattr_maps
+from ..attribution import integration as path
+from ..attribution.attattr import AttAttrOptions
+from ..attribution.integration import ExampleMaps, PathOptions, Walk
+from ..evaluation.evaluator import Evaluator, EvaluatorOptions
 from ..heads import HeadMask
-from ..path import ExampleMaps, PathOptions, Walk
+from ..models.fast.linear import FastLinear
 from . import translation
 from .correlation import correlations
 

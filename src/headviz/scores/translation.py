@@ -18,10 +18,10 @@ from torch import Tensor
 
 from ..attention import HeadCall
 from ..errors import OptionError
+from ..evaluation.translation import TranslationEvaluator, require_translation
 from ..models.translator import NO_TOKEN
 from ..tasks.bleu import bleu_of
 from ..tasks.bleu import counts as bleu_counts
-from ..translating import TranslationEvaluator, require_translation
 from .statistics import Counts, Summary, draw
 
 if TYPE_CHECKING:

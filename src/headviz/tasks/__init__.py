@@ -4,12 +4,12 @@
 ``label_map`` translates a task's classes to a model's outputs; ``metrics`` measures predictions.
 """
 
+from .catalogue import TASKS, Task, get_task
 from .dataset import Dataset, Example
 from .labels import OTHER, label_map, predicted
 from .loading import check_request, load_task
 from .metrics import METRICS, metric, metrics, points_in, why_undefined
 from .sampling import DEFAULT_SAMPLES, LengthFilter, SampleReport, sample, text_lengths
-from .table import TASKS, Task, get_task
 
 __all__ = [
     "DEFAULT_SAMPLES",

@@ -12,10 +12,10 @@ import numpy as np
 
 from ..errors import TaskError
 from . import doubts
+from .catalogue import Task
 from .dataset import NO_SLICE
 from .labels import match_names
 from .readers import Table
-from .table import Task
 
 UNLABELLED = "-"  # the NLI corpora's mark for examples whose annotators did not agree
 MAX_CLASSES = 200

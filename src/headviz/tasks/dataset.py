@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import TaskError
-from .table import Task
+from .catalogue import Task
 
 if TYPE_CHECKING:
     from .sampling import SampleReport

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from ..errors import TaskError
 from . import columns
+from .catalogue import Task, check_split, get_task
 from .columns import Mapping
 from .dataset import Dataset
 from .hub import read_hub
 from .readers import FORMATS, Table, read_table
 from .strata import limited
-from .table import Task, check_split, get_task
 from .translation import local_pairs, shipped_pairs
 
 _OTHER_STEMS = {"dev": ("validation",)}

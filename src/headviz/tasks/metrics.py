@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import TaskError, unknown_choice
 from .bleu import bleu, chrf
-from .table import Task
+from .catalogue import Task
 
 
 def _accuracy(predictions: np.ndarray, gold: np.ndarray) -> float:

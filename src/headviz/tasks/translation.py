@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import TaskError
+from .catalogue import Task
 from .dataset import NO_SLICE, Dataset
 from .readers import Table, read_table
-from .table import Task
 
 NESTED = "translation"  # published parquet files hold one column of {language: sentence}
 

@@ -1,0 +1,1 @@
+"""Which attention connections carried an answer: integration, maps, and what is read off them."""

@@ -1,0 +1,167 @@
+"""``headviz.attattr``: Self-Attention Attribution (Hao et al. 2021), under its own name.
+
+AttAttr = A ⊙ ∫ ∂F(a·A)/∂A da: the attention of one layer, all its heads together, is scaled from 0 to 1
+while the input stays as it is. It asks another question than conductance does, so the two must not be mixed
+in one table. One sweep per layer, which makes it several times slower than conductance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import Cancelled, OptionError, unknown_choice
+from ..heads import HeadMask
+from ..models.fast.linear import FastLinear
+from ..storage.store import Store
+from .conductance import Label
+from .explaining import Explainer, store_for
+from .integration import BUDGET, ExampleMaps, Options, Target, Walk, gradients, groups
+from .rules import check_steps
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier, Encoding
+
+DEFAULT_STEPS = 8
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Nodes of a in [0, 1], their weights in the integral, and in the estimate of its error."""
+
+    nodes: np.ndarray
+    value: np.ndarray
+    error: np.ndarray
+
+
+def _simpson(steps: int) -> Weights:
+    if steps % 2:
+        raise OptionError(
+            f"The rule 'simpson' needs an even number of steps: use {steps + 1} instead of {steps}."
+        )
+    fine = np.full(steps + 1, 1 / steps)
+    fine[[0, -1]] /= 2
+    coarse = np.zeros(steps + 1)
+    coarse[::2] = 2 / steps
+    coarse[[0, -1]] = 1 / steps
+    return Weights(np.linspace(0, 1, steps + 1), (4 * fine - coarse) / 3, (fine - coarse) / 3)
+
+
+def _riemann(steps: int) -> Weights:
+    nodes = np.arange(1, steps + 1) / steps
+    # against the trapezoid over the same nodes, continued to 0 as a constant
+    error = np.zeros(steps)
+    error[-1] += 0.5 / steps
+    error[0] -= 0.5 / steps
+    return Weights(nodes, np.full(steps, 1 / steps), error)
+
+
+RULES: dict[str, Callable[[int], Weights]] = {
+    "simpson": _simpson,
+    "riemann": _riemann,  # as published, with 20 steps
+}
+
+
+@dataclass(frozen=True)
+class AttAttrOptions(Options):
+    """Integration over the scale of a layer's attention."""
+
+    steps: int = DEFAULT_STEPS
+    rule: str = "simpson"
+
+    def check_rule(self) -> None:
+        if self.rule not in RULES:
+            raise OptionError(unknown_choice("rule", self.rule, RULES))
+        check_steps(self.steps)
+        RULES[self.rule](self.steps)
+
+
+def attattr(
+    clf: Classifier,
+    text: str | Sequence[str],
+    pair: str | Sequence[str] | None = None,
+    *,
+    steps: int = DEFAULT_STEPS,
+    rule: str = "simpson",
+    target: Label = "predicted",
+    label: Label | Sequence[Label] | None = None,
+    mask: HeadMask | None = None,
+    tolerance: float | None = None,
+    budget: int = BUDGET,
+    cache: Store | bool = True,
+    cancel: Callable[[], bool] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Any:  # Maps, or a list of them for a list of texts
+    """Self-attention attribution of one text or pair, or of a list of them; options as for ``conductance``."""
+    options = AttAttrOptions(steps, rule)
+    explainer = Explainer(clf, "attattr", sweep, mask, budget, store_for(cache), cancel, progress)
+    return explainer.explain(text, pair, label, target, options, tolerance)
+
+
+def sweep(
+    clf: Classifier,
+    encodings: Sequence[Encoding],
+    targets: Sequence[Target],
+    options: AttAttrOptions,
+    mask: HeadMask | None = None,
+    budget: int = BUDGET,
+    cancel: Callable[[], bool] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[ExampleMaps]:
+    """Every layer in turn; nodes and examples in chunks of the budget. Progress is told in layers of examples."""
+    out: list[ExampleMaps] = []
+    for part in groups(clf, encodings, options.steps, budget):
+        walk = Walk(clf, encodings[part], targets[part], mask)
+        logits, attention = walk.at_input(keep=True)
+        values, errors = [], []
+        with FastLinear(options.precision == "bfloat16"):
+            for layer in range(clf.num_layers):
+                if cancel is not None and cancel():
+                    raise Cancelled
+                value, error = _layer(
+                    walk, layer, attention[layer], RULES[options.rule](options.steps), budget
+                )
+                values.append(value)
+                errors.append(error)
+                if progress is not None:
+                    done = len(out) * clf.num_layers + (layer + 1) * walk.size
+                    progress(done, len(encodings) * clf.num_layers)
+        out += walk.examples(logits, attention, values, errors)
+    return out
+
+
+def _layer(walk: Walk, layer: int, attention: Tensor, weights: Weights, budget: int) -> tuple[Tensor, Tensor]:
+    """(attribution, error map), each [B, h, T, T], of one layer."""
+    value, error = torch.zeros_like(attention), torch.zeros_like(attention)
+    per_chunk = walk.nodes_at_once(budget)
+    for first in range(0, len(weights.nodes), per_chunk):
+        nodes = torch.tensor(
+            weights.nodes[first : first + per_chunk], dtype=attention.dtype, device=attention.device
+        )
+        scaled = (nodes.view(-1, 1, 1, 1, 1) * attention).flatten(0, 1).requires_grad_(True)  # [N·B, h, T, T]
+        swap = _Replace(layer, scaled)
+        call = walk.clf.call(walk.mask, "eager", edit_probs=swap)
+        with torch.enable_grad():
+            logits = walk.clf.forward(walk.rows(walk.end.repeat(len(nodes), 1, 1)), call)
+            (grad,) = gradients(walk.pick(logits).sum(), [scaled])
+        grad = grad.view(len(nodes), *attention.shape)
+        for k in range(len(nodes)):
+            value.add_(grad[k], alpha=float(weights.value[first + k]))
+            error.add_(grad[k], alpha=float(weights.error[first + k]))
+    return value.mul_(attention), error.mul_(attention)
+
+
+@dataclass(frozen=True)
+class _Replace:
+    """Puts the scaled attention in its layer's place. Below it nothing needs a gradient."""
+
+    layer: int
+    scaled: Tensor
+
+    def __call__(self, layer: int, probs: Tensor) -> Tensor:
+        return self.scaled if layer == self.layer else probs

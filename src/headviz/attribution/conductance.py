@@ -1,0 +1,52 @@
+"""``headviz.conductance``: which attention connections carried the prediction, for all heads at once.
+
+Attr(A)_ij = ∫ ∂F/∂A_ij · dA_ij/da da along the straight path of word embeddings from a baseline (padding in
+place of every word) to the input; F is the logit of the target class. ``path`` walks, ``rules`` integrates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..heads import HeadMask
+from ..storage.store import Store
+from .explaining import Explainer, store_for
+from .integration import BUDGET, PathOptions, sweep
+from .rules import DEFAULT_RULE, DEFAULT_STEPS
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
+
+Label = str | int
+
+
+def conductance(
+    clf: Classifier,
+    text: str | Sequence[str],
+    pair: str | Sequence[str] | None = None,
+    *,
+    steps: int = DEFAULT_STEPS,
+    rule: str = DEFAULT_RULE,
+    target: Label = "predicted",
+    label: Label | Sequence[Label] | None = None,
+    mask: HeadMask | None = None,
+    tolerance: float | None = None,
+    precision: str = "float32",
+    budget: int = BUDGET,
+    cache: Store | bool = True,
+    cancel: Callable[[], bool] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Any:  # Maps, or a list of them for a list of texts
+    """Attention and attribution maps of one text or pair, or of a list of them.
+
+    ``steps`` are intervals of the path. ``target`` is "predicted" (by the model as it stands, mask included),
+    "gold" (with ``label=``), or a class. ``tolerance=0.02`` doubles the steps until the estimated error is
+    below 2 % and the last doubling changed no more than that. ``rule="captum"`` gives what Captum's
+    LayerConductance gives. ``precision="bfloat16"`` is a faster preview. Peak memory stays near ``budget`` bytes
+    besides the model, unless one node of one text needs more. ``progress(done, total)`` counts points of the path;
+    refining begins anew. Not for causal claims: an attribution of 0 does not mean that removing the head is free.
+    """
+    options = PathOptions(steps, rule, precision)
+    explainer = Explainer(clf, "conductance", sweep, mask, budget, store_for(cache), cancel, progress)
+    return explainer.explain(text, pair, label, target, options, tolerance)

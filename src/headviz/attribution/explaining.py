@@ -1,0 +1,187 @@
+"""What every method of explaining a prediction shares: check, look up, compute, refine, keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import OptionError
+from ..heads import HeadMask
+from ..storage.store import Store, default_store, make_key
+from .inputs import encode, resolve_target
+from .integration import ExampleMaps, Options, Target
+from .maps import Maps
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier, Encoding
+
+VERSION = 1  # raise it when the same input would give other values
+MAX_STEPS = 512  # where refining stops
+
+# (classifier, encodings, targets, options, mask, budget, cancel, progress) -> one ExampleMaps per encoding
+Sweep = Callable[..., list[ExampleMaps]]
+
+
+@dataclass(frozen=True)
+class Explainer:
+    """A method at work on one classifier under one mask."""
+
+    clf: Classifier
+    method: str
+    run: Sweep
+    mask: HeadMask | None
+    budget: int
+    store: Store | None
+    cancel: Callable[[], bool] | None = None
+    progress: Callable[[int, int], None] | None = None
+
+    def explain(
+        self,
+        text: str | Sequence[str],
+        pair: str | Sequence[str] | None,
+        label: str | int | Sequence[str | int] | None,
+        target: str | int,
+        options: Options,
+        tolerance: float | None = None,
+    ) -> Maps | list[Maps]:
+        """Maps of one text, or of a list; steps are doubled until the error is within the tolerance.
+
+        The estimate of one result may flatter it. So a result counts as good enough once doubling the steps has
+        also changed it by no more than the tolerance.
+        """
+        texts = _listed(text)
+        pairs = None if pair is None else _listed(pair)
+        labels = [label] if label is None or isinstance(label, str | int) else list(label)
+        if len(labels) == 1:
+            labels = labels * len(texts)
+        if len(labels) != len(texts):
+            raise OptionError(
+                f"There are {len(texts)} texts but {len(labels)} labels. Give one label for each text."
+            )
+        if tolerance is not None and not tolerance > 0:
+            raise OptionError(f"tolerance is a relative error such as 0.02, not {tolerance}.")
+        if self.budget < 1:
+            raise OptionError(f"The memory budget must be 1 byte or more, not {self.budget}.")
+        targets = [resolve_target(self.clf, target, x) for x in labels]
+        encodings = encode(self.clf, texts, pairs)
+        self.clf.gates(self.mask)  # a mask of another model is refused before anything is computed
+
+        done = dict(enumerate(self._maps(encodings, targets, options)))
+        rough = [] if tolerance is None else list(done)
+        while tolerance is not None and rough:
+            options = replace(options, steps=2 * options.steps)
+            if options.steps > MAX_STEPS:
+                done |= {i: _not_reached(done[i], tolerance) for i in rough if not done[i].error <= tolerance}
+                break
+            finer = self._maps([encodings[i] for i in rough], [targets[i] for i in rough], options)
+            wrong = [max(maps.error, _change(done[i], maps)) for i, maps in zip(rough, finer, strict=True)]
+            done |= dict(zip(rough, finer, strict=True))
+            rough = [i for i, error in zip(rough, wrong, strict=True) if not error <= tolerance]
+        return done[0] if isinstance(text, str) else list(done.values())
+
+    def _maps(self, encodings: list[Encoding], targets: list[Target], options: Options) -> list[Maps]:
+        """From the cache where possible; the rest in one sweep, by length."""
+        keys = [self._key(e, t, options) for e, t in zip(encodings, targets, strict=True)]
+        found = [self._stored(k) for k in keys]
+        missing = sorted((i for i, f in enumerate(found) if f is None), key=lambda i: len(encodings[i]))
+        if missing:
+            new = self.run(
+                self.clf,
+                [encodings[i] for i in missing],
+                [targets[i] for i in missing],
+                options,
+                self.mask,
+                self.budget,
+                self.cancel,
+                self.progress,
+            )
+            for i, maps in zip(missing, new, strict=True):
+                found[i] = maps
+                if self.store is not None:
+                    self.store.put(keys[i], _arrays(maps))
+        return [self._finished(e, f, options) for e, f in zip(encodings, found, strict=True) if f is not None]
+
+    def _key(self, encoding: Encoding, target: Target, options: Options) -> str:
+        clf = self.clf
+        return make_key(
+            "maps",
+            version=VERSION,
+            method=self.method,
+            weights=clf.digest,
+            tokenizer=clf.tokenizer_digest,
+            dtype=str(clf.dtype),
+            ids=encoding.ids,
+            types=encoding.types,
+            special=encoding.special,
+            target=target,
+            mask=(clf.present if self.mask is None else self.mask | clf.present).hex,
+            steps=int(options.steps),
+            rule=options.rule,
+            precision=options.precision,
+        )
+
+    def _stored(self, key: str) -> ExampleMaps | None:
+        entry = None if self.store is None else self.store.get(key)
+        if entry is None:
+            return None
+        a = entry.arrays
+        return ExampleMaps(a["attention"], a["attribution"], a["error"], a["logits"], int(a["target"]))
+
+    def _finished(self, e: Encoding, maps: ExampleMaps, options: Options) -> Maps:
+        clf = self.clf
+        notes = (f"the text was cut to the model's {clf.max_length} tokens",) if e.truncated else ()
+        return Maps(
+            attention=maps.attention,
+            attribution=maps.attribution,
+            tokens=tuple(clf.tokens(e)),
+            types=tuple(e.types),
+            special=tuple(e.special),
+            labels=clf.labels,
+            logits=maps.logits,
+            target=maps.target,
+            mask=clf.present if self.mask is None else self.mask | clf.present,
+            method=self.method,
+            rule=options.rule,
+            steps=options.steps,
+            head_error=maps.error,
+            truncated=e.truncated,
+            notes=notes,
+        )
+
+
+def _arrays(maps: ExampleMaps) -> dict[str, np.ndarray]:
+    return {
+        "attention": maps.attention,
+        "attribution": maps.attribution,
+        "error": maps.error,
+        "logits": maps.logits,
+        "target": np.array(maps.target),
+    }
+
+
+def _listed(text: str | Sequence[str]) -> list[str]:
+    if isinstance(text, Iterable) and not isinstance(text, str):
+        return list(text)
+    return [text]  # what is no text is refused where texts are checked
+
+
+def store_for(cache: Store | bool) -> Store | None:
+    """The store meant: a given one, the shared one, or none."""
+    if isinstance(cache, Store):
+        return cache
+    return default_store() if cache else None
+
+
+def _change(before: Maps, after: Maps) -> float:
+    """How much doubling the steps changed the attribution: relative L2 norm over all heads."""
+    old, new = (np.nan_to_num(maps.attribution).astype(np.float64) for maps in (before, after))
+    size, moved = float(np.linalg.norm(new)), float(np.linalg.norm(new - old))
+    return moved / size if size > 0 else (0.0 if moved == 0 else float("inf"))
+
+
+def _not_reached(maps: Maps, tolerance: float) -> Maps:
+    note = f"the estimated error is {maps.error:.1%} after {maps.steps} steps, above the {tolerance:.1%} asked for"
+    return replace(maps, notes=(*maps.notes, note))

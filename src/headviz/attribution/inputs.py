@@ -1,0 +1,120 @@
+"""What a user gave to explain, checked: texts become encodings, a target becomes a class number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import ModelError, OptionError, TaskError, unknown_choice
+from ..tasks import TASKS
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier, Encoding
+
+PREDICTED, GOLD = "predicted", "gold"
+# a model may say in its config.json how many texts it reads; headviz writes it when it fine-tunes
+NUM_TEXTS = "headviz_num_texts"
+
+
+def expected_texts(clf: Classifier) -> int | None:
+    """1 for single texts, 2 for pairs, None when nothing tells.
+
+    The model's config says it, or its class names do when every known task with these classes agrees.
+    """
+    said = getattr(clf.config, NUM_TEXTS, None)
+    if said in (1, 2):
+        return int(said)
+    names = {name.casefold() for name in clf.labels}
+    found = {
+        task.num_texts
+        for task in TASKS.values()
+        if task.label_names and {n.casefold() for n in task.label_names} == names
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def check_pairing(clf: Classifier, paired: bool) -> None:
+    """Complain about a pair for a single-text model, and the reverse."""
+    wanted = expected_texts(clf)
+    if wanted == 2 and not paired:
+        raise TaskError(
+            f"'{clf.name}' compares two texts ({', '.join(clf.labels)}), but only one was given. Give its pair as well."
+        )
+    if wanted == 1 and paired:
+        raise TaskError(
+            f"'{clf.name}' reads one text ({', '.join(clf.labels)}), but a pair was given. "
+            f"Leave the pair out; if the model does take pairs, set {NUM_TEXTS} to 2 in its config.json."
+        )
+
+
+def encode(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None) -> list[Encoding]:
+    """Encodings of texts somebody typed: an empty text, or one without a known word, is an error."""
+    if not texts:
+        raise TaskError("There is no text to explain. Give at least one.")
+    check_pairing(clf, pairs is not None)
+    if pairs is not None and len(pairs) != len(texts):
+        raise TaskError(f"There are {len(texts)} texts but {len(pairs)} pairs. Give one pair for each text.")
+    for words in (texts, pairs or ()):
+        for text in words:
+            if not isinstance(text, str):
+                raise TaskError(f"A text is needed, not {type(text).__name__}.")
+            if not text.strip():
+                raise TaskError("The text is empty. Write at least one word.")
+    for words in (texts, pairs or ()):
+        for text, e in zip(words, clf.encode(words), strict=True):
+            _check_known(clf, text, e)
+    return clf.encode(texts, pairs)
+
+
+def _check_known(clf: Classifier, text: str, alone: Encoding) -> None:
+    """Complain about a text of which nothing, or nothing but unknown words, reaches the model."""
+    own = [i for i, special in zip(alone.ids, alone.special, strict=True) if not special]
+    if not own:
+        raise TaskError(f"Nothing of '{_short(text)}' is left after tokenising. Write at least one word.")
+    if all(i == clf.tokenizer.unk_token_id for i in own):
+        raise TaskError(
+            f"'{clf.name}' knows no word of '{_short(text)}': to it all of them are {clf.tokenizer.unk_token}. "
+            "Use words of its vocabulary."
+        )
+
+
+def resolve_target(clf: Classifier, target: str | int, label: str | int | None = None) -> int | None:
+    """The class to explain; None = the predicted one. A regression has a single output, 0."""
+    if clf.kind != "classification":
+        raise ModelError(
+            f"'{clf.name}' is a {clf.kind} model and has no classes to explain. Load a classifier."
+        )
+    if clf.is_regression:
+        if target not in (PREDICTED, GOLD, 0):
+            raise OptionError(f"'{clf.name}' predicts a number; its target is 'predicted', not {target!r}.")
+        return 0
+    if target == PREDICTED:
+        return None
+    if target == GOLD:
+        if label is None:
+            raise OptionError(
+                "The target 'gold' needs the example's label. Give label=, a class name or number."
+            )
+        return _class(clf, label)
+    return _class(clf, target)
+
+
+def _class(clf: Classifier, given: str | int) -> int:
+    if isinstance(given, str) and given in clf.labels:
+        return clf.labels.index(given)
+    if isinstance(given, str) and given.strip().isdecimal():
+        given = int(given)
+    # numpy's integers too, but not True
+    if isinstance(given, int | np.integer) and not isinstance(given, bool) and 0 <= given < clf.num_labels:
+        return int(given)
+    if isinstance(given, str):
+        raise OptionError(unknown_choice("class", given, [*clf.labels, PREDICTED, GOLD]))
+    raise OptionError(
+        f"There is no class {given}: '{clf.name}' has 0 to {clf.num_labels - 1} ({', '.join(clf.labels)})."
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "…"

@@ -1,0 +1,257 @@
+"""The straight path of word embeddings from a baseline to the input, and one sweep along it.
+
+Every node of the path is one forward and one backward pass that serves all layers and heads at once.
+Nodes and examples are cut into chunks of a byte budget, which changes the time but not the values.
+
+Shapes: B examples, N nodes of a chunk, L layers, H heads, h heads present in a layer, T tokens, E embedding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import Cancelled, ModelError, OptionError, unknown_choice
+from ..heads import HeadMask
+from ..models.fast.linear import FastLinear
+from .rules import DEFAULT_RULE, DEFAULT_STEPS, PathSum, check
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier, Encoding
+
+BUDGET = 2**30  # bytes
+# More tokens in one pass than this are no faster: weights are read once per pass, activations leave the cache.
+TOKENS_AT_ONCE = 2048
+PRECISIONS = ("float32", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to integrate. ``precision="bfloat16"`` is for previews; models that are not float32 keep their own."""
+
+    steps: int
+    rule: str
+    precision: str = "float32"
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise OptionError(unknown_choice("precision", self.precision, PRECISIONS))
+        self.check_rule()
+
+    def check_rule(self) -> None:
+        """Refuse an unknown rule, or steps that it cannot do with."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class PathOptions(Options):
+    """Integration along the path of embeddings."""
+
+    steps: int = DEFAULT_STEPS
+    rule: str = DEFAULT_RULE
+
+    def check_rule(self) -> None:
+        check(self.rule, self.steps)
+
+
+@dataclass(frozen=True, eq=False)
+class ExampleMaps:
+    """One example without its padding. Heads that the model no longer has are NaN."""
+
+    attention: np.ndarray  # float32 [L, H, T, T]
+    attribution: np.ndarray  # float32 [L, H, T, T]
+    error: np.ndarray  # [L, H] estimated L2 norm of the attribution's error; NaN = no estimate
+    logits: np.ndarray  # [C]
+    target: int
+
+
+# the class to explain; None = the one predicted by the model as it stands, mask included
+Target = int | None
+
+
+class Walk:
+    """Both ends of the path for a few examples, and what is needed to run the model at points between."""
+
+    def __init__(
+        self, clf: Classifier, encodings: Sequence[Encoding], targets: Sequence[Target], mask: HeadMask | None
+    ) -> None:
+        self.clf, self.encodings, self.targets, self.mask = clf, encodings, targets, mask
+        self.batch = clf.collate(encodings)
+        ids = self.batch.pop("input_ids")
+        self.size, self.length = ids.shape
+        # word embeddings, before position and type are added: those stay the input's own
+        words: Any = clf.model.get_input_embeddings()  # type: ignore[operator]
+        self.end: Tensor = words(ids)  # [B, T, E]
+        self.start: Tensor = words(baseline_ids(clf, encodings, ids))
+        self.classes: Tensor | None = None  # [B], known once the logits at the input are
+
+    def nodes_at_once(self, budget: int) -> int:
+        rows = min(budget // 2 // _row_bytes(self.clf, self.length), TOKENS_AT_ONCE // self.length)
+        return max(1, rows // self.size)
+
+    def point(self, alphas: Tensor) -> Tensor:
+        """[N] -> embeddings [N·B, T, E], node by node."""
+        return (self.start + alphas.view(-1, 1, 1, 1) * (self.end - self.start)).flatten(0, 1)
+
+    def rows(self, x: Tensor) -> dict[str, Tensor]:
+        """The model's input for embeddings [N·B, T, E]."""
+        count = len(x) // self.size
+        return {"inputs_embeds": x, **{k: v.repeat(count, 1) for k, v in self.batch.items()}}
+
+    def at_input(self, keep: bool) -> tuple[Tensor, list[Tensor]]:
+        """Logits [B, C] and, if kept, probabilities per layer [B, h, T, T] of the input itself."""
+        call = self.clf.call(self.mask, "eager", keep_probs=keep)
+        with torch.no_grad():
+            logits = self.clf.forward(self.rows(self.end), call)
+        return self.choose(logits), call.probs
+
+    def choose(self, logits: Tensor) -> Tensor:
+        """Fix the classes to explain, from the logits at the input; gives the logits back."""
+        if not torch.isfinite(logits).all():
+            raise ModelError(
+                f"'{self.clf.name}' answers NaN or infinity: its weights are damaged or overflow in {self.clf.dtype}."
+            )
+        given = torch.tensor([-1 if t is None else t for t in self.targets], device=logits.device)
+        self.classes = torch.where(given < 0, logits.argmax(dim=1), given)
+        return logits
+
+    def pick(self, logits: Tensor) -> Tensor:
+        """The logit to explain of each row [N·B]."""
+        assert self.classes is not None
+        return logits.gather(1, self.classes.repeat(len(logits) // self.size).view(-1, 1))
+
+    def examples(
+        self, logits: Tensor, attention: list[Tensor], values: list[Tensor], errors: list[Tensor] | None
+    ) -> list[ExampleMaps]:
+        """Cut the padding off, and put the heads at their original numbers."""
+        clf, classes = self.clf, self.classes
+        assert classes is not None
+        shape = (clf.num_layers, clf.num_heads)
+        heads = [
+            [h for h in range(clf.num_heads) if h not in clf.present.off_in(x)] for x in range(clf.num_layers)
+        ]
+        out = []
+        for i, e in enumerate(self.encodings):
+            t = len(e)
+            maps = [np.full((*shape, t, t), np.nan, np.float32) for _ in (attention, values)]
+            error = np.full(shape, np.nan)
+            for layer, kept in enumerate(heads):
+                for table, source in zip(maps, (attention, values), strict=True):
+                    table[layer, kept] = source[layer][i, :, :t, :t].float().cpu().numpy()
+                if errors is not None:
+                    wrong = torch.linalg.vector_norm(errors[layer][i, :, :t, :t].cpu().double(), dim=(1, 2))
+                    error[layer, kept] = wrong.numpy()
+            out.append(ExampleMaps(maps[0], maps[1], error, logits[i].float().cpu().numpy(), int(classes[i])))
+        return out
+
+
+def baseline_ids(clf: Classifier, encodings: Sequence[Encoding], ids: Tensor) -> Tensor:
+    """Every token replaced by padding, except [CLS] and [SEP], which stay where they are."""
+    pad = clf.tokenizer.pad_token_id
+    if pad is None:
+        raise ModelError(
+            f"The tokenizer of '{clf.name}' has no padding token, which the baseline is made of."
+        )
+    stay = torch.zeros_like(ids, dtype=torch.bool)
+    for i, e in enumerate(encodings):
+        stay[i, : len(e)] = torch.tensor(e.special, device=ids.device)
+    return torch.where(stay, ids, int(pad))
+
+
+def sweep(
+    clf: Classifier,
+    encodings: Sequence[Encoding],
+    targets: Sequence[Target],
+    options: PathOptions,
+    mask: HeadMask | None = None,
+    budget: int = BUDGET,
+    cancel: Callable[[], bool] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[ExampleMaps]:
+    """Attention and attribution of every example, all layers in one pass per node.
+
+    Give examples of similar length next to each other: those that share a pass are padded. Progress is told in
+    nodes of the path, over all examples.
+    """
+    out: list[ExampleMaps] = []
+    nodes = len(check(options.rule, options.steps).nodes(options.steps))
+    for part in groups(clf, encodings, options.steps, budget):
+        walk = Walk(clf, encodings[part], targets[part], mask)
+
+        def passed(done: int, before: int = len(out), size: int = walk.size) -> None:
+            if progress is not None:
+                progress(before * nodes + done * size, len(encodings) * nodes)
+
+        out += _sweep_group(walk, options, budget, cancel, passed)
+    return out
+
+
+def _sweep_group(
+    walk: Walk,
+    options: PathOptions,
+    budget: int,
+    cancel: Callable[[], bool] | None,
+    passed: Callable[[int], None],
+) -> list[ExampleMaps]:
+    rule, clf = check(options.rule, options.steps), walk.clf
+    alphas = torch.tensor(rule.nodes(options.steps), dtype=walk.end.dtype, device=walk.end.device)
+    per_chunk = walk.nodes_at_once(budget)
+    one_pass = rule.ends_at_input and per_chunk >= len(alphas)
+    sums = [PathSum(rule, options.steps) for _ in range(clf.num_layers)]
+    with FastLinear(options.precision == "bfloat16"):
+        if not one_pass:  # the class to explain must be known before the first gradient
+            logits, attention = walk.at_input(keep=not rule.ends_at_input)
+        for first in range(0, len(alphas), per_chunk):
+            if cancel is not None and cancel():
+                raise Cancelled
+            nodes = alphas[first : first + per_chunk]
+            count = len(nodes)
+            call = clf.call(walk.mask, "eager", keep_probs=True)
+            with torch.enable_grad():
+                scores = clf.forward(walk.rows(walk.point(nodes).requires_grad_(True)), call)  # [N·B, C]
+                if one_pass:
+                    logits = walk.choose(scores[-walk.size :].detach())
+                grads = gradients(walk.pick(scores).sum(), call.probs)
+            probs = [p.detach() for p in call.probs]
+            del call, scores  # the graph goes before the sums need memory
+            for layer, total in enumerate(sums):
+                shape = (count, walk.size, *probs[layer].shape[1:])
+                total.add(first, probs[layer].view(shape), grads[layer].view(shape))
+            if rule.ends_at_input and first + count == len(alphas):
+                attention = [p[-walk.size :].clone() for p in probs]
+            del probs, grads
+            passed(first + count)
+    results = [total.result() for total in sums]
+    errors = [error for _, error in results if error is not None]
+    return walk.examples(logits, attention, [value for value, _ in results], errors or None)
+
+
+def gradients(of: Tensor, by: Sequence[Tensor]) -> list[Tensor]:
+    """Derivatives by tensors of the graph; zeros for those it does not depend on, such as a layer without heads."""
+    live = [t for t in by if t.requires_grad and t.numel()]
+    found = iter(torch.autograd.grad(of, live, materialize_grads=True) if live else ())
+    return [next(found) if t.requires_grad and t.numel() else torch.zeros_like(t) for t in by]
+
+
+def groups(clf: Classifier, encodings: Sequence[Encoding], steps: int, budget: int) -> Iterator[slice]:
+    """Examples that share their passes: as many as the budget holds and as still make them faster."""
+    length = max(len(e) for e in encodings)
+    # what one example keeps for the whole sweep: two sums, the last nodes of two strides, its maps
+    kept = clf.num_layers * clf.num_heads * length**2 * 4 * 8
+    size = max(1, min(budget // 2 // kept, TOKENS_AT_ONCE // ((steps + 1) * length)))
+    for start in range(0, len(encodings), size):
+        yield slice(start, start + size)
+
+
+def _row_bytes(clf: Classifier, length: int) -> int:
+    """What one node of one example needs during its pass: probabilities, gradients, and the graph."""
+    config = clf.config
+    hidden = int(config.hidden_size)
+    inner = int(getattr(config, "intermediate_size", 0) or getattr(config, "hidden_dim", 4 * hidden))
+    per_token = 12 * hidden + 3 * inner
+    return 4 * clf.num_layers * (3 * clf.num_heads * length**2 + per_token * length)

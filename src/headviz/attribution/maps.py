@@ -1,0 +1,66 @@
+"""The attention and attribution maps of one example, as the library returns and stores them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..heads import HeadMask
+
+
+@dataclass(frozen=True, eq=False)
+class Maps:
+    """Attention and attribution of every head for one text or pair.
+
+    A head that was really removed is NaN in both. A head that is masked keeps its attention; its attribution
+    is exactly 0, because nothing it attends to reaches the prediction.
+    """
+
+    attention: np.ndarray  # float32 [L, H, T, T], rows = queries, columns = keys
+    attribution: np.ndarray  # float32 [L, H, T, T]
+    tokens: tuple[str, ...]
+    types: tuple[int, ...]  # 0 = first text, 1 = second
+    special: tuple[bool, ...]  # [CLS], [SEP] and the like
+    labels: tuple[str, ...]
+    logits: np.ndarray  # [C], under the mask
+    target: int  # the class explained
+    mask: HeadMask
+    method: str  # "conductance" or "attattr"
+    rule: str
+    steps: int
+    head_error: np.ndarray  # [L, H] estimated L2 norm of the attribution's error; NaN = no estimate
+    truncated: bool = False  # the text was cut to the model's length
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"<Maps by {self.method}: {self.attention.shape[0]}×{self.attention.shape[1]} heads, "
+            f"{len(self.tokens)} tokens, '{self.target_label}' explained, error {100 * self.error:.1f} %>"
+        )
+
+    @property
+    def target_label(self) -> str:
+        return self.labels[self.target]
+
+    @property
+    def predicted(self) -> int:
+        return int(self.logits.argmax())
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """[C] softmax of the logits; for a regression the logit itself."""
+        if len(self.logits) == 1:
+            return self.logits
+        exp = np.exp(self.logits - self.logits.max())
+        return exp / exp.sum()
+
+    @property
+    def error(self) -> float:
+        """Estimated error of the integration: relative L2 norm over all heads. NaN = no estimate."""
+        known = self.head_error[~np.isnan(self.head_error)]
+        if known.size == 0:
+            return float("nan")
+        size = float(np.linalg.norm(np.nan_to_num(self.attribution).ravel().astype(np.float64)))
+        wrong = float(np.linalg.norm(known))
+        return wrong / size if size > 0 else (0.0 if wrong == 0 else float("inf"))

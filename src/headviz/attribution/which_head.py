@@ -1,0 +1,157 @@
+"""Which head did it? The fewest masked heads that, switched on again, give the full model's answer back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from ..errors import Cancelled, MaskError
+from ..heads import HeadId, HeadMask
+from ..results import Result
+from .inputs import encode
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..models.classifier import Classifier
+
+TRIALS = 1500  # forward passes of one text before the search stops being exhaustive
+
+
+@dataclass(frozen=True)
+class Restored(Result):
+    """The heads whose return restores the answer. ``smallest``: no smaller set does (all were tried).
+
+    When a greedy search found the set, none of its heads can be left out, but a smaller set may exist.
+    """
+
+    heads: tuple[HeadId, ...]
+    smallest: bool
+    trials: int
+    full: int  # class of the full model
+    masked: int  # class under the mask
+
+
+def which_heads(
+    clf: Classifier,
+    text: str,
+    pair: str | None,
+    mask: HeadMask,
+    *,
+    trials: int = TRIALS,
+    progress: Callable[[int, int], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
+) -> Restored | None:
+    """Search sets of growing size, most promising heads first; None if the mask changes no answer.
+
+    Not a causal account: other sets of the same size may restore the answer as well.
+    """
+    if clf.is_regression:
+        raise MaskError("A regression has no decision to restore; compare its numbers instead.")
+    batch = clf.collate(encode(clf, [text], None if pair is None else [pair]))
+    whole = mask | clf.present
+    off = [h for h in whole.off if h not in set(clf.present.off)]
+    count = 0
+
+    def logits(back: Iterable[HeadId]) -> np.ndarray:
+        nonlocal count
+        if cancel is not None and cancel():
+            raise Cancelled
+        count += 1
+        if progress is not None:
+            progress(min(count, trials), trials)
+        return clf.logits(batch, whole.with_(back)).cpu().numpy()[0]
+
+    full = int(clf.logits(batch, clf.full_mask)[0].argmax())
+    masked = int(logits(()).argmax())
+    if full == masked:
+        return None
+
+    def margin(back: Iterable[HeadId]) -> float:
+        values = logits(back)
+        return float(values[full] - max(v for i, v in enumerate(values) if i != full))
+
+    singles = {h: margin([h]) for h in off}
+    order = sorted(off, key=lambda h: (-singles[h], h))
+    if singles[order[0]] > 0:
+        return Restored((order[0],), True, count, full, masked)
+    tried_all = True
+    for size in range(2, len(off)):
+        if count + _choices(len(off), size) > trials:
+            tried_all = False
+            break
+        for group in combinations(order, size):
+            if margin(group) > 0:
+                return Restored(tuple(sorted(group)), True, count, full, masked)
+    if tried_all:
+        return Restored(tuple(off), True, count, full, masked)
+    return Restored(_greedy(order, margin), False, count, full, masked)
+
+
+@dataclass(frozen=True)
+class Moved(Result):
+    """The head whose return brings a probability nearest to the full model's; None if no head brings it nearer.
+
+    The probabilities are of the full model's answer: with all heads, under the mask, and with this head back on.
+    """
+
+    head: HeadId | None
+    target: int
+    full: float
+    masked: float
+    back: float
+
+
+def which_moves(
+    clf: Classifier,
+    text: str,
+    pair: str | None,
+    mask: HeadMask,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    cancel: Callable[[], bool] | None = None,
+) -> Moved:
+    """Switch every masked head on alone. For masks that leave the answer, where ``which_heads`` has nothing to say."""
+    if clf.is_regression:
+        raise MaskError("A regression has no class probabilities; compare its numbers instead.")
+    batch = clf.collate(encode(clf, [text], None if pair is None else [pair]))
+    whole = mask | clf.present
+    off = [h for h in whole.off if h not in set(clf.present.off)]
+    probabilities = clf.logits(batch, clf.full_mask)[0].softmax(-1)
+    target = int(probabilities.argmax())
+    full = float(probabilities[target])
+    masked = back = float(clf.logits(batch, whole)[0].softmax(-1)[target])
+    head: HeadId | None = None
+    for done, h in enumerate(off, 1):
+        if cancel is not None and cancel():
+            raise Cancelled
+        one = float(clf.logits(batch, whole.with_([h]))[0].softmax(-1)[target])
+        if abs(full - one) < abs(full - back):
+            head, back = h, one
+        if progress is not None:
+            progress(done, len(off))
+    return Moved(head, target, full, masked, back)
+
+
+def _greedy(order: list[HeadId], margin: Callable[[Iterable[HeadId]], float]) -> tuple[HeadId, ...]:
+    """Add the head that helps most until the answer is back, then drop every head that is not needed."""
+    chosen: list[HeadId] = []
+    while len(chosen) < len(order):
+        left = [h for h in order if h not in chosen]
+        best = max(left, key=lambda h: margin([*chosen, h]))
+        chosen.append(best)
+        if margin(chosen) > 0:
+            break
+    for h in list(chosen):
+        rest = [x for x in chosen if x != h]
+        if rest and margin(rest) > 0:
+            chosen = rest
+    return tuple(sorted(chosen))
+
+
+def _choices(n: int, k: int) -> int:
+    from math import comb
+
+    return comb(n, k)

@@ -1,0 +1,175 @@
+"""Figures of one text: its connections as maps, arcs and points, and what its tokens speak for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from .palette import BETTER, WORSE, either_scale, scale_for
+from .style import layout, safe
+
+if TYPE_CHECKING:
+    from ..attribution.arcs import Arc
+
+
+def matrix(
+    values: np.ndarray,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    name: str,
+    signed: bool,
+    end: float | None = None,
+) -> go.Figure:
+    """One map, queries down and keys across. ``end`` fixes the colour scale, to compare maps."""
+    values = np.asarray(values, dtype=np.float32)
+    queries, keys = [safe(q) for q in queries], [safe(k) for k in keys]
+    scale = scale_for([float(v) for v in values.ravel()], signed=signed)
+    high = end or scale.hi
+    fig = go.Figure(
+        go.Heatmap(
+            z=values, zmin=-high if signed else 0, zmax=high, colorscale=either_scale(signed),
+            colorbar={"thickness": 9, "len": 0.9, "tickformat": ".2~g", "x": 1.01},
+            text=[[f"{q} → {k}" for k in keys] for q in queries],
+            hovertemplate="%{text}<br>" + name + " %{z:.4f}<extra></extra>",
+        )
+    )  # fmt: skip
+    _token_axes(fig, queries, keys)
+    row = 15 if len(queries) <= 34 else 11  # pixels in which the name of a token can be read
+    return layout(fig, 150 + max(row, 320 // max(1, len(queries))) * len(queries))
+
+
+def _token_axes(fig: go.Figure, queries: Sequence[str], keys: Sequence[str]) -> None:
+    size = 11 if max(len(queries), len(keys)) <= 34 else 9
+    common: dict[str, Any] = {
+        "tickmode": "array",
+        "tickfont": {"size": size},
+        "showgrid": False,
+        "zeroline": False,
+    }
+    fig.update_yaxes(
+        tickvals=list(range(len(queries))),
+        ticktext=list(queries),
+        autorange="reversed",
+        title="query",
+        **common,
+    )
+    fig.update_xaxes(
+        tickvals=list(range(len(keys))), ticktext=list(keys), side="top", tickangle=-55, title="", **common
+    )
+
+
+def layer(
+    maps: np.ndarray, names: Sequence[str], signed: bool, chosen: int | None, columns: int = 6
+) -> go.Figure:
+    """All heads of a layer as small maps [H, Q, K] on one scale; the chosen one is named in bold."""
+    from plotly.subplots import make_subplots
+
+    rows = -(-len(names) // columns)
+    titles = [f"<b>{n}</b>" if i == chosen else n for i, n in enumerate(names)]
+    fig = make_subplots(
+        rows, columns, subplot_titles=titles, horizontal_spacing=0.015, vertical_spacing=0.16 / rows + 0.02
+    )
+    scale = scale_for([float(v) for v in maps.ravel()], signed=signed)
+    for i in range(len(names)):
+        fig.add_heatmap(
+            z=maps[i].astype(np.float32), zmin=-scale.hi if signed else 0, zmax=scale.hi, showscale=False,
+            colorscale=either_scale(signed), hovertemplate="query %{y}, key %{x}<br>%{z:.4f}<extra></extra>",
+            row=i // columns + 1, col=i % columns + 1,
+        )  # fmt: skip
+    fig = layout(fig, 40 + 150 * rows)
+    fig.update_annotations(font_size=11)
+    fig.update_xaxes(showticklabels=False, showgrid=False, zeroline=False)
+    fig.update_yaxes(showticklabels=False, showgrid=False, zeroline=False, autorange="reversed")
+    fig.update_layout(margin={"t": 24})
+    return fig
+
+
+def arcs(found: Sequence[Arc], queries: Sequence[str], keys: Sequence[str], signed: bool) -> go.Figure:
+    """The strongest connections as lines from queries (left) to keys (right); width and strength say how strong."""
+    queries, keys = [safe(q) for q in queries], [safe(k) for k in keys]
+    fig = go.Figure()
+    top = max((abs(a.value) for a in found), default=1.0)
+    for a in reversed(found):
+        strength = abs(a.value) / top
+        colour = BETTER if not signed or a.value > 0 else WORSE
+        bend = 0.12 * (a.key - a.query)
+        fig.add_scatter(
+            x=[0.0, 0.35, 0.65, 1.0], y=[a.query, a.query + bend, a.key - bend, a.key],
+            mode="lines", line={"shape": "spline", "width": 0.6 + 4.4 * strength, "color": colour},
+            opacity=0.2 + 0.75 * strength, showlegend=False,
+            hovertemplate=f"{queries[a.query]} → {keys[a.key]}<br>{a.value:.4f}<extra></extra>".replace("%", "%%"),
+        )  # fmt: skip
+    size = 12 if max(len(queries), len(keys)) <= 28 else 9
+    for x, tokens, side in ((-0.03, queries, "middle left"), (1.03, keys, "middle right")):
+        fig.add_scatter(
+            x=[x] * len(tokens), y=list(range(len(tokens))), mode="text", text=list(tokens), textposition=side,
+            textfont={"size": size}, hoverinfo="skip", showlegend=False,
+        )  # fmt: skip
+    rows = max(len(queries), len(keys))
+    fig = layout(fig, 60 + max(12, min(20, 640 // max(1, rows))) * rows)
+    fig.update_xaxes(visible=False, range=[-0.42, 1.42])
+    fig.update_yaxes(visible=False, range=[rows - 0.3, -0.7])
+    return fig
+
+
+def scatter(
+    x: Sequence[float], y: Sequence[float], names: Sequence[str], x_title: str, y_title: str
+) -> go.Figure:
+    """A cloud of points with its names on hover."""
+    fig = go.Figure(
+        go.Scatter(
+            x=np.asarray(x, dtype=np.float32), y=np.asarray(y, dtype=np.float32), mode="markers",
+            text=[safe(n) for n in names],
+            marker={"size": 6, "opacity": 0.6, "color": BETTER},
+            hovertemplate="%{text}<br>" + x_title + " %{x:.3g}<br>" + y_title + " %{y:.3g}<extra></extra>",
+        )
+    )  # fmt: skip
+    # no SI prefixes: an attribution of 50µ means nothing
+    fig.update_xaxes(title=x_title, zeroline=True, tickformat=".2~g")
+    fig.update_yaxes(title=y_title, zeroline=True, tickformat=".2~g")
+    return layout(fig, 360)
+
+
+def token_rows(rows: Sequence[tuple[str, str, np.ndarray]], tokens: Sequence[str]) -> go.Figure:
+    """Signed values of each token, one row per (name, class, values), on one scale."""
+    values = np.stack([v for _, _, v in rows]).astype(np.float32)
+    scale = scale_for([float(v) for v in values.ravel()], signed=True)
+    names = [safe(f"{name} → {label}") for name, label, _ in rows]
+    tokens = [safe(t) for t in tokens]
+    fig = go.Figure(
+        go.Heatmap(
+            z=values, zmin=scale.lo, zmax=scale.hi, colorscale=either_scale(True), xgap=2, ygap=4,
+            text=[[f"{t} {v:+.3g}" for t, v in zip(tokens, row, strict=True)] for row in values],
+            hovertemplate="%{text}<extra></extra>", colorbar={"thickness": 9, "tickformat": ".2~g"},
+        )
+    )  # fmt: skip
+    if len(tokens) <= 24:  # beyond, they would not fit
+        _written(fig, values)
+    fig.update_yaxes(
+        tickvals=list(range(len(names))), ticktext=names, autorange="reversed", showgrid=False, zeroline=False
+    )
+    fig.update_xaxes(
+        tickvals=list(range(len(tokens))), ticktext=list(tokens), side="top", showgrid=False, zeroline=False,
+        tickangle=-45 if len(tokens) <= 24 else -90, tickfont={"size": 12 if len(tokens) <= 24 else 11},
+    )  # fmt: skip
+    return layout(fig, 110 + 40 * len(rows))
+
+
+def _written(fig: go.Figure, values: np.ndarray) -> None:
+    """The values themselves on the cells; a trace of their own, as in the confusion matrix."""
+    cells = [(i, j) for i in range(values.shape[0]) for j in range(values.shape[1])]
+    top = float(np.abs(values).max()) or 1.0
+    digits = min(3, max(1, 1 - int(np.floor(np.log10(top)))))
+    fig.add_scatter(
+        x=[j for _, j in cells], y=[i for i, _ in cells], mode="text", hoverinfo="skip", showlegend=False,
+        text=[_short(float(values[c]), digits) for c in cells], textfont={"size": 10},
+    )  # fmt: skip
+
+
+def _short(value: float, digits: int) -> str:
+    """A value without the zero before its point, empty where it rounds to nothing."""
+    text = f"{value:+.{digits}f}"
+    return "" if float(text) == 0 else text.replace("0.", ".", 1).replace("-", "−").replace("+", "")

@@ -1,0 +1,1 @@
+"""Metrics under a mask: plain, fast again and again, for translations, and what a difference is worth."""

@@ -1,0 +1,324 @@
+"""Re-evaluation that feels instant: many masks on one data set, computing only what a mask can change.
+
+A mask changes nothing before the first layer in which it differs. The evaluator keeps the states that enter each
+layer, named by the heads that were off before it, and starts from the deepest one that fits. It also keeps the
+heads' outputs of the full model, so that a layer resumes behind its attention. Results of masks already seen are
+kept as they are.
+
+Logits equal those of ``evaluate`` to float precision. For a single mask use ``evaluate``: it holds no memory.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from ..errors import Cancelled, ModelError, OptionError, TaskError
+from ..heads import HeadId, HeadMask
+from ..models.fast.kernels import bfloat16_here
+from ..models.fast.packing import pack
+from ..models.fast.stages import stages_for
+from ..results import Result
+from ..tasks import predicted
+from .comparison import Answers, Comparison, compare
+from .plain import Cancel, Evaluation, Progress, class_order, encode_data, gold_for, metrics_for
+from .state_cache import Name, StateCache, plan
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
+    from ..tasks import Dataset
+
+GIB = 2**30
+Off = tuple[HeadId, ...]
+State = tuple[torch.Tensor, torch.Tensor | None]  # of one chunk: what enters a layer, and its heads' outputs
+
+
+@dataclass(frozen=True)
+class EvaluatorOptions:
+    """``budget`` in bytes is for kept states and results; the model and one chunk's work come on top.
+
+    ``precision="bfloat16"`` computes the layers at half the width. Predictions then agree mostly, not always:
+    ask ``Evaluator.agreement`` and show it beside the result.
+    """
+
+    budget: int = GIB
+    chunk_tokens: int = 1536
+    precision: str = "float32"
+
+    def __post_init__(self) -> None:
+        if self.budget < 0:
+            raise OptionError(f"The memory budget must be 0 bytes or more, not {self.budget}.")
+        if self.chunk_tokens < 1:
+            raise OptionError(f"chunk_tokens must be at least 1, not {self.chunk_tokens}.")
+        if self.precision not in ("float32", "bfloat16"):
+            raise OptionError(f"Unknown precision '{self.precision}'. Choose one of: float32, bfloat16.")
+
+
+@dataclass(frozen=True)
+class Agreement(Result):
+    """How far a faster precision agrees with float32 under one mask."""
+
+    precision: str
+    n: int
+    same: int  # examples with the same prediction
+    largest: float  # largest difference of a logit
+
+    @property
+    def share(self) -> float:
+        return self.same / self.n
+
+    def extra(self) -> dict[str, Any]:
+        return {"share": self.share}
+
+
+@dataclass
+class _Slot:
+    """A state being computed, chunk after chunk."""
+
+    inside: bool  # with the heads' outputs
+    states: list[State] = field(default_factory=list)
+
+
+class Evaluator:
+    """Bound to one classifier and one data set. Safe to share between threads and sessions."""
+
+    def __init__(
+        self,
+        clf: Classifier,
+        data: Dataset,
+        options: EvaluatorOptions | None = None,
+        *,
+        label_order: Sequence[str] | str | None = None,
+    ) -> None:
+        if len(data) == 0:
+            raise TaskError("There is nothing to evaluate: the data set has no examples.")
+        self.clf, self.data, self.options = clf, data, options or EvaluatorOptions()
+        self._label_order = label_order
+        self.order = class_order(clf, data, label_order)
+        self.gold = gold_for(data, self.order)
+        self._encodings = encode_data(clf, data)
+        self._truncated = sum(e.truncated for e in self._encodings)
+        lengths = [len(e) for e in self._encodings]
+        self._chunks = pack(lengths, self.options.chunk_tokens)
+        dtype = _dtype(clf, self.options.precision)
+        self._stages = stages_for(clf, dtype)
+        width = torch.empty(0, dtype=dtype).element_size()
+        rows, hidden = sum(lengths), int(clf.config.hidden_size)
+        self._state_size = rows * hidden * width
+        self._context_size = [rows * h * clf.head_size * width for h in clf.heads_per_layer]
+        self._last_size = len(data) * (hidden + clf.heads_per_layer[-1] * clf.head_size) * width
+        self._results_budget = self.options.budget // 16
+        self._cache = StateCache(self.options.budget - self._results_budget)
+        self.keep = plan(
+            self._cache.budget,
+            clf.num_layers,
+            self._state_size,
+            max(self._context_size),
+            self._stages.first_only,
+        )
+        self._results: OrderedDict[Off, np.ndarray] = OrderedDict()
+        self._lock = threading.Lock()
+
+    # what callers ask --------------------------------------------------------------------------
+
+    def evaluate(
+        self,
+        mask: HeadMask | None = None,
+        *,
+        keep: bool = True,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> Evaluation:
+        """The evaluation under a mask (None = every head the model has).
+
+        ``keep=False`` leaves no states behind: right for a sweep of masks that nobody will build upon.
+        """
+        start = time.perf_counter()
+        whole = self.clf.present if mask is None else mask | self.clf.present
+        logits = self._seen(whole.off)
+        if logits is None:
+            logits = self._compute(whole, keep, progress, cancel)
+            self._remember(whole.off, logits)
+        elif progress is not None:
+            progress(len(self.data), len(self.data))
+        return Evaluation(
+            metrics=metrics_for(self.data, logits, self.order),
+            logits=logits,
+            gold=self.gold,
+            mask=whole,
+            seconds=time.perf_counter() - start,
+            truncated=self._truncated,
+        )
+
+    def predictions(self, mask: HeadMask | None = None, **options: Any) -> np.ndarray:
+        """Class numbers of the task, -1 for an output that is none of its classes; a regression's values."""
+        return predicted(self.evaluate(mask, **options).logits, self.order, self.clf.is_regression)
+
+    def answers(self, reference: HeadMask | None = None, **options: Any) -> Answers:
+        """Gold labels and the reference's predictions, for comparisons. The reference is the full model."""
+        classes = 0 if self.clf.is_regression else len(self.data.label_names)
+        return Answers(self.data.gold, self.predictions(reference, **options), classes)
+
+    def compare(
+        self,
+        mask: HeadMask,
+        reference: HeadMask | None = None,
+        *,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> Comparison:
+        """A mask against the full model (or another mask) on the same examples, with all uncertainty."""
+        answers = self.answers(reference, progress=progress, cancel=cancel)
+        masked = self.predictions(mask, progress=progress, cancel=cancel)
+        return compare(answers, masked, self.data.task.metrics, self.data.slices)
+
+    @property
+    def precision(self) -> str:
+        """What the layers compute in: float32, bfloat16, …"""
+        return str(self._stages.dtype).removeprefix("torch.")
+
+    def agreement(self, mask: HeadMask | None = None) -> Agreement:
+        """Measured against float32 under the same mask; one evaluation in float32."""
+        own, clf = self.evaluate(mask), self.clf
+        if clf.dtype != torch.float32:
+            clf = replace(clf, model=copy.deepcopy(clf.model).float())
+        options = replace(self.options, budget=0, precision="float32")
+        exact = Evaluator(clf, self.data, options, label_order=self._label_order).evaluate(mask)
+        same = int((own.predictions == exact.predictions).sum())
+        return Agreement(self.precision, own.n, same, float(np.abs(own.logits - exact.logits).max()))
+
+    @property
+    def memory(self) -> int:
+        """Bytes held by kept states and results."""
+        with self._lock:
+            results = sum(v.nbytes for v in self._results.values())
+        return self._cache.held + results
+
+    def clear(self) -> None:
+        """Forget states and results."""
+        self._cache.clear()
+        with self._lock:
+            self._results.clear()
+
+    # how it is done ----------------------------------------------------------------------------
+
+    def _seen(self, off: Off) -> np.ndarray | None:
+        with self._lock:
+            if off in self._results:
+                self._results.move_to_end(off)
+            return self._results.get(off)
+
+    def _remember(self, off: Off, logits: np.ndarray) -> None:
+        logits.setflags(write=False)  # handed to every later caller
+        with self._lock:
+            self._results[off] = logits
+            while self._results and sum(v.nbytes for v in self._results.values()) > self._results_budget:
+                self._results.popitem(last=False)
+
+    def _compute(
+        self, mask: HeadMask, keep: bool, progress: Progress | None, cancel: Cancel | None
+    ) -> np.ndarray:
+        path = [_before(mask, layer) for layer in range(self.clf.num_layers)]
+        borrowed = self._cache.borrow([(layer, path[layer]) for layer in reversed(range(len(path)))])
+        slots: dict[Name, _Slot] = {}
+        done = False
+        try:
+            begin = 0 if borrowed is None else borrowed[0][0]
+            if keep:
+                slots = self._reserve(path, begin)
+            states = None if borrowed is None else borrowed[1]
+            logits = self._run(
+                mask, begin, states, [slots.get((i, p)) for i, p in enumerate(path)], progress, cancel
+            )
+            for name, slot in slots.items():
+                self._cache.publish(name, slot.states)
+            done = True
+            return logits
+        finally:
+            if borrowed is not None:
+                self._cache.give_back(borrowed[0])
+            if not done:
+                for name in slots:
+                    self._cache.release(name)
+
+    def _reserve(self, path: Sequence[Off], begin: int) -> dict[Name, _Slot]:
+        """Places for the states that this evaluation is about to compute, where the budget has them."""
+        slots: dict[Name, _Slot] = {}
+        last = len(path) - 1
+        order = [last, *range(begin, last)] if self._stages.first_only else list(range(begin, len(path)))
+        for layer in order:
+            # states that depend on no head being off are the full model's, whoever computes them first
+            own = path[layer] == _before(self.clf.present, layer)
+            if layer == last and self._stages.first_only:
+                inside, size = True, self._last_size
+            elif layer in self.keep.states:
+                inside = layer in self.keep.contexts and (own or self.keep.all_contexts)
+                size = self._state_size + inside * self._context_size[layer]
+            else:
+                continue
+            name = (layer, path[layer])
+            if self._cache.reserve(name, size, pinned=own):
+                slots[name] = _Slot(inside)
+        return slots
+
+    def _run(
+        self,
+        mask: HeadMask,
+        begin: int,
+        states: list[State] | None,
+        slots: Sequence[_Slot | None],
+        progress: Progress | None,
+        cancel: Cancel | None,
+    ) -> np.ndarray:
+        stages, gates = self._stages, self.clf.gates(mask)
+        logits = np.empty((len(self.data), self.clf.num_labels), dtype=np.float32)
+        done = 0
+        if progress is not None:
+            progress(0, len(self.data))
+        for number, chunk in enumerate(self._chunks):
+            if cancel is not None and cancel():
+                raise Cancelled
+            hidden, context = (
+                (stages.embed(chunk, self._encodings), None) if states is None else states[number]
+            )
+            for layer in range(begin, self.clf.num_layers):
+                slot = slots[layer]
+                if stages.splits:
+                    if context is None:
+                        context = stages.context(layer, hidden, chunk)
+                        hidden = stages.entry(layer, hidden, chunk)
+                    if slot is not None:
+                        slot.states.append((hidden, context if slot.inside else None))
+                    hidden, context = stages.finish(layer, hidden, context, gates), None
+                else:
+                    if slot is not None:
+                        slot.states.append((hidden, None))
+                    hidden = stages.layer(layer, hidden, chunk, gates)
+            logits[list(chunk.index)] = stages.read_out(hidden, chunk).cpu().numpy()
+            done += len(chunk.index)
+            if progress is not None:
+                progress(done, len(self.data))
+        return logits
+
+
+def _dtype(clf: Classifier, precision: str) -> torch.dtype:
+    if precision == "float32":
+        return clf.dtype
+    if clf.family.fused_qkv:
+        raise ModelError(f"{clf.family.title} is evaluated in float32 only.")
+    if not bfloat16_here(clf.device):
+        raise OptionError("This processor does not compute in bfloat16. Use float32.")
+    return torch.bfloat16
+
+
+def _before(mask: HeadMask, layer: int) -> Off:
+    """The heads off in the layers above: they alone decide what enters this layer."""
+    return tuple(h for h in mask.off if h.layer < layer)

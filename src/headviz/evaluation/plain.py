@@ -1,0 +1,187 @@
+"""Plain evaluation: a classifier, a data set and a mask give metrics and logits, in the data's order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import Cancelled, OptionError, TaskError
+from ..heads import HeadMask
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier, Encoding
+    from ..tasks import Dataset
+
+Progress = Callable[[int, int], None]  # (done, total)
+Cancel = Callable[[], bool]
+
+BATCH_TOKENS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What a model says about a data set under one mask."""
+
+    metrics: dict[str, float]  # NaN where a metric is undefined on these predictions
+    logits: np.ndarray  # float32 [n, C], in the data's order, classes in the model's order
+    gold: np.ndarray | None  # [n] class numbers of the model, values for a regression; None without labels
+    mask: HeadMask
+    seconds: float
+    truncated: int  # texts that were cut to the model's length
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items())
+        return f"<{type(self).__name__} of {self.n:,} examples: {told}; {self.mask or 'no heads'}>"
+
+    @property
+    def n(self) -> int:
+        return len(self.logits)
+
+    @property
+    def predictions(self) -> np.ndarray:
+        """[n] class numbers of the model; for a regression its values."""
+        return predictions_of(self.logits)
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """[n, C] softmax of the logits; for a regression the logits themselves."""
+        if self.logits.shape[1] == 1:
+            return self.logits
+        exp = np.exp(self.logits - self.logits.max(axis=1, keepdims=True))
+        return exp / exp.sum(axis=1, keepdims=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for the command line and for files; an undefined metric is null."""
+        return {
+            "metrics": {k: (None if np.isnan(v) else float(v)) for k, v in self.metrics.items()},
+            "n": self.n,
+            "seconds": round(self.seconds, 4),
+            "mask": None if self.mask is None else self.mask.hex,
+            "heads_off": [] if self.mask is None else [h.dotted for h in self.mask.off],
+            "truncated": self.truncated,
+        }
+
+
+def predictions_of(logits: np.ndarray) -> np.ndarray:
+    """Class numbers, or values for a regression head."""
+    return logits[:, 0] if logits.shape[1] == 1 else logits.argmax(axis=1)
+
+
+def evaluate(
+    clf: Classifier,
+    data: Dataset,
+    mask: HeadMask | None = None,
+    *,
+    batch_tokens: int = BATCH_TOKENS,
+    label_order: Sequence[str] | str | None = None,
+    beams: int = 1,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Evaluation:
+    """Evaluate under a mask (None = every head the model has).
+
+    Texts of similar length share a batch of at most ``batch_tokens`` tokens, padding included.
+    Between batches ``progress(done, total)`` is told, and ``cancel()`` may stop everything with
+    ``Cancelled``. For many masks on the same data use ``headviz.Evaluator``, which reuses layers.
+
+    A translation model gives a ``TranslationEvaluation``; ``beams`` is for those alone, 1 = greedy.
+    """
+    if data.is_translation or clf.kind == "translation":
+        from .translation import evaluate_translation
+
+        return evaluate_translation(
+            clf, data, mask, beams=beams, batch_tokens=batch_tokens, progress=progress, cancel=cancel
+        )
+    if beams != 1:
+        raise OptionError("beams is for translation models; a classifier has none.")
+    start = time.perf_counter()
+    if len(data) == 0:
+        raise TaskError("There is nothing to evaluate: the data set has no examples.")
+    if batch_tokens < 1:
+        raise OptionError(f"batch_tokens must be at least 1, not {batch_tokens}.")
+    order = class_order(clf, data, label_order)
+    encodings = encode_data(clf, data)
+    logits = np.empty((len(data), clf.num_labels), dtype=np.float32)
+    done = 0
+    if progress is not None:
+        progress(0, len(data))
+    for index in batches([len(e) for e in encodings], batch_tokens):
+        if cancel is not None and cancel():
+            raise Cancelled
+        logits[index] = clf.logits(clf.collate([encodings[i] for i in index]), mask).cpu().numpy()
+        done += len(index)
+        if progress is not None:
+            progress(done, len(data))
+    return Evaluation(
+        metrics=metrics_for(data, logits, order),
+        logits=logits,
+        gold=gold_for(data, order),
+        mask=clf.present if mask is None else clf.present | mask,
+        seconds=time.perf_counter() - start,
+        truncated=sum(e.truncated for e in encodings),
+    )
+
+
+def encode_data(clf: Classifier, data: Dataset) -> list[Encoding]:
+    """Token ids of every example, in the data's order."""
+    return clf.encode(list(data.texts), None if data.pairs is None else list(data.pairs))
+
+
+def batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Positions grouped by length, each group at most ``batch_tokens`` tokens once padded (never empty)."""
+    group: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: (lengths[i], i)):
+        if group and (len(group) + 1) * lengths[i] > batch_tokens:
+            yield group
+            group = []
+        group.append(i)
+    if group:
+        yield group
+
+
+def class_order(clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None = None) -> np.ndarray:
+    """For each class of the task the model's output for it, matched by name or given by the user."""
+    from ..tasks import label_map
+
+    if clf.kind == "translation":
+        raise TaskError(
+            f"'{clf.name}' translates and has no classes. Evaluate it on task demo-translation or custom-translation "
+            "with headviz evaluate, ablate or stacks (headviz.TranslationEvaluator in Python)."
+        )
+    if clf.is_regression and not data.is_regression:
+        raise TaskError(
+            f"'{clf.name}' predicts a number, but task '{data.task.name}' has classes. "
+            "Choose a model with a classification head."
+        )
+    return label_map(clf.labels, data, label_order)
+
+
+def gold_for(data: Dataset, order: np.ndarray) -> np.ndarray | None:
+    """The gold labels as class numbers of the model; values for a regression; None without labels."""
+    if data.labels is None:
+        return None
+    return data.labels if data.is_regression else order[data.labels]
+
+
+def metrics_for(data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[str, float]:
+    """The task's own metrics of these logits; none for data without labels."""
+    from ..tasks import metrics, predicted
+
+    if data.labels is None:
+        return {}
+    return metrics(data.task, predicted(logits, order, data.is_regression), data.labels)
+
+
+def undefined_for(data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[str, str]:
+    """Why a metric of these logits has no value, in words, by its name; only metrics without one."""
+    from ..tasks import predicted, why_undefined
+
+    if data.labels is None:
+        return {}
+    said = predicted(logits, order, data.is_regression)
+    found = {name: why_undefined(name, said, data.labels) for name in data.task.metrics}
+    return {name: reason for name, reason in found.items() if reason is not None}

@@ -1,0 +1,127 @@
+"""A byte-limited store of hidden states, shared by threads that evaluate different masks.
+
+Space is reserved before a state is computed, so that the limit holds while it is being computed. States in
+use cannot be evicted, since their memory would not come back; when nothing can make room, a state is simply
+not kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..heads import HeadId
+
+Name = tuple[int, tuple[HeadId, ...]]  # the layer that a state enters, and the heads off before it
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Which layers' states a budget has room for: those that enter a layer, and the heads' outputs inside it."""
+
+    states: frozenset[int]
+    contexts: frozenset[int]
+    all_contexts: bool  # also for masks other than the full one
+
+
+@dataclass
+class _Entry:
+    size: int
+    pinned: bool
+    users: int = 0
+    value: Any = None  # None until it is published
+
+
+class StateCache:
+    """Least recently used first; pinned entries stay. All methods may be called from any thread."""
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        self._entries: OrderedDict[Name, _Entry] = OrderedDict()
+        self._held = 0
+        self._lock = threading.Lock()
+
+    @property
+    def held(self) -> int:
+        """Bytes of all entries, reserved ones included."""
+        with self._lock:
+            return self._held
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._entries)
+
+    def borrow(self, keys: Sequence[Name]) -> tuple[Name, Any] | None:
+        """The first published entry among ``keys``, which cannot be evicted until ``give_back``.
+
+        The other keys that are there count as used too: they lead to states that were asked for.
+        """
+        with self._lock:
+            found = None
+            for key in reversed(keys):  # the first key becomes the most recently used
+                entry = self._entries.get(key)
+                if entry is not None and entry.value is not None:
+                    self._entries.move_to_end(key)
+                    found = key
+            if found is None:
+                return None
+            self._entries[found].users += 1
+            return found, self._entries[found].value
+
+    def give_back(self, key: Name) -> None:
+        with self._lock:
+            self._entries[key].users -= 1
+
+    def reserve(self, key: Name, size: int, pinned: bool = False) -> bool:
+        """Whether the caller may keep this state, and shall ``publish`` or ``release`` it."""
+        with self._lock:
+            if key in self._entries or size > self.budget:
+                return False
+            # the oldest go first; nothing goes if even all of them would not make room
+            spare = [
+                k for k, e in self._entries.items() if not e.pinned and not e.users and e.value is not None
+            ]
+            if self._held + size - sum(self._entries[k].size for k in spare) > self.budget:
+                return False
+            for old in spare:
+                if self._held + size <= self.budget:
+                    break
+                self._held -= self._entries.pop(old).size
+            self._entries[key] = _Entry(size, pinned)
+            self._held += size
+            return True
+
+    def publish(self, key: Name, value: Any) -> None:
+        """Put the state into the reserved place."""
+        with self._lock:
+            self._entries[key].value = value
+
+    def release(self, key: Name) -> None:
+        """Give up a reserved place, as after a cancelled evaluation."""
+        with self._lock:
+            self._held -= self._entries.pop(key).size
+
+    def clear(self) -> None:
+        """Forget everything that nobody is using."""
+        with self._lock:
+            for key in [k for k, e in self._entries.items() if not e.users and e.value is not None]:
+                self._held -= self._entries.pop(key).size
+
+
+def plan(budget: int, layers: int, state: int, context: int, first_only: bool) -> Keep:
+    """Room for two paths of states, the full model's and the mask in hand; then for outputs inside layers.
+
+    Where even that is too much, evenly spaced layers are kept, which makes the mean way to recompute shortest.
+    """
+    inner = layers - first_only  # the first tokens' states in the last layer hardly count
+    if inner == 0 or state == 0:
+        return Keep(frozenset(range(layers)), frozenset(), False)
+    fits = budget // (2 * state)
+    if fits < inner:
+        return Keep(frozenset(round((i + 1) * inner / (fits + 1)) for i in range(fits)), frozenset(), False)
+    spare = budget - 2 * inner * state
+    count = min(inner, spare // context) if context else inner
+    return Keep(frozenset(range(inner)), frozenset(range(count)), spare >= 2 * inner * context)

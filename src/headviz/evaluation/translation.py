@@ -1,0 +1,333 @@
+"""Evaluation of translation models: (translator, data, mask) -> translations, BLEU and chrF.
+
+``TranslationEvaluator`` answers the same questions about many masks as ``headviz.Evaluator`` does for classifiers,
+so that ablation, all-but-one, curves and dynamics work on stacks of heads unchanged.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import Cancelled, OptionError, TaskError
+from ..heads import HeadMask
+from ..models.classifier import TRANSLATION
+from ..models.recurrent import RnnTranslator, words_of
+from .comparison import Comparison, TextAnswers, compare
+from .evaluator import Evaluator, EvaluatorOptions
+from .plain import BATCH_TOKENS, Cancel, Evaluation, Progress, batches
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..models.classifier import Classifier
+    from ..models.translator import Translator
+    from ..tasks import Dataset
+
+# a broken model may go on forever: a translation ends at this many tokens per source token, and so many more
+LENGTH_FACTOR, LENGTH_EXTRA = 2, 20
+SENTENCES = 256  # that a recurrent model translates between two looks at the cancel flag
+TOKENISED = "bleu-tokenised"
+
+
+@dataclass(frozen=True, eq=False)
+class TranslationEvaluation(Evaluation):
+    """What a translation model writes for a data set under one mask. There are no logits (``logits`` is [n, 0]).
+
+    ``metrics`` has BLEU and chrF of the text as people write it, and BLEU of both sides in the model's own tokens
+    (``bleu-tokenised``): two forms that must not be compared with each other.
+    """
+
+    mask: HeadMask | None  # type: ignore[assignment]  # None: a recurrent model, without heads
+    translations: tuple[str, ...]
+    references: tuple[str, ...]
+    signatures: dict[str, str]  # of each metric, by sacrebleu
+    beams: int
+    cut: int  # translations that reached the length bound
+
+    @property
+    def predictions(self) -> np.ndarray:
+        """[n] the translations."""
+        return np.array(self.translations, dtype=object)
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        raise TaskError("A translation has no class probabilities.")
+
+    def to_json(self) -> dict[str, Any]:
+        return super().to_json() | {"signatures": self.signatures, "beams": self.beams, "cut": self.cut}
+
+
+def evaluate_translation(
+    clf: Classifier,
+    data: Dataset,
+    mask: HeadMask | None = None,
+    *,
+    beams: int = 1,
+    batch_tokens: int = BATCH_TOKENS,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> TranslationEvaluation:
+    """Translate under a mask and measure. Greedy by default; ``beams`` > 1 searches."""
+    from ..tasks.bleu import bleu, chrf
+
+    start = time.perf_counter()
+    if isinstance(clf, RnnTranslator):
+        return _recurrent(clf, data, mask, beams, progress, cancel)
+    translator = require_translation(clf, data)
+    found = _Found(*translate(translator, data.texts, mask, beams, batch_tokens, progress, cancel))
+    if data.pairs is not None:
+        found.truncated += sum(e.truncated for e in translator.encode(data.texts, data.references))
+    scores = {
+        "bleu": bleu(found.texts, data.references),
+        "chrf": chrf(found.texts, data.references),
+        TOKENISED: bleu(
+            _tokenised(translator, found.texts), _tokenised(translator, list(data.references)), "none"
+        ),
+    }
+    return TranslationEvaluation(
+        metrics={name: score.value for name, score in scores.items()},
+        logits=np.empty((len(data), 0), dtype=np.float32),
+        gold=None,
+        mask=clf.present if mask is None else clf.present | mask,
+        seconds=time.perf_counter() - start,
+        truncated=found.truncated,
+        translations=tuple(found.texts),
+        references=data.references,
+        signatures={name: score.signature for name, score in scores.items()},
+        beams=beams,
+        cut=found.cut,
+    )
+
+
+def _recurrent(
+    clf: RnnTranslator,
+    data: Dataset,
+    mask: HeadMask | None,
+    beams: int,
+    progress: Progress | None,
+    cancel: Cancel | None,
+) -> TranslationEvaluation:
+    """The same for a model without heads: greedy, in words of its own vocabulary."""
+    from ..tasks.bleu import bleu, chrf
+
+    start = time.perf_counter()
+    if mask is not None:
+        clf.gates(mask)
+    if beams != 1:
+        raise OptionError(f"'{clf.name}' is {clf.title} and translates greedily: leave beams at 1.")
+    _require_sentences(clf.name, data)
+    texts: list[str] = []
+    for at in range(0, len(data), SENTENCES):
+        if cancel is not None and cancel():
+            raise Cancelled
+        texts += clf.translate(data.texts[at : at + SENTENCES])
+        if progress is not None:
+            progress(len(texts), len(data))
+    mine, theirs = ([" ".join(words_of(t)) for t in side] for side in (texts, data.references))
+    scores = {
+        "bleu": bleu(texts, data.references),
+        "chrf": chrf(texts, data.references),
+        TOKENISED: bleu(mine, theirs, "none"),
+    }
+    return TranslationEvaluation(
+        metrics={name: score.value for name, score in scores.items()},
+        logits=np.empty((len(data), 0), dtype=np.float32),
+        gold=None,
+        mask=None,
+        seconds=time.perf_counter() - start,
+        truncated=0,
+        translations=tuple(texts),
+        references=data.references,
+        signatures={name: score.signature for name, score in scores.items()},
+        beams=1,
+        cut=sum(len(words_of(t)) >= clf.max_length for t in texts),
+    )
+
+
+def _require_sentences(name: str, data: Dataset) -> None:
+    if not data.is_translation:
+        raise TaskError(
+            f"'{name}' translates, but task '{data.task.name}' is no translation. "
+            "Choose task demo-translation or custom-translation, or a classifier."
+        )
+
+
+def require_translation(clf: Classifier, data: Dataset) -> Translator:
+    """The model as a translator, if model and data are both about translation."""
+    from ..models.translator import Translator
+
+    if len(data) == 0:
+        raise TaskError("There is nothing to evaluate: the data set has no examples.")
+    if isinstance(clf, RnnTranslator):
+        clf.gates()  # says that it has no heads
+    if not isinstance(clf, Translator):
+        raise TaskError(
+            f"Task '{data.task.name}' is a translation: it needs an encoder-decoder model (Marian, BART, mBART, T5), "
+            f"such as demo-translation, and '{clf.name}' is {clf.family.title}, an encoder only."
+        )
+    _require_sentences(clf.name, data)
+    return clf
+
+
+@dataclass
+class _Found:
+    texts: list[str]
+    cut: int
+    truncated: int = 0
+
+
+def translate(
+    clf: Translator,
+    texts: Any,
+    mask: HeadMask | None = None,
+    beams: int = 1,
+    batch_tokens: int = BATCH_TOKENS,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> tuple[list[str], int]:
+    """Translations in the order of the texts, and how many of them were cut at the length bound."""
+    if batch_tokens < 1:
+        raise OptionError(f"batch_tokens must be at least 1, not {batch_tokens}.")
+    encodings = clf.encode(list(texts))
+    out = [""] * len(encodings)
+    done = cut = 0
+    if progress is not None:
+        progress(0, len(out))
+    for index in batches([len(e) for e in encodings], batch_tokens):
+        if cancel is not None and cancel():
+            raise Cancelled
+        chosen = [encodings[i] for i in index]
+        bounds = [_bound(clf, len(e)) for e in chosen]
+        ids = clf.generate(clf.collate(chosen), mask, beams=beams, max_new_tokens=max(bounds)).tolist()
+        # each by its own bound, so that no sentence depends on those that it was translated with
+        own = [row[: 1 + bound] for row, bound in zip(ids, bounds, strict=True)]
+        cut += sum(_runs_on(clf, row, bound) for row, bound in zip(own, bounds, strict=True))
+        for i, text in zip(index, clf.decode(own), strict=True):
+            out[i] = text
+        done += len(index)
+        if progress is not None:
+            progress(done, len(out))
+    return out, cut
+
+
+def _bound(clf: Translator, source: int) -> int:
+    return min(clf.max_length - 1, LENGTH_FACTOR * source + LENGTH_EXTRA)
+
+
+def _runs_on(clf: Translator, row: list[int], bound: int) -> bool:
+    end = clf.config.eos_token_id
+    ends = set(end) if isinstance(end, list) else {end}
+    return len(row) == 1 + bound and not ends & set(row[1:])
+
+
+def _tokenised(clf: Translator, texts: list[str]) -> list[str]:
+    # counted, not read by the model: a broken model's long text is no reason for a warning
+    return [" ".join(clf.tokenizer.tokenize(text, verbose=False)) for text in texts]
+
+
+@dataclass(frozen=True)
+class TranslationOptions:
+    """How ``TranslationEvaluator`` translates. Weights are used in the model's own precision."""
+
+    beams: int = 1
+    batch_tokens: int = BATCH_TOKENS
+    results: int = 512  # masks whose translations are kept
+
+    def __post_init__(self) -> None:
+        for name in ("beams", "batch_tokens", "results"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"{name} must be at least 1, not {getattr(self, name)}.")
+
+
+class TranslationEvaluator:
+    """Bound to one translator and one data set; masks already seen are not translated again. Safe to share."""
+
+    def __init__(self, clf: Classifier, data: Dataset, options: TranslationOptions | None = None) -> None:
+        self.clf: Any = require_translation(clf, data)
+        self.data, self.options = data, options or TranslationOptions()
+        self._results: OrderedDict[tuple, TranslationEvaluation] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def precision(self) -> str:
+        """The model's own; translations come in no other."""
+        return str(self.clf.dtype).removeprefix("torch.")
+
+    def evaluate(
+        self,
+        mask: HeadMask | None = None,
+        *,
+        keep: bool = True,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> TranslationEvaluation:
+        """The evaluation under a mask (None = every head the model has)."""
+        self.clf.gates(mask)  # refuses a mask of another grid
+        off = (self.clf.present if mask is None else self.clf.present | mask).off
+        with self._lock:
+            if off in self._results:
+                self._results.move_to_end(off)
+                return self._results[off]
+        found = evaluate_translation(
+            self.clf,
+            self.data,
+            mask,
+            beams=self.options.beams,
+            batch_tokens=self.options.batch_tokens,
+            progress=progress,
+            cancel=cancel,
+        )
+        with self._lock:
+            self._results[off] = found
+            while len(self._results) > self.options.results:
+                self._results.popitem(last=False)
+        return found
+
+    def predictions(
+        self,
+        mask: HeadMask | None = None,
+        *,
+        keep: bool = True,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> NDArray:
+        """The translations under a mask, in the data's order."""
+        return self.evaluate(mask, keep=keep, progress=progress, cancel=cancel).predictions
+
+    def answers(self, mask: HeadMask | None = None, *, cancel: Cancel | None = None) -> TextAnswers:
+        """References and the translations that others are compared with."""
+        return TextAnswers.of(self.data.references, self.evaluate(mask, cancel=cancel).translations)
+
+    def compare(
+        self, mask: HeadMask, *, progress: Progress | None = None, cancel: Cancel | None = None
+    ) -> Comparison:
+        """Masked against full, on the same sentences."""
+        masked = self.predictions(mask, progress=progress, cancel=cancel)
+        return compare(self.answers(cancel=cancel), masked, self.data.task.metrics, self.data.slices)
+
+
+def evaluator_of(
+    clf: Classifier,
+    data: Dataset,
+    options: EvaluatorOptions | None = None,
+    *,
+    label_order: Sequence[str] | str | None = None,
+    beams: int = 1,
+) -> Any:
+    """An evaluator of many masks that fits the model: for a classifier or for a translator."""
+    if not (clf.kind == TRANSLATION or data.is_translation):
+        if beams != 1:
+            raise OptionError("beams is for translation models; a classifier has none.")
+        return Evaluator(clf, data, options, label_order=label_order)
+    if options is not None and options.precision != "float32":
+        raise OptionError(
+            f"A translation model is evaluated in its own precision; '{options.precision}' is for classifiers."
+        )
+    return TranslationEvaluator(clf, data, TranslationOptions(beams))

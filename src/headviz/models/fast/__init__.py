@@ -1,0 +1,1 @@
+"""Evaluation in stages: packed texts, the processor's fastest kernels, frozen linear layers."""

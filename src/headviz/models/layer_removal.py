@@ -1,0 +1,278 @@
+"""Taking heads, feed-forward blocks and whole layers out of a model, and saying which weights are left.
+
+Heads go as ``prune`` takes them. Of a feed-forward block W_2's bias stays, as W_O's does when a layer loses all its
+heads. Layers behind a removed one move up. The caller's model is left as it was.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import ModelError
+from ..heads import HeadMask
+from . import position_tables as position
+from .classifier import Classifier
+from .pruning import _kept_rows, prune, require_prunable
+from .trunks import Trunk, trunks_of
+
+HOLLOW = "removed_feed_forward"  # in the configuration: {stack: [layers without a feed-forward block]}
+
+Place = tuple[str, int]  # stack and layer
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some entries of one of the teacher's tensors: those at ``index`` along ``dim``, or all of them."""
+
+    name: str
+    dim: int = 0
+    index: Tensor | None = None
+
+    def take(self, tensor: Tensor) -> Tensor:
+        return tensor if self.index is None else tensor.index_select(self.dim, self.index.to(tensor.device))
+
+    def fill(self, tensor: Tensor, value: float) -> None:
+        """Set these entries of a tensor, in place."""
+        if self.index is None:
+            tensor.fill_(value)
+        else:
+            tensor.index_fill_(self.dim, self.index.to(tensor.device), value)
+
+
+@dataclass(frozen=True, eq=False)
+class Trimmed:
+    """A smaller model and how its weights follow from the larger one's."""
+
+    classifier: Classifier
+    kept: dict[str, Piece]  # name in the smaller model -> entries of the larger one
+    zeroed: tuple[Piece, ...]  # entries of the larger model whose zero takes the removed parts out of it
+    exact: bool  # whether the larger model with these zeros computes just what the smaller one does
+    remark: str = ""
+
+
+def trim(
+    clf: Classifier, heads: HeadMask | None = None, ffn: Sequence[Place] = (), layers: Sequence[Place] = ()
+) -> Trimmed:
+    """Remove all of it at once, with the teacher's own weights in what is left."""
+    trunks = trunks_of(clf.config.model_type, clf.family.title) if ffn or layers else {}
+    for place in (*ffn, *layers):
+        require_place(clf, trunks, place)
+    require_left(clf, trunks, layers)
+    kept = {name: Piece(name) for name, _ in clf.model.named_parameters()}
+    zeroed: list[Piece] = []
+    smaller = clf
+    if heads is not None:
+        require_prunable(clf)
+        smaller = prune(clf, heads)
+        _heads(clf, smaller.present, kept, zeroed)
+    else:
+        smaller = dataclasses.replace(clf, model=copy.deepcopy(clf.model))
+    names = {id(m): name for name, m in smaller.model.named_modules()}
+    for stack, layer in ffn:
+        inner, outer = block(smaller.model, trunks[stack], layer)
+        for m in inner:
+            for what, _ in m.named_parameters():
+                kept[f"{names[id(m)]}.{what}"] = Piece(
+                    f"{names[id(m)]}.{what}", 0, torch.zeros(0, dtype=torch.long)
+                )
+        name = f"{names[id(outer)]}.weight"
+        kept[name] = Piece(name, 1, torch.zeros(0, dtype=torch.long))
+        zeroed.append(Piece(name))
+    hollow(smaller.model, ffn, trunks)
+    if layers:
+        smaller = _without_layers(smaller, trunks, layers, kept, zeroed)
+    _tables(clf, smaller, kept)
+    exact = all(trunks[stack].pre_norm for stack, _ in layers)
+    remark = (
+        ""
+        if exact
+        else (
+            f"{clf.family.title} normalises after each residual sum: with all that it writes at zero, a layer is "
+            "norm(norm(x)), not the identity, so the student is not exactly the teacher with zeros"
+        )
+    )
+    return Trimmed(smaller, kept, tuple(zeroed), exact, remark)
+
+
+def _heads(clf: Classifier, present: HeadMask, kept: dict[str, Piece], zeroed: list[Piece]) -> None:
+    names = {id(m): name for name, m in clf.model.named_modules()}
+    for row in range(clf.num_layers):
+        index = _kept_rows(clf.present, present, row, clf.head_size, torch.device("cpu"))
+        if index is None:
+            continue
+        query, key, value, output = clf.projections(row)
+        for m in (query, key, value):
+            for what, _ in m.named_parameters():
+                name = f"{names[id(m)]}.{what}"
+                kept[name] = Piece(name, 0, index)
+        name = f"{names[id(output)]}.weight"
+        kept[name] = Piece(name, 1, index)
+        gone = torch.ones(output.in_features, dtype=torch.bool)
+        gone[index] = False
+        zeroed.append(Piece(name, 1, gone.nonzero()[:, 0]))
+
+
+def _tables(clf: Classifier, smaller: Classifier, kept: dict[str, Piece]) -> None:
+    """Position tables have a column for every head that is left in any layer of their stack."""
+    names = {id(m): name for name, m in clf.model.named_modules()}
+    both = zip(position.tables(clf), position.tables(smaller), strict=True)
+    for (table, rows), (_, new_rows) in both:
+        old, new = position.columns(clf.present, rows), position.columns(smaller.present, new_rows)
+        if old != new:
+            name = f"{names[id(table)]}.weight"
+            kept[name] = Piece(name, 1, torch.tensor([old.index(h) for h in new], dtype=torch.long))
+
+
+# feed-forward blocks ---------------------------------------------------------------------------
+
+
+def block(model: Any, trunk: Trunk, layer: int) -> tuple[list[nn.Linear], nn.Linear]:
+    """The linear maps into a layer's feed-forward block, and the one out of it."""
+    where = model.base_model.get_submodule(trunk.layers)[layer]
+    there = dict(where.named_modules())
+    return [there[path] for path in trunk.inner if path in there], there[trunk.outer]
+
+
+def hollow(model: Any, places: Iterable[Place], trunks: dict[str, Trunk]) -> None:
+    """Empty these feed-forward blocks in place: width zero, the outer bias stays."""
+    for stack, layer in places:
+        inner, outer = block(model, trunks[stack], layer)
+        for m in inner:
+            m.weight = nn.Parameter(m.weight.detach()[:0].clone(), requires_grad=False)
+            if m.bias is not None:
+                m.bias = nn.Parameter(m.bias.detach()[:0].clone(), requires_grad=False)
+            m.out_features = 0
+        outer.weight = nn.Parameter(outer.weight.detach()[:, :0].clone(), requires_grad=False)
+        outer.in_features = 0
+        gone = {k: list(v) for k, v in getattr(model.config, HOLLOW, {}).items()}
+        gone[stack] = sorted({*gone.get(stack, []), layer})
+        setattr(model.config, HOLLOW, gone)
+
+
+def hollowed(config: Any) -> list[Place]:
+    """Which feed-forward blocks a configuration says are gone."""
+    return [(stack, int(layer)) for stack, layers in getattr(config, HOLLOW, {}).items() for layer in layers]
+
+
+def hollow_like(model: Any) -> None:
+    """Give a whole model the empty blocks that its configuration names, so that such weights can be loaded."""
+    places = hollowed(model.config)
+    if places:
+        hollow(model, places, trunks_of(model.config.model_type, model.config.model_type))
+
+
+# layers ----------------------------------------------------------------------------------------
+
+
+def _without_layers(
+    clf: Classifier,
+    trunks: dict[str, Trunk],
+    layers: Sequence[Place],
+    kept: dict[str, Piece],
+    zeroed: list[Piece],
+) -> Classifier:
+    model: Any = clf.model  # a copy already
+    before = {id(p): name for name, p in model.named_parameters()}
+    names = {id(m): name for name, m in model.named_modules()}
+    rows = set()
+    for stack in dict.fromkeys(s for s, _ in layers):
+        trunk = trunks[stack]
+        gone = {layer for s, layer in layers if s == stack}
+        modules = model.base_model.get_submodule(trunk.layers)
+        for layer in sorted(gone):
+            there = dict(modules[layer].named_modules())
+            for path in trunk.writes:
+                for what, _ in there[path].named_parameters():
+                    zeroed.append(Piece(f"{names[id(there[path])]}.{what}"))
+        rows |= {row for layer in gone for row in rows_of(clf, stack, layer)}
+        left = [i for i in range(len(modules)) if i not in gone]
+        _keep(model, trunk, modules, left)
+        _renumber_hollow(model.config, stack, left)
+    after = {name: kept[before[id(p)]] for name, p in model.named_parameters()}
+    kept.clear()
+    kept.update(after)
+    stay = [row for row in range(clf.num_layers) if row not in rows]
+    off = [(new, h) for new, row in enumerate(stay) for h in clf.present.off_in(row)]
+    present = HeadMask.full(len(stay), clf.num_heads).without(off)
+    columns = [position.columns(clf.present, own) for _, own in position.tables(clf)]
+    smaller = dataclasses.replace(clf, model=model, present=present)
+    wider = present
+    for heads, (_, own) in zip(columns, position.tables(smaller), strict=True):
+        wider = wider.with_([(own.start, h) for h in heads])  # a grid with just the old columns
+    position.fit(smaller, wider)
+    return smaller
+
+
+def _keep(model: Any, trunk: Trunk, modules: nn.ModuleList, left: list[int]) -> None:
+    stay = [modules[i] for i in left]
+    for _ in range(len(modules)):
+        del modules[0]
+    modules.extend(stay)
+    for number, layer in enumerate(stay):
+        m: Any
+        for m in layer.modules():
+            if getattr(m, "layer_idx", None) is not None:
+                m.layer_idx = number  # the cache of a decoder goes by it
+    config = model.config
+    setattr(config, trunk.count, len(left))
+    holder = model.base_model.get_submodule(trunk.layers.rpartition(".")[0]) if "." in trunk.layers else None
+    own = getattr(holder, "config", None)
+    if trunk.own_count is not None and own is not None and own is not config:
+        setattr(own, trunk.own_count, len(left))
+    if hasattr(holder, trunk.count):
+        setattr(holder, trunk.count, len(left))
+    kinds = getattr(config, "layer_types", None)
+    if kinds is not None:
+        config.layer_types = [kinds[i] for i in left]
+
+
+def _renumber_hollow(config: Any, stack: str, left: list[int]) -> None:
+    gone = getattr(config, HOLLOW, {})
+    if stack in gone:
+        setattr(config, HOLLOW, {**gone, stack: [left.index(i) for i in gone[stack] if i in left]})
+
+
+def rows_of(clf: Classifier, stack: str, layer: int) -> Iterator[int]:
+    """The rows of the head grid that belong to a layer: one, or two for a decoder that also looks at the encoder."""
+    stacks = getattr(clf, "stacks", None) or {"encoder": range(clf.num_layers)}
+    for name in {"encoder": ("encoder",), "decoder": ("cross", "decoder")}[stack]:
+        yield stacks[name][layer]
+
+
+# what can be asked -----------------------------------------------------------------------------
+
+
+def depth(clf: Classifier, trunk: Trunk) -> int:
+    """How many layers a stack has."""
+    return len(clf.module(trunk.layers))
+
+
+def require_place(clf: Classifier, trunks: dict[str, Trunk], place: Place) -> None:
+    """One clear line for a stack or layer that the model lacks."""
+    stack, layer = place
+    if stack not in trunks:
+        raise ModelError(f"{clf.family.title} has no {stack} layers. Its stacks: {', '.join(trunks)}.")
+    n = depth(clf, trunks[stack])
+    if not 0 <= layer < n:
+        raise ModelError(f"There is no {stack} layer {layer}: the model has 0 to {n - 1}, counted from zero.")
+
+
+def require_left(clf: Classifier, trunks: dict[str, Trunk], layers: Sequence[Place]) -> None:
+    """One clear line for a removal of all layers, or of one that others are built on."""
+    for stack in dict.fromkeys(s for s, _ in layers):
+        gone = {layer for s, layer in layers if s == stack}
+        n = depth(clf, trunks[stack])
+        if len(gone) == n:
+            raise ModelError(f"This removes all {n} {stack} layers and leaves nothing. Keep at least one.")
+        if 0 in gone and trunks[stack].first_differs:
+            raise ModelError(
+                f"The first {stack} layer of {clf.family.title} is built otherwise than the rest, "
+                f"which need it. Choose a layer from 1 to {n - 1}."
+            )

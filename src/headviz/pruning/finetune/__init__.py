@@ -1,0 +1,1 @@
+"""Training what is left of a model, resumable, and by which recipe."""

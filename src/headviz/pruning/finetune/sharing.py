@@ -1,0 +1,111 @@
+"""The fine-tuned full model, which algorithms and scores of equal seeds have in common, is trained once per machine.
+
+It lies in the cache of tables under everything that its weights depend on, thread count and device included, so that a
+run that finds it there ends with the same bits as one that trains it. A run still keeps its own copy among its models.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import platform
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import transformers
+
+from ... import __version__
+from ...storage.store import make_key
+from ..options import FinetuneOptions, read_options
+from ..state import Point
+from .training import Trained
+
+if TYPE_CHECKING:
+    from ...models.classifier import Classifier
+    from ...storage.store import Store
+    from ...tasks import Dataset
+
+LARGEST = 0.25  # of the cache: a model that would push out most of it is not kept
+WORDS = "training"
+
+
+def trained_once(
+    store: Store | None,
+    clf: Classifier,
+    train: Dataset,
+    options: FinetuneOptions,
+    seed: int,
+    *,
+    dev: Dataset,
+    label_order: Sequence[str] | None,
+    training: Callable[[], Trained],
+) -> Trained:
+    """What ``training`` gives, from the cache if an equal one has been done; without a store always done."""
+    if store is None:
+        return training()
+    key = _key(clf, train, options, seed, dev, label_order)
+    begun = time.perf_counter()
+    found = _read(store, key, clf)
+    if found is not None:
+        return dataclasses.replace(found, seconds=time.perf_counter() - begun)
+    trained = training()
+    _write(store, key, clf, trained)
+    return trained
+
+
+def _key(
+    clf: Classifier,
+    train: Dataset,
+    options: FinetuneOptions,
+    seed: int,
+    dev: Dataset,
+    label_order: Sequence[str] | None,
+) -> str:
+    return make_key(
+        "full-model",
+        weights=clf.digest,
+        tokenizer=clf.tokenizer_digest,
+        train=train.digest,
+        dev=dev.digest,  # where early stopping looks
+        options=options.to_dict(),
+        seed=seed,
+        label_order=None if label_order is None else list(label_order),
+        threads=torch.get_num_threads(),
+        device=str(clf.device),
+        machine=[platform.machine(), torch.backends.cpu.get_cpu_capability()],
+        versions=[__version__, torch.__version__, transformers.__version__, np.__version__],
+    )
+
+
+def _read(store: Store, key: str, clf: Classifier) -> Trained | None:
+    entry = store.get(key)
+    if entry is None:
+        return None
+    about = json.loads(entry.words[WORDS])
+    model: Any = copy.deepcopy(clf.model)
+    model.load_state_dict({name: torch.from_numpy(array) for name, array in entry.arrays.items()})
+    for name, value in about.pop("settings").items():
+        setattr(model.config, name, value)
+    curve = tuple(read_options(Point, p, "field of a learning curve") for p in about.pop("curve"))
+    # made like a trained one: its kind of classifier, its tokenizer, its heads
+    return Trained(dataclasses.replace(clf, model=model), curve, seconds=0.0, **about)
+
+
+def _write(store: Store, key: str, clf: Classifier, trained: Trained) -> None:
+    model: Any = trained.classifier.model
+    weights = {name: t.detach().cpu().numpy() for name, t in model.state_dict().items()}
+    if sum(w.nbytes for w in weights.values()) > LARGEST * store.limit:
+        return
+    before, after = clf.config.to_dict(), model.config.to_dict()
+    about = {
+        "settings": {k: v for k, v in after.items() if before.get(k) != v},  # those that training changed
+        "curve": [dataclasses.asdict(p) for p in trained.curve],
+        "updates": trained.updates,
+        "epochs": trained.epochs,
+        "best_epoch": trained.best_epoch,
+    }
+    store.put(key, weights, {WORDS: json.dumps(about)})

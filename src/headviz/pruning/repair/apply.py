@@ -1,0 +1,68 @@
+"""Prune, then repair: one call for all entries of the table of repairs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...errors import ModelError, OptionError, unknown_choice
+from ...models.pruning import prune
+from .bias import compensate
+from .kinds import NOTHING, REPAIRS
+from .refit import refit
+from .tune import tune
+
+if TYPE_CHECKING:
+    from ...evaluation.plain import Cancel, Progress
+    from ...heads import HeadMask
+    from ...models.classifier import Classifier
+    from ...tasks import Dataset
+
+
+@dataclass(frozen=True, eq=False)
+class Repaired:
+    """A pruned classifier with repaired weights, and the error on the sample: shares before and after."""
+
+    classifier: Classifier
+    error: dict[str, float] | None
+    seconds: float
+
+
+def repaired(
+    clf: Classifier,
+    mask: HeadMask,
+    data: Dataset,
+    repair: str,
+    memory: dict[Any, Any] | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Repaired:
+    """``prune(clf, mask)`` with a repair by its name, fitted on ``data`` (labels are not used).
+
+    ``memory`` may be kept between calls for the same model: what serves every mask is then computed once.
+    """
+    start = time.perf_counter()
+    if repair not in REPAIRS:
+        raise OptionError(unknown_choice("repair", repair, REPAIRS))
+    require_repairable(clf, repair)
+    small = prune(clf, mask)
+    error = None
+    if repair == "bias":
+        error = compensate(clf, small, data, {} if memory is None else memory, progress, cancel)
+    elif repair == "tune":
+        error = tune(clf, small, data, progress, cancel)
+    elif repair == "refit":
+        error = refit(clf, small, data, progress, cancel)
+    elif repair != NOTHING:
+        raise OptionError(f"Repair '{repair}' is in the table and nowhere else.")
+    return Repaired(small, error, time.perf_counter() - start)
+
+
+def require_repairable(clf: Classifier, repair: str) -> None:
+    """One clear line where a repair has nothing to work on."""
+    if repair == "bias" and any(clf.projections(row).output.bias is None for row in range(clf.num_layers)):
+        raise ModelError(
+            f"{clf.family.title} has no bias behind its attention, so 'bias' has nowhere to put the mean of the "
+            "removed heads. Choose repair 'tune' or 'refit'."
+        )

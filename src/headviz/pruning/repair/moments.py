@@ -1,0 +1,72 @@
+"""What least squares needs to know of one layer: second moments of its heads' outputs, and W_O as one matrix.
+
+Shapes: N rows (tokens), D hidden size, h heads kept, d head size, W = h·d.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from ...models.classifier import Classifier
+
+RIDGE = 1e-3  # of the mean squared head output: keeps directions the sample hardly shows as they are
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Second moments over the rows of a layer, in float64: all that least squares needs."""
+
+    rows: int
+    outer: np.ndarray  # [W + 1, W + 1]: outputs with a constant 1 behind them, or 0 where W_O has no bias
+    cross: np.ndarray  # [W + 1, D]
+    energy: float  # Σ ‖wanted‖²
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(
+            self.rows + other.rows,
+            self.outer + other.outer,
+            self.cross + other.cross,
+            self.energy + other.energy,
+        )
+
+    def error(self, weights: np.ndarray) -> float:
+        """Σ ‖wanted − outputs·weights‖² for weights [W + 1, D], the last row being the bias."""
+        fit = float(np.sum(weights * self.cross))
+        own = float(np.sum(weights * (self.outer @ weights)))
+        return max(0.0, self.energy - 2 * fit + own)
+
+
+def moments(pieces: Iterable[tuple[Tensor, Tensor]], constant: bool = True) -> Moments:
+    """Accumulate (outputs [N, W], wanted [N, D]); ``constant`` says whether there is a bias to be found."""
+    total: Moments | None = None
+    for outputs, wanted in pieces:
+        behind = outputs.new_full((len(outputs), 1), float(constant))
+        x = torch.cat([outputs, behind], dim=1).double()
+        y = wanted.double().to(x.device)
+        one = Moments(len(x), (x.T @ x).cpu().numpy(), (x.T @ y).cpu().numpy(), float((y * y).sum()))
+        total = one if total is None else total + one
+    assert total is not None
+    return total
+
+
+def weights_of(clf: Classifier, layer: int) -> np.ndarray:
+    """W_O with its bias as the last row (zero where it has none): [W + 1, D], float64."""
+    matrix = clf.projections(layer).output
+    bias = matrix.weight.new_zeros(matrix.out_features) if matrix.bias is None else matrix.bias
+    return torch.cat([matrix.weight.T, bias[None]]).detach().double().cpu().numpy()
+
+
+def set_weights(clf: Classifier, layer: int, weights: np.ndarray) -> None:
+    """The inverse of ``weights_of``, for a classifier that belongs to the caller alone."""
+    matrix = clf.projections(layer).output
+    new = torch.from_numpy(weights).to(matrix.weight)
+    matrix.weight = torch.nn.Parameter(new[:-1].T.contiguous(), requires_grad=False)
+    if matrix.bias is not None:
+        matrix.bias = torch.nn.Parameter(new[-1].contiguous(), requires_grad=False)

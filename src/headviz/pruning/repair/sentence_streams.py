@@ -1,0 +1,133 @@
+"""The moments of ``streams`` for translation models: teacher-forced, stack by stack, real tokens only.
+
+An encoder row counts the tokens of the source, a cross or decoder row those of the reference. Rows are taken in the
+order in which they run, so that each is fitted behind those already solved.
+
+Shapes: B sentences, Q queries, h heads kept, d head size, N real tokens of a batch, W = h·d, D hidden size.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from ...errors import Cancelled
+from ...evaluation.plain import batches
+from ...heads import ENCODER
+from ...models.residual_writes import reader_of
+from ...models.translator import NO_TOKEN
+from .moments import Moments, moments, weights_of
+
+if TYPE_CHECKING:
+    from ...evaluation.plain import Cancel, Progress
+    from ...models.translator import Translator
+    from ...tasks import Dataset
+
+BATCH_TOKENS = 4096
+
+
+def sentence_moments(
+    full: Translator, data: Dataset, progress: Progress | None = None, cancel: Cancel | None = None
+) -> list[Moments]:
+    """Second moments of every row's head outputs in the full model, from one pass."""
+    total: list[Moments] | None = None
+    given = _batches(full, data)
+    for number, batch in enumerate(given, 1):
+        if cancel is not None and cancel():
+            raise Cancelled
+        outputs = [_real(full, row, batch, o) for row, o in enumerate(_outputs(full, batch))]
+        found = [moments([(o, o[:, :0])], _constant(full, row)) for row, o in enumerate(outputs)]
+        total = found if total is None else [a + b for a, b in zip(total, found, strict=True)]
+        if progress is not None:
+            progress(number, len(given))
+    assert total is not None
+    return total
+
+
+def rebuild_sentences(
+    full: Translator,
+    small: Translator,
+    data: Dataset,
+    fit: Callable[[int, Moments], None],
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> None:
+    """Call ``fit(row, moments)`` for each row in the order of running; it may change ``small``'s W_O of that row."""
+    # sums are read by hooks: on copies, because others may be using the models
+    teacher, student = (_copy(clf) for clf in (full, small))
+    given = _batches(full, data)
+    for done, step in enumerate(range(full.num_layers), 1):
+        row = full.order.row(step)
+        if cancel is not None and cancel():
+            raise Cancelled
+        fit(row, moments(_pairs(teacher, student, row, given, cancel), _constant(small, row)))
+        theirs, ours = student.projections(row).output, small.projections(row).output
+        theirs.weight, theirs.bias = ours.weight, ours.bias
+        if progress is not None:
+            progress(done, full.num_layers)
+
+
+def _pairs(
+    teacher: Translator, student: Translator, row: int, given: Sequence[dict[str, Any]], cancel: Cancel | None
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """(outputs of the kept heads [N, W], what W_O and its bias should make of them [N, D]), batch by batch."""
+    weights = torch.from_numpy(weights_of(student, row))
+    for batch in given:
+        if cancel is not None and cancel():
+            raise Cancelled
+        wanted, _ = _sum(teacher, row, batch)
+        own, outputs = _sum(student, row, batch)
+        attended = outputs.double().cpu() @ weights[:-1] + weights[-1]
+        yield outputs, wanted.double().cpu() - (own.double().cpu() - attended)
+
+
+def _sum(clf: Translator, row: int, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    """The stream behind a row's attention [N, D], and the outputs of the row's heads [N, W]."""
+    stack, layer = clf.place(row)
+    seen: list[Tensor] = []
+    reader = clf.module(reader_of(clf.config.model_type, stack, layer))
+    handle = reader.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    try:
+        outputs = _outputs(clf, batch)
+    finally:
+        handle.remove()
+    (stream,) = seen  # one pass of the decoder
+    return stream[_places(clf, row, batch)], _real(clf, row, batch, outputs[row])
+
+
+@torch.inference_mode()
+def _outputs(clf: Translator, batch: dict[str, Any]) -> list[Tensor]:
+    """Per row of the grid [B, h, Q, d]."""
+    call = clf.call(keep_outputs=True)
+    clf.forward(batch, call)
+    return call.outputs
+
+
+def _real(clf: Translator, row: int, batch: dict[str, Any], outputs: Tensor) -> Tensor:
+    return outputs.transpose(1, 2).flatten(2)[_places(clf, row, batch)]
+
+
+def _places(clf: Translator, row: int, batch: dict[str, Any]) -> Tensor:
+    """Which places [B, Q] are real tokens on the row's own side."""
+    if row in clf.stacks[ENCODER]:
+        return batch["attention_mask"].bool()
+    return batch["labels"] != NO_TOKEN
+
+
+def _batches(clf: Translator, data: Dataset) -> list[dict[str, Any]]:
+    encodings = clf.encode(data.texts, data.references)
+    lengths = [max(len(e), len(e.target or ())) for e in encodings]
+    return [clf.collate([encodings[i] for i in index]) for index in batches(lengths, BATCH_TOKENS)]
+
+
+def _constant(clf: Translator, row: int) -> bool:
+    return clf.projections(row).output.bias is not None
+
+
+def _copy(clf: Translator) -> Translator:
+    return dataclasses.replace(clf, model=copy.deepcopy(clf.model))

@@ -1,0 +1,188 @@
+"""Winning tickets: which pruned networks, trained anew, are as good as the full one, over seeds.
+
+winning    trained from the pre-trained weights θ0
+matching   the same criterion for any other initialisation
+universal  matching on several tasks with the same mask
+
+Criterion: full-model mean ≤ subnetwork mean + subnetwork sd, over seeds, on the task's primary metric. The sd is the
+sample's (n − 1); with a single seed there is none, and nothing can be said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import OptionError
+from ...reference import find
+from ...results import Result
+from ..catalogue import ALGORITHMS
+from ..repair.kinds import NOTHING
+from ..state import State
+
+# our algorithm -> its row in the thesis's Table 6.2
+PUBLISHED_ROWS = {"igspf": "IGSPF", "igspp": "IGSPP", "one-shot-isp": "one-shot ISP"}
+# task -> its column there
+PUBLISHED_TASKS = ("qnli", "qqp", "mrpc", "wnli", "rte", "sst2", "cola")
+
+
+@dataclass(frozen=True)
+class Ticket(Result):
+    """One sparsity: the subnetworks of all seeds against the full models of all seeds."""
+
+    sparsity: float
+    mean: float
+    sd: float | None
+    full_mean: float
+    full_sd: float | None
+    seeds: int
+    winning: bool | None  # None = one seed only
+
+
+def wins(full_mean: float, mean: float, sd: float) -> bool:
+    """The criterion itself, on numbers as they are: round nothing before."""
+    return full_mean <= mean + sd
+
+
+def mean_and_sd(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean and sample standard deviation; None for a single value."""
+    if not values:
+        raise ValueError("no values")
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
+
+
+def ticket(sparsity: float, full: Sequence[float], pruned: Sequence[float]) -> Ticket:
+    """The criterion on the metrics of several seeds."""
+    full_mean, full_sd = mean_and_sd(full)
+    mean, sd = mean_and_sd(pruned)
+    verdict = None if sd is None else wins(full_mean, mean, sd)
+    return Ticket(sparsity, mean, sd, full_mean, full_sd, len(pruned), verdict)
+
+
+def tickets(state: State, metric: str | None = None) -> list[Ticket]:
+    """One ticket per sparsity that every seed has reached. Needs a run that retrains, the full model included."""
+    name = str(state.plan["algorithm"])
+    if not ALGORITHMS[name].retrains:
+        retrain = ", ".join(a.name for a in ALGORITHMS.values() if a.retrains)
+        raise OptionError(
+            f"'{name}' does not retrain, so it has no winning tickets. Those that do: {retrain}."
+        )
+    if not state.plan["retrain_full"]:
+        raise OptionError(
+            "This run did not train the full model (retrain_full), which tickets are compared with."
+        )
+    seeds = state.plan["seeds"]
+    full = [_metric(state, seed, 0, metric) for seed in seeds]
+    if any(v is None for v in full):
+        return []
+    found = []
+    for step, size in enumerate(state.sizes, 1):
+        pruned = [_metric(state, seed, step, metric) for seed in seeds]
+        if all(v is not None for v in pruned):
+            share = size / (state.num_layers * state.num_heads)
+            found.append(
+                ticket(share, [v for v in full if v is not None], [v for v in pruned if v is not None])
+            )
+    return found
+
+
+def highest(found: Sequence[Ticket]) -> Ticket | None:
+    """The winning ticket of highest sparsity; None without one."""
+    return max((t for t in found if t.winning), key=lambda t: t.sparsity, default=None)
+
+
+@dataclass(frozen=True)
+class TicketRow(Result):
+    """One algorithm on one task, ours beside the published figures (percent, as printed; NaN = none printed)."""
+
+    task: str
+    algorithm: str
+    score: str
+    metric: str
+    kind: str  # winning or matching
+    sparsity: float | None  # of the highest winning ticket
+    mean: float | None
+    sd: float | None
+    full_mean: float
+    full_sd: float | None
+    seeds: int
+    published_sparsity: float
+    published_ticket: str
+    published_full: str
+    repair: str = NOTHING
+
+
+def ticket_rows(states: Sequence[State]) -> list[TicketRow]:
+    """The thesis's Table 6.2 from finished runs: per task and algorithm the highest winning sparsity."""
+    rows = []
+    for state in states:
+        found = tickets(state)
+        if not found:
+            continue
+        best = highest(found)
+        task, algorithm = str(state.plan["task"]), str(state.plan["algorithm"])
+        share, ticket_cell, full_cell = (
+            published_cells(task, algorithm) if comparable(state) else (math.nan, "", "")
+        )
+        rows.append(
+            TicketRow(
+                task,
+                algorithm,
+                score_of(state),
+                next(iter(state.reference.metrics)),
+                kind(state),
+                best.sparsity if best else None,
+                best.mean if best else None,
+                best.sd if best else None,
+                found[0].full_mean,
+                found[0].full_sd,
+                found[0].seeds,
+                share,
+                ticket_cell,
+                full_cell,
+                str(state.plan["repair"]),
+            )
+        )
+    return rows
+
+
+def kind(state: State) -> str:
+    """Winning from the pre-trained weights, matching from any others."""
+    return "winning" if state.plan.get("initialisation", "pretrained") == "pretrained" else "matching"
+
+
+def score_of(state: State) -> str:
+    """The score's name, and of which model it is where that is not the fine-tuned one."""
+    source = state.plan.get("score_source", "fine-tuned")
+    return str(state.plan["score"]) + ("" if source == "fine-tuned" else f" ({source})")
+
+
+def comparable(state: State) -> bool:
+    """Whether published figures are of such runs: the fine-tuned model's scores, the pre-trained weights."""
+    return kind(state) == "winning" and state.plan.get("score_source", "fine-tuned") == "fine-tuned"
+
+
+def published_cells(task: str, algorithm: str) -> tuple[float, str, str]:
+    """The thesis's sparsity (a share), ticket and full model for a cell of its Table 6.2; NaN and '' if not printed."""
+    row = PUBLISHED_ROWS.get(algorithm)
+    if row is None or task not in PUBLISHED_TASKS:
+        return math.nan, "", ""
+    at = PUBLISHED_TASKS.index(task)
+    table = find("tickets", f"sparsity {row}")
+    share = table.numbers(f"sparsity {row}")[at] / 100
+    return share, table.rows[f"{row} ticket"][at], table.rows["full BERT-base"][at]
+
+
+def universal(by_task: Mapping[str, Ticket]) -> tuple[str, ...]:
+    """The tasks on which one mask gives a matching subnetwork; universal if there are several."""
+    return tuple(sorted(task for task, t in by_task.items() if t.winning))
+
+
+def _metric(state: State, seed: int, step: int, metric: str | None) -> float | None:
+    record = state.record(seed, step)
+    if record is None:
+        return None
+    return record.metrics[metric or next(iter(record.metrics))]

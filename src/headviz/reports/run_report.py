@@ -1,0 +1,273 @@
+"""A run, written down for others: one HTML file that needs no network, or JSON, CSV, LaTeX."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import RunError, unknown_choice
+from ..heads import HeadMask
+from ..runs import baselines
+from ..runs.files import disk_errors, write_atomic
+from ..runs.reading import RunView
+from ..runs.record import PRUNE, SWEEP
+from ..runs.sweep import results
+from ..storage.tables import to_csv, to_latex
+from . import heads as report_heads
+from . import steps as report_steps
+from .html_page import Page
+
+Table = tuple[tuple[str, ...], list[Sequence[Any]]]  # header, rows
+
+
+def write_run(view: RunView, path: Path) -> Path:
+    """Write a run into a new file; its ending chooses the form. What is computed so far is enough."""
+    form = path.suffix.lower()
+    if form not in FORMS:
+        raise RunError(unknown_choice("form of a report", form or path.name, FORMS))
+    if path.exists():
+        raise RunError(f"'{path}' exists. Choose another name or remove it first.")
+    if not path.parent.is_dir():
+        raise RunError(f"There is no folder '{path.parent}'. Make it first.")
+    body = FORMS[form](view).encode()
+    with disk_errors(path):
+        write_atomic(path, body)
+    return path
+
+
+def run_json(view: RunView) -> str:
+    """All that is known of a run, with the summary of its state where there is one."""
+    return (
+        json.dumps(
+            view.to_json() | {"summary": _summary(view)}, indent=2, ensure_ascii=False, allow_nan=False
+        )
+        + "\n"
+    )
+
+
+def run_csv(view: RunView) -> str:
+    header, rows = run_table(view, full=True)
+    return to_csv(header, rows)
+
+
+def run_tex(view: RunView) -> str:
+    header, rows = run_table(view, full=False)
+    return to_latex(
+        header, rows, caption=f"{view.record.title} (headviz {view.record.version}, run {view.record.id})"
+    )
+
+
+def run_table(view: RunView, full: bool) -> Table:
+    """One row per step, full models first; of a sweep per sparsity and metric, of a table of heads per head.
+
+    ``full`` = every column.
+    """
+    if view.record.kind == SWEEP:
+        columns = (
+            "task",
+            "algorithm",
+            "score",
+            "sparsity",
+            "model",
+            "metric",
+            "mean",
+            "sd",
+            "seeds",
+            "missing",
+        )
+        return columns, [tuple(getattr(r, name) for name in columns) for r in results(view)]
+    if heads := report_heads.table_of({"kind": view.record.kind, "outcome": view.outcome}):
+        return heads
+    return report_steps.table(view, full)
+
+
+def run_html(view: RunView) -> str:
+    """The report that people read."""
+    run, record = view.to_json(), view.record
+    page = Page(record.title, f"headviz {record.version} · run {record.id} · {view.state}")
+    if record.error:
+        page.text(record.error)
+    summary = _summary(view)
+    if drawn := _figure(view, run, summary):
+        heading, figure, caption = drawn
+        page.heading(heading)
+        page.figure(figure)
+        page.text(caption, soft=True)
+    header, rows = run_table(view, full=False)
+    if rows:
+        page.heading(
+            "Heads" if header[0] == "head" else "Steps" if record.kind != SWEEP else "Results over seeds"
+        )
+        if record.kind == PRUNE:
+            page.table(*report_steps.for_people(view))
+            page.text(report_steps.compared(view), soft=True)
+        else:
+            page.table([h.replace("_", " ") for h in header], _percent(header, rows))
+    if summary.get("tickets"):
+        page.heading("Winning tickets")
+        page.table(*report_steps.tickets(summary["tickets"], next(iter(summary["reference"]["metrics"]))))
+    masks = _masks(view, summary)
+    if masks:
+        page.heading("Masks")
+        page.masks(masks)
+        page.text(
+            "Rows are layers, columns heads, both counted from zero; pale heads are removed.", soft=True
+        )
+    page.heading("How it was made")
+    page.facts(_facts(view, summary))
+    command = command_of(run)
+    if command:
+        page.heading("The same again")
+        page.code(command)
+    if view.log and view.state != "done":
+        page.heading("End of the log")
+        page.code("\n".join(view.log))
+    return page.html()
+
+
+def _figure(view: RunView, run: dict[str, Any], summary: Mapping[str, Any]) -> tuple[str, Any, str] | None:
+    """Heading, figure and caption of what a run is about."""
+    from ..charts.runs import chance, curve_of, run_curves
+
+    if run["kind"] in report_heads.KINDS:
+        return report_heads.figure_of(run)
+    runs = [c.to_json() for c in view.children] or [run]
+    curves = [c for c in (curve_of(r) for r in runs) if c is not None]
+    if not curves:
+        return None
+    names = {c.against: baselines.WORDS[c.against] for c in curves}
+    said = f"Dashed: {' or '.join(names.values())}."
+    if any(len(c.by_seed) > 1 for c in curves):
+        said += " Bands: one standard deviation over the seeds."
+    even = chance(curves[0].metric, summary.get("labels") or ())
+    return "Metric against heads pruned", run_curves(curves, by_chance=even), said
+
+
+def _percent(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Sparsities as people read them."""
+    return [
+        [f"{v:.1%}" if h == "sparsity" and v is not None else v for h, v in zip(header, row, strict=True)]
+        for row in rows
+    ]
+
+
+def command_of(run: Mapping[str, Any]) -> str:
+    """The ``headviz`` line that starts the same run; empty for kinds that have none."""
+    spec = run["spec"]
+    if run["kind"] != "prune":
+        return (
+            f"headviz run start --kind {run['kind']} --spec {shlex.quote(json.dumps(spec))}" if spec else ""
+        )
+    plan = {k: v for k, v in spec.items() if k != "digests"}
+    changed = _changed(spec)
+    words = ["headviz run start"]
+    for name in ("model", "base", "task", "data", "algorithm", "score"):
+        if plan.get(name) is not None:
+            words.append(f"--{name} {shlex.quote(str(plan[name]))}")
+    for name in ("samples", "step", "until"):
+        if name in changed:
+            words.append(f"--{name} {changed[name]}")
+    if "seeds" in changed:
+        words.append(f"--seeds {','.join(map(str, plan['seeds']))}")
+    said = {"model", "base", "task", "data", "algorithm", "score", "samples", "step", "until", "seeds"}
+    rest = {k: v for k, v in changed.items() if k not in said}
+    if rest:
+        words.append(f"--spec {shlex.quote(json.dumps(rest, ensure_ascii=False))}")
+    return " \\\n  ".join(words)
+
+
+def _changed(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a pruning plan that are not what they would be by themselves."""
+    from ..pruning.plan import PruningPlan
+
+    default = PruningPlan(**{name: spec[name] for name in _NAMED}).to_dict()
+    return {k: v for k, v in spec.items() if k != "digests" and v != default.get(k)}
+
+
+_NAMED = ("model", "task", "algorithm", "score")  # what every plan says
+
+
+def python_of(run: Mapping[str, Any]) -> str:
+    """The lines of Python that start the same run, with the options that differ from their defaults."""
+    from ..pruning.options import FinetuneOptions
+
+    spec = run["spec"]
+    if run["kind"] != PRUNE:
+        return f"from headviz.runs import service\nservice.start({run['kind']!r}, {spec!r})"
+    said = {name: spec[name] for name in _NAMED} | _changed(spec)
+    if said.get("finetune"):
+        default = FinetuneOptions().to_dict()
+        said["finetune"] = {k: v for k, v in said["finetune"].items() if v != default.get(k)}
+    options = "".join(f"    {name}={value!r},\n" for name, value in said.items())
+    return (
+        "from headviz.pruning import PruningPlan\nfrom headviz.runs import service\n"
+        "from headviz.runs.prepare import prepare\n\n"
+        f"plan = prepare(PruningPlan(\n{options}))\n"
+        "service.start('prune', plan.spec, title=plan.title, device=plan.device)"
+    )
+
+
+def _summary(view: RunView) -> dict[str, Any]:
+    """What the pruning package says about a run's state; empty for other kinds and before the first step."""
+    if view.record.kind != "prune":
+        return {}
+    from ..pruning.outcome import summary
+    from ..runs.jobs.prune import state_of
+
+    state = state_of(view.record)
+    return {} if state is None else summary(state)
+
+
+def _masks(view: RunView, summary: Mapping[str, Any]) -> list[tuple[str, HeadMask]]:
+    if not summary.get("grid"):
+        return []
+    layers, heads = summary["grid"]
+    several = len({s.get("seed") for s in view.steps}) > 1
+    return [
+        (
+            f"{s['sparsity']:.0%}" + (f", seed {s['seed']}" if several else ""),
+            HeadMask.from_hex(s["mask"], layers, heads),
+        )
+        for s in view.steps
+        if s.get("mask")
+    ]
+
+
+def _facts(view: RunView, summary: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    record, spec = view.record, view.record.spec
+    versions = summary.get("versions") or {}
+    times = (summary.get("seconds") or {}).get("by_phase") or {}
+    return [
+        ("model", spec.get("model")),
+        ("weights", summary.get("model_digest")),
+        ("base", spec.get("base")),
+        ("base weights", summary.get("base_digest")),
+        ("task", spec.get("task")),
+        ("data", summary.get("data_digest")),
+        ("algorithm", spec.get("algorithm")),
+        ("score", spec.get("score")),
+        ("seeds", ", ".join(map(str, spec.get("seeds") or []))),
+        ("fine-tuning", report_steps.training(summary["finetune"]) if summary.get("finetune") else None),
+        ("started", _when(record.started)),
+        ("ended", _when(record.ended)),
+        ("time by phase", ", ".join(f"{k} {report_steps.span(v)}" for k, v in times.items() if v)),
+        ("device", f"{record.device}, {record.threads} threads"),
+        ("versions", ", ".join(f"{k} {v}" for k, v in versions.items()) or f"headviz {record.version}"),
+        ("notes", " ".join(summary.get("notes") or [])),
+    ]
+
+
+def _when(seconds: float | None) -> str | None:
+    return None if seconds is None else time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(seconds))
+
+
+FORMS: dict[str, Callable[[RunView], str]] = {
+    ".html": run_html,
+    ".json": run_json,
+    ".csv": run_csv,
+    ".tex": run_tex,
+}

@@ -1,0 +1,161 @@
+"""The steps of a run as tables: every number for files, and few, written as people read them, for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..runs import baselines
+from ..runs.record import PRUNE
+from ..tasks import points_in
+
+if TYPE_CHECKING:
+    from ..runs.reading import RunView
+
+Table = tuple[tuple[str, ...], list[Sequence[Any]]]  # header, rows
+
+
+def table(view: RunView, full: bool) -> Table:
+    """One row per model, the full ones first, each named; ``full`` = every column. Shares are of 1, changes too."""
+    steps = [*baselines.distinct(view.baseline), *view.steps]
+    names = _metrics(steps)
+    prunes, several = view.record.kind == PRUNE, _several(steps)
+    wide = [n for n in ("heads_off", "agreement", "parameters", "flops") if any(n in s for s in steps)]
+    header: tuple[str, ...] = (
+        *(("model",) if prunes else ()),
+        *(("seed",) if several else ()),
+        "sparsity",
+        *names,
+    )
+    if prunes:
+        header += (*(f"change of {n}" for n in names), "against")
+    header += (*wide, "seconds")
+    if full:
+        header += ("mask", *(f"{n} {end}" for n in names for end in ("low", "high")))
+    rows: list[Sequence[Any]] = []
+    for s in steps:
+        row = [
+            *((baselines.NAMES[baselines.role(s)],) if prunes else ()),
+            *((_seed(s),) if several else ()),
+            s.get("sparsity"),
+            *(s["metrics"].get(n) for n in names),
+        ]
+        if prunes:
+            row += [*(_change(s, n).get("delta") for n in names), baselines.NAMES.get(s.get("against", ""))]
+        row += [*(s.get(n) for n in wide), s.get("seconds")]
+        if full:
+            bounds = s.get("intervals") or {}
+            row += [s.get("mask"), *(v for n in names for v in (bounds.get(n) or (None, None)))]
+        rows.append(row)
+    return header, rows
+
+
+def for_people(view: RunView) -> Table:
+    """The steps of a pruning run for a report's page: intervals beside their metrics, changes in points."""
+    steps = [*baselines.distinct(view.baseline), *view.steps]
+    names, several = _metrics(steps), _several(steps)
+    header = ("model", *(("seed",) if several else ()), "heads removed", *(f"{n} [95 %]" for n in names),
+              *(f"change of {n}, points" for n in names), "parameters", "time")  # fmt: skip
+    rows: list[Sequence[Any]] = []
+    for s in steps:
+        rows.append(
+            [
+                baselines.NAMES[baselines.role(s)],
+                *((_seed(s),) if several else ()),
+                f"{100 * s['sparsity']:.1f} %",
+                *(_with_interval(s, n) for n in names),
+                *(_points_with_interval(_change(s, n), n) for n in names),
+                s.get("parameters"),
+                span(s["seconds"]),
+            ]
+        )
+    return header, rows
+
+
+def compared(view: RunView) -> str:
+    """One sentence: which full model the steps are compared with."""
+    which = baselines.against(view.record.spec, view.baseline)
+    if which == baselines.RETRAINED:
+        return (
+            "Networks that are trained anew are compared with the full θ0 retrained alike, seed by seed; θ*, the model "
+            "as it was given, stands for itself."
+        )
+    note = (
+        " The run was told not to train the full model too." if baselines.retrains(view.record.spec) else ""
+    )
+    return f"Every step is compared with θ*, the model as it was given.{note}"
+
+
+def tickets(found: Sequence[Mapping[str, Any]], metric: str) -> Table:
+    """The winning tickets of a run's summary; with one seed there is no spread to judge by."""
+    header = ("heads removed", f"{metric}, mean", "sd", f"full model's {metric}, mean", "sd", "seeds", "wins")
+    words = {True: "yes", False: "no", None: "not known: one seed"}
+    rows: list[Sequence[Any]] = [
+        [f"{100 * t['sparsity']:.1f} %", *(value(t[k], metric) for k in ("mean", "sd", "full_mean", "full_sd")),
+         t["seeds"], words[t["winning"]]]
+        for t in found
+    ]  # fmt: skip
+    return header, rows
+
+
+def training(options: Mapping[str, Any]) -> str:
+    """The options of a fine-tuning as a sentence of names and values; what is not used is left out."""
+    said = ((k.replace("_", " "), v) for k, v in options.items() if v not in (None, False, "", [], ()))
+    return ", ".join(
+        k if v is True else f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in said
+    )
+
+
+def span(seconds: float | None) -> str | None:
+    """A length of time to a precision that means something."""
+    if seconds is None:
+        return None
+    return (
+        f"{seconds:.1f} s"
+        if seconds < 10
+        else f"{seconds:.0f} s"
+        if seconds < 600
+        else f"{seconds / 60:.0f} min"
+    )
+
+
+def value(number: float | None, metric: str) -> str | None:
+    """Three decimals of a share, two of points."""
+    return None if number is None else f"{number:.{2 if points_in(metric) == 1 else 3}f}".replace("-", "−")
+
+
+def points(change: float | None, metric: str) -> str | None:
+    """A difference in points, with its sign and never a negative nought."""
+    if change is None:
+        return None
+    text = f"{points_in(metric) * change:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")
+
+
+def _with_interval(step: Mapping[str, Any], name: str) -> str | None:
+    shown = value(step["metrics"].get(name), name)
+    low, high = (value(v, name) for v in (step.get("intervals") or {}).get(name) or (None, None))
+    return shown if shown is None or low is None else f"{shown} [{low}, {high}]"
+
+
+def _points_with_interval(change: Mapping[str, Any], metric: str) -> str | None:
+    shown, low, high = (points(change.get(k), metric) for k in ("delta", "low", "high"))
+    return shown if shown is None or low is None else f"{shown} [{low}, {high}]"
+
+
+def _metrics(steps: Sequence[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(n for s in steps for n in s["metrics"]))
+
+
+def _several(steps: Sequence[Mapping[str, Any]]) -> bool:
+    return len({s.get("seed") for s in steps if not s.get("reference")}) > 1
+
+
+def _seed(step: Mapping[str, Any]) -> Any:
+    """The model as it was given has no seed of ours."""
+    return None if step.get("reference") else step.get("seed")
+
+
+def _change(step: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = (step.get("change") or {}).get(name) or {}
+    return found

@@ -1,0 +1,179 @@
+"""Every head off in turn, in the background: one piece per layer, so that a cluster shares the layers out."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...heads import HeadMask
+from ..kinds import Tools
+from .loaded import Source, read_spec
+
+if TYPE_CHECKING:
+    from ...evaluation.evaluator import Evaluator
+
+CHECK = "check"
+
+
+@dataclass(frozen=True)
+class AblationSpec(Source):
+    """The same options as ``headviz ablate``; ``off`` is the mask on top of which each head is taken away."""
+
+    split: str = "dev"
+    limit: int | None = None
+    metric: str | None = None
+    off: str = ""
+
+
+def make(spec: Mapping[str, Any]) -> AblationJob:
+    return AblationJob(read_spec(AblationSpec, dict(spec), "ablation"))
+
+
+State = dict[
+    str, Any
+]  # about, base, baseline, and for each layer done its rows [head, full, masked, low, high, p]
+
+
+@dataclass(frozen=True)
+class AblationJob:
+    """Follows the protocol of ``kinds.Job``."""
+
+    spec: AblationSpec
+
+    def begin(self) -> State:
+        return {"about": None, "layers": {}}
+
+    def ready(self, state: State) -> list[str]:
+        if state["about"] is None:
+            return [CHECK]
+        mask = _mask(state)
+        return [
+            str(layer)
+            for layer in range(mask.num_layers)
+            if str(layer) not in state["layers"] and any(h.layer == layer for h in mask.kept)
+        ]
+
+    def parcel(self, state: State, piece: str) -> bytes:
+        return b"" if piece == CHECK else json.dumps(state["base"]).encode()
+
+    def needs(self, state: State, piece: str) -> list[str]:
+        return []
+
+    def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
+        from ...analyses.common import subject, sweep
+        from ...evaluation.comparison import measure
+        from ...heads import parse_heads
+        from ...results import plain
+
+        tools.progress("loading", 0, 0)
+        evaluator = _evaluator(self.spec)
+        about = subject(evaluator, self.spec.metric)
+        begun = time.perf_counter()
+
+        def tell(done: int, total: int) -> None:
+            tools.progress("evaluating", done, total)
+
+        if piece == CHECK:
+            present = evaluator.clf.present
+            base = present.without(parse_heads(self.spec.off, evaluator.clf.stacks)) | present
+            answers = evaluator.answers(base, cancel=tools.cancel)
+            return json.dumps(
+                {
+                    "about": plain(about),
+                    "base": {"layers": base.num_layers, "heads": base.num_heads, "mask": base.hex},
+                    "baseline": measure(answers, answers.full, about.metric),
+                    "seconds": time.perf_counter() - begun,
+                }
+            ).encode()
+        base = _mask({"base": json.loads(parcel)})
+        heads = [h for h in base.kept if h.layer == int(piece)]
+        _, found = sweep(
+            evaluator,
+            [base.without([h]) for h in heads],
+            about.metric,
+            reference=base,
+            progress=tell,
+            cancel=tools.cancel,
+        )
+        rows = [
+            [h.head, d.full, d.masked, d.interval_low, d.interval_high, d.p_value]
+            for h, d in zip(heads, found, strict=True)
+        ]
+        return json.dumps({"rows": rows, "seconds": time.perf_counter() - begun}).encode()
+
+    def absorb(self, state: State, piece: str, result: bytes) -> State:
+        found = json.loads(result)
+        if piece == CHECK:
+            return {**state, **found}
+        return {**state, "layers": {**state["layers"], piece: found}}
+
+    def steps(self, state: State) -> dict[int, dict[str, Any]]:
+        out = {}
+        for layer, found in state["layers"].items():
+            costs = [full - masked for _, full, masked, *_ in found["rows"]]
+            out[int(layer)] = {
+                "layer": int(layer),
+                "sparsity": 1 / _mask(state).size,
+                "mask": None,
+                "metrics": {"largest cost": max(costs), "smallest cost": min(costs)},
+                "costs": [[row[0], cost] for row, cost in zip(found["rows"], costs, strict=True)],
+                "seconds": found["seconds"],
+            }
+        return out
+
+    def expected(self, state: State) -> int:
+        return 0 if state["about"] is None else len({h.layer for h in _mask(state).kept})
+
+    def pack(self, state: State) -> bytes:
+        return json.dumps(state).encode()
+
+    def unpack(self, raw: bytes) -> State:
+        found: State = json.loads(raw)
+        return found
+
+    def finish(self, state: State, folder: Path) -> dict[str, Any]:
+        """The table of ``headviz ablate``, in the same words."""
+        from ...analyses.ablation import Ablation
+        from ...analyses.common import Subject, empty_grid
+        from ...evaluation.significance import benjamini_hochberg
+
+        base = _mask(state)
+        values, low, high, p = (empty_grid(base) for _ in range(4))
+        for layer, found in state["layers"].items():
+            for head, full, masked, interval_low, interval_high, p_value in found["rows"]:
+                at = int(layer), head
+                values[at], p[at] = full - masked, p_value
+                low[at], high[at] = -interval_high, -interval_low
+        seconds = state["seconds"] + sum(f["seconds"] for f in state["layers"].values())
+        table = Ablation(
+            Subject(**state["about"]),
+            base,
+            state["baseline"],
+            values,
+            low,
+            high,
+            p,
+            benjamini_hochberg(p),
+            seconds,
+        )
+        return table.to_dict()
+
+
+def _mask(state: Mapping[str, Any]) -> HeadMask:
+    base = state["base"]
+    return HeadMask.from_hex(base["mask"], base["layers"], base["heads"])
+
+
+@lru_cache(maxsize=1)
+def _evaluator(spec: AblationSpec) -> Evaluator:
+    from ...evaluation.translation import evaluator_of
+
+    found: Evaluator = evaluator_of(
+        spec.classifier(), spec.dataset(spec.split, spec.limit), label_order=spec.label_order
+    )
+    return found

@@ -1,0 +1,165 @@
+"""A fine-tuning in the background: one piece, which continues from the training's own last checkpoint."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...pruning.options import FinetuneOptions, seed_number
+from ..files import write_json
+from ..kinds import Tools
+from .loaded import Source, read_spec
+
+if TYPE_CHECKING:
+    from ...models.classifier import Classifier
+    from ...tasks import Dataset
+
+TRAIN = "train"
+MODEL = "model"  # the trained model's folder, below the run's
+CURVE = "curve.json"  # what the learning curve looks like so far, for whoever watches
+
+
+@dataclass(frozen=True)
+class FinetuneSpec(Source):
+    """The same options as ``headviz finetune``; ``finetune`` are those of the training, or the model's own recipe."""
+
+    seed: int = 0
+    mask: str | None = None  # heads to remove first, in hexadecimal
+    keep_head: bool = False
+    train_limit: int | None = None
+    dev_limit: int | None = None
+    finetune: tuple[tuple[str, Any], ...] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        seed_number(self.seed)
+        if isinstance(self.finetune, Mapping):
+            FinetuneOptions.from_dict(self.finetune)
+            object.__setattr__(self, "finetune", tuple(sorted(self.finetune.items())))
+
+
+def make(spec: Mapping[str, Any]) -> FinetuneJob:
+    return FinetuneJob(read_spec(FinetuneSpec, dict(spec), "finetune"))
+
+
+State = dict[str, Any]  # empty, then the result
+
+
+@dataclass(frozen=True)
+class FinetuneJob:
+    """Follows the protocol of ``kinds.Job``."""
+
+    spec: FinetuneSpec
+
+    def begin(self) -> State:
+        return {}
+
+    def ready(self, state: State) -> list[str]:
+        return [] if state else [TRAIN]
+
+    def parcel(self, state: State, piece: str) -> bytes:
+        return b""
+
+    def needs(self, state: State, piece: str) -> list[str]:
+        return []
+
+    def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
+        from ...evaluation.plain import evaluate
+        from ...pruning.finetune.training import fine_tune
+        from ...results import plain
+
+        tools.progress("loading", 0, 0)
+        spec = self.spec
+        clf, train, dev, options = self.prepared()
+        trained = fine_tune(
+            clf,
+            train,
+            options,
+            spec.seed,
+            dev=dev,
+            label_order=spec.label_order,
+            folder=tools.folder / "training",
+            progress=lambda done, total: tools.progress("training", done, total),
+            cancel=tools.cancel,
+            curve=lambda points: write_json(
+                tools.folder / CURVE,
+                {"curve": plain(points), "metrics": list(dev.task.metrics)},
+                durable=False,
+            ),
+        )
+        result = evaluate(
+            trained.classifier,
+            dev,
+            label_order=spec.label_order,
+            progress=lambda done, total: tools.progress("evaluating", done, total),
+            cancel=tools.cancel,
+        )
+        shutil.rmtree(tools.folder / MODEL, ignore_errors=True)  # of an attempt that ended before its record
+        trained.classifier.save(tools.folder / MODEL)
+        found = result.to_json()
+        return json.dumps(
+            {
+                "sparsity": clf.present.sparsity,
+                "mask": clf.present.hex,
+                "metrics": found["metrics"],
+                "seconds": trained.seconds,
+                "updates": trained.updates,
+                "epochs": trained.epochs,
+                "best_epoch": trained.best_epoch,
+                "curve": plain(trained.curve),
+                "digest": trained.classifier.digest,
+                "labels": list(clf.labels),
+                "seed": spec.seed,
+                "model": MODEL,
+            },
+            allow_nan=False,
+        ).encode()
+
+    def prepared(self) -> tuple[Classifier, Dataset, Dataset, FinetuneOptions]:
+        """Model, train and dev data, and how to train."""
+        from ...pruning.finetune.recipe import recipe_of
+
+        spec = self.spec
+        train, dev = spec.dataset("train", spec.train_limit), spec.dataset("dev", spec.dev_limit)
+        options = (
+            recipe_of(spec.model) if spec.finetune is None else FinetuneOptions.from_dict(dict(spec.finetune))
+        )
+        return self._model(train), train, dev, options or FinetuneOptions()
+
+    def _model(self, train: Dataset) -> Classifier:
+        from ...heads import HeadMask
+        from ...models.pruning import prune
+        from ...pruning.finetune.training import head_labels
+
+        spec = self.spec
+        labels = None if spec.keep_head else head_labels(train, spec.label_order)
+        clf = spec.classifier(labels, spec.seed)
+        if spec.mask is None:
+            return clf
+        return prune(clf, HeadMask.from_hex(spec.mask, clf.num_layers, clf.num_heads))
+
+    def absorb(self, state: State, piece: str, result: bytes) -> State:
+        found: State = json.loads(result)
+        return found
+
+    def steps(self, state: State) -> dict[int, dict[str, Any]]:
+        return {0: state} if state else {}
+
+    def expected(self, state: State) -> int:
+        return 1
+
+    def pack(self, state: State) -> bytes:
+        return json.dumps(state).encode()
+
+    def unpack(self, raw: bytes) -> State:
+        found: State = json.loads(raw)
+        return found
+
+    def finish(self, state: State, folder: Path) -> dict[str, Any]:
+        shutil.rmtree(folder / "training", ignore_errors=True)
+        (folder / CURVE).unlink(missing_ok=True)
+        return {**state, "models": [MODEL]}

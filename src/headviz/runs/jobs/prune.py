@@ -1,0 +1,230 @@
+"""A pruning run: ``headviz.pruning``'s own ready, perform and absorb, as pieces of a background run.
+
+The driver's part needs no torch: it holds states as JSON and logits. Loading models and data, and every
+computation, is the work of a piece. A first piece checks the plan and makes the first state. A scoring of many
+examples is several pieces, whose results the choice of the mask is then given.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import RunError
+from ...pruning.catalogue import ALGORITHMS
+from ...pruning.driver import absorb, ready, score_parts, works
+from ...pruning.plan import PruningPlan
+from ...pruning.state import BUILD, Done, ScorePart, State, Work
+from ..files import RunFiles
+from ..kinds import Tools
+from ..record import RunRecord
+
+if TYPE_CHECKING:
+    from ...pruning.context import Context
+
+STATE = "state"
+CHECK = "check"  # the first piece: load everything once, refuse what cannot work
+
+
+def make(spec: Mapping[str, Any]) -> PruningJob:
+    """``digests``, beside the plan's own options: what the weights and data were when the run was written down."""
+    options = dict(spec)
+    digests = options.pop("digests", None) or {}
+    return PruningJob(PruningPlan.from_dict(options), digests)
+
+
+@dataclasses.dataclass(frozen=True)
+class Held:
+    """What a job holds: the run's state, and the parts of scorings whose mask is not chosen yet."""
+
+    state: State
+    parts: Mapping[str, bytes] = dataclasses.field(default_factory=dict)  # piece -> ScorePart as bytes
+
+    def to_bytes(self) -> bytes:
+        """The state's own bytes, or a container of them and the parts."""
+        from safetensors.numpy import save
+
+        if not self.parts:
+            return self.state.to_bytes()
+        held = {STATE: self.state.to_bytes(), **self.parts}
+        return save({name: np.frombuffer(raw, np.uint8) for name, raw in sorted(held.items())})
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Held:
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
+
+        try:
+            found = {name: array.tobytes() for name, array in load(raw).items()}
+        except SafetensorError as error:
+            raise RunError(f"The state of the run is damaged: {error}") from error
+        if STATE not in found:
+            return cls(State.from_bytes(raw))
+        return cls(State.from_bytes(found.pop(STATE)), found)
+
+
+@dataclasses.dataclass(frozen=True)
+class PruningJob:
+    """Follows the protocol of ``kinds.Job``. The state is ``Held``, None before the first piece."""
+
+    plan: PruningPlan
+    digests: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+
+    def begin(self) -> Held | None:
+        return None
+
+    def ready(self, held: Held | None) -> list[str]:
+        if held is None:
+            return [CHECK]
+        out: list[str] = []
+        for work in ready(self.plan, held.state):
+            missing = [p for p in self._parts(held, work) if p not in held.parts]
+            out += missing or [work.key]
+        return out
+
+    def parcel(self, held: Held | None, piece: str) -> bytes:
+        if held is None:
+            return b""
+        work, part = self._piece(held, piece)
+        wanted = self._parts(held, work) if part is None else []
+        return Held(held.state, {p: held.parts[p] for p in wanted}).to_bytes()
+
+    def needs(self, held: Held | None, piece: str) -> list[str]:
+        """The model that the step before trained, where this step scores it."""
+        if held is None or not ALGORITHMS[self.plan.algorithm].scores_trained:
+            return []
+        state, (work, _) = held.state, self._piece(held, piece)
+        before = state.record(work.seed, work.step - 1)
+        return [before.model] if work.kind != BUILD and before is not None and before.model else []
+
+    def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
+        from ...pruning.check import first_state, same_run
+        from ...pruning.driver import measure_part, perform
+
+        tools.progress("loading", 0, 0)
+        context = _context(json.dumps(self.plan.to_dict(), sort_keys=True), tools.folder)
+        if piece == CHECK:
+            state = first_state(context, self.plan, tools.progress, tools.cancel)
+            self._same_as_written_down(state)
+            return state.to_bytes()
+        held = self.unpack(parcel)
+        state, (work, part) = held.state, self._piece(held, piece)
+        same_run(context, state)
+        context.tidy(self.plan, state)
+        if part is not None:
+            return measure_part(
+                context, self.plan, state, work, part, tools.progress, tools.cancel
+            ).to_bytes()
+        parts = [ScorePart.from_bytes(held.parts[p]) for p in self._parts(held, work)]
+        done = perform(context, self.plan, state, work, tools.progress, tools.cancel, parts or None)
+        # a state of this one piece: its format is checked when it is read back
+        alone = dataclasses.replace(
+            state,
+            choices=() if done.choice is None else (done.choice,),
+            records=() if done.record is None else (done.record,),
+            notes=tuple(done.notes),
+            logits={state.reference.logits: state.logits[state.reference.logits]}
+            | ({} if done.record is None or done.logits is None else {done.record.logits: done.logits}),
+        )
+        return alone.to_bytes()
+
+    def absorb(self, held: Held | None, piece: str, result: bytes) -> Held:
+        if held is None:
+            return self.unpack(result)
+        work, part = self._piece(held, piece)
+        if part is not None:
+            return Held(held.state, {**held.parts, piece: result})
+        used = self._parts(held, work)
+        left = {p: raw for p, raw in held.parts.items() if p not in used}
+        return Held(self._with(held.state, work, State.from_bytes(result)), left)
+
+    def _with(self, state: State, work: Work, alone: State) -> State:
+        record = alone.record(work.seed, work.step) if work.kind == BUILD else None
+        choice = None if work.kind == BUILD else alone.choice(work.seed, work.step)
+        logits = None if record is None else alone.logits[record.logits]
+        return absorb(self.plan, state, Done(work, choice, record, logits, alone.notes))
+
+    def steps(self, held: Held | None) -> dict[int, dict[str, Any]]:
+        if held is None:
+            return {}
+        state = held.state
+        width = len(state.sizes) + 1
+        place = {seed: i for i, seed in enumerate(self.plan.seeds)}
+        found = {0: {**_step(state.reference), "reference": True}}
+        return found | {1 + place[r.seed] * width + r.step: _step(r) for r in state.records}
+
+    def expected(self, held: Held | None) -> int:
+        return 0 if held is None else 1 + len(self.plan.seeds) * (len(held.state.sizes) + 1)
+
+    def pack(self, held: Held) -> bytes:
+        return held.to_bytes()
+
+    def unpack(self, raw: bytes) -> Held:
+        held = Held.from_bytes(raw)
+        if held.state.plan_digest != self.plan.digest:
+            raise RunError("This checkpoint belongs to another plan. Start the run anew.")
+        return held
+
+    def finish(self, held: Held, folder: Path) -> dict[str, Any]:
+        """The state goes beside the models, where ``pruning.State.load`` finds it."""
+        state = held.state
+        self._tidy(state, folder)
+        state.save(folder)
+        models = sorted(r.model for r in state.records if r.model and (folder / r.model).is_dir())
+        return {"state": ".", "models": models, "notes": list(state.notes)}
+
+    def _tidy(self, state: State, folder: Path) -> None:
+        """Drop trainings' own checkpoints and, unless asked for, the models before each seed's last."""
+        shutil.rmtree(folder / "training", ignore_errors=True)
+        if self.plan.keep_models != "all":
+            last = len(state.sizes)
+            for record in state.records:
+                if record.model and 0 < record.step < last:
+                    shutil.rmtree(folder / record.model, ignore_errors=True)
+
+    def _same_as_written_down(self, state: State) -> None:
+        found = {"model": state.model_digest, "base": state.base_digest, "data": state.data_digest}
+        for name, digest in self.digests.items():
+            if digest is not None and found.get(name) != digest:
+                raise RunError(f"The {name} has changed since this run was written down. Start a new run.")
+
+    def _parts(self, held: Held, work: Work) -> list[str]:
+        """The pieces that a choice's scoring is split into; none = it is done in one go."""
+        count = score_parts(self.plan, held.state, work)
+        return [f"{work.key}-p{i}" for i in range(count)] if count > 1 else []
+
+    def _piece(self, held: Held, key: str) -> tuple[Work, int | None]:
+        """The work that a piece is, or the work and which part of its scoring."""
+        whole, _, part = key.partition("-p")
+        for work in works(self.plan, held.state):
+            if work.key == whole:
+                return work, int(part) if part else None
+        raise RunError(f"This run has no piece '{key}'.")
+
+
+@lru_cache(maxsize=2)
+def _context(plan: str, folder: Path) -> Context:
+    """Models and data, loaded once per process."""
+    from ...pruning.context import open_context
+
+    return open_context(PruningPlan.from_dict(json.loads(plan)), folder)
+
+
+def _step(record: Any) -> dict[str, Any]:
+    """A record as runs show it: seconds in all, and by phase."""
+    out: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(record), allow_nan=False))
+    phases = out.pop("seconds")
+    return {**out, "seconds": sum(phases.values()), "phases": phases}
+
+
+def state_of(record: RunRecord, root: Path | None = None) -> State | None:
+    """What a run has found so far, for readers; None before its first step. A damaged checkpoint is passed over."""
+    _, raw, _ = RunFiles(record.id, root).load_checkpoint()
+    return make(record.spec).unpack(raw).state if raw else None

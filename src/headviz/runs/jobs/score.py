@@ -1,0 +1,189 @@
+"""A head score in the background: one piece per part of the examples, so that a cluster shares them out."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import OptionError, RunError, unknown_choice
+from ...pruning.plan import LENGTH_FILTERS
+from ..kinds import Tools
+from .loaded import Source, read_spec
+
+if TYPE_CHECKING:
+    from ...scores.scoring import Job as Scoring
+
+CHECK, JOIN = "check", "join"
+
+
+@dataclass(frozen=True)
+class ScoreSpec(Source):
+    """The same options as ``headviz score``; ``off`` names heads that are masked while the others are scored."""
+
+    score: str | None = None  # or a preset's name
+    split: str = "train"
+    limit: int | None = None
+    samples: int = 2000
+    length_filter: str = "quantile"
+    seed: int = 0
+    off: str = ""
+    options: tuple[tuple[str, Any], ...] = ()  # of the score, such as {"steps": 8}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = self.options
+        pairs = given.items() if isinstance(given, Mapping) else given
+        object.__setattr__(self, "options", tuple(sorted((str(k), v) for k, v in pairs)))
+        if self.length_filter not in LENGTH_FILTERS:
+            raise OptionError(unknown_choice("length filter", self.length_filter, LENGTH_FILTERS))
+
+
+def make(spec: Mapping[str, Any]) -> ScoringJob:
+    return ScoringJob(read_spec(ScoreSpec, dict(spec), "score"))
+
+
+@dataclass(frozen=True)
+class State:
+    """``parts`` None = not checked yet; ``found`` holds the parts measured so far, ``table`` the joined one."""
+
+    parts: int | None = None
+    found: Mapping[str, bytes] = ()  # type: ignore[assignment]
+    table: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "found", dict(self.found))
+
+
+@dataclass(frozen=True)
+class ScoringJob:
+    """Follows the protocol of ``kinds.Job``."""
+
+    spec: ScoreSpec
+
+    def begin(self) -> State:
+        return State()
+
+    def ready(self, state: State) -> list[str]:
+        if state.parts is None:
+            return [CHECK]
+        if state.table is not None:
+            return []
+        return [name for name in self._names(state) if name not in state.found] or [JOIN]
+
+    def parcel(self, state: State, piece: str) -> bytes:
+        return _packed(state) if piece == JOIN else b""
+
+    def needs(self, state: State, piece: str) -> list[str]:
+        return []
+
+    def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
+        from ...pruning.state import ScorePart
+        from ...scores.parts import count, join, measure
+
+        tools.progress("loading", 0, 0)
+        begun = time.perf_counter()
+        job = _scoring(self.spec)
+        if piece == CHECK:
+            return json.dumps({"parts": count(job.score.name, len(job.data))}).encode()
+        if piece != JOIN:
+            job.progress = lambda done, total: tools.progress("scoring", done, total)
+            job.cancel = tools.cancel
+            tables = measure(job, int(piece))
+            return ScorePart(tables, time.perf_counter() - begun).to_bytes()
+        state = _unpacked(parcel)
+        parts = [ScorePart.from_bytes(state.found[name]) for name in self._names(state)]
+        table = join(job.clf, job.data, [dict(p.tables) for p in parts], **_options(self.spec))
+        seconds = sum(p.seconds for p in parts) + time.perf_counter() - begun
+        return json.dumps({**table.to_dict(), "seconds": seconds}).encode()
+
+    def absorb(self, state: State, piece: str, result: bytes) -> State:
+        if piece == CHECK:
+            return State(json.loads(result)["parts"])
+        if piece == JOIN:
+            return State(state.parts, {}, json.loads(result))
+        return State(state.parts, {**state.found, piece: result})
+
+    def steps(self, state: State) -> dict[int, dict[str, Any]]:
+        """One, when the table is there: a part of it means nothing by itself."""
+        if state.table is None:
+            return {}
+        values = [v for row in state.table["values"] for v in row if v is not None]
+        return {
+            1: {
+                "sparsity": 0.0,
+                "mask": None,
+                "metrics": {
+                    "largest score": max(values, default=None),
+                    "smallest score": min(values, default=None),
+                },
+                "seconds": state.table["seconds"],
+            }
+        }
+
+    def expected(self, state: State) -> int:
+        return 0 if state.parts is None else 1
+
+    def pack(self, state: State) -> bytes:
+        return _packed(state)
+
+    def unpack(self, raw: bytes) -> State:
+        return _unpacked(raw)
+
+    def finish(self, state: State, folder: Path) -> dict[str, Any]:
+        """The table of ``headviz score``."""
+        assert state.table is not None
+        return state.table
+
+    @staticmethod
+    def _names(state: State) -> list[str]:
+        return [str(i) for i in range(state.parts or 0)]
+
+
+def _packed(state: State) -> bytes:
+    import numpy as np
+    from safetensors.numpy import save
+
+    head = json.dumps({"parts": state.parts, "table": state.table})
+    return save({n: np.frombuffer(raw, np.uint8) for n, raw in sorted(state.found.items())}, {"state": head})
+
+
+def _unpacked(raw: bytes) -> State:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        size = int.from_bytes(raw[:8], "little")
+        head = json.loads(json.loads(raw[8 : 8 + size])["__metadata__"]["state"])
+        return State(head["parts"], {n: a.tobytes() for n, a in load(raw).items()}, head["table"])
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"The state of the run is damaged: {error}") from error
+
+
+def _options(spec: ScoreSpec) -> dict[str, Any]:
+    """Keywords for the scoring; a score that draws takes the spec's seed."""
+    from ...heads import HeadMask, parse_heads
+    from ...pruning.step_scores import table_options
+    from ...scores import DEFAULT
+
+    clf = spec.classifier()
+    heads = parse_heads(spec.off, clf.stacks)
+    mask = HeadMask.full(clf.num_layers, clf.num_heads).without(heads) if heads else None
+    about = {"mask": mask, "label_order": spec.label_order, "cache": False}
+    return {**about, **table_options(spec.score or DEFAULT, dict(spec.options), spec.seed)}
+
+
+@lru_cache(maxsize=1)
+def _scoring(spec: ScoreSpec) -> Scoring:
+    """Model, sample and token ids, made once per process."""
+    from ...scores.scoring import Job
+    from ...tasks import sample
+
+    clf, data = spec.classifier(), spec.dataset(spec.split, spec.limit)
+    lengths = None if spec.length_filter == "none" else clf.tokenizer
+    drawn = sample(data, spec.samples, spec.seed, spec.length_filter, lengths)
+    return Job(clf, drawn, **_options(spec))

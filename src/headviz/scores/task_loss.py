@@ -1,0 +1,97 @@
+"""What a task's metric loses without each head, with its uncertainty over examples.
+
+Shapes: n examples, L layers, H heads, R resamples, C classes of the task.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import OptionError, unknown_choice
+from ..evaluation.resampling import CLASS_METRICS
+from ..tasks import metric as measure
+from ..tasks import predicted
+from .correlation import pearson, spearman
+from .statistics import Counts, Summary, draw, mean
+from .sweeps import Tables
+from .translation import cost_in_bleu
+
+if TYPE_CHECKING:
+    from ..tasks import Dataset
+
+_RESAMPLES = 1000
+_CORRELATIONS = {"pearson": pearson, "spearman": spearman}
+
+
+def check_metric(data: Dataset, metric: str | None) -> str:
+    """The measure meant, if the task has it."""
+    if data.is_translation:
+        if metric not in (None, "bleu"):
+            raise OptionError(f"The ablation score of a translation is measured in bleu, not in '{metric}'.")
+        return "bleu"
+    name = data.task.primary_metric if metric is None else metric
+    if name not in data.task.metrics:
+        raise OptionError(unknown_choice(f"metric of '{data.task.name}'", name, data.task.metrics))
+    return name
+
+
+def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric: str | None) -> Summary:
+    """metric(full) − metric(full without the head): positive = the head helps."""
+    name = check_metric(data, metric)
+    if data.is_translation:
+        return cost_in_bleu(rows, data)
+    assert order is not None
+    full, without = rows["full"], rows["without"]  # [n, C], [n, L, H, C]
+    measured = ~np.isnan(without).any(axis=(0, 3))
+    gold, whole = data.gold, predicted(full, order, data.is_regression)
+    shape = measured.shape
+    answers = {
+        (i, j): predicted(without[:, i, j], order, data.is_regression)
+        for i, j in zip(*np.nonzero(measured), strict=True)
+    }
+    if name == "accuracy":
+        per = np.full((len(gold), *shape), np.nan)
+        for where, said in answers.items():
+            per[:, where[0], where[1]] = (whole == gold).astype(float) - (said == gold)
+        return mean(per)
+
+    values = np.full(shape, np.nan)
+    reference = measure(name, whole, gold)
+    for where, said in answers.items():
+        values[where] = reference - measure(name, said, gold)
+
+    def resample(counts: Counts) -> NDArray:
+        of = _class_metric if name in CLASS_METRICS else _correlation
+        classes = len(data.label_names)
+        out = np.full((len(counts), *shape), np.nan)
+        base = of(name, counts, gold, whole, classes)
+        for where, said in answers.items():
+            out[:, where[0], where[1]] = base - of(name, counts, gold, said, classes)
+        return out
+
+    if len(gold) < 2:
+        unknown = np.full(shape, np.nan)
+        return Summary(values, unknown, unknown, unknown, np.zeros(shape, np.int64))
+    drawn = resample(draw(len(gold), resamples=_RESAMPLES if name in CLASS_METRICS else _RESAMPLES // 5))
+    known = measured & np.isfinite(values)  # Matthews of constant answers, say, is undefined
+    stderr = np.full(shape, np.nan)
+    stderr[known] = np.nanstd(drawn[:, known], axis=0, ddof=1)
+    low, high = np.full(shape, np.nan), np.full(shape, np.nan)
+    low[known], high[known] = np.nanquantile(drawn[:, known], [0.025, 0.975], axis=0)
+    return Summary(values, stderr, low, high, np.zeros(shape, np.int64), len(gold), resample)
+
+
+def _class_metric(name: str, counts: Counts, gold: NDArray, said: NDArray, classes: int) -> NDArray:
+    """[R] the metric of each resample. An answer that is no class of the task gets a place of its own."""
+    side = classes + 1
+    place = gold * side + np.where(said < 0, classes, said)
+    table = counts @ np.eye(side * side)[place]  # [R, side²]
+    return CLASS_METRICS[name](table.reshape(-1, side, side))
+
+
+def _correlation(name: str, counts: Counts, gold: NDArray, said: NDArray, classes: int) -> NDArray:
+    index = np.array([np.repeat(np.arange(len(gold)), row.astype(int)) for row in counts])  # [R, n]
+    return _CORRELATIONS[name](gold[index].astype(float), said[index].astype(float))

@@ -1,0 +1,1 @@
+"""What is written to disk: the folder it lies in, the cache of number tables, tables as files."""

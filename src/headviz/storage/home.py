@@ -1,0 +1,26 @@
+"""Where headviz keeps what it makes: one folder per user or checkout, private to its owner."""
+
+import os
+import sys
+from pathlib import Path
+
+VARIABLE = "HEADVIZ_HOME"
+
+
+def home() -> Path:
+    """``$HEADVIZ_HOME``, else the checkout's ``cache/``, else the user's cache folder.
+
+    Only names the place; whoever writes there creates it. Keep it on a local disk:
+    SQLite's locks fail on network file systems.
+    """
+    chosen = os.environ.get(VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    checkout = Path(__file__).resolve().parents[3]
+    if (checkout / "pyproject.toml").is_file() and (checkout / "cache").is_dir():
+        return checkout / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "headviz"
+    if os.name == "nt":
+        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "headviz" / "cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headviz"

@@ -1,0 +1,257 @@
+"""A disk cache of number tables that several processes share and that never runs what it reads.
+
+Values are safetensors with a checksum, kept through ``StrictDisk``. Whatever cannot be read back
+whole, or was not written by headviz, is dropped and computed anew.
+
+Not for the only copy of anything: entries are evicted when the size limit is reached.
+"""
+
+import hashlib
+import json
+import os
+import re
+import sqlite3
+import warnings
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import diskcache
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as read_tensors
+from safetensors.numpy import save as write_tensors
+
+from ..errors import OptionError
+from .home import home
+from .strict_disk import (
+    LOCK_SECONDS,
+    SETTINGS,
+    ForeignEntryError,
+    StrictDisk,
+    is_ours,
+    own_file,
+    private_folder,
+    reader,
+    remove_database,
+)
+
+LIMIT_VARIABLE = "HEADVIZ_CACHE_LIMIT"
+DEFAULT_LIMIT = 2 * 2**30  # bytes
+
+_MAGIC = b"headviz1"
+_SUM = hashlib.sha256
+
+
+class StoreWarning(UserWarning):
+    """The cache could not be used; the result itself is not affected."""
+
+
+def make_key(kind: str, **parts: object) -> str:
+    """``kind:`` and the SHA-256 of everything the value depends on.
+
+    Give digests of weights, tokenizer and input, the options, and the algorithm's version;
+    never a display name, which stays the same when the weights change.
+    """
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=True, allow_nan=True, separators=(",", ":"))
+    return f"{kind}:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What was stored: named arrays and a few words about them."""
+
+    arrays: dict[str, np.ndarray]
+    words: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What ``headviz cache show`` says."""
+
+    folder: str
+    entries: int
+    bytes: int
+    limit: int
+    kinds: dict[str, int]
+
+
+def _pack(arrays: Mapping[str, np.ndarray], words: Mapping[str, str] | None) -> bytes:
+    body = write_tensors({k: np.asarray(v, order="C") for k, v in arrays.items()}, dict(words or {}))
+    return _MAGIC + _SUM(body).digest() + body
+
+
+def _unpack(raw: bytes) -> Entry:
+    start = len(_MAGIC) + _SUM().digest_size
+    head, body = raw[:start], memoryview(raw)[start:]
+    if head != _MAGIC + _SUM(body).digest():
+        raise ForeignEntryError("a damaged entry")
+    try:
+        arrays = read_tensors(bytes(body))
+    except SafetensorError as error:  # a right checksum on wrong content: not ours
+        raise ForeignEntryError(str(error)) from None
+    size = int.from_bytes(body[:8], "little")
+    return Entry(arrays, json.loads(bytes(body[8 : 8 + size])).get("__metadata__", {}))
+
+
+class Store:
+    """Named arrays under a key. Reading never fails: what is missing or damaged is ``None``.
+
+    Writing never fails either: on a full disk or in a folder that cannot be written, a
+    ``StoreWarning`` is given and the caller goes on with the value it has.
+    """
+
+    def __init__(self, folder: str | Path | None = None, limit: int | None = None) -> None:
+        self.folder = Path(folder) if folder is not None else home() / "store"
+        self.limit = limit if limit is not None else limit_from_environment()
+        self._cache: diskcache.Cache | None = None
+        self._unusable = False
+
+    def get(self, key: str) -> Entry | None:
+        """The entry, or None when it is missing, damaged or not ours."""
+        disk = self._open()
+        if disk is None:
+            return None
+        try:
+            raw = disk.get(key)
+            return None if raw is None else _unpack(raw)
+        except (ForeignEntryError, ValueError, TypeError, KeyError):
+            self._drop(disk, key)
+        except sqlite3.DatabaseError as error:
+            self._mend(error)
+        except (OSError, diskcache.Timeout):
+            pass  # evicted between the look-up and the reading, or busy: the same as missing
+        return None
+
+    def put(self, key: str, arrays: Mapping[str, np.ndarray], words: Mapping[str, str] | None = None) -> bool:
+        """Keep the arrays; False, with a warning, when that was not possible."""
+        return self.put_many([(key, Entry(dict(arrays), dict(words or {})))])
+
+    def put_many(self, entries: Iterable[tuple[str, Entry]]) -> bool:
+        """Keep all of them or, when the process dies in between, none."""
+        disk = self._open()
+        if disk is None:
+            return False
+        packed = [(key, _pack(e.arrays, e.words)) for key, e in entries]
+        for attempt in (1, 2):
+            try:
+                with disk.transact():
+                    for key, raw in packed:
+                        disk.set(key, raw)
+                return True
+            except sqlite3.DatabaseError as error:
+                mended = attempt == 1 and self._mend(error)
+                disk = self._open() if mended else None
+                if disk is None:
+                    self._warn(error)
+                    return False
+            except (OSError, diskcache.Timeout) as error:
+                self._warn(error)
+                return False
+        return False
+
+    def delete(self, key: str) -> None:
+        disk = self._open()
+        if disk is not None:
+            self._drop(disk, key)
+
+    def usage(self) -> Usage:
+        """How much is kept, by kind."""
+        disk = self._open()
+        kinds: dict[str, int] = {}
+        total = 0
+        if disk is not None:
+            with reader(self.folder) as base:
+                for key, number in base.execute(
+                    "SELECT substr(key, 1, instr(key, ':') - 1), COUNT(*) FROM Cache GROUP BY 1 ORDER BY 1"
+                ):
+                    kinds[str(key)] = number
+            total = int(disk.volume())
+        return Usage(str(self.folder), sum(kinds.values()), total, self.limit, kinds)
+
+    def clear(self) -> int:
+        """Drop every entry and every value file of ours; how many entries there were."""
+        disk = self._open()
+        if disk is None:
+            return 0
+        with disk.transact():
+            count = int(disk.clear())
+        for path in self.folder.glob("??/??/*.val"):
+            if own_file(path.relative_to(self.folder).as_posix()):
+                path.unlink(missing_ok=True)
+        return count
+
+    def close(self) -> None:
+        if self._cache is not None:
+            self._cache.close()
+            self._cache = None
+
+    def _open(self) -> diskcache.Cache | None:
+        if self._cache is None and not self._unusable:
+            try:
+                private_folder(self.folder)
+                if not is_ours(self.folder):
+                    remove_database(self.folder)
+                self._cache = self._connect()
+            except (OSError, sqlite3.Error, diskcache.Timeout) as error:
+                self._unusable = True
+                self._warn(error)
+        return self._cache
+
+    def _connect(self) -> diskcache.Cache:
+        return diskcache.Cache(
+            str(self.folder),
+            timeout=LOCK_SECONDS,
+            disk=StrictDisk,
+            **{**SETTINGS, "size_limit": self.limit},
+        )
+
+    def _drop(self, disk: diskcache.Cache, key: str) -> None:
+        with suppress(sqlite3.Error, diskcache.Timeout, OSError):
+            disk.delete(key)
+
+    def _mend(self, error: sqlite3.DatabaseError) -> bool:
+        """Start a damaged database anew. Locks and full disks are not damage."""
+        if isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error):
+            return False
+        self.close()
+        try:
+            remove_database(self.folder)
+        except OSError:
+            return False
+        return True
+
+    def _warn(self, error: Exception) -> None:
+        reason = str(error) or type(error).__name__
+        warnings.warn(
+            f"The cache in {self.folder} cannot be used ({reason}); results are computed but not kept. "
+            "Free some space, or set HEADVIZ_HOME to a folder of yours on a local disk.",
+            StoreWarning,
+            stacklevel=4,
+        )
+
+
+def limit_from_environment() -> int:
+    """The size limit in bytes: ``$HEADVIZ_CACHE_LIMIT``, such as ``500MB`` or ``4GB``, else 2 GB."""
+    text = os.environ.get(LIMIT_VARIABLE, "").strip()
+    if not text:
+        return DEFAULT_LIMIT
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", text.lower())
+    size = int(float(match[1]) * 1024 ** " kmgt".index(match[2] or " ")) if match else 0
+    if size < 2**20:
+        raise OptionError(
+            f"{LIMIT_VARIABLE}='{text}' is not a size of at least 1 MB. Write one such as 500MB or 4GB."
+        )
+    return size
+
+
+@cache
+def _shared(folder: Path, limit: int) -> Store:
+    return Store(folder, limit)
+
+
+def default_store() -> Store:
+    """The store under ``home()``; one object per process and folder."""
+    return _shared(home() / "store", limit_from_environment())

@@ -1,0 +1,277 @@
+"""The Analyses page: every line of ``headviz.analyses.catalogue``, run beside the page and shown."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ....analyses.catalogue import ANALYSES, ORACLE, Analysis
+from ....errors import TaskError, UserError
+from ....heads import HeadMask
+from ...parts import published, scoring
+from ...parts.measure import key_of
+from ...shell import jobs, loaders, state
+from ...shell.recipes import load_call, load_options, mask_call, off_option, task_call, task_options
+from ...shell.view import View
+from . import views
+from .shared import Place
+
+if TYPE_CHECKING:
+    from ....evaluation.evaluator import Evaluator
+    from ....models.classifier import Classifier
+    from ....tasks import Dataset
+
+SAMPLES = 500  # training examples to choose heads and to score on
+SECONDS = 20.0  # of a search that takes what it is given
+OTHER = {"mnli": "mnli-mm", "mnli-mm": "mnli"}
+UNSEEN = ("demo", "demo-translation")  # tasks that come with a second evaluation split
+
+
+def offered(translates: bool) -> tuple[list[str], list[str]]:
+    """The analyses for this kind of model, and those that another page shows."""
+    kind = "translation" if translates else "classification"
+    fit = [a for a in ANALYSES.values() if kind in a.kinds]
+    return [a.name for a in fit if not a.page], [a.name for a in fit if a.page]
+
+
+@dataclass
+class PageBench:
+    """What an analysis works with, as the view says. Made on the page, used in a job's thread."""
+
+    analysis: Analysis
+    clf: Classifier
+    data: Dataset
+    view: View
+    chosen: HeadMask  # the Mask lab's
+    known: dict[str, Any]  # score tables that are at hand
+    progress: jobs.Progress | None = None
+    cancel: jobs.Cancel | None = None
+
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        return loaders.evaluator(self.clf, self.data)
+
+    def on(self, data: Dataset, clf: Classifier | None = None) -> Evaluator:
+        return loaders.evaluator(clf or self.clf, data)
+
+    def sample(self, clf: Classifier | None = None) -> Dataset:
+        from ....tasks import sample
+
+        train = loaders.train(self.view)
+        return sample(train, SAMPLES, seed=self.view.seed, lengths=(clf or self.clf).tokenizer)
+
+    def second(self) -> Dataset:
+        return second_data(self.view)
+
+    def mask(self) -> HeadMask | None:
+        """Only where the mask is what is measured; the others start from the full model."""
+        return self.chosen if self.analysis.takes_mask_away and self.chosen.off else None
+
+    def score(self, clf: Classifier, name: str, data: Dataset) -> Any:
+        import headviz
+
+        if clf is self.clf and name in self.known:
+            return self.known[name]
+        return headviz.score_heads(clf, data, name, cancel=self.cancel).values
+
+    def load(self, place: Any, **how: Any) -> Classifier:
+        import headviz
+
+        found: Classifier = headviz.load(place, device=self.view.device, **how)
+        return found
+
+    def option(self, name: str) -> Any:
+        if name in (given := options(self.view, self.analysis, self.clf.max_length, list(self.known))):
+            return given[name]
+        return next(wanted.default for wanted in self.analysis.inputs if wanted.name == name)
+
+
+def options(view: View, analysis: Analysis, longest: int, known: Sequence[str]) -> dict[str, Any]:
+    """What this page asks for where the table's defaults do not serve; also the command's flags."""
+    given: dict[str, Any] = {"samples": SAMPLES, "seed": view.seed, "select": view.select, "seconds": SECONDS}
+    given["length"] = min(128, longest)
+    given["scores"] = ",".join([*orders(view, known), ORACLE])
+    if any(wanted.name == "checkpoints" for wanted in analysis.inputs):
+        given["checkpoints"] = checkpoints(view)
+    names = {wanted.name for wanted in analysis.inputs}
+    return {name: value for name, value in given.items() if name in names}
+
+
+def orders(view: View, known: Sequence[str]) -> list[str]:
+    """Scores to prune by: those at hand, which cost nothing more, else the one that the view asks for."""
+    if known:
+        return list(known)
+    able = scoring.names(loaders.shape(view).translates)
+    return [view.score if view.score in able else able[0]]
+
+
+def checkpoints(view: View) -> str:
+    """The folder of a training's checkpoints: the demo's own, or the one that the view names."""
+    if view.model == "demo":
+        from ....demo import demo_folder
+
+        return str(demo_folder("checkpoints"))
+    if not view.base:
+        raise UserError("Name a folder with checkpoints of the training, one model folder per checkpoint.")
+    return str(loaders.confined(view.base))
+
+
+def second_data(view: View) -> Dataset:
+    """The task's second evaluation set."""
+    if view.task in OTHER and not view.columns:
+        return loaders.dataset(replace(view, task=OTHER[view.task]))
+    if view.task in UNSEEN:
+        return loaders.part(view, "unseen")
+    raise TaskError(
+        f"Task '{view.task}' has one dev set only. Take mnli (matched and mismatched), or a demo (dev and unseen)."
+    )
+
+
+def controls(analysis: Analysis, view: View) -> None:
+    """What the user decides about this analysis."""
+    names = {wanted.name for wanted in analysis.inputs}
+    if "select" in names:
+        state.switch(
+            "select", "Heads chosen on", ("other", "same"),
+            format_func=lambda s: {"other": "training examples", "same": "the reported data"}[s],
+        )  # fmt: skip
+    if "checkpoints" in names and view.model != "demo":
+        state.text("base", "Folder with the checkpoints", placeholder="/path/to/run/checkpoints")
+
+
+def section(name: str, clf: Classifier, data: Dataset) -> None:
+    """One analysis: its question, its controls, *run*, its result, and the published figures apart."""
+    analysis = ANALYSES[name]
+    st.subheader(analysis.title)
+    st.markdown(analysis.question)
+    if "slices" in analysis.needs and data.slices is None:
+        st.info(
+            "These data do not say what kind each example is. Name a column of kinds on Data & model, or open the "
+            "demo's data, which do.",
+            icon=":material/category:",
+        )
+        return
+    if state.view().present is False:
+        controls(analysis, state.view())
+    view = state.view()
+    bench = PageBench(
+        analysis, clf, data, view, state.mask(clf.present), scoring.all_known(view, clf.present)
+    )
+    result = _result(analysis, bench)
+    if result is not None:
+        views.show_result(name, result, Place(data.task.name, loaders.rows_of(clf)))
+    published.section(name, data.task.name)
+    st.caption(f"After {analysis.source}.")
+
+
+def _result(analysis: Analysis, bench: PageBench) -> Any:
+    """The result if it is there, or None with *run* or progress on the page."""
+    names = {wanted.name for wanted in analysis.inputs}
+    view = bench.view
+    depends = (
+        view.select if "select" in names else "",
+        view.base if "checkpoints" in names else "",
+        view.mask if analysis.takes_mask_away else "",
+    )
+    key = key_of(bench.clf, bench.data, "analysis", analysis.name, *depends)
+    if jobs.find(key) is None and st.session_state.get("analysis_asked") != key:
+        st.button(
+            "Run", type="primary", icon=":material/play_arrow:", key=f"run_{analysis.name}", on_click=_ask,
+            args=(key,),
+        )  # fmt: skip
+        return None
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
+        return analysis.run(replace(bench, progress=progress, cancel=cancel))
+
+    return jobs.need(key, analysis.title, work)
+
+
+def _ask(key: tuple[Any, ...]) -> None:
+    st.session_state["analysis_asked"] = key
+
+
+def elsewhere(names: Sequence[str]) -> None:
+    """Where the other published analyses are."""
+    if not names:
+        return
+    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
+        for name in names:
+            analysis = ANALYSES[name]
+            st.page_link(
+                f"pages/{analysis.page}.py",
+                label=f"{analysis.title}: on its own page",
+                icon=":material/arrow_forward:",
+            )
+
+
+def recipe(view: View, name: str, present: HeadMask, longest: int) -> tuple[str, str]:
+    """The library's call and the command that give the same result."""
+    analysis = ANALYSES[name]
+    mask = state.mask(present)
+    lines = ["import headviz"]
+    if "model" in analysis.needs:
+        lines.append(load_call(view))
+    if "data" in analysis.needs:
+        lines.append(task_call(view))
+    if "evaluator" in analysis.python:
+        lines += [
+            "from headviz.evaluation.translation import evaluator_of",
+            "evaluator = evaluator_of(clf, data)",
+        ]
+    if name == "cross-dataset":
+        lines.append(_second_call(view))
+    if analysis.takes_mask_away:
+        lines.append(mask_call(mask))
+    known = orders(view, list(scoring.all_known(view, present)))
+    python = analysis.python.replace("speed(clf, mask)", f"speed(clf, mask, length={min(128, longest)})")
+    lines += [_specific(python, view, known), "print(found.to_json())"]
+    words = [analysis.line]
+    words += [load_options(view)] if "model" in analysis.needs else []
+    words += [task_options(view)] if "data" in analysis.needs else []
+    try:
+        given = options(view, analysis, longest, known)
+    except UserError:
+        given = {"checkpoints": "DIR"}
+    words += [f"--{k} {shlex.quote(str(v))}" for k, v in given.items()]
+    words += _second_options(view) if name == "cross-dataset" else []
+    words += [off_option(mask).strip()] if analysis.takes_mask_away and mask.off else []
+    return "\n".join(lines), " ".join(words)
+
+
+def _specific(python: str, view: View, known: Sequence[str]) -> str:
+    """The call with what the view says in it, after the lines that it needs."""
+    if view.select == "same":
+        python = python.replace("'other', evaluator_of(clf, some)", "'same'")
+        python = python.replace(", evaluator_of(clf, some))", ")")
+    before = []
+    if re.search(r"\bsome\b", python):
+        train = task_call(replace(view, limit=0), "train", "train")
+        lengths = "" if "e.clf" in python else ", lengths=clf.tokenizer"  # checkpoints: no model is at hand
+        before += [train, f"some = headviz.sample(train, {SAMPLES}, seed={view.seed}{lengths})"]
+    if re.search(r"\bin names\b", python):
+        before.append(f"names = {list(known)}")
+    if "'checkpoints'" in python and view.model == "demo":
+        before.append("from headviz.demo import demo_folder")
+        python = python.replace("'checkpoints'", "demo_folder('checkpoints')")
+    elif "'checkpoints'" in python and view.base:
+        python = python.replace("'checkpoints'", repr(view.base))
+    return "\n".join([*before, python])
+
+
+def _second_call(view: View) -> str:
+    if view.task in UNSEEN:
+        return task_call(view, "unseen", "other")
+    return task_call(replace(view, task=OTHER.get(view.task, view.task)), "dev", "other")
+
+
+def _second_options(view: View) -> list[str]:
+    if view.task in UNSEEN:
+        return ["--other-split unseen"]
+    return [f"--other-task {OTHER[view.task]}"] if view.task in OTHER else []

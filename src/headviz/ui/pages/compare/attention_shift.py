@@ -1,0 +1,96 @@
+"""Compare's question: where do the heads that are left look elsewhere under the mask?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from ....charts import maps as charts_maps
+from ....heads import HeadId, HeadMask
+from ...parts.texts import Text
+from ...shell import show, state
+from ...widgets.grid import Look, head_grid
+from ..head.maps import width_for
+
+if TYPE_CHECKING:
+    from ....models.classifier import Classifier
+
+
+def section(clf: Classifier, shown: Text) -> None:
+    """How far each head's attention has moved, and beside it one head's change, connection by connection."""
+    from ....attribution.attention_shift import attention_shift
+
+    mask = state.mask(clf.present)
+    values = attention_shift(clf, shown.text, shown.pair, mask)
+    chosen = state.head(clf.present)
+    if np.isfinite(values).any():
+        top = HeadId(*(int(i) for i in np.unravel_index(np.nanargmax(values), values.shape)))
+        st.markdown(
+            f"**{top} changes where it looks most: {100 * values[top]:.0f} % of its attention has moved.**"
+        )
+        if chosen is None or not np.isfinite(values[chosen]):
+            chosen = top
+    left, right = st.columns([9, 10], gap="medium")
+    with left:
+        head_grid(
+            "shift", clf.present, values, mask=mask, selected=chosen, on_select=_select,
+            tips={"attention moved": [["–" if v != v else f"{100 * v:.1f} %" for v in row] for row in values]},
+            look=Look(name="share of attention that moved", width=36, numbers=state.view().numbers,
+                      file="headviz-shift"),
+        )  # fmt: skip
+        show.note(
+            "How much of each head's attention to this text lies elsewhere under the mask: 0 = none, 1 = all of it.",
+            formula=r"\tfrac1T \sum_i \tfrac12 \sum_j |A'_{ij} - A_{ij}|",
+            source="Total variation distance, mean over queries. Layers before the first change cannot move.",
+            key="shift_note",
+            saves=False,
+        )
+    with right:
+        if chosen is None or not np.isfinite(values[chosen]):
+            st.info("No head is left whose attention could have moved.")
+        else:
+            _one(clf, shown, mask, chosen)
+
+
+def _one(clf: Classifier, shown: Text, mask: HeadMask, head: HeadId) -> None:
+    """The change of one head's map, largest change in words."""
+    from ....attribution.attention_shift import attention_of
+
+    tokens, before = attention_of(clf, shown.text, shown.pair, clf.full_mask, head)
+    _, after = attention_of(clf, shown.text, shown.pair, mask, head)
+    st.markdown(f"**{largest_change(head, tokens, before, after)}**")
+    show.figure(
+        charts_maps.matrix(after - before, tokens, tokens, "change", signed=True),
+        "shift_map",
+        f"What the mask changes in where {head} looks: blue = more attention, orange = less. Each row sums to 0.",
+        formula=r"A'_{ij} - A_{ij}",
+        source="Attention under the mask minus that of the full model. Rows are queries, columns keys.",
+        wide=width_for(len(tokens)),
+    )
+
+
+def largest_change(head: HeadId, tokens: Sequence[str], before: np.ndarray, after: np.ndarray) -> str:
+    """The connection that changes most, in words."""
+    query, key = (int(i) for i in np.unravel_index(np.abs(after - before).argmax(), before.shape))
+    was, now = float(before[query, key]), float(after[query, key])
+    if abs(now - was) < 0.005:
+        return f"{head} looks where it looked before."
+    more = "more" if now > was else "less"
+    return show.plain(
+        f"{head}: {_named(tokens, query)} looks {more} at {_named(tokens, key)} than before, "
+        f"{now:.2f} instead of {was:.2f}."
+    )
+
+
+def _named(tokens: Sequence[str], at: int) -> str:
+    """A token by its text, and by its place among its likes."""
+    if tokens.count(tokens[at]) == 1:
+        return f"“{tokens[at]}”"
+    return f"“{tokens[at]}” ({tokens[: at + 1].count(tokens[at])} of {tokens.count(tokens[at])})"
+
+
+def _select(head: HeadId) -> None:
+    state.update(head=head.dotted)

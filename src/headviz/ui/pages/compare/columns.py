@@ -1,0 +1,160 @@
+"""The Compare page's parts: one text through several masks, and which heads make the difference."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from ....charts import maps as charts_maps
+from ....charts import style as charts
+from ....errors import UserError
+from ...parts import first_mask as firstmask
+from ...parts import remarks, texts
+from ...parts.texts import Text
+from ...shell import jobs, loaders, show, state
+from ...shell.recipes import load_call, load_options, mask_call, off_option
+from ...shell.view import View
+from . import attention_shift as moved
+from . import many_texts as many
+from . import which_head as culprit
+from .answering import Column, answers, columns
+
+if TYPE_CHECKING:
+    from ....attribution.tokens import TokenAttributions
+    from ....models.classifier import Classifier
+    from ....tasks import Dataset
+
+__all__ = ["columns", "recipe", "section"]
+
+ACROSS = 4  # answers beside each other; more of them begin a new line
+
+
+def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]) -> None:
+    """Everything about one text, then several texts at once."""
+    controls = not state.view().present
+    if shown.empty:
+        st.info(texts.EMPTY, icon=":material/edit:")
+        if controls:
+            many.section(clf, data, given)
+        return
+    try:
+        found = answers(shown, given)
+    except UserError as wrong:
+        st.warning(show.plain(str(wrong)), icon=":material/edit:")
+    else:
+        for remark in remarks.about(clf, shown):
+            st.info(show.plain(remark))
+        if not shown.own and (said := loaders.mismatch(clf, data)):
+            st.info(show.plain(f"The example's label says nothing here. {said}"))
+        verdicts(clf, given, found)
+        if state.mask(clf.present).off:
+            culprit.section(clf, shown, found)
+        elif len(given) == 1:
+            firstmask.offer(clf.present, shown.slice)
+        tokens(clf, shown, given)
+        if state.mask(clf.present).off and _wanted(
+            "shift", "What attention changed", "Where heads look under the mask"
+        ):
+            moved.section(clf, shown)
+    if controls:
+        many.section(clf, data, given)
+
+
+def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarray]) -> None:
+    """The decision of each column, the change marked, and the probabilities as bars."""
+    first = found[0]
+    for at, (column, values) in enumerate(zip(given, found, strict=True)):
+        if at % ACROSS == 0:
+            boxes = st.columns(min(ACROSS, len(given)))
+        with boxes[at % ACROSS], st.container(border=True, gap="xsmall", height="stretch"):
+            st.caption(show.plain(column.name))
+            if clf.is_regression:
+                st.markdown(f"### {show.number(float(values[0]))}")
+                st.caption(f"{show.signed(float(values[0] - first[0]))} against the full model")
+                continue
+            best, was = int(values.argmax()), int(first.argmax())
+            st.markdown(f"### {show.plain(clf.labels[best])} {values[best]:.3f}")
+            if column is given[0]:
+                st.caption("as trained")
+            elif best != was:
+                st.markdown(f":orange[**← changed** from {show.plain(clf.labels[was])}]")
+            else:
+                st.caption(same_answer(float(values[best] - first[best])))
+    if not clf.is_regression:
+        show.figure(
+            charts.probabilities(
+                [(c.name, [float(v) for v in values]) for c, values in zip(given, found, strict=True)],
+                clf.labels,
+            ),
+            "compare_bars",
+            "The probability of each class by each model, for this text.",
+            formula=r"p_c = e^{z_c} / \sum_k e^{z_k}",
+        )
+
+
+def same_answer(change: float) -> str:
+    """How far the probability of an unchanged answer moved; a little is never called nothing."""
+    if not change:
+        return "same answer, unchanged"
+    if abs(change) < 0.0005:
+        return f"same answer, less than 0.1 points {'more' if change > 0 else 'less'}"
+    return f"same answer, {show.points(change, 100)} points"
+
+
+def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:
+    """How much each token spoke for the full model's answer, in every column, on one scale."""
+    if clf.is_regression or not _wanted("tokens", "Token attributions", "Integrated gradients, by Captum"):
+        return
+    texts = (shown.text, shown.pair)
+    found = []
+    for column in given:
+        key = (column.clf.digest, str(clf.dtype), "tokens", *texts, column.mask.hex)
+        one = jobs.need(key, f"Attributing tokens: {column.name}", partial(_tokens, column, shown))
+        if one is None:
+            return
+        found.append(one)
+    rows = [(c.name, one.target_label, one.values) for c, one in zip(given, found, strict=True)]
+    show.figure(
+        charts_maps.token_rows(rows, found[0].tokens),
+        "compare_tokens",
+        "What each token spoke for (blue) or against (orange) each model's own answer, on one scale.",
+        formula=r"(x - x') \cdot \int_0^1 \nabla F(x' + a(x - x'))\,da",
+        source="Integrated gradients on the word embeddings, from padding to the input (Captum).",
+        wide="40" if len(found[0].tokens) <= 24 else "64",
+    )
+
+
+def _wanted(name: str, label: str, help: str) -> bool:
+    """A part that the reader asks for; a presentation shows it without the switch."""
+    view = state.view()
+    return bool(getattr(view, name)) if view.present else state.tick(name, label, help=help)
+
+
+def _tokens(column: Column, shown: Text, progress: jobs.Progress, cancel: jobs.Cancel) -> TokenAttributions:
+    from ....attribution.tokens import token_attributions
+
+    mask = column.mask if column.mask.off else None
+    return token_attributions(column.clf, shown.text, shown.pair, mask=mask)
+
+
+def recipe(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
+    """The same answer from the library; the command explains the same text."""
+    mask = state.mask(clf.present)
+    texts = f"[{shown.text!r}]" + (f", [{shown.pair!r}]" if shown.pair is not None else "")
+    python = "\n".join(
+        [
+            "import headviz",
+            load_call(view),
+            mask_call(mask),
+            f"batch = clf.collate(clf.encode({texts}))",
+            "print(clf.labels, clf.logits(batch, mask).softmax(-1))",
+        ]
+    )
+    pair = f" --text-pair {shlex.quote(shown.pair)}" if shown.pair is not None else ""
+    options = f"{load_options(view)} --text {shlex.quote(shown.text)}{pair}{off_option(mask)}"
+    return python, f"headviz conductance {options} --out maps.npz"

@@ -1,0 +1,164 @@
+"""Compare's table: many pasted or uploaded texts through every column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from ....errors import Cancelled, UserError
+from ...parts import remarks
+from ...shell import jobs, show
+from .answering import Column, answer
+
+if TYPE_CHECKING:
+    from ....models.classifier import Classifier
+    from ....tasks import Dataset
+
+MOST_LINES = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What every column says to every line; NaN and a complaint for a line that cannot be answered."""
+
+    values: list[np.ndarray]  # per column [n, C]
+    wrong: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+
+
+def section(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
+    """Many pasted or uploaded lines through all columns."""
+    with st.expander("Several texts at once"):
+        paired = data.pairs is not None
+        hint = "one pair per line, a tab or | between the two texts" if paired else "one text per line"
+        pasted = st.text_area(f"Paste texts: {hint}", key="many", height=120, max_chars=100_000)
+        upload = st.file_uploader(
+            "or upload a plain text file of such lines", type=["txt", "tsv"], key="many_file"
+        )
+        raw = pasted
+        if upload is not None:
+            read = read_text(upload.getvalue())
+            if read is None:
+                st.error("This file is no plain text. Save it as text (UTF-8), one line per text.")
+                return
+            raw = read
+            if pasted.strip():
+                st.caption("The file's lines are used, not the pasted ones.")
+        lines, wrong = read_lines(raw, paired)
+        if not lines:
+            _complain(wrong)
+            return
+        key = ("many", tuple(lines), paired, *((c.clf.digest, str(c.clf.dtype), c.mask.hex) for c in given))
+        found = jobs.need(key, "Answering", partial(_answers, lines, paired, given))
+        if found is None:
+            return
+        _complain([*wrong, *found.wrong])
+        for remark in found.remarks:
+            st.info(show.plain(remark))
+        header, rows = many_rows(lines, paired, given, found.values, clf.labels)
+        changed = sum("→" in str(row[-1]) for row in rows)
+        said = "" if clf.is_regression else f"{changed} of {len(rows)} answers change."
+        show.table(header, rows, "compare_many", caption=said)
+
+
+def _complain(wrong: Sequence[str]) -> None:
+    for text in wrong[:3]:
+        st.warning(show.plain(text))
+    if len(wrong) > 3:
+        st.caption(f"{len(wrong) - 3} more lines have such a fault.")
+
+
+def _answers(
+    lines: Sequence[tuple[str, str]],
+    paired: bool,
+    given: Sequence[Column],
+    progress: jobs.Progress,
+    cancel: jobs.Cancel,
+) -> Answers:
+    """Every column's answers, a few lines at a time so that *stop* is heard."""
+    out: list[np.ndarray] = []
+    wrong: dict[int, str] = {}
+    for at, column in enumerate(given):
+        values = np.full((len(lines), max(1, len(column.clf.labels))), np.nan)
+        for i in range(0, len(lines), 32):
+            if cancel():
+                raise Cancelled
+            part = range(i, min(i + 32, len(lines)))
+            try:
+                values[part] = _answer(column, [lines[k] for k in part], paired)
+            except UserError:  # one line spoils it: ask one by one
+                for k in part:
+                    try:
+                        values[k] = _answer(column, [lines[k]], paired)[0]
+                    except UserError as reason:
+                        wrong.setdefault(k, f"Text {k + 1}: {reason}")
+            progress(at * len(lines) + part[-1] + 1, len(given) * len(lines))
+        out.append(values)
+    said = remarks.about_many(given[0].clf, lines, paired)
+    return Answers(out, tuple(wrong[k] for k in sorted(wrong)), tuple(said))
+
+
+def _answer(column: Column, lines: Sequence[tuple[str, str]], paired: bool) -> np.ndarray:
+    pairs = [b for _, b in lines] if paired else None
+    return answer(column.clf, [a for a, _ in lines], pairs, column.mask)
+
+
+def read_text(content: bytes) -> str | None:
+    """The text of a file, or None where it is none."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):  # as spreadsheets write "Unicode text"
+        return content.decode("utf-16", "replace")
+    return None if b"\0" in content else content.decode("utf-8-sig", "replace")
+
+
+def read_lines(raw: str, paired: bool) -> tuple[list[tuple[str, str]], list[str]]:
+    """Texts, or pairs split at a tab or a bar, and one complaint per line that cannot be read."""
+    out: list[tuple[str, str]] = []
+    wrong: list[str] = []
+    for i, line in enumerate(raw.splitlines(), 1):
+        if not line.strip():
+            continue
+        if len(out) == MOST_LINES:
+            wrong.append(f"Only the first {MOST_LINES} lines are used.")
+            break
+        parts = [p.strip() for p in line.replace("\t", "|").split("|")]
+        if not paired and "\t" in line.strip():
+            wrong.append(f"Line {i} has a tab, as between two texts; this task takes one text per line.")
+        elif not paired:
+            out.append((line.strip(), ""))
+        elif len(parts) == 2 and all(parts):
+            out.append((parts[0], parts[1]))
+        else:
+            wrong.append(f"Line {i} is not a pair: write the two texts with a tab or | between them.")
+    return out, wrong
+
+
+def many_rows(
+    lines: Sequence[tuple[str, str]],
+    paired: bool,
+    given: Sequence[Column],
+    found: Sequence[np.ndarray],
+    labels: Sequence[str],
+) -> tuple[list[str], list[list[object]]]:
+    """One row per text: every column's answer, and what changed against the first."""
+    header = ["text", *(["pair"] if paired else []), *(c.name for c in given), "change"]
+    rows: list[list[object]] = []
+    for i, (a, b) in enumerate(lines):
+        texts = [a, *([b] if paired else [])]
+        if found[0].shape[1] == 1:
+            numbers = [float(f[i, 0]) for f in found]
+            rows.append([*texts, *numbers, numbers[-1] - numbers[0]])
+            continue
+        said = [f[i] for f in found]
+        if any(np.isnan(p).any() for p in said):
+            rows.append([*texts, *("–" for _ in said), "not answered"])
+            continue
+        best = [labels[int(p.argmax())] for p in said]
+        cells = [f"{name} {p.max():.2f}" for name, p in zip(best, said, strict=True)]
+        other = [x for x in best[1:] if x != best[0]]
+        rows.append([*texts, *cells, f"{best[0]} → {other[0]}" if other else "same"])
+    return header, rows

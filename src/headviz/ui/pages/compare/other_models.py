@@ -1,0 +1,42 @@
+"""Other models beside the current one in Compare: a pruned copy, another checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from ....errors import ModelError, UserError
+from ...shell import loaders, show, state
+from ...shell.view import View
+
+if TYPE_CHECKING:
+    from ....models.classifier import Classifier
+
+
+def load(view: View, like: Classifier) -> Classifier | None:
+    """The second model of a view, if it has one and answers with the same classes."""
+    if not view.other:
+        return None
+    clf = loaders.classifier(replace(view, model=view.other, revision=""))
+    if clf.labels != like.labels:
+        raise ModelError(
+            f"'{view.other}' answers {', '.join(clf.labels)}; '{like.name}' answers {', '.join(like.labels)}. "
+            "Compare models with the same classes, in the same order."
+        )
+    return clf
+
+
+def chooser(view: View, like: Classifier) -> Classifier | None:
+    """A field for the second model; what is wrong with it is said beside it and nothing is lost."""
+    with st.popover("Another model"):
+        state.text(
+            "other", "Model to compare with", placeholder="a folder with a pruned model, or a hub id",
+            help="For example the folder that `headviz prune --out` wrote, or a run's saved model",
+        )  # fmt: skip
+    try:
+        return load(state.view(), like)
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+        return None

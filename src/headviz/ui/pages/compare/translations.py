@@ -1,0 +1,110 @@
+"""Compare for translation models: one sentence through the full model and through masks, changed words marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from ....heads import HeadMask
+from ...parts import first_mask as firstmask
+from ...parts.texts import Text
+from ...shell import jobs, show, state
+from ...shell.recipes import load_call, load_options, mask_call, off_option, task_options
+from ...shell.view import View
+
+if TYPE_CHECKING:
+    from ....models.classifier import Classifier
+
+
+def columns(clf: Classifier) -> list[tuple[str, HeadMask]]:
+    """The full model, the current mask, and the saved ones."""
+    mask, full = state.mask(clf.present), HeadMask.full(clf.num_layers, clf.num_heads)
+    out = [("full model", full)]
+    if mask.off:
+        out.append((f"current mask ({len(mask.off)} off)", mask))
+    for name, text in state.session().saved:
+        saved = HeadMask.from_hex(text, clf.num_layers, clf.num_heads)
+        if saved != mask:
+            out.append((name, saved))
+    return out
+
+
+def translations(clf: Classifier, text: str, masks: Sequence[HeadMask]) -> list[str] | None:
+    """What the model writes under each mask, or None while progress stands on the page."""
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> list[str]:
+        from ....evaluation.translation import translate
+
+        out = []
+        for done, mask in enumerate(masks, 1):
+            found, _ = translate(clf, [text], mask, cancel=cancel)  # type: ignore[arg-type]
+            out.append(found[0])
+            progress(done, len(masks))
+        return out
+
+    key = (clf.digest, str(clf.dtype), "translations", text, tuple(m.hex for m in masks))
+    return jobs.need(key, "Translating", work)
+
+
+def words(first: str, other: str) -> list[tuple[str, bool]]:
+    """The other translation's words, and whether each is new against the first."""
+    a, b = first.split(), other.split()
+    new = [True] * len(b)
+    for block in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks():
+        for i in range(block.b, block.b + block.size):
+            new[i] = False
+    return list(zip(b, new, strict=True))
+
+
+def section(clf: Classifier, shown: Text) -> None:
+    """Every column's translation, and the reference where the sentence is an example of the data."""
+    if not shown.text.strip():
+        st.info("Write a sentence to translate.", icon=":material/edit:")
+        return
+    given = columns(clf)
+    found = translations(clf, shown.text, [mask for _, mask in given])
+    if found is None:
+        return
+    for (name, _), text in zip(given, found, strict=True):
+        with st.container(border=True):
+            st.caption(show.plain(name))
+            st.markdown("#### " + marked(found[0], text))
+            if text != found[0]:
+                changed = sum(new for _, new in words(found[0], text))
+                st.caption(
+                    f"{changed} word{'' if changed == 1 else 's'} changed, marked in orange and underlined"
+                )
+            elif name != given[0][0]:
+                st.caption("the same translation")
+    if not shown.own and shown.pair:
+        st.markdown(f"Reference: {show.plain(shown.pair)}")
+    if len(given) == 1:
+        firstmask.offer(clf.present)
+    rows = [[name, text] for (name, _), text in zip(given, found, strict=True)]
+    show.table(
+        ["model", "translation"], rows, "translations", caption="Greedy translations of this sentence."
+    )
+
+
+def marked(first: str, other: str) -> str:
+    """The other translation as markdown, its new words marked."""
+    return " ".join(
+        f":orange[__{show.plain(word)}__]" if new else show.plain(word) for word, new in words(first, other)
+    )
+
+
+def recipe(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
+    mask = state.mask(clf.present)
+    python = "\n".join(
+        [
+            "import headviz",
+            "from headviz.evaluation.translation import translate",
+            load_call(view),
+            mask_call(mask),
+            f"print(translate(clf, [{shown.text!r}], mask))",
+        ]
+    )
+    return python, f"headviz evaluate {load_options(view)} {task_options(view)}{off_option(mask)}"

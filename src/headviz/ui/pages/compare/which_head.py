@@ -1,0 +1,113 @@
+"""Compare's question: which of the masked heads changed the answer, or moved it most?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from ....heads import HeadId, HeadMask
+from ...parts.texts import Text
+from ...shell import jobs, show, state
+
+if TYPE_CHECKING:
+    from ....attribution.which_head import Moved, Restored
+    from ....models.classifier import Classifier
+
+MOVED = 0.05  # change of a probability from which it is worth asking which head makes it
+
+
+def section(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> None:
+    """'Which head did it?' for the current mask."""
+    mask = state.mask(clf.present)
+    if clf.is_regression or not mask.off:
+        return
+    best = int(found[0].argmax())
+    flipped = best != int(found[1].argmax())
+    if not flipped and abs(float(found[0][best] - found[1][best])) <= MOVED:
+        st.caption(
+            "The mask changes no decision here. Change a word, take another example, or switch more heads off."
+        )
+        return
+    key = (clf.digest, "which", shown.text, shown.pair, mask.hex)
+    question = "Which head did it?" if flipped else "Which head moves it most?"
+    if not state.view().present and st.button(
+        question, type="primary", key="which", icon=":material/search:"
+    ):
+        st.session_state["which_asked"] = key
+    if st.session_state.get("which_asked") != key:
+        return
+    if flipped:
+        result = jobs.need(key, "Searching", lambda p, c: _which(clf, shown, mask, p, c))
+        if result is not None:
+            _found(sentence(result, clf.labels), result.heads, mask)
+        return
+    moved = jobs.need(key, "Trying every head", lambda p, c: _moves(clf, shown, mask, p, c))
+    if moved is not None:
+        _found(moved_sentence(moved, clf.labels), [] if moved.head is None else [moved.head], mask)
+
+
+def _found(said: str, heads: Sequence[HeadId], mask: HeadMask) -> None:
+    """The answer, and where to go from here."""
+    st.success(show.plain(said), icon=":material/lightbulb:")
+    if not heads or state.view().present:
+        return
+    with st.container(horizontal=True):
+        for h in heads[:8]:
+            st.button(f"Look at {h}", key=f"open_{h.dotted}", on_click=_select, args=(h.dotted,))
+        if st.session_state.pop("go_head", False):
+            st.switch_page("pages/head.py")
+        them = "it" if len(heads) == 1 else "them"
+        st.button(f"Switch {them} on again", key="restore", on_click=_restore, args=(mask, heads))
+
+
+def _which(
+    clf: Classifier, shown: Text, mask: HeadMask, progress: jobs.Progress, cancel: jobs.Cancel
+) -> Restored | None:
+    from ....attribution.which_head import which_heads
+
+    return which_heads(clf, shown.text, shown.pair, mask, progress=progress, cancel=cancel)
+
+
+def _moves(
+    clf: Classifier, shown: Text, mask: HeadMask, progress: jobs.Progress, cancel: jobs.Cancel
+) -> Moved:
+    from ....attribution.which_head import which_moves
+
+    return which_moves(clf, shown.text, shown.pair, mask, progress=progress, cancel=cancel)
+
+
+def moved_sentence(found: Moved, labels: Sequence[str]) -> str:
+    """Which head brings the answer's probability nearest to the full model's."""
+    was = f"{labels[found.target]} {found.masked:.2f}"
+    if found.head is None:
+        return f"No head alone brings {was} nearer to the full model's {found.full:.2f}."
+    return (
+        f"{found.head} back on → {was} becomes {found.back:.2f} (full model {found.full:.2f}); "
+        "no other head alone comes nearer."
+    )
+
+
+def sentence(result: Restored, labels: Sequence[str]) -> str:
+    """The finding in one sentence, with how sure it is."""
+    *rest, last = map(str, result.heads)
+    names = f"{', '.join(rest)} and {last}" if rest else last
+    if len(result.heads) == 1:
+        return f"{names} back on → {labels[result.full]} again; this head alone does it."
+    sure = (
+        "no smaller set of heads does it"
+        if result.smallest
+        else f"none of them can be left out, though a smaller set may exist ({result.trials} sets tried)"
+    )
+    return f"{names} back on → {labels[result.full]} again; {sure}."
+
+
+def _select(dotted: str) -> None:
+    state.update(head=dotted)
+    st.session_state["go_head"] = True
+
+
+def _restore(mask: HeadMask, heads: Sequence[HeadId]) -> None:
+    state.set_mask(mask.with_(heads))

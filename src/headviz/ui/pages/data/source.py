@@ -1,0 +1,324 @@
+"""The Data & model page's parts: the card, the lengths, and the forms that switch model and data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ....charts import style as charts
+from ....errors import TaskError, UserError
+from ...shell import jobs, loaders, numbers, show, state, uploads
+from ...shell.recipes import load_call, load_options, task_call, task_options
+from ...shell.view import View
+
+if TYPE_CHECKING:
+    from ....models.classifier import Classifier
+    from ....tasks import Dataset
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+PRECISIONS = ("float32", "bfloat16")
+KINDS = ("csv", "tsv", "jsonl", "parquet")
+
+
+def card(clf: Classifier) -> None:
+    """What the model is."""
+    cost = loaders.cost(clf)
+    with st.container(horizontal=True, gap="medium"):
+        st.metric("layers × heads", f"{clf.num_layers} × {clf.num_heads}", width=120)
+        st.metric("parameters", _million(cost.parameters), width=100)
+        st.metric(f"FLOPs at {cost.length} tokens", _million(cost.flops), width=160)
+    gone = len(clf.present.off)
+    rows = [
+        ("model", clf.name),
+        ("family", clf.family.title),
+        ("classes", ", ".join(clf.labels) if not clf.is_regression else "a number (regression)"),
+        (
+            "heads there",
+            f"{len(clf.present.kept)} of {clf.present.size}" + (f", {gone} really removed" if gone else ""),
+        ),
+        ("size of a head", f"{clf.head_size} of {clf.config.hidden_size} dimensions"),
+        ("longest text", f"{clf.max_length} tokens"),
+        ("device, precision", f"{clf.device}, {str(clf.dtype).removeprefix('torch.')}"),
+        ("weights digest", clf.digest[:16]),
+    ]
+    show.table(
+        ["", "model"],
+        rows,
+        "model_card",
+        caption="The digest identifies the weights, whatever the model is called.",
+    )
+
+
+def _million(value: float) -> str:
+    for size, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g} {name}"
+    return str(int(value))
+
+
+def model_form(view: View) -> None:
+    """Another model: applied only when it loads, so nothing is lost by a wrong name."""
+    with st.form("model_form", border=False):
+        name = st.text_input(
+            "Model",
+            view.model,
+            placeholder="demo, a hub id such as textattack/bert-base-uncased-MNLI, or a folder",
+        )
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            revision = st.text_input("Revision (hub only)", view.revision, placeholder="main", width=160)
+            device = st.selectbox(
+                "Device", DEVICES, DEVICES.index(view.device) if view.device in DEVICES else 0, width=110
+            )
+            dtype = st.selectbox("Precision", PRECISIONS, int(view.dtype == "bfloat16"), width=130)
+            sent = st.form_submit_button("Load", type="primary")
+    if sent:
+        wanted = replace(
+            view,
+            model=name.strip(),
+            revision=revision.strip(),
+            device=device,
+            dtype="" if dtype == "float32" else dtype,
+        )
+        _try_model(view, wanted)
+
+
+def _try_model(view: View, wanted: View) -> None:
+    try:
+        with st.spinner("Loading the model …"):
+            clf = loaders.classifier(wanted)
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+        return
+    same = clf.present.num_layers, clf.present.num_heads
+    old = loaders.shape(view).present
+    state.update(model=wanted.model, revision=wanted.revision, device=wanted.device, dtype=wanted.dtype)
+    if wanted.model != view.model or same != (old.num_layers, old.num_heads):
+        state.forget_mask()
+    st.rerun()
+
+
+def data_form(view: View) -> None:
+    """Another task, local files, or an upload, with its columns mapped."""
+    from ....tasks import TASKS
+
+    titles = {name: task.title for name, task in TASKS.items()}
+    with st.form("data_form", border=False):
+        task = st.selectbox(
+            "Task", list(titles), list(titles).index(view.task) if view.task in titles else 0,
+            format_func=lambda name: f"{titles[name]} ({name})",
+        )  # fmt: skip
+        data = st.text_input(
+            "Folder with its files (empty: the shipped data, or the hub)", view.data,
+            placeholder="/path/to/GLUE/MNLI",
+        )  # fmt: skip
+        with st.container(horizontal=True):
+            columns = st.text_input("Text columns", view.columns, placeholder="a or a,b", width=170)
+            label = st.text_input("Label column", view.label, width=130)
+            groups = st.text_input("Slice column", view.groups, width=130)
+        row = st.container(horizontal=True, vertical_alignment="bottom")
+        with row:
+            # the value is part of the key, or a link could not change what stands there
+            limit = numbers.field(
+                row, "Dev examples (0 = all)", 0, 1_000_000, view.limit, f"data_limit_{view.limit}", step=100,
+                width=190,
+            )  # fmt: skip
+            seed = numbers.field(row, "Seed", 0, 2**31 - 1, view.seed, f"data_seed_{view.seed}", width=120)
+            sent = st.form_submit_button("Use it", type="primary")
+    if not sent:
+        return
+    try:
+        wanted = replace(
+            view, task=task, data=data.strip(), columns=columns.replace(" ", ""), label=label.strip(),
+            groups=groups.strip(), limit=limit(), seed=seed(),
+        )  # fmt: skip
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+    else:
+        try_data(wanted)
+
+
+def try_data(wanted: View) -> bool:
+    """Take the data of this view if they can be read; say what is wrong otherwise."""
+    try:
+        found = loaders.dataset(wanted)
+        if not len(found):
+            raise TaskError("There is no example in these data.")
+        if uploads.has_train(wanted.data):
+            loaders.train(wanted)
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+        return False
+    names = ("task", "data", "columns", "label", "groups", "limit", "seed")
+    state.update(**{n: getattr(wanted, n) for n in names}, example=0, a="", b="", slice="")
+    st.rerun()
+    return True
+
+
+def upload_form(view: View, clf: Classifier | None = None) -> None:
+    """A table of one's own: read, columns mapped, kept under its digest."""
+    import pandas as pd
+
+    from ....attribution.inputs import expected_texts
+
+    sent = st.file_uploader(
+        "A table with texts and labels, to measure on", type=list(KINDS), key="upload",
+    )  # fmt: skip
+    if sent is None:
+        st.caption(
+            "csv, tsv, jsonl or parquet, with one or two text columns and a label column. It stays on this machine."
+        )
+        return
+    further = st.file_uploader(
+        "Table to train on (optional)", type=list(KINDS), key="upload_train",
+        help="With the same columns. Head scores are drawn from it; pruning runs and fine-tuning need it. Without it "
+        "head scores are drawn from the table above.",
+    )  # fmt: skip
+    main, train = _table(sent), None if further is None else _table(further)
+    kind = main.kind
+    try:
+        place = uploads.keep_upload(main.content, kind, main.called, train)
+        with uploads.naming(place):
+            table = peek(place, kind)
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+        return
+    names, first = list(table), pd.DataFrame({n: cells[:3] for n, cells in table.items()})
+    st.dataframe(first, hide_index=True, height="content")
+    guess = guess_label(table, () if clf is None else clf.labels)
+    wanted = None if clf is None else expected_texts(clf)
+    texts = st.multiselect(
+        "Text columns (one, or two for pairs)", names, guess_texts(table, guess, wanted), max_selections=2,
+        key=f"up_texts_{sent.file_id}",
+    )  # fmt: skip
+    if wanted == 2 and len(texts) == 1:
+        st.warning("This model compares two texts; choose a second text column.", icon=":material/warning:")
+    elif wanted == 1 and len(texts) == 2:
+        st.warning("This model reads one text; choose a single text column.", icon=":material/warning:")
+    left, right = st.columns(2)
+    label = left.selectbox("Label column", names, names.index(guess), key=f"up_label_{sent.file_id}")
+    groups = right.selectbox(
+        "Slice column", ["(none)", *names], key=f"up_groups_{sent.file_id}",
+        help="Kinds of examples, such as a phenomenon: results are then shown for each as well",
+    )  # fmt: skip
+    if st.button("Use these data", type="primary", disabled=not texts, key="up_use"):
+        try_data(
+            replace(
+                view, task="custom", data=place, columns=",".join(texts), label=label,
+                groups="" if groups == "(none)" else groups,
+            )
+        )  # fmt: skip
+
+
+def _table(sent: Any) -> uploads.Table:
+    return uploads.Table(sent.getvalue(), sent.name.rsplit(".", 1)[-1].lower(), sent.name)
+
+
+def peek(place: str, kind: str) -> dict[str, list[Any]]:
+    """The columns of an upload."""
+    from ....tasks.readers import read_table, separator_hint
+
+    table = read_table(uploads.uploads()[place] / f"dev.{kind}")
+    names = list(table.columns)
+    if len(names) < 2:
+        raise TaskError(
+            f"The table has a single column ({names[0][:60]}); at least a text and a label column are needed."
+            f"{separator_hint(table.name, names)}"
+        )
+    return {n: list(table.columns[n]) for n in names}
+
+
+LABELS = ("label", "gold_label", "labels", "class", "target", "gold")
+
+
+def guess_label(table: Mapping[str, Sequence[Any]], classes: Sequence[str] = ()) -> str:
+    """The column that is called like labels are, else one that holds the model's classes, else the last one."""
+    names = {name.casefold().strip(): name for name in reversed(list(table))}
+    called = next((names[n] for n in LABELS if n in names), None)
+    known = {str(c).casefold() for c in classes}
+    holds = (n for n, cells in table.items() if cells and {str(c).casefold().strip() for c in cells} <= known)
+    return called or next(holds, None) or list(table)[-1]
+
+
+def guess_texts(table: Mapping[str, Sequence[Any]], label: str, wanted: int | None = None) -> list[str]:
+    """The first two columns, or as many as the model takes, in which most cells are several words."""
+    others = [n for n in table if n != label]
+    found = [n for n in others if _wordy(table[n][:200])]
+    return (found or others)[: 2 if len(found) > 1 and wanted != 1 else 1]
+
+
+def _wordy(cells: Sequence[Any]) -> bool:
+    several = sum(isinstance(c, str) and len(c.split()) > 1 for c in cells)
+    return 2 * several > len(cells)
+
+
+def data_card(data: Dataset) -> None:
+    """What the data are: size, classes, slices, notes of the reader."""
+    st.markdown(f"**{show.plain(data.task.title)}**, {show.plain(data.split)}: {len(data):,} examples")
+    for note in (data.origin, *data.notes):
+        st.caption(show.plain(uploads.with_own_name(note, state.view().data)))
+    if data.labels is not None and not data.is_regression:
+        rows = [[k, v, v / max(1, len(data))] for k, v in data.class_counts().items()]
+        show.table(
+            ["class", "examples", "share"], rows, "classes", caption="How many examples each class has."
+        )
+    if data.slices is not None:
+        counts = data.slice_counts()
+        with st.expander(f"Slices: {data.slice_name or ''} ({len(counts)})"):
+            show.table(
+                [data.slice_name or "slice", "examples"],
+                list(counts.items()),
+                "slices",
+                caption="Examples by slice.",
+            )
+
+
+def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
+    """Token lengths of train and dev, with the band that the scoring sample keeps, and what was dropped."""
+    key = (clf.digest, dev.digest, "lengths", view.samples, view.seed, view.data, view.task)
+    found = jobs.need(key, "Counting tokens", lambda p, c: _lengths(clf, view, dev))
+    if found is None:
+        return
+    groups, report, lacking = found
+    band = None if report is None else report.band
+    show.figure(
+        charts.histogram(groups, "tokens", band),
+        "lengths",
+        "Text lengths in tokens; the grey band is what the sample for scoring keeps."
+        if band
+        else "Text lengths in tokens.",
+        source="The sample for scoring is balanced over the classes and leaves out unusually short and long texts, "
+        "by default outside the 25–75 % quantiles (*Integrated Gradients for Structured Pruning on BERT*, §6.6.1).",
+    )
+    if report is not None:
+        st.caption(show.plain(f"Sample for scoring: {report.text()}"))
+    if lacking:
+        st.caption(show.plain(f"Head scores are drawn from {dev.split}. {lacking}"))
+
+
+def _lengths(clf: Classifier, view: View, dev: Dataset) -> tuple[list[tuple[str, list[float]]], Any, str]:
+    from ....evaluation.plain import encode_data
+    from ....tasks import sample
+
+    groups = [(f"dev ({len(dev):,})", [float(len(e)) for e in encode_data(clf, dev)])]
+    try:
+        train = loaders.train(view)
+    except UserError as wrong:
+        return (
+            groups,
+            None,
+            str(wrong),
+        )  # a task may come without training data; its dev lengths still tell something
+    counted = [len(e) for e in encode_data(clf, train)]
+    groups.insert(0, (f"train ({len(train):,})", [float(n) for n in counted]))
+    return groups, sample(train, view.samples, seed=view.seed, lengths=counted).report, ""
+
+
+def recipe(view: View) -> tuple[str, str]:
+    """How to load the same model and data."""
+    python = "\n".join(
+        ["import headviz", load_call(view), task_call(view), "headviz.evaluate(clf, data).metrics"]
+    )
+    return python, f"headviz evaluate {load_options(view)} {task_options(view)}"

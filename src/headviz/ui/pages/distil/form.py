@@ -1,0 +1,216 @@
+"""The Distil page's form: what to remove and how students start; a plan, the same in words, and its start."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from ....distillation.methods import METHODS
+from ....distillation.plan import DistillationPlan
+from ....distillation.removal import Removal
+from ....errors import OptionError, UserError
+from ....heads import HeadId
+from ...shell import loaders, numbers, show, state
+from ...shell.loaders import Shape
+from ...shell.view import View
+from ..runs import actions as runactions
+from . import results as distil
+
+
+def recurrent(view: View) -> bool:
+    """Whether the model is a recurrent translator: one attention, no heads."""
+    folder = Path(loaders.model_name(view.model))
+    if not folder.is_dir() or (folder / "config.json").exists():
+        return False
+    from ....models.recurrent import is_rnn
+
+    return is_rnn(folder)
+
+
+def attention(view: View) -> Removal:
+    """The removal of a recurrent translator's attention, if it has one."""
+    from ....models.recurrent import RECORD
+
+    try:
+        record = json.loads((Path(loaders.model_name(view.model)) / RECORD).read_text(encoding="utf-8"))
+        there = bool(record["config"]["attention"])
+    except (OSError, ValueError, KeyError, TypeError):
+        there = True  # the run says what is wrong with the folder
+    if not there:
+        raise OptionError(
+            "This translator has no attention that could be removed. Choose its teacher instead."
+        )
+    return Removal(attention=True)
+
+
+def start_form(view: View, shape: Shape | None) -> DistillationPlan | None:
+    """The rest of the plan beside the grid; nothing starts before it is whole. Gives the plan once it is.
+
+    Without a shape the model is a recurrent translator, whose attention goes as a whole.
+    """
+    # buttons, not lists that fold up: a list shrinks when it is left, and the click on Start then misses
+    gone: Sequence[Layer] = ()
+    empty: Sequence[Layer] = ()
+    if shape is not None:
+        layers = places(shape)
+        gone = st.pills(
+            "Whole layers", layers, selection_mode="multi", key="distil_layers", format_func=_place_name
+        )
+        empty = st.pills(
+            "Feed-forward blocks", layers, selection_mode="multi", key="distil_ffn", format_func=_place_name
+        )
+    inits = st.pills(
+        "Students start from", list(METHODS), selection_mode="multi", default=["random", "copy"],
+        key="distil_inits", format_func=lambda n: METHODS[n].title,
+        help="\n".join(f"- **{m.title}**: {m.what}" for m in METHODS.values()),
+    )  # fmt: skip
+    left, right = st.columns(2)
+    steps = numbers.field(left, "Training steps", 1, 100_000, 300, "distil_steps", step=50)
+    rate = numbers.field(
+        right, "Learning rate", 1e-6, 1.0, 3e-3 if shape is None else 3e-4, "distil_rate", step=1e-4, format="%g",
+        help="The highest; it rises over the first steps and falls to zero",
+    )  # fmt: skip
+    limit = numbers.field(left, "Training examples", 0, 1_000_000, 0, "distil_train", help="0 = all")
+    seeds = right.text_input("Seeds", "0,1,2", key="distil_seeds", help="One training of each for every seed")
+    try:
+        what = attention(view) if shape is None else removal(shape, gone, empty)
+        plan = make_plan(view, what, inits, seeds, steps(), limit(), rate())
+    except UserError as wrong:
+        st.info(show.plain(str(wrong)), icon=":material/edit:")
+        st.button("Start", key="distil_start", disabled=True, width="stretch")
+        return None
+    count = len(plan.pieces)
+    st.caption(
+        show.plain(
+            f"Remove {plan.remove}: {count} student{'s' if count > 1 else ''} of {steps()} steps each."
+        )
+    )
+    st.button("Start", key="distil_start", type="primary", width="stretch", on_click=_start, args=(plan,))
+    return plan
+
+
+Layer = int | tuple[str, int]  # of a classifier, or a stack's of a translation model
+
+
+def places(shape: Shape) -> list[Layer]:
+    """The layers that may go: a translation model's decoder layer has a row of cross-attention and one of its own."""
+    if not shape.stacks:
+        return list(range(shape.present.num_layers))
+    return [(name, i) for name, count in shape.stacks if name != "cross" for i in range(count)]
+
+
+def _place_name(layer: Layer) -> str:
+    return f"L{layer}" if isinstance(layer, int) else f"{layer[0]} {layer[1]}"
+
+
+def _place(layer: Layer) -> tuple[str, int]:
+    return ("encoder", layer) if isinstance(layer, int) else layer
+
+
+def removal(shape: Shape, layers: Sequence[Layer], ffn: Sequence[Layer]) -> Removal:
+    """What the grid and the two lists say. Heads of a removed layer go with it, as its feed-forward block does."""
+    gone = [_place(layer) for layer in layers]
+    off = [h for h in state.mask(shape.present).off if h not in shape.present.off]
+    if not (off or gone or ffn):
+        raise OptionError(
+            "Nothing is to be removed yet. Switch heads off in the grid, or choose a layer or a feed-forward block."
+        )
+    off = [h for h in off if _owner(shape, h.layer) not in gone]
+    return Removal(
+        () if shape.stacks else tuple(off),
+        tuple(gone),
+        tuple(_place(layer) for layer in ffn if layer not in layers),
+        named=tuple(_named(shape, h) for h in off) if shape.stacks else (),
+    )
+
+
+def _named(shape: Shape, head: HeadId) -> str:
+    """A head of a translation model as its removal is written: cross.1.5."""
+    row = head.layer
+    for name, count in shape.stacks:
+        if row < count:
+            return f"{name}.{row}.{head.head}"
+        row -= count
+    raise IndexError(head.layer)
+
+
+def _owner(shape: Shape, row: int) -> tuple[str, int]:
+    """The layer that a row of the grid belongs to."""
+    for name, count in shape.stacks or (("encoder", shape.present.num_layers),):
+        if row < count:
+            return ("decoder" if name == "cross" else name), row
+        row -= count
+    raise IndexError(row)
+
+
+def make_plan(
+    view: View, what: Removal, inits: Sequence[str], seeds: str, steps: int, train_limit: int, rate: float
+) -> DistillationPlan:
+    """The plan for the view's model and data."""
+    place = view.data
+    if place:
+        place = str(loaders.uploads().get(place) or loaders.confined(place))
+    try:
+        numbers = tuple(int(s) for s in seeds.split(",") if s.strip())
+    except ValueError:
+        raise UserError("Seeds are whole numbers with commas, such as 0,1,2.") from None
+    given: dict[str, Any] = {
+        "model": loaders.model_name(view.model),
+        "task": view.task,
+        "remove": what.text,
+        "inits": tuple(inits),
+        "seeds": numbers,
+        "training": {"steps": steps, "every": max(1, steps // 6), "learning_rate": rate},
+        "revision": view.revision or None,
+        "device": view.device,
+        "data": place or None,
+        "text_columns": tuple(c for c in view.columns.split(",") if c) or None,
+        "label_column": view.label or None,
+        "train_limit": train_limit or None,
+        "dev_limit": view.limit or None,
+    }
+    return DistillationPlan.from_dict(given)
+
+
+def _start(plan: DistillationPlan) -> None:
+    from ....runs import service
+
+    title = f"{plan.model.rsplit('/', 1)[-1]} without {plan.remove.replace(':', ' ')}"
+    try:
+        record = service.start("distill", plan.to_dict(), title=title[:120], owner=runactions.this_user())
+    except UserError as wrong:
+        state.notify(str(wrong))
+        return
+    state.update(run=record.id)
+    st.session_state[distil.CHOSEN] = record.id  # the one to look at, whichever was before
+
+
+def recipe(plan: DistillationPlan) -> tuple[str, str]:
+    """The plan of the form as a call and as a command."""
+    given = {f.name: getattr(plan, f.name) for f in fields(plan) if getattr(plan, f.name) != f.default}
+    given = {name: value for name, value in given.items() if name not in ("posterior", "iterates")}
+    training = {
+        "steps": plan.training.steps,
+        "every": plan.training.every,
+        "learning_rate": plan.training.learning_rate,
+    }
+    words = ", ".join(f"{k}={v!r}" for k, v in (given | {"training": training}).items())
+    python = (
+        "from headviz.distillation.driver import distil\nfrom headviz.distillation.plan import DistillationPlan\n"
+        f"plan = DistillationPlan({words})\nresult = distil(plan, 'student')"
+    )
+    asked = [
+        ("model", plan.model), ("revision", plan.revision), ("device", None if plan.device == "auto" else plan.device),
+        ("task", plan.task), ("data", plan.data), ("limit", plan.dev_limit), ("train-limit", plan.train_limit),
+        ("text-columns", ",".join(plan.text_columns or ())), ("label-column", plan.label_column),
+        ("remove", plan.remove), ("init", ",".join(plan.inits)), ("seeds", ",".join(map(str, plan.seeds))),
+        ("steps", plan.training.steps), ("every", plan.training.every), ("learning-rate", plan.training.learning_rate),
+        ("out", "student"),
+    ]  # fmt: skip
+    return python, "headviz distill " + " ".join(f"--{k} {shlex.quote(str(v))}" for k, v in asked if v)

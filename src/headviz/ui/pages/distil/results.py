@@ -1,0 +1,168 @@
+"""The Distil page's results: a distillation's curves, its students, and the published figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ....distillation.methods import METHODS
+from ....distillation.plan import STUDENTS, DistillationPlan
+from ...shell import show, state
+from ...shell.view import View
+from ..runs import actions as runactions
+from ..runs import listing as runsview
+from ..runs import take_away as runsave
+
+if TYPE_CHECKING:
+    from ....runs.reading import RunView
+
+CHOSEN = "distil_run"  # the selection box's key
+PUBLISHED = (23.70, 13.35, 17.73)  # BLEU in the 2023 paper: teacher, student from random, from the teacher
+PRIOR = (
+    r"m = \mu_v - \Sigma_{v,v_2}\Sigma_{v_2}^{-1}\mu_{v_2},\quad "
+    r"R = \Sigma_v - \Sigma_{v,v_2}\Sigma_{v_2}^{-1}\Sigma_{v_2,v}"
+)
+
+
+def runs() -> list[RunView]:
+    return [r for r in runsview.overview() if r.record.kind == "distill"]
+
+
+def chooser(found: Sequence[RunView], view: View) -> str:
+    """The run to look at: the address's, or the newest."""
+    ids = [r.record.id for r in found]
+    # without its state: a choice whose label changes meanwhile comes back as the old label
+    titles = {r.record.id: f"{r.record.title} · {r.record.id}" for r in found}
+    at = ids.index(view.run) if view.run in ids else 0
+    chosen: str = st.selectbox(
+        "Distillation",
+        ids,
+        at,
+        key=CHOSEN,
+        format_func=lambda i: titles.get(i, i),
+        on_change=lambda: state.update(run=st.session_state[CHOSEN]),
+    )
+    return chosen
+
+
+def watch(run_id: str) -> None:
+    """The run's students, drawn anew every second while it is at work."""
+    from ....runs import reading
+    from ....runs.states import ACTIVE, QUEUED
+
+    first = reading.show(run_id, log_lines=0)
+    busy = first.state in ACTIVE or first.state == QUEUED
+    st.fragment(_look, run_every=1.0 if busy else None)(run_id, busy)
+
+
+def _look(run_id: str, busy: bool) -> None:
+    from ....charts.distil import learning_curves
+    from ....runs import reading
+    from ....runs.states import ACTIVE, QUEUED
+
+    runactions.look_again()
+    view = reading.show(run_id)
+    runsview.state_line(view)
+    found = outcome_of(view)
+    if found["students"] and found["teacher"] is not None:
+        metric = next(iter(found["teacher"]["metrics"]))
+        st.markdown(show.plain(finding(found, metric)))
+        show.figure(
+            learning_curves(found["students"], found["teacher"]["metrics"][metric], metric), "distil_curves",
+            f"{metric} on dev while students learn; bands are 95 % intervals over seeds, dashed the teacher.",
+            formula=PRIOR,
+            source="Prior of the student: the teacher's posterior with the removed part's weights at zero.",
+        )  # fmt: skip
+        _results(found, metric)
+        _open(view)
+    if busy and not (view.state in ACTIVE or view.state == QUEUED):
+        st.rerun()
+
+
+def outcome_of(view: RunView) -> dict[str, Any]:
+    """What a run has found so far, finished or not."""
+    from ....distillation.progress import begin, outcome
+
+    plan = DistillationPlan.from_dict(view.record.spec)
+    so_far = begin(plan)
+    for step in (*view.baseline, *view.steps):
+        if step["name"] == "teacher":
+            so_far["teacher"] = {**step, "notes": []}
+        else:
+            so_far["students"][step["name"]] = {**step, "model": None}
+    return outcome(plan, so_far)
+
+
+def finding(found: dict[str, Any], metric: str) -> str:
+    """One sentence: does a start from the teacher pay?"""
+    ends = {s["init"]: s for s in found["students"]}
+    informed = [s for name, s in ends.items() if METHODS[name].start != "random"]
+    if "random" not in ends or not informed:
+        best = max(found["students"], key=lambda s: s["metrics"][metric] or 0)
+        return f"Best so far: {best['title']}, {metric} {show.number(best['metrics'][metric])}."
+    base, best = ends["random"], max(informed, key=lambda s: s["metrics"][metric] or 0)
+    low, high = best["interval_low"][metric], base["interval_high"][metric]
+    clear = " The intervals do not touch." if low is not None and high is not None and low > high else ""
+    better = (best["metrics"][metric] or 0) > (base["metrics"][metric] or 0)
+    return (
+        f"Starting from the teacher {'pays' if better else 'does not pay here'}: {best['title']} ends at {metric} "
+        f"{show.number(best['metrics'][metric])}, random weights at {show.number(base['metrics'][metric])}.{clear}"
+    )
+
+
+def _results(found: dict[str, Any], metric: str) -> None:
+    teacher = found["teacher"]
+    rows: list[list[Any]] = [
+        ["teacher", teacher["metrics"][metric], None, None, None, teacher["parameters"], None]
+    ]
+    rows += [
+        [
+            s["title"], s["metrics"][metric], s["interval_low"][metric], s["interval_high"][metric],
+            s["curve"][0]["metrics"][metric], s["parameters"], s["seconds"],
+        ]
+        for s in found["students"]
+    ]  # fmt: skip
+    header = ["model", metric, "low", "high", "before training", "parameters", "seconds"]
+    show.table(header, rows, "distil_table", caption="Means over seeds with 95 % intervals (Student's t).")
+
+
+def _open(view: RunView) -> None:
+    """Any student that is ready, the best one first, as the model of all pages."""
+    best = sorted(view.steps, key=lambda s: next(iter(s["metrics"].values())) or 0, reverse=True)
+    folders = {s["name"]: folder for s in best if (folder := _folder(view, s["name"])).is_dir()}
+    if not folders:
+        return
+    with st.popover("Open a student", icon=":material/model_training:"):
+        chosen = st.selectbox("Student", list(folders), key="distil_student", format_func=_student_name)
+        st.code(f'headviz.load("{folders[chosen]}")', language="python", wrap_lines=True)
+        # no callback: within a fragment it would leave the rest of the page as it was
+        if st.button("Open it as the current model", key="distil_use"):
+            runsave.use(str(folders[chosen]))
+            st.rerun()
+
+
+def _folder(view: RunView, piece: str) -> Path:
+    from ....runs.files import RunFiles
+
+    return RunFiles(view.record.id).results / STUDENTS / piece
+
+
+def _student_name(piece: str) -> str:
+    init, _, seed = piece.rpartition("-s")
+    return f"{METHODS[init].title}, seed {seed}"
+
+
+def published() -> None:
+    """The paper's figures, apart from ours."""
+    teacher, random, informed = PUBLISHED
+    with st.expander("Published figures", icon=":material/menu_book:"):
+        st.caption(
+            "BLEU in the 2023 paper: an LSTM encoder-decoder (512-512-512) loses its Bahdanau attention. Another "
+            "model, another corpus: only the order compares with what is measured here."
+        )
+        models = ["teacher", "student from random weights", "student from the teacher"]
+        rows = list(zip(models, (teacher, random, informed), strict=True))
+        show.table(["model", "BLEU"], rows, "distil_published", caption="As printed.")

@@ -1,0 +1,64 @@
+"""How the heads spread over bands of correlation, beside the published shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...parts import published
+from ...shell import show, state
+
+BANDS = ((-1.0, -0.4), (-0.4, -0.2), (-0.2, 0.0), (0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 1.0))
+TITLES = {"fine-tuned": "Fine-tuned", "pre-trained": "Pre-trained", "difference": "Fine-tuned − pre-trained"}
+PUBLISHED_BAND = (0.2, 0.4)  # the one whose share was published
+
+
+def has_bands(score: str) -> bool:
+    """Whether the score is a correlation, which has bands."""
+    return score.startswith("conductance") and score != "conductance-max"
+
+
+def section(shown: Mapping[str, np.ndarray]) -> None:
+    """The share of heads in bands of correlation."""
+    from ....charts import style as charts  # plotly: not before it is wanted
+
+    models = {k: v for k, v in shown.items() if k != "difference"}
+    names = [f"{low:g} to {high:g}".replace("-", "−") for low, high in BANDS]
+    rows = [(TITLES[k], [in_band(v, *b) for b in BANDS]) for k, v in models.items()]
+    show.figure(
+        charts.bands(rows, names),
+        "bands",
+        sentences({TITLES[k]: v for k, v in models.items()}),
+        source="Share of heads per band of correlation, *Integrated Gradients for Structured Pruning on BERT*, §6.5.2.",
+    )
+    published.section("correlation", state.view().task)
+
+
+def sentences(models: Mapping[str, np.ndarray]) -> str:
+    """What the bars say, for each model by its name where there are several."""
+    if len(models) == 1:
+        return sentence(*models.values())
+    return " ".join(f"{name}: {sentence(values)}" for name, values in models.items())
+
+
+def sentence(values: np.ndarray) -> str:
+    """The fullest band, and the one that published figures exist for."""
+    shares = {b: in_band(values, *b) for b in BANDS}
+    if any(s != s for s in shares.values()):
+        return "No head has a value yet."
+    (low, high), most = max(shares.items(), key=lambda item: item[1])
+    said = f"{100 * most:.0f} % of the heads lie between {low:g} and {high:g}".replace("-", "−")
+    if (low, high) == PUBLISHED_BAND:
+        return f"{said}, the band of the published figures."
+    share = shares[PUBLISHED_BAND]
+    other = f"{show.number(100 * share, 2)} %" if share else "none"
+    return f"{said}, {other} between 0.2 and 0.4, the band of the published figures."
+
+
+def in_band(values: np.ndarray, low: float, high: float) -> float:
+    """The share of measured heads with low ≤ value < high; 1 belongs to the last band."""
+    known = values[np.isfinite(values)]
+    if known.size == 0:
+        return float("nan")
+    return float(((known >= low) & ((known < high) | ((high >= 1.0) & (known <= high)))).mean())

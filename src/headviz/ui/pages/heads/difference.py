@@ -1,0 +1,66 @@
+"""What fine-tuning did to the heads: the table of the difference, and what it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ....heads import HeadId, HeadScores
+from ...parts import scoring
+from ...shell import show
+from ...shell.loaders import Shape
+
+
+def difference(before: HeadScores, after: HeadScores) -> HeadScores:
+    """Fine-tuned minus pre-trained. Without intervals: the two share their examples, so theirs do not add up."""
+    unknown = np.full_like(after.values, np.nan)
+    return replace(
+        after, score=f"change of {after.score}", values=after.values - before.values, stderr=unknown,
+        interval_low=unknown, interval_high=unknown, samples=min(before.samples, after.samples),
+        stability=float("nan"), mask=before.mask | after.mask, notes=(),
+    )  # fmt: skip
+
+
+def finding(before: HeadScores, after: HeadScores, shape: Shape) -> str:
+    """Which head fine-tuning changed most, and how much the two grids have in common."""
+    change = after.values - before.values
+    if not np.isfinite(change).any():
+        return "No head has a value before and after."
+    top = HeadId(*(int(i) for i in np.unravel_index(np.nanargmax(np.abs(change)), change.shape)))
+    said = (
+        f"Fine-tuning changed {show.head_name(top, shape.rows)} most, from {show.signed(float(before.values[top]))} to "
+        f"{show.signed(float(after.values[top]))}"
+    )
+    both = np.isfinite(before.values) & np.isfinite(after.values)
+    a, b = before.values[both], after.values[both]
+    if a.size < 3 or a.std() == 0 or b.std() == 0:
+        return said + "."
+    r = float(np.corrcoef(a, b)[0, 1])
+    return f"{said}; over all heads, before and after correlate with r = {r:.2f}".replace(" -", " −") + "."
+
+
+def tips(before: HeadScores, after: HeadScores) -> dict[str, list[list[str]]]:
+    """Tooltip lines of the difference: both values and what lies between them."""
+    tables = {
+        "pre-trained": before.values,
+        "fine-tuned": after.values,
+        "change": after.values - before.values,
+    }
+    return {name: [[show.signed(float(v)) for v in row] for row in table] for name, table in tables.items()}
+
+
+def tips_of(found: HeadScores, name: str) -> dict[str, list[list[str]]]:
+    """Tooltip lines of one of the two grids."""
+    lines = scoring.tip_tables(found)
+    return {name if k == found.score else k: v for k, v in lines.items()}
+
+
+def line(head: HeadId, before: HeadScores, after: HeadScores) -> str:
+    """The selected head before and after."""
+    a, b = float(before.values[head]), float(after.values[head])
+    parts = (
+        f"{name} {show.signed(value)} {scoring.interval(table, head)}"
+        for name, value, table in (("pre-trained", a, before), ("fine-tuned", b, after))
+    )
+    return "  ·  ".join([*parts, f"change {show.signed(b - a)}"])

@@ -1,0 +1,277 @@
+"""The Heads page's parts: the grids, the selected head, the ranking and the bands."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from ....charts.palette import scale_for
+from ....heads import HeadId, HeadMask, HeadScores
+from ...parts import abilities, scoring
+from ...shell import jobs, show, state
+from ...shell import view_report as viewreport
+from ...shell.loaders import Shape
+from ...shell.recipes import load_call, load_options, task_call, task_options
+from ...shell.view import View
+from ...widgets.grid import Look, head_grid
+from ...widgets.ranking import rank_list
+from . import bands
+from . import difference as tuning
+from .bands import TITLES
+
+SIDES = ("ranking", "bands")
+WEIGHTS = ("fine-tuned", "pre-trained", "difference")
+
+
+def introduction(view: View) -> None:
+    """What a first-time reader sees here; in a presentation somebody is there to say it."""
+    if view.present:
+        return
+    demo = (
+        " The demo says of two sentences whether the second follows from the first, contradicts it, or neither."
+        if abilities.known(view)
+        else ""
+    )
+    st.caption(
+        f"Each cell is one attention head, its colour how much the head matters by the chosen score.{demo} Choose a "
+        "cell to look into it, switch heads off in the Mask lab, and try your own sentences in Compare."
+    )
+
+
+def controls(view: View, shape: Shape) -> None:
+    """Which score, of which weights, on how many examples."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        state.choose("score", "Score", scoring.names(shape.translates), width=220)
+        if shape.translates:
+            state.update(weights="fine-tuned")
+        else:
+            state.switch("weights", "Weights", WEIGHTS)
+        state.number(
+            "samples", "Examples, at least", 4, 20_000, step=64, width=130,
+            help="How many to compute a score on here. A table of more examples that is at hand is shown as it is.",
+        )  # fmt: skip
+        state.tick("numbers", "Values", help="Write the values into the grid")
+        if state.view().weights != "fine-tuned" and view.model != "demo":
+            state.text("base", "Pre-trained model", placeholder="bert-base-uncased", width=200)
+
+
+def tables(view: View) -> dict[str, HeadScores | None]:
+    """The tables this view shows, computed as far as asked; progress stands on the page."""
+    wanted = {"fine-tuned": ["fine-tuned"], "pre-trained": ["pre-trained"]}.get(
+        view.weights, ["pre-trained", "fine-tuned"]
+    )
+    return {name: _table(view, name) for name in wanted}
+
+
+def _table(view: View, weights: str) -> HeadScores | None:
+    key = scoring.key_of(view, weights=weights)
+    found = scoring.scores(view, weights=weights)
+    job = jobs.find(key)
+    if job is not None or st.session_state.get("score_asked") == key:
+        return scoring.compute(view, weights)
+    if not state.view().present:
+        enough = found is not None and (not found.samples or found.samples >= view.samples)
+        label = "Compute" if found is None else "Refine"
+        if not enough:
+            st.button(
+                f"{label} {weights} on {view.samples} examples", key=f"compute_{weights}", icon=":material/play_arrow:",
+                type="primary" if found is None else "secondary", on_click=_ask, args=(key,),
+            )  # fmt: skip
+    return found
+
+
+def _ask(key: tuple[Any, ...]) -> None:
+    jobs.forget(key)
+    st.session_state["score_asked"] = key
+
+
+def status(found: HeadScores, view: View, name: str = "") -> None:
+    """How sure the table is: examples, ranking's stability, notes. ``name`` says which of two tables."""
+    said = measured_on(found, view)
+    parts = [f"{name}: {said}" if name else said[0].upper() + said[1:]]
+    if found.stability == found.stability:
+        parts.append(f"another sample would agree on {100 * found.stability:.0f} % of the lowest fifth")
+    error = found.settings.get("integration_error")
+    if error is not None:
+        parts.append(f"mean integration error {100 * error:.1f} %")
+    st.caption(show.plain("  ·  ".join([*parts, *found.notes])))
+
+
+def measured_on(found: HeadScores, view: View) -> str:
+    """On how many examples, and why not on as many as are asked for."""
+    if not found.samples:
+        return "no examples needed"
+    said = f"measured on {found.samples:,} examples"
+    if found.samples <= view.samples:
+        return said
+    why = "which came with headviz" if scoring.is_shipped(found, view) else "already at hand"
+    return f"{said}, {why}: surer than a table of the {view.samples:,} above"
+
+
+def grids(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
+    """One grid, or several side by side on one scale."""
+    present = shape.present
+    shown = {name: table.values for name, table in ready.items()}
+    tips = {name: tuning.tips_of(table, name) for name, table in ready.items()}
+    if len(ready) == 1:
+        tips = {name: scoring.tip_tables(table) for name, table in ready.items()}
+    elif "difference" in ready:
+        tips["difference"] = tuning.tips(ready["pre-trained"], ready["fine-tuned"])
+    everything = [float(v) for values in shown.values() for v in values.ravel()]
+    signed = True if view.score.startswith("conductance") and view.score != "conductance-max" else None
+    scale = scale_for(everything, signed=signed)
+    boxes = st.columns(len(shown), gap="small") if len(shown) > 1 else [st.container()]
+    for box, (name, values) in zip(boxes, shown.items(), strict=True):
+        with box:
+            head_grid(
+                f"heads_{name}", present, values, mask=state.mask(present), selected=state.head(present),
+                tips=tips[name],
+                look=Look(
+                    name=view.score, title=TITLES[name] if len(shown) > 1 else "", scale=scale, numbers=view.numbers,
+                    width=36 if len(shown) == 1 else 24, file=f"headviz-{view.score}",
+                ),
+                rows=shape.rows, on_select=_select,
+            )  # fmt: skip
+
+
+def _select(head: HeadId) -> None:
+    state.update(head=head.dotted)
+
+
+def finding(found: HeadScores, values: np.ndarray, view: View, shape: Shape) -> str:
+    """The one sentence that the picture says."""
+    known = values[np.isfinite(values)]
+    if known.size == 0:
+        return "No head has a value yet."
+    ranked = found.ranked()
+    top = show.head_name(ranked[0], shape.rows) if ranked else ""
+    if view.score.startswith("conductance") and view.score != "conductance-max":
+        weak = float((np.abs(known) < 0.2).mean())
+        text = f"In {100 * weak:.0f} % of the heads, attention and attribution hardly agree (between −0.2 and 0.2)"
+        return text + (
+            f"; highest is {top} with {show.signed(float(found.values[ranked[0]]))}." if top else "."
+        )
+    half = np.sort(known)[::-1]
+    share = float(
+        np.cumsum(np.clip(half, 0, None)).searchsorted(0.5 * np.clip(half, 0, None).sum()) + 1
+    ) / len(half)
+    return f"{100 * share:.0f} % of the heads hold half of the total {view.score}" + (
+        f"; first is {top}." if top else "."
+    )
+
+
+def card(ready: dict[str, HeadScores], shape: Shape) -> None:
+    """The selected head: value, interval, rank, and where to go from here."""
+    found = list(ready.values())[-1]
+    present = shape.present
+    head = state.head(present)
+    if head is None:
+        st.info("Choose a head in the grid to see its value, interval and rank.", icon=":material/touch_app:")
+        if abilities.known(state.view()) and not state.view().present:
+            st.page_link(
+                "pages/data.py", label="Which heads carry negation, number, word order …?", icon=":material/school:",
+                help="The demo was trained so that this is known: Data & model has the table",
+            )  # fmt: skip
+        return
+    ranked = found.ranked()
+    rank = f"rank {ranked.index(head) + 1} of {len(ranked)}" if head in ranked else "not measured"
+    name = show.head_name(head, shape.rows)
+    if "difference" in ready:
+        st.markdown(f"### {name}  {show.signed(float(found.values[head]))}")
+        parts = [tuning.line(head, ready["pre-trained"], ready["fine-tuned"])]
+    else:
+        st.markdown(f"### {name}  {show.signed(float(found.values[head]))} {scoring.interval(found, head)}")
+        parts = [f"{found.score}, {rank}"]
+    if head in state.mask(present).off:
+        parts.append("switched off in the Mask lab")
+    st.caption(show.plain("  ·  ".join(parts)))
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        if not shape.translates:
+            st.page_link("pages/head.py", label="Look into it", icon=":material/search:")
+        off = head in state.mask(present).off
+        st.button(
+            "Switch on" if off else "Switch off", key="card_toggle", type="tertiary",
+            icon=":material/power_settings_new:",
+            on_click=_toggle, args=(present, head),
+        )  # fmt: skip
+        st.page_link("pages/masklab.py", label="Mask lab", icon=":material/grid_on:")
+
+
+def _toggle(present: HeadMask, head: HeadId) -> None:
+    state.set_mask(state.mask(present).toggled([head]))
+
+
+def detail(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
+    """The ranking, or how the heads spread over bands of correlation; one at a time keeps the first page light."""
+    sides = SIDES if bands.has_bands(view.score) else SIDES[:1]
+    if len(sides) == 1 or state.view().present:
+        chosen = view.side if view.side in sides else sides[0]
+    else:
+        chosen = state.switch(
+            "side", "Below", sides, format_func=str.capitalize, label_visibility="collapsed"
+        )
+    if chosen == "bands":
+        bands.section({name: table.values for name, table in ready.items()})
+    else:
+        ranking(list(ready.values())[-1], shape)
+
+
+def ranking(found: HeadScores, shape: Shape) -> None:
+    """All heads, best first, with intervals."""
+    order = found.ranked()
+    names = {h: show.head_name(h, shape.rows) for h in order}
+    header = ["rank", "head", found.score, "95 % low", "95 % high"]
+    tables = (found.values, found.interval_low, found.interval_high)
+    rows = [[i, names[h], *(float(t[h]) for t in tables)] for i, h in enumerate(order, 1)]
+    caption = "All measured heads, the highest first."
+    viewreport.note_table(header, rows, caption)
+    rank_list(
+        "ranking",
+        found,
+        names,
+        mask=state.mask(shape.present),
+        selected=state.head(shape.present),
+        on_select=_select,
+    )
+    show.downloads(header, rows, "ranking", caption, found.to_dict())
+
+
+def recipe(view: View) -> tuple[str, str]:
+    """The same table from the library and from the command line."""
+    lengths = "" if "translation" in view.task else ", lengths=clf.tokenizer"
+    train = replace(view, limit=0)
+    python = [
+        "import headviz",
+        load_call(view),
+        task_call(train, "train", "train"),
+        f"some = headviz.sample(train, {view.samples}, seed={view.seed}{lengths})",
+    ]
+    score = f"score={view.score!r}"
+    options = f"{task_options(train)} --score {view.score} --samples {view.samples} --seed {view.seed}"
+    if view.weights == "fine-tuned":
+        python.append(f"scores = headviz.score_heads(clf, some, {score})")
+        return "\n".join(python), f"headviz score {load_options(view)} {options}"
+    base = view.base or f"{view.model}-pretrained"
+    heads = scoring.FRESH_HEADS
+    python += [
+        "from headviz.analyses.correlation import correlation_grids",
+        f"before = [headviz.load({base!r}, fresh_labels=clf.labels, seed=s) for s in range({heads})]",
+        f"table = lambda model: headviz.score_heads(model, some, {score}).values",
+        f"grids = correlation_grids(clf, before, table, {score}, data={view.task!r}, n=len(some))",
+        "print(grids.pretrained, grids.fine_tuned, grids.difference)",
+    ]
+    more = f"--base {shlex.quote(base)} --heads {heads}"
+    return "\n".join(python), f"headviz analyse correlation {load_options(view)} {options} {more}"
+
+
+def grids_empty(shape: Shape) -> None:
+    """The grid before anything is known: the shape of the model, and a place to choose a head."""
+    present = shape.present
+    head_grid(
+        "heads_empty", present, rows=shape.rows, mask=state.mask(present), selected=state.head(present),
+        look=Look(name="heads", width=36), on_select=_select,
+    )  # fmt: skip

@@ -1,0 +1,196 @@
+"""The Mask lab's left side: the toggle grid and everything that edits a mask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from ....errors import MaskError
+from ....heads import HeadMask
+from ...shell import loaders, show, state
+from ...shell import mask_edit as maskedit
+from ...shell.view import View
+from ...widgets.grid import Look, head_grid
+
+HOW = (
+    "A click switches a head, dragging many, a row's or column's name all of its heads; a double click leaves this "
+    "head alone in its layer. By keyboard: arrows, space, S."
+)
+
+
+def toolbar(present: HeadMask, values: Any = None, scores: Sequence[str] = ()) -> None:
+    """Undo, redo, invert, reset, and the menus that set many heads at once."""
+    now = state.session()
+    mask = state.mask(present)
+    with st.container(horizontal=True, gap="xsmall", key="mask_tools"):
+        st.button(
+            "Undo",
+            icon=":material/undo:",
+            disabled=not now.history.past,
+            on_click=state.undo,
+            key="undo",
+            shortcut="u",
+        )
+        st.button(
+            "Redo",
+            icon=":material/redo:",
+            disabled=not now.history.future,
+            on_click=state.redo,
+            key="redo",
+            shortcut="y",
+        )
+        st.button("Invert", on_click=_set, args=(maskedit.inverted(mask, present),), key="invert")
+        st.button(
+            "All on", disabled=mask.is_full, on_click=_set,
+            args=(HeadMask.full(mask.num_layers, mask.num_heads),), key="all_on",
+        )  # fmt: skip
+        with st.popover("Many"):
+            _many(present, mask, values)
+        with st.popover("Saved"):
+            _saved(present, mask)
+        with st.popover("Paste"):
+            _paste(present)
+        st.download_button(
+            "JSON", partial(_json, mask, state.view()), "headviz-mask.json", "application/json",
+            key="mask_json", icon=":material/download:", on_click="ignore",
+            help="This mask as a file that Paste reads back, here or elsewhere",
+        )  # fmt: skip
+        if scores:
+            state.choose(
+                "score", "Score", scores, format_func="by {}".format, label_visibility="collapsed", width=230,
+                help="What colours the board, and by what the lowest are switched off",
+            )  # fmt: skip
+
+
+def _json(mask: HeadMask, view: View) -> str:
+    """The mask's file, with the digest of the weights; made when asked for, as the model may still be loading."""
+    return maskedit.to_json(mask, model=view.model, digest=loaders.classifier(view).digest)
+
+
+def _many(present: HeadMask, mask: HeadMask, values: Any) -> None:
+    count = state.number("count", "Heads to switch off", 0, len(present.kept))
+    if values is None:
+        _not_at_hand("There is no order to switch off by")
+    st.button(
+        f"The {count} lowest by {state.view().score}", key="lowest", disabled=values is None, width="stretch",
+        on_click=_lowest, args=(present, mask, values, count),
+    )  # fmt: skip
+    st.button(
+        f"{count} at random, drawn anew", key="random", width="stretch", on_click=_random,
+        args=(present, mask, count),
+    )  # fmt: skip
+
+
+def _not_at_hand(so: str) -> None:
+    st.caption(f"{so}: {state.view().score} has not been computed for this model and task.")
+    st.page_link("pages/heads.py", label="Compute it on Heads", icon=":material/grid_view:")
+
+
+def _lowest(present: HeadMask, mask: HeadMask, values: Any, count: int) -> None:
+    _set(maskedit.off_to_count(mask, values, count, present))
+
+
+def _random(present: HeadMask, mask: HeadMask, count: int) -> None:
+    _set(maskedit.off_at_random(mask, count, present, seed=len(state.session().history.past)))
+
+
+def _saved(present: HeadMask, mask: HeadMask) -> None:
+    saved = dict(state.session().saved)
+    st.text_input("Name of the current mask", key="mask_name", max_chars=maskedit.NAME_LENGTH)
+    st.button("Save", key="save_mask", on_click=_save, args=(mask,), width="stretch")
+    if wrong := st.session_state.get("save_error"):
+        st.error(show.plain(wrong))
+    for i, (name, text) in enumerate(saved.items()):
+        other = HeadMask.from_hex(text, present.num_layers, present.num_heads)
+        row = st.columns([4, 1])
+        row[0].button(
+            f"{show.plain(name)} ({len(other.off)} off)",
+            key=f"load_{i}",
+            on_click=_set,
+            args=(other,),
+            width="stretch",
+        )
+        row[1].button("✕", key=f"drop_{i}", on_click=_drop, args=(name,), help=f"Forget {show.plain(name)}")
+    if not saved:
+        st.caption("Nothing saved yet. Saved masks appear here and as columns in Compare.")
+
+
+def _save(mask: HeadMask) -> None:
+    try:
+        state.save_mask(
+            maskedit.save_named(dict(state.session().saved), st.session_state.get("mask_name", ""), mask)
+        )
+        st.session_state["save_error"] = ""
+    except MaskError as wrong:
+        st.session_state["save_error"] = str(wrong)
+
+
+def _drop(name: str) -> None:
+    state.save_mask({k: v for k, v in state.session().saved if k != name})
+
+
+def _paste(present: HeadMask) -> None:
+    st.text_area(
+        "A mask: hexadecimal digits, heads such as 3.5,7.0, or headviz's JSON",
+        key="pasted",
+        height=110,
+        max_chars=20_000,
+    )
+    st.file_uploader("or a file with it", type=["json", "txt"], key="mask_file")
+    st.button("Use it", key="use_pasted", on_click=_read, args=(present,), width="stretch")
+    if wrong := st.session_state.get("paste_error"):
+        st.error(show.plain(wrong))
+
+
+def _read(present: HeadMask) -> None:
+    upload = st.session_state.get("mask_file")
+    text = st.session_state.get("pasted", "")
+    if upload is not None and not text.strip():
+        text = upload.getvalue().decode("utf-8", "replace")
+    try:
+        stacks = loaders.shape(state.view()).ranges
+        _set(maskedit.parse_mask(text, present.num_layers, present.num_heads, stacks))
+        st.session_state["paste_error"] = ""
+    except MaskError as wrong:
+        st.session_state["paste_error"] = str(wrong)
+
+
+def _set(mask: HeadMask) -> None:
+    state.set_mask(mask)
+
+
+def grid(
+    present: HeadMask,
+    values: Any = None,
+    tips: Any = None,
+    width: float = 36,
+    rows: Sequence[str] | None = None,
+) -> None:
+    """The toggle board, coloured by the chosen score where there is one."""
+
+    def edited(off: list[int], base: list[int] | None) -> None:
+        size = present.num_layers, present.num_heads
+        before = None if base is None else maskedit.from_indices(base, *size)
+        state.set_mask(maskedit.from_indices(off, *size), base=before)
+
+    view = state.view()
+    head_grid(
+        "board",
+        present,
+        values,
+        mask=state.mask(present),
+        tips=tips,
+        rows=rows,
+        look=Look(
+            name=view.score if values is not None else "heads",
+            numbers=view.numbers,
+            width=width,
+            file="headviz-mask",
+        ),
+        on_edit=edited,
+    )
+    if values is None and not view.present:
+        _not_at_hand("The board has no colours")

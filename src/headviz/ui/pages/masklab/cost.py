@@ -1,0 +1,302 @@
+"""The Mask lab's right side: what the mask costs, where, and on which examples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import streamlit as st
+
+from ....charts import style as charts
+from ....heads import HeadId, HeadMask
+from ...parts.measure import class_name, key_of
+from ...shell import jobs, loaders, show, state
+from ...shell.recipes import load_call, load_options, mask_call, task_call, task_options
+from ...shell.view import View
+
+if TYPE_CHECKING:
+    from ....analyses.ablation import Ablation
+    from ....evaluation.comparison import Delta
+    from ....evaluation.evaluator import Evaluator
+    from ....models.classifier import Classifier
+    from ....tasks import Dataset
+    from ...parts.measure import Measured
+
+DELTA = r"\Delta = m(\text{masked}) - m(\text{full})"
+PAIRED = (
+    "Interval: paired bootstrap over the same examples (exact for accuracy), 95 %. "
+    "p: exact McNemar test for accuracy, paired bootstrap for BLEU, paired swap test for other metrics."
+)
+
+
+def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
+    """The primary metric before and after, with its uncertainty, and what the mask saves."""
+    best = found.comparison.primary
+    mask = state.mask(clf.present)
+    off = len((mask | clf.present).off) - len(clf.present.off)
+    change = f"{show.points(best.delta, best.scale)} points" if best.delta else "unchanged"
+    share = 100 * off / max(1, len(clf.present.kept))
+    figures: list[tuple[str, str, str, Literal["orange", "blue", "gray"]]] = [
+        (best.metric, show.metric(best.masked, best.scale), change, colour_of(best)),
+        ("full model", show.metric(best.full, best.scale), f"n = {best.n:,}", "gray"),
+        ("heads off", f"{off} of {len(clf.present.kept)}", f"{share:.0f} %", "gray"),
+    ]
+    with st.container(horizontal=True, gap="medium"):  # beside each other on a phone, too
+        for name, value, below, colour in figures:
+            st.metric(name, value, below, delta_color=colour, delta_arrow="off", width="content")
+    show.finding(_sentence(found, off))
+    if off:
+        small, whole = loaders.cost(clf, mask), loaders.cost(clf)
+        st.caption(
+            f"If really removed: parameters {_less(small.parameters, whole.parameters)}, "
+            f"FLOPs {_less(small.flops, whole.flops)} for a text of {whole.length} tokens."
+        )
+    with st.expander("All metrics, intervals and p"):
+        _metrics(found)
+        show.note(
+            "How the uncertainty is found.", formula=DELTA, source=PAIRED, key="mask_paired", saves=False
+        )
+
+
+def _metrics(found: Measured) -> None:
+    """Every metric before and after, with the interval of its change and p."""
+    changes = found.comparison.deltas
+    rows = [
+        [d.metric, d.full, d.masked, *(d.scale * v for v in (d.delta, d.interval_low, d.interval_high)), d.p_value]
+        for d in changes
+    ]  # fmt: skip
+    header = ["metric", "full", "masked", "change", "95 % low", "95 % high", "p"]
+    of = {"full": "%.3f", "masked": "%.3f", "change": "%+.1f", "95 % low": "%+.1f", "95 % high": "%+.1f"}
+    if any(d.scale == 1 for d in changes):  # BLEU and the like are points themselves
+        of |= {"full": "%.4g", "masked": "%.4g"}
+    show.table(
+        header, rows, "mask_metrics", caption="Change of every metric on the same examples, in points.",
+        column_config={name: st.column_config.NumberColumn(format=text) for name, text in of.items()},
+    )  # fmt: skip
+
+
+def colour_of(change: Delta) -> Literal["orange", "blue", "gray"]:
+    """The chip's colour: orange for a clear loss, blue for a clear gain, grey within chance.
+
+    Streamlit's own choice goes by an ASCII minus, and would show a loss that is written well as a gain.
+    """
+    if change.interval_high < 0:
+        return "orange"
+    return "blue" if change.interval_low > 0 else "gray"
+
+
+def _less(now: int, before: int) -> str:
+    return f"{100 * (now / before - 1):+.1f} %".replace("-", "−").replace("+0.0", "±0")
+
+
+def _sentence(found: Measured, off: int) -> str:
+    d = found.comparison.primary
+    if not off:
+        return "All heads are on. Switch some off: the change appears here."
+    if d.undefined:
+        return f"Without {_heads(off)}, {d.metric} has no change that could be given: {d.undefined}."
+    if not d.delta and d.interval_low == d.interval_high == 0:
+        return (
+            f"Without {_heads(off)} no prediction changes its worth: {d.metric} stays {show.number(d.full)}."
+        )
+    spread = (
+        f"{show.points(d.delta, d.scale)} points [{show.points(d.interval_low, d.scale)}, "
+        f"{show.points(d.interval_high, d.scale)}], "
+    )
+    firm = {"orange": "a clear loss", "blue": "a clear gain", "gray": "within chance"}[colour_of(d)]
+    return f"Without {_heads(off)}: {spread}{show.p_text(d.p_value)}, {firm}."
+
+
+def _heads(count: int) -> str:
+    return "one head" if count == 1 else f"{count} heads"
+
+
+def by_slice(data: Dataset, found: Measured) -> None:
+    """The primary metric of each slice, before and after."""
+    compared, kind = found.comparison, data.slice_name or "slice"
+    if not compared.slices:
+        return
+    show.figure(
+        charts.slices(compared.slices, compared.primary.metric),
+        "mask_slices",
+        f"Each line is one {kind}: {compared.primary.metric} of the full model (bar) and under the mask "
+        "(dot) with the 95 % interval of the change; coloured where it excludes zero.",
+        formula=DELTA,
+        source=PAIRED,
+    )
+    if not state.view().present and st.button(
+        f"Which heads each {kind} hangs on",
+        key="to_by_slice",
+        icon=":material/arrow_forward:",
+        type="tertiary",
+    ):
+        state.update(analysis="by-slice")
+        st.switch_page("pages/analyses.py")
+
+
+def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
+    """The next head that costs least on top of this mask, and heads that hurt; computed when asked for."""
+    key = key_of(clf, data, "what if", found.mask.hex)
+    if jobs.find(key) is None and st.session_state.get("what_if") != key:
+        st.button(
+            "What if one more head goes?", key="ask_what_if", icon=":material/lightbulb:", on_click=_ask, args=(key,),
+            help="Switches every head that is left off in turn, on top of this mask",
+        )  # fmt: skip
+        return
+    table = jobs.need(
+        key, "Trying every head", lambda p, c: _ablate(loaders.evaluator(clf, data), found.mask, p, c)
+    )
+    if table is None:
+        return
+    ranked = [(float(table.values[h]), h) for h in table.base.kept if table.values[h] == table.values[h]]
+    if not ranked:
+        st.caption("No head is left to switch off.")
+        return
+    cost, best = min(ranked)
+    rows = loaders.rows_of(clf)
+    name = show.head_name(best, rows)
+    chance = "" if table.significant()[best] or cost == 0 else ", within chance"
+    _hint(
+        f"Next cheapest: **{name}**, {show.points(-cost, table.subject.scale)} points{chance}.",
+        f"Switch {name} off", "take_hint", clf, [best],
+    )  # fmt: skip
+    hurts = table.harmful()
+    if not hurts:
+        st.caption(
+            f"No head hurts: without any one of the {len(ranked)}, nothing gets significantly better (q < 0.05)."
+        )
+        return
+    named = ", ".join(show.head_name(h, rows) for h in hurts[:6]) + (" and others" if len(hurts) > 6 else "")
+    _hint(
+        f"Heads that hurt (q < 0.05): **{named}**.",
+        "Switch it off" if len(hurts) == 1 else f"Switch all {len(hurts)} off", "take_harmful", clf, hurts,
+    )  # fmt: skip
+
+
+def _hint(said: str, label: str, key: str, clf: Classifier, heads: Sequence[HeadId]) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(said, width="content")
+        st.button(label, key=key, on_click=_take, args=(clf, heads))
+
+
+def _ask(key: tuple[object, ...]) -> None:
+    st.session_state["what_if"] = key
+
+
+def _take(clf: Classifier, heads: Sequence[HeadId]) -> None:
+    state.set_mask(state.mask(clf.present).without(heads))
+
+
+def _ablate(evaluator: Evaluator, mask: HeadMask, progress: jobs.Progress, cancel: jobs.Cancel) -> Ablation:
+    from ....analyses.ablation import ablate
+
+    return ablate(evaluator, base=mask, progress=progress, cancel=cancel)
+
+
+def details(clf: Classifier, data: Dataset, found: Measured) -> None:
+    """The flipped examples and the confusion matrix; changed translations; nothing for a regression."""
+    compared = found.comparison
+    if data.is_translation:
+        _rewritten(data, found)
+        return
+    if compared.flips is None or compared.confusion_masked is None or compared.confusion_full is None:
+        return
+    left, right = st.columns([7, 4], gap="large")
+    with left:
+        _flipped(clf, data, found)
+    with right:
+        st.subheader("Confusion")
+        show.figure(
+            charts.confusion(compared.confusion_full, compared.confusion_masked, data.label_names),
+            "mask_confusion",
+            "Answers under the mask by gold label; small, the change against the full model (orange: for the worse).",
+            formula=r"n_{gp} = |\{x : \text{gold}(x) = g,\ \text{predicted}(x) = p\}|",
+        )
+
+
+def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
+    flips = found.comparison.flips
+    assert flips is not None
+    st.subheader(flipped_title(len(flips.worse), len(flips.better), len(flips.other)))
+    kinds = [("worse", flips.worse), ("better", flips.better), ("other", flips.other)]
+    places = [(kind, int(i)) for kind, index in kinds for i in index]
+    if not places:
+        st.caption("No answer changed.")
+        return
+    rows = flipped_rows(data, found, places)
+    header = ["text", "pair", "gold", "full model", "masked", "change", data.slice_name or "slice", "example"]
+    event = show.table(
+        header, rows, "mask_flips", caption="Examples whose answer changes under the mask.",
+        hint="Choose a row to open it in Compare.", on_select="rerun", selection_mode="single-row",
+        column_config={name: st.column_config.TextColumn(width=w) for name, w in _WIDTHS.items()},
+    )  # fmt: skip
+    _open_chosen(event, [i for _, i in places], found.mask)
+
+
+_WIDTHS = {"text": 150, "pair": 130, "gold": 88, "full model": 88, "masked": 88, "change": 58}
+
+
+def flipped_title(worse: int, better: int, other: int) -> str:
+    """How many answers changed, and which way."""
+    rest = f", {other} wrong in another way" if other else ""
+    return f"Flipped examples: {worse} got worse, {better} better{rest}"
+
+
+def _open_chosen(event: Any, examples: Sequence[int], mask: HeadMask) -> None:
+    """A chosen row opens its example in Compare, once."""
+    if (row := show.chosen_row(event, "flip_opened", mask.hex)) is not None:
+        state.update(example=examples[row], a="", b="")
+        st.switch_page("pages/compare.py")
+
+
+def _rewritten(data: Dataset, found: Measured) -> None:
+    """The sentences that the masked model translates otherwise."""
+    places = [int(i) for i in (found.full != found.masked).nonzero()[0]]
+    st.subheader(f"Changed translations: {len(places)} of {len(data)}")
+    if not places:
+        st.caption("No translation changed.")
+        return
+    rows = [[found.masked[i], found.full[i], data[i].pair, data[i].text, data[i].slice, i] for i in places]
+    header = ["masked", "full model", "reference", "source", data.slice_name or "slice", "example"]
+    event = show.table(
+        header, rows, "mask_flips", caption="Sentences that are translated otherwise under the mask.",
+        hint="Choose a row to open it in Compare.", on_select="rerun", selection_mode="single-row",
+    )  # fmt: skip
+    _open_chosen(event, places, found.mask)
+
+
+def flipped_rows(data: Dataset, found: Measured, places: Sequence[tuple[str, int]]) -> list[list[Any]]:
+    """One row per flipped example."""
+    was, now, labels = found.full, found.masked, data.label_names
+    rows = []
+    for kind, i in places:
+        e = data[i]
+        rows.append(
+            [
+                e.text,
+                e.pair,
+                e.label,
+                class_name(labels, was[i]),
+                class_name(labels, now[i]),
+                kind,
+                e.slice,
+                i,
+            ]
+        )
+    return rows
+
+
+def recipe(view: View, clf: Classifier, found: Measured | None) -> tuple[str, str]:
+    """The evaluation of this mask as a library call and as a command."""
+    off = state.mask(clf.present).off
+    python = "\n".join(
+        [
+            "import headviz",
+            load_call(view),
+            task_call(view),
+            mask_call(state.mask(clf.present)),
+            "print(headviz.evaluate(clf, data, mask=mask).metrics)",
+        ]
+    )
+    heads = f" --off {','.join(h.dotted for h in off)}" if off else ""
+    return python, f"headviz evaluate {load_options(view)} {task_options(view)}{heads}"

@@ -1,0 +1,96 @@
+"""One run on the Runs page: drawn once, and its state line anew every second while it is at work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ....errors import RunError
+from ...shell import frame, show
+from ..data import finetuning as tuned
+from . import actions as runactions
+from . import head_table as tableview
+from . import listing as runsview
+from . import steps as runsteps
+from . import sweep as sweepview
+
+if TYPE_CHECKING:
+    from ....runs.reading import RunView
+
+KINDS = {"prune": "Pruning", "finetune": "Fine-tuning", "sweep": "Sweep", "distill": "Distillation",
+         "ablation": "Ablation", "score": "Scores of heads", "rehearsal": "Rehearsal"}  # fmt: skip
+
+
+def watch(ids: Sequence[str]) -> RunView:
+    """All about the first run, the others beside it on its picture; gives the first."""
+    from ....runs import reading
+    from ....runs.states import ACTIVE, QUEUED
+
+    views = [reading.show(i, log_lines=0) for i in ids]
+    first = views[0]
+    record = first.record
+    st.subheader(show.plain(record.title))
+    st.caption(f"{KINDS.get(record.kind, record.kind)}  ·  {show.plain(runsview.about(first))}")
+    busy = any(v.state in ACTIVE or v.state == QUEUED for v in views)
+    st.fragment(_live, run_every=runsview.POLL if busy else None)(_seen(views), [v.record.id for v in views])
+    if record.parent and frame.controls():
+        st.button("Back to its sweep", key="run_parent", icon=":material/arrow_upward:", type="tertiary",
+                  on_click=_go, args=(record.parent,))  # fmt: skip
+    if record.kind == "prune":
+        runsteps.detail(first, views[1:])
+    elif record.kind == "sweep":
+        sweepview.detail(first)
+    elif record.kind == "finetune":
+        tuned.detail(first)
+    elif record.kind == "distill":
+        st.page_link(
+            "pages/distil.py", label="See its students on the Distil page", icon=":material/science:"
+        )
+    elif record.kind in ("score", "ablation"):
+        tableview.detail(first)
+    else:
+        _outcome(first)
+    runsview.log(first)
+    return first
+
+
+def _go(run_id: str) -> None:
+    from ...shell import state
+
+    state.update(run=run_id, step=0)
+
+
+def _seen(views: Sequence[RunView]) -> tuple[Any, ...]:
+    """What of the runs the page below is drawn from: when it changes, the page is drawn anew."""
+    return tuple(
+        (v.record.id, v.state, len(v.steps), len(v.baseline), *((c.state, len(c.steps)) for c in v.children))
+        for v in views
+    )
+
+
+def _live(seen: tuple[Any, ...], ids: Sequence[str]) -> None:
+    from ....runs import reading
+
+    runactions.look_again()
+    try:
+        views = [reading.show(i, log_lines=0) for i in ids]
+    except RunError:  # deleted by somebody else meanwhile
+        st.rerun()
+    runsview.state_line(views[0])
+    if _seen(views) != seen:
+        st.rerun()
+
+
+def _outcome(view: RunView) -> None:
+    """A kind without a picture of its own here: its figures, and where they can be had whole."""
+    numbers = {
+        k: v for k, v in view.outcome.items() if isinstance(v, int | float | str) and not isinstance(v, bool)
+    }
+    if numbers:
+        show.table(
+            ["", "value"], list(numbers.items()), "run_outcome", caption="What it found, in single figures."
+        )
+    if view.steps:
+        st.caption("Everything it found is in its report as JSON.")

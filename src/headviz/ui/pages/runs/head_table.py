@@ -1,0 +1,172 @@
+"""Runs that end in one table of heads: a score, or what switching each head off costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import streamlit as st
+
+from ....charts.palette import scale_for
+from ....errors import UserError
+from ....heads import HeadId, HeadMask, HeadScores
+from ....tasks import points_in
+from ...parts import published, scoring
+from ...parts.measure import key_of
+from ...shell import frame, jobs, loaders, show, state
+from ...shell.view import View
+from ...widgets.grid import Look, head_grid
+from ..analyses import heads as analysis_heads
+from ..analyses.shared import Place
+from .source import look_at
+
+if TYPE_CHECKING:
+    from ....analyses.ablation import Ablation
+    from ....runs.reading import RunView
+
+GO = "run_table_go"
+
+
+def detail(view: RunView) -> None:
+    """The table of a score or an ablation as far as it is there, and the way to its page."""
+    if view.outcome:
+        (_score if view.record.kind == "score" else _ablation)(view)
+    elif view.record.kind == "ablation" and view.steps:
+        _so_far(view)
+    elif view.state in ("running", "queued"):
+        st.info("The grid appears when all examples are scored. You may leave: the run goes on."
+                if view.record.kind == "score" else "The grid fills layer by layer. You may leave: the run goes on.",
+                icon=":material/hourglass_top:")  # fmt: skip
+    if page := st.session_state.pop(GO, ""):
+        st.switch_page(page)
+
+
+def _rows(spec: dict[str, Any]) -> tuple[str, ...] | None:
+    """Names of the grid's rows; a model that is not there any more has only numbers."""
+    try:
+        return loaders.shape(_view_of(spec)).rows
+    except UserError:
+        return None
+
+
+def _view_of(spec: dict[str, Any]) -> View:
+    return View(model=str(spec["model"]), revision=str(spec.get("revision") or ""))
+
+
+def _grid(
+    values: np.ndarray, present: HeadMask, rows: tuple[str, ...] | None, name: str, **more: Any
+) -> None:
+    known = [float(v) for v in values.ravel() if v == v]
+    signed = True if name.startswith("conductance") and name != "conductance-max" else None
+    head_grid(
+        "run_grid", present, values, selected=state.head(present), rows=rows, on_select=_select,
+        look=Look(name=name, scale=scale_for(known, signed=signed), numbers=state.view().numbers, width=36,
+                  file="headviz-run"), **more,
+    )  # fmt: skip
+
+
+def _select(head: HeadId) -> None:
+    state.update(head=head.dotted)
+
+
+# ---- a score
+
+
+def _score(view: RunView) -> None:
+    spec, found = view.record.spec, scoring.from_plain(view.outcome)
+    rows = _rows(spec)
+    ranked = found.ranked()
+    if ranked:
+        first, last = (show.head_name(h, rows) for h in (ranked[0], ranked[-1]))
+        show.finding(
+            f"{first} is highest with {show.signed(float(found.values[ranked[0]]))}, {last} lowest with "
+            f"{show.signed(float(found.values[ranked[-1]]))}."
+        )
+    left, right = st.columns([5, 4], gap="large")
+    with left:
+        _grid(found.values, found.mask, rows, found.score, tips=scoring.tip_tables(found))
+        show.note(f"{found.score} of every head: layers down, heads across; high = keep.", saves=False)
+        examples = f"measured on {found.samples:,} examples" if found.samples else "no examples needed"
+        st.caption(show.plain("  ·  ".join([examples, *found.notes])))
+        if frame.controls():
+            _to_heads(spec, found)
+    with right:
+        tables = (found.values, found.interval_low, found.interval_high)
+        show.table(
+            ["rank", "head", found.score, "95 % low", "95 % high"],
+            [[i, show.head_name(h, rows), *(float(t[h]) for t in tables)] for i, h in enumerate(ranked, 1)],
+            "run_ranking", caption="All measured heads, the highest first.", record=found.to_dict(), height=430,
+        )  # fmt: skip
+
+
+# what the Heads page leaves as it is
+DEFAULTS = {"split": "train", "limit": None, "length_filter": "quantile", "off": "", "label_order": None}
+
+
+def asked_on_heads(spec: dict[str, Any]) -> bool:
+    """Whether the Heads page would compute this very table: it scores the whole model with the score's defaults."""
+    score = spec.get("score") or scoring.NAMES[0]
+    drawn = score == "random" and spec.get("seed", 0) != 0
+    plain = all(spec.get(name, value) == value for name, value in DEFAULTS.items())
+    return score in scoring.NAMES and plain and not drawn and not spec.get("options")
+
+
+def _to_heads(spec: dict[str, Any], found: HeadScores) -> None:
+    if asked_on_heads(spec):
+        st.button("Open it on Heads", key="run_heads", icon=":material/grid_view:",
+                  on_click=_open_heads, args=(spec, found))  # fmt: skip
+    else:
+        st.caption("Heads shows scores with their default options, so this table stays here.")
+
+
+def _open_heads(spec: dict[str, Any], found: HeadScores) -> None:
+    try:
+        look_at(
+            spec, score=found.score, weights="fine-tuned", samples=max(4, int(spec.get("samples", 2000))),
+            seed=int(spec.get("seed", 0)),
+        )  # fmt: skip
+    except UserError as wrong:
+        state.notify(str(wrong))
+        return
+    jobs.put(scoring.key_of(state.view()), found)
+    st.session_state[GO] = "pages/heads.py"
+
+
+# ---- an ablation
+
+
+def _so_far(view: RunView) -> None:
+    """The layers that are done."""
+    shape = loaders.shape(_view_of(view.record.spec))
+    values = np.full((shape.present.num_layers, shape.present.num_heads), np.nan)
+    scale = points_in(str(view.record.spec.get("metric") or "accuracy"))
+    for step in view.steps:
+        for head, cost in step["costs"]:
+            values[int(step["layer"]), int(head)] = scale * cost
+    _grid(values, shape.present, shape.rows, "cost, points")
+    show.note("What the model loses without each head, as far as it is measured.", saves=False)
+
+
+def _ablation(view: RunView) -> None:
+    from ....analyses.ablation import Ablation
+
+    found = Ablation.from_dict(view.outcome)
+    analysis_heads.ablation(found, Place(found.subject.task, found.subject.rows or None))
+    if frame.controls():
+        st.button("Open it on Analyses", key="run_analyses", icon=":material/query_stats:",
+                  on_click=_open_analyses, args=(view.record.spec, found))  # fmt: skip
+    published.section("ablation", found.subject.task)
+
+
+def _open_analyses(spec: dict[str, Any], found: Ablation) -> None:
+    """The page with this result on it, if it asks the same of the same data; else with its *Run* button."""
+    try:
+        look_at(spec, analysis="ablation", limit=int(spec.get("limit") or 0), groups="")
+        clf, data = loaders.classifier(state.view()), loaders.dataset(state.view())
+    except UserError as wrong:
+        state.notify(str(wrong))
+        return
+    same = (clf.digest, data.digest) == (found.subject.digest, found.subject.data_digest)
+    if same and found.base == clf.present and found.subject.metric == data.task.primary_metric:
+        jobs.put(key_of(clf, data, "analysis", "ablation", "", "", ""), found)
+    st.session_state[GO] = "pages/analyses.py"

@@ -1,0 +1,250 @@
+"""The Runs page's frame: the list of runs, the state of one, and what may be done to it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ....errors import RunError
+from ...shell import show, state
+from ...shell.recipes import load_options, task_options
+from ...shell.view import View
+from . import actions as runactions
+from .actions import size
+
+if TYPE_CHECKING:
+    from ....runs.reading import RunView
+
+ICONS = {
+    "queued": "◌",
+    "running": "▶",
+    "cancelling": "◼",
+    "cancelled": "◼",
+    "failed": "✕",
+    "lost": "?",
+    "done": "✓",
+}
+# state -> (colour of its badge, icon)
+BADGES: dict[str, tuple[Any, str]] = {
+    "queued": ("gray", ":material/hourglass_empty:"),
+    "running": ("blue", ":material/play_arrow:"),
+    "cancelling": ("orange", ":material/stop:"),
+    "cancelled": ("gray", ":material/stop_circle:"),
+    "failed": ("red", ":material/error:"),
+    "lost": ("orange", ":material/help:"),
+    "done": ("green", ":material/check:"),
+}
+# what a run that has ended early has to say besides its error
+NEXT = {
+    "cancelled": "Stopped as asked. Its finished steps are kept; *Resume* goes on from the last one.",
+    "failed": "Mend what is said above, then *Resume*: it goes on from its last step. The log's end is below.",
+    "lost": "Its worker is gone without a word: killed, or the machine was restarted. *Resume* goes on from its last "
+    "step, to the same result.",
+}
+ANEW = "It cannot go on from here. Its steps and its plan stay: *the same in Python or on the command line*, below."
+POLL = 1.5  # seconds between two looks at a run that is at work
+SHOWN = 10  # runs in the list before 'all'
+
+
+def span(seconds: float) -> str:
+    """A length of time as people say it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def overview(archived: bool = False) -> list[RunView]:
+    """Every run, newest first; with ``archived`` those that were put aside."""
+    from ....runs import reading
+
+    return reading.overview(archived=archived)
+
+
+def labels(runs: Sequence[RunView]) -> dict[str, str]:
+    """What a list calls each run: state and title. Those of one title carry their ids, or a list could not
+    tell them apart."""
+    titles = [r.record.title for r in runs]
+    return {
+        r.record.id: f"{ICONS.get(r.state, '')} {r.record.title}"
+        + (f" · {r.record.id}" if titles.count(r.record.title) > 1 else "")
+        for r in runs
+    }
+
+
+# ---- the list
+
+
+def chooser(runs: Sequence[RunView], chosen: str) -> None:
+    """Every run, newest first; choosing one shows it."""
+    few = runs if st.session_state.get("runs_all") else runs[:SHOWN]
+    titles = {i: show.plain(name) for i, name in labels(few).items()}
+    st.session_state["runs_pick"] = chosen if chosen in titles else None
+    st.radio(
+        "Runs", list(titles), None, key="runs_pick", format_func=lambda i: titles.get(i, i),
+        captions=[_caption(r) for r in few], label_visibility="collapsed", on_change=_pick,
+    )  # fmt: skip
+    if len(runs) > SHOWN:
+        st.toggle(f"All {len(runs)}", key="runs_all")
+
+
+def _caption(r: RunView) -> str:
+    parts = [r.state, time.strftime("%d %b %H:%M", time.localtime(r.record.created))]
+    if r.children:
+        ended = sum(c.state == "done" for c in r.children)
+        parts.insert(1, f"{ended} of {len(r.children)} runs done")
+    elif r.record.expected > 1:
+        parts.insert(1, "{} of {} steps".format(*r.count))
+    return "  ·  ".join(parts)
+
+
+def _pick() -> None:
+    state.update(run=st.session_state["runs_pick"] or "", step=0)
+
+
+def known_ids(text: str, runs: Sequence[RunView]) -> list[str]:
+    """The runs that an address names and that are still there, those of sweeps included."""
+    there = {r.record.id for r in runs} | {c.record.id for r in runs for c in r.children}
+    return [i for i in text.split(",") if i in there]
+
+
+def require_none(ids: Sequence[str], text: str) -> None:
+    if text and not ids:
+        raise RunError(f"There is no run {text[:40]}. It may have been deleted; the newest one is shown.")
+
+
+def started(run_id: str) -> None:
+    """Fold the form away and look at what was started."""
+    st.session_state.pop("planned", None)
+    st.session_state["new_box"] = False
+    state.update(run=run_id, step=0)
+
+
+# ---- one run
+
+
+def about(view: RunView) -> str:
+    """What a run is, in one line."""
+    from pathlib import Path
+
+    record, spec = view.record, view.record.spec
+    parts = []
+    if spec.get("algorithm"):
+        parts.append(f"{spec['algorithm']} by {spec.get('score')}")
+    elif spec.get("score"):
+        parts.append(str(spec["score"]))
+    if spec.get("model"):
+        parts.append(f"{Path(str(spec['model'])).name} on {spec.get('task', '')}".removesuffix(" on "))
+    if record.started:
+        parts.append("started " + time.strftime("%d %b %H:%M", time.localtime(record.started)))
+    parts += [f"by {record.owner}", f"run {record.id}"]
+    return "  ·  ".join(parts)
+
+
+def state_line(view: RunView) -> None:
+    """State, progress, what went wrong and what can be done about it."""
+    from ....runs.states import ACTIVE, QUEUED
+
+    p, record = view.progress, view.record
+    colour, icon = BADGES.get(view.state, ("gray", ""))
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.badge(view.state, icon=icon or None, color=colour)
+        if said := _doing(view):
+            st.markdown(said)
+    if record.expected > 1 and view.state in ACTIVE:
+        if view.children:
+            ended = sum(c.state == "done" for c in view.children)
+            st.progress(min(1.0, ended / record.expected), text=f"run {ended} of {record.expected}")
+        else:
+            st.progress(view.share_done, text="{} of {} steps done".format(*view.count))
+    elif view.state in ACTIVE and p.total:
+        st.progress(min(1.0, p.done / p.total), text=f"{p.done} of {p.total}")
+    if not p.responsive:
+        st.caption(f"No sign of life for {span(p.silent or 0)}: the machine may be busy or asleep.")
+    if record.error:
+        st.error(show.plain(record.error), icon=":material/error:")
+    over = final(record.error)
+    if view.state in NEXT:
+        st.caption(ANEW if over else NEXT[view.state])
+    runactions.buttons(view, busy=view.state in ACTIVE or view.state == QUEUED, again=not over)
+
+
+def final(error: str) -> bool:
+    """Whether an error says that nothing can be continued: what the run was about is not there any more."""
+    return "Start a new run" in error or "Start the run anew" in error
+
+
+def _doing(view: RunView) -> str:
+    from ....runs.states import ACTIVE
+
+    p, parts = view.progress, []
+    if view.position:
+        parts.append(f"number {view.position} in the queue: it starts when those before it have ended")
+    if p.phase:
+        parts.append(show.plain(p.phase) + (f" {p.done} of {p.total}" if p.total else ""))
+    if p.remaining is not None:
+        parts.append(f"about {span(p.remaining)} left")
+    elif p.phase_remaining is not None and p.phase:  # no step is done to go by: only this part's end is known
+        parts.append(f"about {span(p.phase_remaining)} left of {'it' if p.total else show.plain(p.phase)}")
+    if view.seconds is not None:
+        parts.append(f"{span(view.seconds)} so far" if view.state in ACTIVE else f"took {span(view.seconds)}")
+    if p.cpu_percent is not None and view.state in ACTIVE:
+        parts.append(f"processor {p.cpu_percent:.0f} %")
+    if p.memory:
+        parts.append(f"memory {size(p.memory)}")
+    return "  ·  ".join(parts)
+
+
+def log(view: RunView) -> None:
+    from ....runs import reading
+
+    lines = view.log or reading.show(view.record.id, log_lines=60).log
+    with st.expander("End of the log", expanded=view.state in ("failed", "lost"), icon=":material/terminal:"):
+        st.code("\n".join(lines) or "(nothing yet)", language=None)
+
+
+def recipe(view: View, run: RunView | None = None) -> tuple[str, str]:
+    """The chosen run once more, or the way to start one."""
+    from ....reports.run_report import command_of, python_of
+
+    if run is not None and run.children:
+        return _sweep_recipe(run)
+    if run is not None and (command := command_of(run.to_json())):
+        python = (
+            f"{python_of(run.to_json())}\n\nfrom headviz.runs import reading\n"
+            f"reading.show({run.record.id!r}).steps  # those of the run above"
+        )
+        return python, command
+    name = st.session_state.get("new_algorithm", "one-importance")
+    python = (
+        "from headviz.pruning.plan import PruningPlan\nfrom headviz.runs import service\n"
+        "from headviz.runs.prepare import prepare\n"
+        f"plan = PruningPlan(model={view.model!r}, task={view.task!r}, algorithm={name!r}, score={view.score!r})\n"
+        "prepared = prepare(plan)\nservice.start('prune', prepared.spec, title=prepared.title, device=prepared.device)"
+    )
+    options = task_options(replace(view, groups="", seed=0)).replace("--limit", "--dev-limit")
+    return python, f"headviz run start {load_options(view)} {options} --algorithm {name} --score {view.score}"
+
+
+def _sweep_recipe(run: RunView) -> tuple[str, str]:
+    """The sweep once more: its first run's command with every combination in it."""
+    from ....reports.run_report import command_of
+
+    python = (
+        "from headviz.runs import reading, sweep\n"
+        f"sweep.results(reading.show({run.record.id!r}))  # the table above, one row per sparsity and metric"
+    )
+    specs = [c.record.spec for c in run.children]
+    axes = {n: list(dict.fromkeys(str(s.get(n)) for s in specs)) for n in ("task", "algorithm", "score")}
+    seeds = list(dict.fromkeys(str(seed) for s in specs for seed in s.get("seeds") or ()))
+    lines = (
+        command_of(run.children[0].to_json())
+        .replace("headviz run start", "headviz run sweep")
+        .split(" \\\n  ")
+    )
+    lines = [x for x in lines if x.split(" ", 1)[0] not in ("--task", "--algorithm", "--score", "--seeds")]
+    lines += [f"--{name} {','.join(values)}" for name, values in axes.items()]
+    return python, " \\\n  ".join([*lines, f"--seeds {','.join(seeds)}"])

@@ -1,0 +1,284 @@
+"""What the forms for one run and for a sweep share: fields drawn from the table of algorithms, and the plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import streamlit as st
+
+from ....errors import OptionError, UserError
+from ...parts import training
+from ...shell import jobs, loaders, numbers, show, state
+from ...shell.view import View
+from . import actions as runactions
+from . import listing as runsview
+
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
+    from ....pruning.catalogue import Algorithm
+    from ....pruning.plan import PruningPlan
+    from ....runs.record import RunRecord
+
+T = TypeVar("T")
+FILTERS = {"quantile": "of usual length", "std": "within one sd", "none": "of any length"}
+STARTS = {"pretrained": "pre-trained weights", "random": "random weights"}
+SOURCES = {"fine-tuned": "the fine-tuned model", "masked-lm": "the pre-trained one, filling in words"}
+
+
+def title_of(name: str) -> str:
+    from ....pruning.catalogue import ALGORITHMS
+
+    return ALGORITHMS[name].title
+
+
+def seeds(key: str, default: str) -> str:
+    return st.text_input("Seeds", default, key=key, help="One or more whole numbers, with commas: 0,1,2")
+
+
+def read_seeds(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(s) for s in text.split(",") if s.strip())
+    except ValueError:
+        raise OptionError("Seeds are whole numbers with commas, such as 0,1,2.") from None
+
+
+def amounts(key: str, algorithms: Sequence[Algorithm]) -> dict[str, Any]:
+    """How far, in which steps, on how many examples."""
+    of = "remaining heads" if algorithms and all(a.of_remaining for a in algorithms) else "heads"
+    a, b, c, d = st.columns(4)
+    step = numbers.field(a, f"Each step removes, % of {of}", 1, 100, 10, f"{key}_step")
+    until = numbers.field(b, "Up to, % of heads", 1, 100, 90, f"{key}_until")
+    return {
+        "step": lambda: step() / 100,
+        "until": lambda: until() / 100,
+        "samples": numbers.field(c, "Examples to score on", 4, 20_000, 256, f"{key}_samples"),
+        "keep_per_layer": numbers.field(d, "Heads each layer keeps", 0, 64, 0, f"{key}_keep"),
+    }
+
+
+def retraining(view: View, key: str, algorithms: Sequence[Algorithm]) -> dict[str, Any]:
+    """What algorithms that train the pruned networks anew are told besides: from what, how, and what stays on disk."""
+    from ....pruning.plan import INITIALISATIONS
+
+    if not any(a.retrains for a in algorithms):
+        return {}
+    default = "demo-pretrained" if view.model == "demo" else view.base
+    base = st.text_input(
+        "Pre-trained model θ0", default, key=f"{key}_base",
+        help="What the pruned networks are trained from anew: a folder or a hub id",
+    ).strip()  # fmt: skip
+    try:
+        recipe = training.recipe_for(loaders.model_name(base))
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+        return {}
+    examples = recipe.examples if not view.data else None
+    with st.expander("Training of the pruned networks", icon=":material/model_training:"):
+        st.caption(recipe.said)
+        options, limit, room = training.fields(f"{key}_train_{base}", recipe, examples)
+        start = room.selectbox(
+            "Retrained from", INITIALISATIONS, key=f"{key}_init", format_func=STARTS.__getitem__
+        )
+        with st.container(horizontal=True):
+            full = st.toggle(
+                "Train the full model too",
+                True,
+                key=f"{key}_full",
+                help="Winning tickets are compared with it",
+            )
+            everything = st.toggle(
+                "Keep every step's model", key=f"{key}_all",
+                help="Needed to look at one example's maps under each of them later; takes a model's size per step",
+            )  # fmt: skip
+    return {
+        "base": base,
+        "initialisation": start,
+        "retrain_full": full,
+        "keep_models": "all" if everything else "last",
+        "finetune": lambda: (
+            None if options() == recipe.options else options().to_dict()
+        ),  # None = the recipe's
+        "train_limit": None if limit == (examples or 0) else limit or None,
+    }
+
+
+def further(view: View, key: str, algorithms: Sequence[Algorithm], scores: Sequence[str]) -> dict[str, Any]:
+    """Options that are rarely changed."""
+    from ....pruning.plan import LENGTH_FILTERS, MASKED_LM_SCORES, SCORE_SOURCES
+    from ....pruning.repair.kinds import REPAIRS
+
+    shape = loaders.shape(view)
+    options: dict[str, Any] = {}
+    with st.expander("More options", icon=":material/tune:"), st.container(horizontal=True):
+        if shape.translates:
+            stacks = ["", *(name for name, _ in shape.stacks)]
+            options["stack"] = st.selectbox(
+                "Heads of", stacks, key=f"{key}_stack", width=200, format_func=lambda s: s or "all stacks",
+                help="Remove heads of this stack only; shares are then of its heads",
+            )  # fmt: skip
+        if not any(a.of_remaining for a in algorithms):
+            shares = st.text_input(
+                "Only at these shares, %", "", key=f"{key}_shares", width=200, placeholder="30, 50, 70, 90",
+                help="A list of your own in place of even steps",
+            )  # fmt: skip
+            options["sparsities"] = lambda: read_shares(shares)
+        default = algorithms[0].default_repair if len(algorithms) == 1 else ""
+        repairs = list(REPAIRS) if default else ["", *REPAIRS]
+        options["repair"] = st.selectbox(
+            "Repair after removal", repairs, repairs.index(default), key=f"{key}_repair", width=220,
+            format_func=lambda r: r or "as each algorithm does", help="What is done to the kept weights",
+        )  # fmt: skip
+        options["length_filter"] = st.selectbox(
+            "Texts to score on", LENGTH_FILTERS, key=f"{key}_filter", width=200,
+            format_func=FILTERS.__getitem__,
+        )  # fmt: skip
+        masked = all(s in MASKED_LM_SCORES for s in scores) and not any(
+            a.scores_trained or a.only_score for a in algorithms
+        )
+        if masked and scores and not shape.translates:
+            options["score_source"] = st.selectbox(
+                "Scored is", SCORE_SOURCES, key=f"{key}_source", width=260, format_func=SOURCES.__getitem__,
+                help="The pre-trained model is scored on the words that it was trained to fill in",
+            )  # fmt: skip
+    if options.get("score_source") == "masked-lm" and not any(a.retrains for a in algorithms):
+        default = "demo-pretrained" if view.model == "demo" else view.base
+        options["base"] = st.text_input("Pre-trained model θ0", default, key=f"{key}_source_base").strip()
+    return options
+
+
+def read_shares(text: str) -> tuple[float, ...] | None:
+    """Shares of heads from per cent with commas; None where nothing is written."""
+    try:
+        return tuple(float(s) / 100 for s in text.replace("%", "").split(",") if s.strip()) or None
+    except ValueError:
+        raise OptionError("Shares are numbers with commas, in per cent, such as 30, 50, 70, 90.") from None
+
+
+def source(view: View) -> dict[str, Any]:
+    """The view's model and data, as options of a plan."""
+    place = view.data
+    if place:
+        place = str(loaders.uploads().get(place) or loaders.confined(place))
+    given = {
+        "model": loaders.model_name(view.model),
+        "task": view.task,
+        "revision": view.revision or None,
+        "data": place or None,
+        "text_columns": tuple(c for c in view.columns.split(",") if c) or None,
+        "label_column": view.label or None,
+        "dev_limit": view.limit or None,
+        "device": view.device,
+    }
+    return {k: v for k, v in given.items() if v is not None}
+
+
+def options_of(view: View, options: dict[str, Any]) -> dict[str, Any]:
+    """A plan's options: those of the view, and what a form says.
+
+    What has to be read, such as a list of numbers, comes as a function and is read here: a form is drawn whole before
+    anything in it is complained about.
+    """
+    known = {k: v() if callable(v) else v for k, v in options.items()}
+    given = {**source(view), **{k: v for k, v in known.items() if v not in ("", None)}}
+    if given.get("base"):
+        given["base"] = loaders.model_name(str(given["base"]))
+    return given
+
+
+def make_plan(view: View, options: dict[str, Any]) -> PruningPlan:
+    """The plan for the view's model and data."""
+    from ....pruning.plan import PruningPlan
+
+    return PruningPlan.from_dict(options_of(view, options))
+
+
+_IN_WORDS: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
+    (r"\bkeep_per_layer is\b", lambda m: "“Heads each layer keeps” is"),
+    (r"\bA target sparsity of ([\d.]+)", lambda m: f"“Up to” {_per_cent(m[1])}"),
+    (r"\bthe target of ([\d.]+\d)", lambda m: f"“Up to” {_per_cent(m[1])}"),
+    (r"\bat most (0\.\d+|0)\b", lambda m: f"at most {_per_cent(m[1])}"),
+    (r" To end at \d+ heads, give until [\d.]+\d\.", lambda m: ""),
+)
+
+
+def in_words(text: str) -> str:
+    """What a plan says of itself, in the names and units of the form: per cent where the plan has shares."""
+    for pattern, said in _IN_WORDS:
+        text = re.sub(pattern, said, text)
+    return text
+
+
+def _per_cent(share: str) -> str:
+    return f"{100 * float(share):g} %"
+
+
+@contextmanager
+def form_words() -> Iterator[None]:
+    """A refusal that reaches the form speaks of its fields."""
+    try:
+        yield
+    except UserError as wrong:
+        raise type(wrong)(in_words(str(wrong))) from wrong
+
+
+# ---- first the plan, then the start
+
+
+def wanted(key: Hashable) -> None:
+    """Somebody asks for the plan with this key. A plan that failed or was stopped is tried again."""
+    st.session_state["planned"] = key
+    job = jobs.find(key)
+    if job is not None and (job.error or job.stopped):
+        jobs.forget(key)
+
+
+@dataclass(frozen=True)
+class Words:
+    """What the two buttons of a form say."""
+
+    plan: str = "Plan"
+    why: str = "Check it and estimate its time"
+    doing: str = "Checking the plan and timing a few examples"
+    first: str = "Look at the plan first"
+
+
+def checked(
+    name: str, key: Hashable, work: jobs.Work[T], words: Words | None = None, about: str = ""
+) -> tuple[T, DeltaGenerator] | None:
+    """The checked plan and the place of *Start*, which stays closed until the plan has been seen.
+
+    A plan that changes is planned anew, as its key does.
+    """
+    words = words or Words()
+    buttons = st.container(horizontal=True, vertical_alignment="center")
+    buttons.button(
+        words.plan, key=f"{name}_plan", icon=":material/checklist:", help=words.why, on_click=wanted, args=(key,)
+    )  # fmt: skip
+    if st.session_state.get("planned") != key:
+        buttons.button("Start", key=f"{name}_start", disabled=True, help=words.first)
+        if about:
+            buttons.caption(about)
+        return None
+    found = jobs.need(key, words.doing, work)
+    return None if found is None else (found, buttons)
+
+
+def start(place: DeltaGenerator, name: str, make: Callable[[str], RunRecord], label: str = "Start") -> None:
+    """The button that starts what was planned. ``make`` is given the user's name."""
+    place.button(
+        label, key=f"{name}_start", type="primary", icon=":material/play_arrow:", on_click=_begin, args=(make,)
+    )  # fmt: skip
+
+
+def _begin(make: Callable[[str], RunRecord]) -> None:
+    try:
+        record = make(runactions.this_user())
+    except UserError as wrong:
+        state.notify(str(wrong))
+        return
+    runsview.started(record.id)

@@ -1,0 +1,140 @@
+"""Starting one run: a form drawn from the table of algorithms. Nothing starts before its plan has been shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ....errors import UserError
+from ...parts import score_form as scoreform
+from ...parts import scoring
+from ...shell import jobs, loaders, show
+from ...shell.view import View
+from . import listing as runsview
+from . import plans
+from . import sweep_form as sweepform
+
+if TYPE_CHECKING:
+    from ....pruning.plan import PruningPlan
+    from ....runs.prepare import Amount
+    from ....runs.record import RunRecord
+
+FORMS = ("One run", "A sweep")
+
+
+def new(view: View, first: bool) -> None:
+    """The forms, folded away once there is something to look at."""
+    box = st.expander(
+        "Start a run or a sweep", first, key="new_box", icon=":material/add:", on_change="rerun"
+    )
+    if not box.open:
+        return
+    with box:
+        st.segmented_control(
+            "What to start",
+            FORMS,
+            default=FORMS[0],
+            required=True,
+            key="new_what",
+            label_visibility="collapsed",
+        )
+        if st.session_state.get("new_what") == FORMS[1]:
+            sweepform.form(view)
+        else:
+            form(view)
+
+
+def form(view: View) -> None:
+    """The options of one pruning run."""
+    from ....pruning.catalogue import ALGORITHMS
+
+    known = scoring.names(loaders.shape(view).translates)
+    left, middle, right = st.columns([2, 2, 1])
+    with left:
+        name = st.selectbox("Algorithm", list(ALGORITHMS), format_func=plans.title_of, key="new_algorithm")
+    algorithm = ALGORITHMS[name]
+    options: dict[str, Any] = {"algorithm": name}
+    with middle:
+        fixed = algorithm.only_score
+        at = known.index(view.score) if view.score in known else 0
+        names = [fixed] if fixed else list(known)
+        score = options["score"] = st.selectbox(
+            "Score", names, 0 if fixed else at, key=f"new_score_{fixed}", disabled=bool(fixed),
+            help="The method fixes its own score" if fixed else "What decides which heads go first",
+        )  # fmt: skip
+    with right:
+        given = plans.seeds("new_seeds", "0")
+    kappa = " κ is the share that each step removes." if "κ" in algorithm.what else ""
+    st.caption(show.plain(f"{algorithm.what}{kappa} {algorithm.cost} ({algorithm.source})"))
+    options |= plans.amounts("new", [algorithm])
+    options |= plans.retraining(view, f"new_{name}", [algorithm])
+    if not fixed:
+        options["score_options"] = scoreform.fields(view, "new_option", [score]).get(score)
+    options |= plans.further(view, f"new_{name}", [algorithm], [score])
+    title = st.text_input(
+        "Title (optional)", "", key="new_title", max_chars=120, placeholder="what the list calls it"
+    )
+    try:
+        options["seeds"] = plans.read_seeds(given)
+        plan = plans.make_plan(view, options)
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+        return
+    ready = plans.checked("new", ("plan", plan.digest), lambda p, c: _prepare(plan, p, c))
+    if ready is not None:
+        found, place = ready
+        _show(found)
+        plans.start(place, "new", lambda owner: _start(found, title, owner))
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A checked plan in numbers and words, and what ``service.start`` needs; no model."""
+
+    amount: Amount
+    sizes: tuple[int, ...]
+    heads: int
+    notes: tuple[str, ...]
+    seconds: float
+    spec: dict[str, Any]
+    title: str
+    device: str
+
+
+def _show(found: Planned) -> None:
+    amount, sizes = found.amount, found.sizes
+    seeds = f" × {amount.seeds} seeds" if amount.seeds > 1 else ""
+    parts = [
+        f"{amount.steps} step{'s' if amount.steps > 1 else ''}{seeds}",
+        f"{amount.scorings} scoring{'s' if amount.scorings > 1 else ''}",
+        f"{amount.finetunings} fine-tunings" if amount.finetunings else "no training",
+        f"{amount.evaluations} evaluations",
+    ]
+    st.markdown(f"About **{runsview.span(found.seconds)}** on this machine: {', '.join(parts)}.")
+    more = " …" if len(sizes) > 14 else ""
+    st.caption(f"Heads off after each step: {', '.join(map(str, sizes[:14]))}{more} of {found.heads}")
+    for note in found.notes:
+        st.caption(show.plain(f"Note: {plans.in_words(note)}"))
+
+
+def _prepare(plan: PruningPlan, progress: jobs.Progress, cancel: jobs.Cancel) -> Planned:
+    """Numbers only: the models that were loaded for them are let go."""
+    from ....runs.prepare import prepare_all
+    from ....runs.service import default_threads
+    from ....runs.sweep import plan_of
+
+    with plans.form_words():
+        (p,) = prepare_all([plan], lambda i, n: progress(i, 2 * n), cancel)
+    counted = plan_of([p], default_threads(), progress=lambda i, n: progress(n + i, 2 * n), cancel=cancel)
+    assert counted.seconds is not None
+    return Planned(p.amount, p.sizes, p.heads, p.notes, counted.seconds, p.spec, p.title, p.device)
+
+
+def _start(found: Planned, title: str, owner: str) -> RunRecord:
+    from ....runs import service
+
+    return service.start(
+        "prune", found.spec, title=title.strip() or found.title, device=found.device, owner=owner
+    )

@@ -1,0 +1,267 @@
+"""A pruning run: its curve, the order in which heads went, and one step to take along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import streamlit as st
+
+from ....charts.palette import Scale
+from ....errors import UserError
+from ....heads import HeadId, HeadMask
+from ....runs import baselines
+from ...shell import frame, loaders, show, state
+from ...widgets.grid import Look, head_grid
+from . import figures as runfigures
+from . import step_maps as runmaps
+from . import take_away as runsave
+from . import tickets as ticketview
+from .checkpoint import state_of
+from .source import look_at
+
+if TYPE_CHECKING:
+    from ....runs.reading import RunView
+
+Step = dict[str, Any]
+TABS = ("Steps", "One example", "Save the model", "Winning tickets")
+
+
+def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
+    """Everything below the state line."""
+    if not view.steps:
+        before_first(view)
+        return
+    names = list(view.steps[-1]["metrics"])
+    show.finding(runfigures.finding(view.steps, names[0]))
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        _curves([view, *others], names)
+    with right:
+        order(view)
+    step = _choose(view)
+    runfigures.boxes(view, step, names[0])
+    if frame.controls():
+        _ways_on(view, step)
+        if st.session_state.pop("run_go", False):
+            st.switch_page("pages/masklab.py")
+    tabs = state.tabs(TABS[:3] if not ticketview.retrains(view) else TABS, "run_tabs")
+    parts = (
+        lambda: runfigures.table(view, names),
+        lambda: runmaps.example(view, step),
+        lambda: runsave.form(view, step),
+        lambda: ticketview.tickets([view]),
+    )
+    for tab, part in zip(tabs, parts, strict=False):
+        if tab.open:
+            with tab:
+                part()
+
+
+def before_first(view: RunView) -> None:
+    """What there is to say of a run without a step, in each of its states."""
+    from ....runs.states import ACTIVE, QUEUED
+
+    known = [baselines.NAMES[baselines.role(s)] for s in baselines.distinct(view.baseline)]
+    measured = f"So far measured: {', '.join(dict.fromkeys(known))}." if known else "Nothing is measured yet."
+    if view.state in ACTIVE and view.state != "cancelling":
+        more = "The first step is under way." if known else "The curve appears with the first step."
+        st.info(f"{measured} {more} You may leave: the run goes on.", icon=":material/hourglass_top:")
+    elif view.state == QUEUED:
+        st.info("The curve appears with the first step. You may leave: the run goes on in its turn.",
+                icon=":material/hourglass_top:")  # fmt: skip
+    else:
+        st.info(f"{measured} It has no step.", icon=":material/info:")
+
+
+def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
+    from ....charts.runs import chance, curve_of, run_curves
+
+    metric = names[0]
+    if len(names) > 1:
+        metric = (
+            st.segmented_control("Metric", names, default=names[0], required=True, key="run_metric")
+            or names[0]
+        )
+    sizes = [dev_size(v) for v in views]
+    differ = unlike(views, sizes)
+    called = [f"{v.record.title} ({v.record.id}{f', n = {n:,}' if differ and n else ''})"
+              for v, n in zip(views, sizes, strict=True)]  # fmt: skip
+    found = (curve_of(v.to_json(), metric, name) for v, name in zip(views, called, strict=True))
+    curves = [c for c in found if c is not None]
+    known = state_of(views[0])
+    level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in curves))
+    show.figure(
+        run_curves(curves, by_chance=chance(metric, known.labels if known else ())), "run_curves",
+        f"{metric} against the share of heads removed; dashed, {level}."
+        + (" Thin lines are seeds, the band one standard deviation." if len({s.get("seed") for s in views[0].steps}) > 1
+           else ""),
+    )  # fmt: skip
+    if differ:
+        st.warning(show.plain(differ), icon=":material/warning:")
+    if frame.controls():
+        _beside(views)
+
+
+def dev_size(view: RunView) -> int | None:
+    """Examples that the run's models were evaluated on."""
+    known = state_of(view)
+    return None if known is None else len(known.logits[known.reference.logits])
+
+
+def unlike(views: Sequence[RunView], sizes: Sequence[int | None]) -> str:
+    """Why curves on one picture are not to be compared point by point; empty where they were measured alike."""
+    specs = [v.record.spec for v in views]
+    tasks = list(dict.fromkeys(str(s.get("task")) for s in specs))
+    if len(tasks) > 1:
+        return f"These runs are of different tasks ({', '.join(tasks)}): their heights cannot be compared."
+    named = ("data", "dev_split", "dev_limit", "text_columns", "label_column")
+    if len({tuple(str(s.get(name)) for name in named) for s in specs}) == 1 and len(set(sizes)) == 1:
+        return ""
+    counts = ", ".join("not known" if n is None else f"{n:,}" for n in sizes)
+    return (
+        f"These runs were measured on different dev examples (n = {counts}): a distance between their curves is "
+        "partly that of the data."
+    )
+
+
+def _beside(views: Sequence[RunView]) -> None:
+    """Other runs on the same picture."""
+    from . import listing as runsview
+
+    first = views[0].record
+    others = [
+        r for r in runsview.overview() if r.record.kind == "prune" and r.steps and r.record.id != first.id
+    ]
+    able = runsview.labels(others)
+    if not able:
+        return
+    now = [v.record.id for v in views[1:] if v.record.id in able]
+    st.session_state["run_beside"] = now
+    st.multiselect(
+        "Compare with", list(able), key="run_beside", format_func=lambda i: able.get(i, i),
+        placeholder="other runs on the same picture", on_change=_compare, args=(first.id,),
+    )  # fmt: skip
+
+
+def _compare(run_id: str) -> None:
+    state.update(run=",".join([run_id, *st.session_state["run_beside"]]))
+
+
+# ---- the order in which heads went
+
+
+def survival(steps: Sequence[Step], layers: int, heads: int) -> np.ndarray:
+    """The largest share of heads removed at which each head is still there, 0 = gone at the first step; one seed's."""
+    values = np.zeros((layers, heads))
+    for s in steps:
+        for h in HeadMask.from_hex(s["mask"], layers, heads).kept:
+            values[h] = max(values[h], s["sparsity"])
+    return values
+
+
+def order(view: RunView) -> None:
+    """Each head by how long it was kept; a click chooses the head whose maps are shown below."""
+    known = state_of(view)
+    if known is None:
+        return
+    size = (known.num_layers, known.num_heads)
+    seed = view.steps[0].get("seed")
+    own = [s for s in view.steps if s.get("seed") == seed]
+    values = survival(own, *size)
+    shares = sorted({s["sparsity"] for s in own})
+    top = shares[-1]
+    gone = {h: _gone(own, h, size) for h in (HeadId(i, j) for i in range(size[0]) for j in range(size[1]))}
+    full = HeadMask.full(*size)
+    head_grid(
+        "run_order", full, values, selected=state.head(full),
+        tips={"": [[gone[HeadId(i, j)] for j in range(size[1])] for i in range(size[0])]},
+        look=Look(name="still there at, share of heads removed", scale=Scale(0.0, top, False), width=26,
+                  file="headviz-order"),
+        on_select=_select,
+    )  # fmt: skip
+    first = f", seed {seed}" if len({s.get("seed") for s in view.steps}) > 1 else ""
+    st.caption(
+        f"Heads that stand out were kept longest, faint ones went first{first}. Choose one to follow its maps."
+    )
+
+
+def _gone(steps: Sequence[Step], head: HeadId, size: tuple[int, int]) -> str:
+    off = [s["sparsity"] for s in steps if head in HeadMask.from_hex(s["mask"], *size).off]
+    return f"removed at {100 * min(off):.0f} %" if off else "still there"
+
+
+def _select(head: HeadId) -> None:
+    state.update(head=head.dotted)
+
+
+# ---- one step
+
+
+def _choose(view: RunView) -> Step:
+    """The step that is looked at: by its share of heads, and its seed where there are several."""
+    seeds = list(dict.fromkeys(s.get("seed") for s in view.steps))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        seed = seeds[0]
+        if len(seeds) > 1:
+            seed = st.selectbox("Seed", seeds, key="run_seed", width=90)
+        own = {int(s["step"]): s for s in view.steps if s.get("seed") == seed} or {
+            int(s["step"]): s for s in view.steps
+        }
+        now = state.view().step
+        st.session_state["run_step"] = now if now in own else max(own)
+        choose: Any = st.selectbox if len(own) > 12 else st.segmented_control
+        more: dict[str, Any] = {} if len(own) > 12 else {"required": True, "wrap": True}
+        choose("After removing", list(own), key="run_step", on_change=_step,
+               format_func=lambda k: f"{100 * own[k]['sparsity']:.0f} %" if k in own else str(k), **more)  # fmt: skip
+    return own[st.session_state["run_step"] if st.session_state["run_step"] in own else max(own)]
+
+
+def _step() -> None:
+    state.update(step=int(st.session_state["run_step"] or 0))
+
+
+def kept_model(view: RunView, step: Step) -> str:
+    """The folder of the model that a step trained, where the run kept it; empty otherwise."""
+    from ....runs.files import RunFiles
+
+    if not step.get("model"):
+        return ""
+    folder = RunFiles(view.record.id).results / str(step["model"])
+    return str(folder) if folder.is_dir() else ""
+
+
+def _ways_on(view: RunView, step: Step) -> None:
+    """To the Mask lab: with the step's own model where one was trained and kept, and with the mask on θ*."""
+    mended = baselines.retrains(view.record.spec) or step.get("repair_error") is not None
+    folder = kept_model(view, step)
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        if folder:
+            st.button(
+                "Open this step's model in the Mask lab", key="run_open_model", icon=":material/grid_on:",
+                on_click=_open, args=(view.record.spec, "", folder),
+            )  # fmt: skip
+        st.button(
+            "Try its mask on θ* in the Mask lab" if mended else "Open its mask in the Mask lab",
+            key="run_open", icon=":material/grid_on:", on_click=_open, args=(view.record.spec, step["mask"]),
+        )  # fmt: skip
+        if mended:
+            why = "retrained" if baselines.retrains(view.record.spec) else "repaired"
+            lost = "" if folder or why == "repaired" else " This step's own model was not kept."
+            st.caption(f"θ* under the mask is not the {why} model: the lab will show another figure.{lost}")
+
+
+def _open(spec: dict[str, Any], mask: str, folder: str = "") -> None:
+    """The mask on the run's own model and data; or a step's model in its place, whole as it was kept."""
+    try:
+        if folder:
+            look_at({**spec, "model": folder, "revision": None})
+            state.forget_mask()
+        else:
+            look_at(spec)
+            present = loaders.shape(state.view()).present
+            state.set_mask(HeadMask.from_hex(mask, present.num_layers, present.num_heads))
+        st.session_state["run_go"] = True
+    except UserError as wrong:
+        state.notify(str(wrong))

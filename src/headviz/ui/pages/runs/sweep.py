@@ -1,0 +1,181 @@
+"""A sweep: its runs, one curve for each combination, one table of results, winning tickets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from ....runs import baselines
+from ....tasks import points_in
+from ...shell import show, state
+from . import figures as runfigures
+from . import listing as runsview
+from . import tickets as ticketview
+from .checkpoint import state_of
+
+if TYPE_CHECKING:
+    from ....charts.runs import Curve
+    from ....runs.reading import RunView
+    from ....runs.sweep import Row
+
+TABS = ("Results", "Its runs", "Winning tickets")
+
+
+def detail(view: RunView) -> None:
+    """Everything below the state line."""
+    from ....charts.runs import run_curves
+    from ....runs.sweep import results
+
+    rows = results(view)
+    tasks = list(dict.fromkeys(r.task for r in rows))
+    if rows:
+        if said := finding(rows):
+            show.finding(said)
+        task = tasks[0]
+        if len(tasks) > 1:
+            task = (
+                st.segmented_control("Task", tasks, default=tasks[0], required=True, key="sweep_task")
+                or tasks[0]
+            )
+        drawn = curves(view, task)
+        level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in drawn))
+        given = "; dotted, θ* as given" if any(c.given is not None for c in drawn) else ""
+        show.figure(
+            run_curves(drawn, by_chance=_by_chance(view, task, drawn)), "sweep_curves",
+            f"{task}: mean over the seeds against the share of heads removed; thin lines are seeds, the band one "
+            f"standard deviation, dashed {level}{given}.",
+        )  # fmt: skip
+    else:
+        st.info("The table fills as its runs come to their first steps. You may leave: they go on.",
+                icon=":material/hourglass_top:")  # fmt: skip
+    tabs = state.tabs(TABS, "sweep_tabs")
+    if tabs[0].open:
+        with tabs[0]:
+            _results(rows)
+    if tabs[1].open:
+        with tabs[1]:
+            _members(view.children)
+    if tabs[2].open:
+        with tabs[2]:
+            ticketview.tickets(view.children)
+
+
+def finding(rows: Sequence[Row]) -> str:
+    """Which combination keeps most at half of the heads, or as near as there is."""
+    metric = rows[0].metric
+    task = rows[0].task
+    here = [
+        r for r in rows if r.metric == metric and r.task == task and r.sparsity > 0 and r.mean is not None
+    ]
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for r in here:
+        groups.setdefault((r.algorithm, r.score), []).append(r)
+    if len(groups) < 2:
+        return ""
+    common = set.intersection(*({round(r.sparsity, 3) for r in g} for g in groups.values()))
+    if not common:
+        return ""
+    share = min(common, key=lambda s: abs(s - 0.5))
+    at = [r for r in here if round(r.sparsity, 3) == share]
+    best, worst = max(at, key=lambda r: r.mean or 0), min(at, key=lambda r: r.mean or 0)
+    if best.mean == worst.mean:
+        return f"With {100 * share:.0f} % of the heads removed, all keep the same: {metric} {_spread(best)}."
+    return (
+        f"With {100 * share:.0f} % of the heads removed, {best.algorithm} by {best.score} keeps most: {metric} "
+        f"{_spread(best)}; least keeps {worst.algorithm} by {worst.score}: {_spread(worst)}."
+    )
+
+
+def _spread(r: Row) -> str:
+    scale = points_in(r.metric)
+    mean = show.metric(float("nan") if r.mean is None else r.mean, scale)
+    return mean + (f" ± {show.metric(r.sd, scale)}" if r.sd is not None else "")
+
+
+def curves(view: RunView, task: str) -> list[Curve]:
+    """One curve for each algorithm and score of a task, over its seeds."""
+    from ....charts.runs import Curve, curve_of
+    from ....runs.sweep import full_models
+
+    groups: dict[tuple[str, str], list[RunView]] = {}
+    for child in view.children:
+        spec = child.record.spec
+        if str(spec.get("task")) == task:
+            groups.setdefault((str(spec.get("algorithm")), str(spec.get("score"))), []).append(child)
+    found = []
+    for (algorithm, score), children in groups.items():
+        own = [c for child in children if (c := curve_of(child.to_json())) is not None]
+        if not own:
+            continue
+        metric = own[0].metric
+        full = [s["metrics"].get(metric) for child in children for s in full_models(child)]
+        known = [v for v in full if v is not None]
+        by_seed = {seed: points for c in own for seed, points in c.by_seed.items()}
+        level = sum(known) / len(known) if known else None
+        found.append(Curve(f"{algorithm} by {score}", metric, level, by_seed, own[0].against, own[0].given))
+    return found
+
+
+def _by_chance(view: RunView, task: str, drawn: Sequence[Curve]) -> float | None:
+    """What drawing answers evenly would reach on a task, as far as its runs know their classes."""
+    from ....charts.runs import chance
+
+    run = next((c for c in view.children if str(c.record.spec.get("task")) == task and c.steps), None)
+    known = state_of(run) if run else None
+    return chance(drawn[0].metric, known.labels) if known and drawn else None
+
+
+def _results(rows: Sequence[Row]) -> None:
+    if not rows:
+        st.caption("No step yet.")
+        return
+    header = [
+        "task",
+        "algorithm",
+        "score",
+        "heads removed, %",
+        "model",
+        "metric",
+        "mean",
+        "sd",
+        "seeds",
+        "missing",
+    ]
+    body = [
+        [r.task, r.algorithm, r.score, 100 * r.sparsity, baselines.NAMES[r.model], r.metric, r.mean, r.sd, r.seeds,
+         r.missing]
+        for r in rows
+    ]  # fmt: skip
+    # what all rows share stands in the caption; the files have every column
+    same = {name: body[0][i] for i, name in enumerate(header) if i < 6 and len({row[i] for row in body}) == 1}
+    if not any(r.missing for r in rows):
+        same["missing"] = ""
+    about = ", ".join(filter(None, map(str, same.values())))
+    show.table(
+        header, body, "sweep_results",
+        column_config=dict.fromkeys(same), cells=runfigures.digits([h for h in header if h not in same]),
+        caption=f"{about + ': m' if about else 'M'}eans over the seeds that have come so far; 0 % is the full model "
+        "that the steps are compared with.",
+    )  # fmt: skip
+
+
+def _members(children: Sequence[RunView]) -> None:
+    """Its runs with their states; one of them can be opened."""
+    rows = [
+        [f"{runsview.ICONS.get(c.state, '')} {c.state}", c.record.title, len(c.steps), c.record.error]
+        for c in children
+    ]
+    show.table(["state", "run", "steps", "error"], rows, "sweep_members", caption="Every run of the sweep.")
+    titles = runsview.labels(children)
+    st.selectbox(
+        "Open one of them", list(titles), None, key="sweep_open", format_func=lambda i: titles.get(i, i),
+        placeholder="its curve, masks and maps", on_change=_open,
+    )  # fmt: skip
+
+
+def _open() -> None:
+    chosen = st.session_state.get("sweep_open")
+    if chosen:
+        state.update(run=chosen, step=0)

@@ -1,0 +1,173 @@
+"""Starting a sweep: tasks × algorithms × scores × seeds, with its plan and its time shown before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ....errors import OptionError, UserError
+from ...parts import score_form as scoreform
+from ...parts import scoring
+from ...shell import jobs, loaders, show
+from ...shell.view import View
+from . import listing as runsview
+from . import plans
+
+if TYPE_CHECKING:
+    from ....pruning.plan import PruningPlan
+    from ....runs.record import RunRecord
+    from ....runs.sweep import Member, SweepPlan
+
+WORDS = plans.Words(doing="Checking every run and timing a few examples")
+
+
+def form(view: View) -> None:
+    """What is combined with what."""
+    from ....pruning.catalogue import ALGORITHMS
+    from ....tasks import TASKS
+
+    st.caption("Every combination is a run of its own; they share one table of results, over seeds.")
+    a, b = st.columns(2)
+    names = a.multiselect(
+        "Algorithms", list(ALGORITHMS), ["one-importance", "iterative"], format_func=plans.title_of,
+        key="sweep_algorithms",
+    )  # fmt: skip
+    known = scoring.names(loaders.shape(view).translates)
+    at = view.score if view.score in known else known[0]
+    scores = b.multiselect("Scores", known, list(dict.fromkeys([at, "random"])), key="sweep_scores")
+    algorithms = [ALGORITHMS[n] for n in names]
+    if fixed := [x for x in algorithms if x.only_score]:
+        st.caption(show.plain(f"{', '.join(f'{x.title} always scores by {x.only_score}' for x in fixed)}."))
+    a, b = st.columns(2)
+    tasks = a.multiselect("Tasks", list(TASKS), [view.task] if view.task in TASKS else [], key="sweep_tasks")
+    with b:
+        given = plans.seeds("sweep_seeds", "0,1,2")
+    places: dict[str, str] = {}
+    if len(tasks) > 1:
+        a, b = st.columns(2)
+        places["model"] = a.text_input(
+            "Models",
+            view.model,
+            key="sweep_model",
+            help="{task} stands for the task's name, as in my-models/{task}",
+        )
+        places["data"] = b.text_input(
+            "Folders with data (empty: the hub)",
+            "",
+            key="sweep_data",
+            help="{task} stands for the task's name",
+        )
+    options = plans.amounts("sweep", algorithms)
+    options |= plans.retraining(view, "sweep", algorithms)
+    of_scores = scoreform.fields(view, "sweep_option", scores)
+    options |= plans.further(view, "sweep", algorithms, scores)
+    title = st.text_input("Title (optional)", "", key="sweep_title", max_chars=120)
+    try:
+        base = plans.options_of(view, options)
+        members = expand(base, tasks, names, scores, plans.read_seeds(given), places, of_scores)
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+        return
+    axes = {"task": tasks, "algorithm": names, "score": scores, "seed": plans.read_seeds(given)}
+    said = " × ".join(f"{len(v)} {k}{'s' if len(v) > 1 else ''}" for k, v in axes.items())
+    about = {"model": view.model, **{f"{k}s": list(v) for k, v in axes.items()}}
+    key = ("sweep", tuple(p.digest for p in members))
+    count = f"{len(members)} run{'s' if len(members) > 1 else ''}"
+    ready = plans.checked("sweep", key, lambda p, c: _prepare(members, p, c), WORDS, count)
+    if ready is not None:
+        found, place = ready
+        _show(found)
+        plans.start(
+            place, "sweep", lambda owner: _start(found, title.strip() or said, about, owner), f"Start {count}"
+        )  # fmt: skip
+
+
+def expand(
+    base: dict[str, Any],
+    tasks: Sequence[str],
+    algorithms: Sequence[str],
+    scores: Sequence[str],
+    seeds: Sequence[int],
+    places: dict[str, str],
+    of_scores: Mapping[str, dict[str, Any]] | None = None,
+) -> list[PruningPlan]:
+    """The plans of a sweep, each with its own score's options. Folders are confined once the task's name is in them."""
+    from dataclasses import replace
+
+    from ....runs import sweep
+
+    if places:
+        mapped = ("text_columns", "label_column")
+        base = {k: v for k, v in base.items() if k not in mapped} | {k: v for k, v in places.items() if v}
+        if not places["data"]:
+            base.pop("data", None)
+        if not places["model"]:
+            raise OptionError("Name the models: one for all tasks, or a folder such as my-models/{task}.")
+    made = [
+        replace(p, score_options=tuple(sorted((of_scores or {}).get(p.score, {}).items())))
+        for p in sweep.expand(base, tasks, algorithms, scores, seeds)
+    ]
+    if not places:
+        return made
+    return [
+        replace(p, model=loaders.model_name(p.model), data=p.data and str(loaders.confined(p.data)))
+        for p in made
+    ]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A checked sweep: its runs, its amount, and what the reader should know."""
+
+    members: tuple[Member, ...]
+    plan: SweepPlan
+    rows: tuple[tuple[Any, ...], ...]
+    notes: tuple[str, ...]
+
+
+def _show(found: Planned) -> None:
+    plan = found.plan
+    once = f", {plan.at_once} at a time" if plan.at_once > 1 else ", one after the other"
+    training = f"{plan.amount.finetunings:,} fine-tunings" if plan.amount.finetunings else "no training"
+    if plan.seconds is not None:
+        st.markdown(
+            f"About **{runsview.span(plan.seconds)}** on this machine{once}: {plan.runs} runs, "
+            f"{plan.amount.scorings:,} scorings, {training}, {plan.amount.evaluations:,} evaluations."
+        )
+    show.table(
+        ["task", "algorithm", "score", "runs", "steps", "scorings", "fine-tunings"], found.rows, "sweep_plan_table",
+        caption="What the sweep would do, one line for its seeds together.",
+    )  # fmt: skip
+    for note in found.notes[:3]:
+        st.caption(show.plain(f"Note: {plans.in_words(note)}"))
+
+
+def _prepare(made: Sequence[PruningPlan], progress: jobs.Progress, cancel: jobs.Cancel) -> Planned:
+    """Numbers only: the models that were loaded for them are let go."""
+    from ....runs.prepare import prepare_all
+    from ....runs.service import default_threads
+    from ....runs.sweep import Member, plan_of
+
+    whole = 2 * len(made)
+    with plans.form_words():
+        prepared = prepare_all(made, lambda i, n: progress(i, whole), cancel)
+    plan = plan_of(prepared, default_threads(), progress=lambda i, n: progress(n + i, whole), cancel=cancel)
+    rows: dict[tuple[str, ...], list[int]] = {}
+    for p in prepared:
+        line = rows.setdefault(tuple(str(p.spec[n]) for n in ("task", "algorithm", "score")), [0, 0, 0, 0])
+        for i, n in enumerate((1, p.amount.steps, p.amount.scorings, p.amount.finetunings)):
+            line[i] += n
+    members = tuple(
+        Member("prune", p.spec, f"{p.title} · seed {p.spec['seeds'][0]}"[:200], p.device) for p in prepared
+    )
+    notes = tuple(dict.fromkeys(n for p in prepared for n in p.notes))
+    return Planned(members, plan, tuple((*k, *v) for k, v in rows.items()), notes)
+
+
+def _start(found: Planned, title: str, about: dict[str, Any], owner: str) -> RunRecord:
+    from ....runs import sweep
+
+    return sweep.start_sweep(found.members, title=title[:120], spec=about, owner=owner)

@@ -1,0 +1,56 @@
+"""Winning tickets of a run or a sweep, published figures beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from ...shell import show
+from .checkpoint import state_of
+
+if TYPE_CHECKING:
+    from ....runs.reading import RunView
+
+
+def retrains(view: RunView) -> bool:
+    """Whether the run's algorithm trains the pruned networks anew; only then are there tickets."""
+    from ....pruning.catalogue import ALGORITHMS
+
+    known = ALGORITHMS.get(str(view.record.spec.get("algorithm")))
+    return known is not None and known.retrains
+
+
+def tickets(views: Sequence[RunView]) -> None:
+    """The highest sparsity at which a retrained subnetwork is as good as the full one, published figures beside it."""
+    from ....pruning.catalogue import ALGORITHMS
+    from ....pruning.tickets.seeds_together import together
+    from ....pruning.tickets.thesis_tables import table_62
+
+    able = [v for v in views if retrains(v) and v.record.spec.get("retrain_full", True)]
+    states = together([s for v in able if (s := state_of(v)) is not None])
+    header: list[str] = []
+    rows = []
+    for state in states:
+        found = table_62([state])
+        header = list(found.header)
+        rows += [list(row) for row in found.rows]
+    if not rows:
+        retrain = ", ".join(a.title for a in ALGORITHMS.values() if a.retrains)
+        st.info(
+            f"No ticket yet. They compare retrained networks with a retrained full one: {retrain}, the full model "
+            "included, and at least one finished step of every seed.",
+            icon=":material/confirmation_number:",
+        )
+        return
+    if any(len(s.plan["seeds"]) < 2 for s in states):
+        st.info(
+            "With one seed there is no spread, so nothing can be said: give several.", icon=":material/info:"
+        )
+    rows = [["–" if v in ("", None) else v for v in row] for row in rows]
+    show.table(
+        header, rows, "run_tickets",
+        caption="Highest share of heads removed at which the mean over seeds, plus one standard deviation, reaches the "
+        "full model's mean; metrics in per cent. Published: BERT-base, 2024 thesis, Table 6.2.",
+    )  # fmt: skip

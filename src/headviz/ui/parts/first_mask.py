@@ -1,0 +1,53 @@
+"""Where all heads are on and a page could show nothing: a first mask, one click away."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ...heads import HeadId, HeadMask
+from ..shell import mask_edit as maskedit
+from ..shell import show, state
+from . import abilities, scoring
+
+SHARE = 0.2  # of the heads, where nothing better is known
+
+
+def offer(present: HeadMask, kind: str | None = None) -> None:
+    """Say that all heads are on, and offer heads to switch off: what ``kind`` of example hangs on, or the lowest."""
+    st.info("All heads are on. Switch some off, and what that does to this text stands here beside.")
+    label, mask = suggestion(present, kind)
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.button(
+            label,
+            key="first_mask",
+            icon=":material/power_settings_new:",
+            on_click=state.set_mask,
+            args=(mask,),
+        )
+        st.page_link("pages/masklab.py", label="Choose heads in the Mask lab", icon=":material/grid_on:")
+
+
+def suggestion(present: HeadMask, kind: str | None) -> tuple[str, HeadMask]:
+    """A mask worth trying, and its button's label."""
+    view = state.view()
+    known = _carriers().get(kind or "") if abilities.known(view) else None
+    if known:
+        rows = " and ".join(str(h) for h in known)
+        return f"Switch off {rows}: {show.plain(kind or '')} hangs on {_them(known)}", present.without(known)
+    count = max(1, round(SHARE * len(present.kept)))
+    values = scoring.known(view)
+    if values is not None and values.shape == (present.num_layers, present.num_heads):
+        return f"Switch off the {count} lowest by {view.score}", maskedit.off_to_count(
+            present, values, count, present
+        )
+    return f"Switch off {count} heads at random", maskedit.off_at_random(present, count, present, seed=0)
+
+
+def _carriers() -> dict[str, list[HeadId]]:
+    from ...demo import card_figures
+
+    return {r["phenomenon"]: [HeadId.parse(h) for h in r["heads"]] for r in card_figures()["heads"]["sets"]}
+
+
+def _them(heads: list[HeadId]) -> str:
+    return "it" if len(heads) == 1 else "them"

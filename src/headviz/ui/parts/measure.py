@@ -1,0 +1,50 @@
+"""What the Mask lab asks of the library, as one job: a mask against the full model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...heads import HeadMask
+from ..shell import jobs, loaders
+
+if TYPE_CHECKING:
+    from ...evaluation.comparison import Comparison
+    from ...models.classifier import Classifier
+    from ...tasks import Dataset
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A mask on the data, against the full model. Predictions are class numbers of the task."""
+
+    mask: HeadMask
+    full: np.ndarray
+    masked: np.ndarray
+    comparison: Comparison
+
+
+def key_of(clf: Classifier, data: Dataset, *more: object) -> tuple[object, ...]:
+    """What identifies a computation: weights, precision, data, and the rest."""
+    return (clf.digest, str(clf.dtype), str(clf.device), data.digest, *more)
+
+
+def measured(clf: Classifier, data: Dataset, mask: HeadMask) -> Measured | None:
+    """Full against masked, or None while progress stands on the page."""
+    whole = mask | clf.present
+    loaders.check(clf, data)
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Measured:
+        evaluator = loaders.evaluator(clf, data)  # encodes all of the data: not while the page waits
+        found = evaluator.compare(whole, progress=progress, cancel=cancel)
+        return Measured(whole, evaluator.predictions(), evaluator.predictions(whole), found)
+
+    return jobs.need(key_of(clf, data, "mask", whole.hex), "Evaluating", work)
+
+
+def class_name(labels: Sequence[str], index: float) -> str:
+    """A class of the task by its number; an answer that is none of them has a dash."""
+    return labels[int(index)] if 0 <= index < len(labels) else "–"

@@ -1,0 +1,221 @@
+"""Head scores for the pages: those at hand are drawn at once, others grow while one watches."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...heads import HeadId, HeadMask, HeadScores
+from ..shell import jobs, loaders, show
+from ..shell.view import View
+
+if TYPE_CHECKING:
+    from ...models.classifier import Classifier
+    from ...tasks import Dataset
+
+# name and title of every score; the table itself lives beside torch, which the first page must not wait for
+NAMES = (
+    "conductance-spearman", "conductance-kendall", "conductance-pearson", "conductance-max", "attattr-max",
+    "taylor", "ablation", "fisher", "magnitude", "random",
+)  # fmt: skip
+EXPLAIN_A_CLASS = ("conductance", "attattr")  # beginnings of scores that translations have not
+FRESH_HEADS = 5  # classifiers put on the pre-trained encoder, whose grids are averaged
+
+
+def names(translates: bool) -> tuple[str, ...]:
+    """The scores that this kind of model has."""
+    return tuple(n for n in NAMES if not (translates and n.startswith(EXPLAIN_A_CLASS)))
+
+
+def key_of(view: View, score: str = "", weights: str = "fine-tuned") -> tuple[Any, ...]:
+    """What a score's job is known by; made from the view, so that it is known before the model is loaded."""
+    model = (view.model, view.revision, view.device, view.dtype)
+    data = (view.task, view.data, view.columns, view.label)
+    base = view.base if weights != "fine-tuned" else ""
+    return ("score", score or view.score, weights, base, *model, *data, view.samples, view.seed)
+
+
+_sizes: dict[
+    tuple[Any, ...], set[int]
+] = {}  # a key without its number of examples -> the numbers asked for so far
+
+
+def _sized(key: tuple[Any, ...], samples: int) -> tuple[Any, ...]:
+    """The same key for another number of examples."""
+    return (*key[:-2], samples, key[-1])
+
+
+def scores(view: View, score: str = "", weights: str = "fine-tuned") -> HeadScores | None:
+    """The best table there is without computing anything: the one of most examples, finished, growing or shipped."""
+    key = key_of(view, score, weights)
+    tables = [shipped(view, score or view.score, weights)]
+    for samples in sorted(_sizes.get(_sized(key, 0), ())):
+        job = jobs.find(_sized(key, samples))
+        if job is not None:
+            tables.append(job.result if job.result is not None else job.partial)
+    return max((t for t in tables if t is not None), key=lambda t: t.samples, default=None)
+
+
+def known(view: View) -> Any:
+    """The values of the chosen score, if they are at hand."""
+    found = scores(view)
+    return None if found is None else found.values
+
+
+def all_known(view: View, present: HeadMask) -> dict[str, Any]:
+    """Every score's values that are at hand on this grid, by name."""
+    tables = {name: scores(view, name) for name in NAMES}
+    size = (present.num_layers, present.num_heads)
+    return {name: t.values for name, t in tables.items() if t is not None and t.values.shape == size}
+
+
+def shipped(view: View, score: str, weights: str) -> HeadScores | None:
+    """The table that came with the demo, if this view asks for the demo as it came."""
+    if view.model != "demo" or view.task != "demo" or view.data or view.revision:
+        return None
+    return _shipped().get((score, weights))
+
+
+def is_shipped(found: HeadScores, view: View) -> bool:
+    """Whether this table came with headviz."""
+    return any(found is shipped(view, found.score, w) for w in ("fine-tuned", "pre-trained"))
+
+
+@cache
+def _shipped() -> dict[tuple[str, str], HeadScores]:
+    from ...demo import DATA
+
+    path = DATA / "scores.json"
+    if not path.is_file():
+        return {}
+    read = json.loads(path.read_text(encoding="utf-8"))
+    return {(e["score"], e["weights"]): from_plain(e) for e in read["scores"]}
+
+
+def from_plain(e: dict[str, Any]) -> HeadScores:
+    """A table as ``HeadScores.to_dict`` wrote it."""
+    values, stderr, low, high = (
+        np.array(e[name], dtype=float) for name in ("values", "stderr", "interval_low", "interval_high")
+    )
+    return HeadScores(
+        score=e["score"],
+        values=values,
+        stderr=stderr,
+        interval_low=low,
+        interval_high=high,
+        samples=e["samples"],
+        undefined=e["undefined"],
+        undefined_by_head=np.array(e["undefined_by_head"]),
+        mask=HeadMask.from_hex(e["mask"], *values.shape),
+        stability=float("nan") if e["stability"] is None else e["stability"],
+        settings=e["settings"],
+        notes=tuple(e["notes"]),
+    )
+
+
+def sample(view: View, clf: Classifier) -> Dataset:
+    """The examples that scores are computed on: balanced, of usual length, from train where there is a train split."""
+    import headviz
+
+    from ...errors import TaskError
+    from ...evaluation.plain import encode_data
+
+    try:
+        source = loaders.train(view)
+    except TaskError:
+        source = loaders.dataset(view)
+    lengths = None if source.is_translation else [len(e) for e in encode_data(clf, source)]
+    return headviz.sample(source, min(view.samples, len(source)), seed=view.seed, lengths=lengths)
+
+
+def sample_notes(data: Dataset, wanted: int) -> tuple[str, ...]:
+    """What a reader would not expect of the examples: not from train, or fewer than asked for."""
+    said = []
+    if data.split != "train":
+        said.append(f"drawn from {data.split}, as there is no train split")
+    if len(data) < wanted:
+        said.append(f"{wanted:,} were asked for, but there are no more of equal classes and usual length")
+    return tuple(said)
+
+
+def compute(view: View, weights: str = "fine-tuned") -> HeadScores | None:
+    """Grow the chosen score; gives what there is, with progress and *stop* on the page while it grows."""
+    key = key_of(view, weights=weights)
+    work = _fine_tuned(view, key) if weights == "fine-tuned" else _pre_trained(view, key)
+    names = {"fine-tuned": "Scoring heads", "pre-trained": "Scoring the pre-trained weights"}
+    _sizes.setdefault(_sized(key, 0), set()).add(view.samples)
+    jobs.need(key, names[weights], work)
+    return scores(view, weights=weights)
+
+
+def _fine_tuned(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
+    clf = loaders.classifier(view)
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> HeadScores:
+        import headviz
+
+        found = None
+        data = sample(view, clf)
+        notes = sample_notes(data, view.samples)
+        for grown in headviz.score_progressive(clf, data, view.score, progress=progress, cancel=cancel):
+            found = replace(grown, notes=(*grown.notes, *(notes if grown.samples else ())))
+            jobs.offer(key, found)
+        assert found is not None
+        return found
+
+    return work
+
+
+def _pre_trained(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
+    clf = loaders.classifier(view)
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> HeadScores:
+        import headviz
+
+        from ...scores.fresh_heads import averaged
+
+        name = loaders.model_name(view.base or f"{view.model}-pretrained")
+        data = sample(view, clf)
+        tables = []
+        for seed in range(FRESH_HEADS):
+            fresh = headviz.load(
+                name, device=view.device, dtype=view.dtype or None, fresh_labels=clf.labels, seed=seed
+            )
+            part = partial(_part, progress, seed)
+            tables.append(headviz.score_heads(fresh, data, view.score, progress=part, cancel=cancel))
+            if 1 < len(tables) < FRESH_HEADS:  # of one alone there is no interval
+                jobs.offer(key, averaged(tables))
+        return averaged(tables)
+
+    return work
+
+
+def _part(progress: jobs.Progress, number: int, done: int, total: int) -> None:
+    progress(number * total + done, FRESH_HEADS * total)
+
+
+def tips(view: View) -> dict[str, list[list[str]]]:
+    """Tooltip lines for the grid: value, interval and rank."""
+    found = scores(view)
+    return {} if found is None else tip_tables(found)
+
+
+def tip_tables(found: HeadScores) -> dict[str, list[list[str]]]:
+    ranks = {h: i for i, h in enumerate(found.ranked(), 1)}
+    layers, heads = found.values.shape
+    grid = [[HeadId(i, j) for j in range(heads)] for i in range(layers)]
+    total = len(ranks)
+    return {
+        found.score: [[show.signed(float(found.values[h])) for h in row] for row in grid],
+        "95 %": [[interval(found, h) for h in row] for row in grid],
+        "rank": [[f"{ranks[h]} of {total}" if h in ranks else "–" for h in row] for row in grid],
+    }
+
+
+def interval(found: HeadScores, h: HeadId) -> str:
+    low, high = float(found.interval_low[h]), float(found.interval_high[h])
+    return "–" if low != low else f"[{show.number(low)}, {show.number(high)}]"

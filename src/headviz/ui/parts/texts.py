@@ -1,0 +1,160 @@
+"""The text that a page is about: an example of the data, or one's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from ..shell import show, state
+from ..shell.view import LONGEST_TEXT, View
+from ..widgets.component import component
+
+if TYPE_CHECKING:
+    from ...tasks import Dataset
+
+LONGEST = 20_000  # characters a field takes; the model cuts earlier, and the page says so
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text or pair with what is known of it."""
+
+    text: str
+    pair: str | None
+    label: str | float | None = None
+    slice: str | None = None
+    own: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing at all is written."""
+        return not self.text.strip() and not (self.pair or "").strip()
+
+
+EMPTY = "Type a text, or take an example."
+
+
+def current(view: View, data: Dataset) -> Text:
+    """One's own text where there is one, else the example."""
+    example = data[min(view.example, len(data) - 1)]
+    if not (view.a or view.b or view.blank):
+        return Text(example.text, example.pair, example.label, example.slice)
+    if data.is_translation:
+        return Text(view.a or view.b, None, own=True)
+    paired = data.pairs is not None
+    return Text(view.a, view.b if paired else (view.b or None), own=True)
+
+
+def choose(data: Dataset, key: str) -> Text:
+    """Fields for the text, and a way to pick an example. Editing makes the text one's own."""
+    view = state.view()
+    shown = current(view, data)
+    paired = shown.pair is not None and not data.is_translation
+    memory = f"{key}__seq"
+
+    def edited() -> None:
+        sent = st.session_state[key].get("edit")
+        if sent and int(sent["seq"]) > st.session_state.get(memory, 0):
+            st.session_state[memory] = int(sent["seq"])
+            texts = [str(t)[:LONGEST] for t in sent["texts"]]
+            state.update(a=texts[0], b=texts[1] if len(texts) > 1 else "", blank=not any(texts))
+
+    component("editor")(
+        key=key,
+        data={
+            "texts": [shown.text, shown.pair or ""] if paired else [shown.text],
+            "names": _names(data) if paired else ["Sentence" if data.is_translation else "Text"],
+            "seq": st.session_state.get(memory, 0),
+            "limit": LONGEST,
+        },
+        on_edit_change=edited,
+    )
+    if max(len(shown.text), len(shown.pair or "")) > LONGEST_TEXT:
+        st.caption(
+            f"Longer than the {LONGEST_TEXT:,} characters that a link can hold: a reload comes without it."
+        )
+    _picker(data, shown, key)
+    return current(state.view(), data)
+
+
+def _names(data: Dataset) -> list[str]:
+    return {"demo": ["Premise", "Hypothesis"], "mnli": ["Premise", "Hypothesis"]}.get(
+        data.task.name, ["Text", "Pair"]
+    )
+
+
+def _picker(data: Dataset, shown: Text, key: str) -> None:
+    view = state.view()
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        at = min(view.example, len(data) - 1)
+        st.button(
+            "‹",
+            key=f"{key}_back",
+            on_click=_go,
+            args=((at - 1) % len(data),),
+            help="Previous example",
+            shortcut="p",
+        )
+        st.button(
+            "›",
+            key=f"{key}_on",
+            on_click=_go,
+            args=((at + 1) % len(data),),
+            help="Next example",
+            shortcut="n",
+        )
+        with st.popover("Find an example"):
+            _find(data, key)
+        st.caption(show.plain(_about(shown, at, data)))
+
+
+def _about(shown: Text, at: int, data: Dataset) -> str:
+    if shown.empty:
+        return f"No text yet (the arrows lead back to the data, example {at})"
+    if shown.own:
+        return f"Your own text (the arrows lead back to the data, example {at})"
+    parts = [f"Example {at} of 0–{len(data) - 1}"]
+    if shown.label is not None:
+        parts.append(f"gold label {shown.label}")
+    if shown.slice:
+        parts.append(f"{data.slice_name or 'slice'} {shown.slice}")
+    return "  ·  ".join(parts)
+
+
+def _go(example: int) -> None:
+    state.update(example=example, a="", b="")
+
+
+def _find(data: Dataset, key: str) -> None:
+    words = st.text_input("Words", key=f"{key}_words", placeholder="any words of the text")
+    kinds = ["all", *dict.fromkeys(data.slices)] if data.slices else ["all"]
+    kind = st.selectbox(data.slice_name or "slice", kinds, key=f"{key}_kind") if len(kinds) > 1 else "all"
+    found = find(data, words, kind)
+    rows = [[i, data[i].text, data[i].pair or "", data[i].label] for i in found[:200]]
+    st.caption(
+        f"{len(found)} of {len(data)} examples" + (", the first 200 shown" if len(found) > 200 else "")
+    )
+    if not rows:
+        return
+    import pandas as pd
+
+    frame = pd.DataFrame(rows, columns=["example", "text", "pair", "label"])
+    event = st.dataframe(
+        frame, hide_index=True, key=f"{key}_found", height=240, on_select="rerun", selection_mode="single-row"
+    )
+    if (row := show.chosen_row(event, f"{key}_opened", words, kind)) is not None:
+        _go(found[row])
+        st.rerun()
+
+
+def find(data: Dataset, words: str, kind: str = "all") -> list[int]:
+    """Positions of the examples that hold all of these words and belong to this slice."""
+    wanted = words.casefold().split()
+    out = []
+    for i, e in enumerate(data):
+        text = f"{e.text} {e.pair or ''}".casefold()
+        if (kind == "all" or e.slice == kind) and all(w in text for w in wanted):
+            out.append(i)
+    return out

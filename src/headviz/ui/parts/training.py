@@ -1,0 +1,97 @@
+"""How a model is trained, as fields of a form: for fine-tuning, and for pruning that trains what is left anew."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from ...errors import OptionError
+from ..shell import loaders, numbers
+
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
+    from ...pruning.options import FinetuneOptions
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """What the fields start from: the recipe in a local model's folder, else the thesis's settings."""
+
+    options: FinetuneOptions
+    examples: int | None  # how many it trains on; None = all
+    own: bool  # whether the model brought it
+
+    @property
+    def said(self) -> str:
+        if self.own:
+            return "Settings: the base model's own recipe."
+        return "Settings: the 2024 thesis's for BERT-base; a small model trained from scratch needs others."
+
+
+def recipe_for(name: str) -> Recipe:
+    """The recipe to start from; a hub model is not downloaded for it."""
+    from ...pruning.finetune.recipe import examples_of, recipe_of
+    from ...pruning.options import FinetuneOptions
+
+    local = name in loaders.NAMED or Path(name).is_dir()
+    found = recipe_of(name) if local else None
+    if found is None:
+        return Recipe(FinetuneOptions(), None, False)
+    return Recipe(found, examples_of(name), True)
+
+
+def fields(
+    key: str, recipe: Recipe, examples: int | None
+) -> tuple[Callable[[], FinetuneOptions], int, DeltaGenerator]:
+    """One field for each option; gives what checks them, the number of examples (0 = all), and room for one field more.
+
+    Checked later, when the whole form stands there: a wrong number shall not take the fields after it away. ``key``
+    names the base model too, so that another one brings its own defaults.
+    """
+    from ...pruning.options import PRECISIONS, SCHEDULES
+
+    start = recipe.options
+    a, b, c = st.columns(3)
+    epochs = numbers.field(a, "Epochs", 0.01, 1000.0, float(start.epochs), f"{key}_epochs", format="%g")
+    batch = numbers.field(b, "Batch", 1, 4096, start.batch, f"{key}_batch")
+    rate = c.text_input("Learning rate", f"{start.learning_rate:g}", key=f"{key}_rate")
+    a, b, room = st.columns(3)
+    limit = a.number_input("Training examples", value=examples or 0, key=f"{key}_limit", help="0 = all")
+    stop = numbers.field(b, "Stop early after", 0, 100, start.early_stopping or 0, f"{key}_stop",
+                         help="Epochs without a better dev metric, then the best weights; 0 = never")  # fmt: skip
+    with st.expander("More about the training", icon=":material/tune:"):
+        row = st.container(horizontal=True)
+        schedule = row.selectbox(
+            "Schedule", SCHEDULES, SCHEDULES.index(start.schedule), key=f"{key}_schedule", width=140
+        )
+        warmup = numbers.field(
+            row, "Warm-up, share", 0.0, 1.0, float(start.warmup), f"{key}_warmup", width=130
+        )
+        decay = numbers.field(row, "Weight decay", 0.0, 10.0, float(start.weight_decay), f"{key}_decay", format="%g",
+                              width=130)  # fmt: skip
+        precision = row.selectbox("Training precision", PRECISIONS, PRECISIONS.index(start.precision),
+                                  key=f"{key}_precision", width=150)  # fmt: skip
+        batches = numbers.field(
+            row, "Batches per update", 1, 1024, start.accumulation, f"{key}_accumulation", width=150
+        )
+
+    def checked() -> FinetuneOptions:
+        numbers.within("Training examples", 0, 10_000_000, int(limit))
+        return dataclasses.replace(
+            start, epochs=epochs(), batch=batch(), learning_rate=number(rate), early_stopping=stop() or None,
+            schedule=schedule, warmup=warmup(), weight_decay=decay(), precision=precision, accumulation=batches(),
+        )  # fmt: skip
+
+    return checked, int(limit), room
+
+
+def number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise OptionError(f"A learning rate is a number such as 2e-5, not '{text[:20]}'.") from None

@@ -1,0 +1,232 @@
+"""What surrounds every page: navigation, the line that says what one looks at, links, messages."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from contextlib import suppress
+
+import streamlit as st
+
+from ...errors import Cancelled, UserError
+from . import loaders, show, state
+from . import view_report as viewreport
+from .view import View
+
+# file in pages/ (also its address) and title, in the order of the story; the first is the start page
+PAGES = (
+    ("heads", "Heads"),
+    ("head", "One head"),
+    ("masklab", "Mask lab"),
+    ("compare", "Compare"),
+    ("analyses", "Analyses"),
+    ("runs", "Runs"),
+    ("distil", "Distil"),
+    ("data", "Data & model"),
+)
+
+CHOOSING = ("Data & model", "Runs", "Distil")  # where data are chosen, and where runs have their own
+
+_OPEN = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} 26" height="26" width="{0}">'
+_DOTS = (
+    '<g fill="#1b8da1"><rect x="1" y="2" width="6" height="6" rx="1.5"/>'
+    '<rect x="9" y="2" width="6" height="6" rx="1.5" opacity=".35"/>'
+    '<rect x="17" y="2" width="6" height="6" rx="1.5"/><rect x="1" y="10" width="6" height="6" rx="1.5" opacity=".35"/>'
+    '<rect x="9" y="10" width="6" height="6" rx="1.5" fill="#c4651f"/>'
+    '<rect x="17" y="10" width="6" height="6" rx="1.5" opacity=".6"/><rect x="1" y="18" width="6" height="6" rx="1.5"/>'
+    '<rect x="9" y="18" width="6" height="6" rx="1.5" opacity=".6"/>'
+    '<rect x="17" y="18" width="6" height="6" rx="1.5" opacity=".35"/></g>'
+)
+MARK = f"{_OPEN.format(24)}{_DOTS}</svg>"
+LOGO = (
+    f"{_OPEN.format(108)}{_DOTS}"
+    '<text x="31" y="19" font-family="Inter, Helvetica, Arial, sans-serif" font-size="17" font-weight="650" '
+    'fill="#1b8da1">headviz</text></svg>'
+)
+
+# Only what the theme cannot say: tabular figures, less empty space, rows of buttons as high as the fields beside
+# them, figures that scroll where they would be too narrow to read, the presentation's larger type.
+_CSS = """<style>
+.stApp {font-variant-numeric: tabular-nums}
+.stMainBlockContainer {padding-top: 4.2rem; padding-bottom: 3rem; max-width: 84rem}
+[data-testid="stMetricDelta"] svg {display: none}
+[data-testid="stButtonGroup"] button {min-height: 2.5rem}
+[class*="st-key-wide"] {overflow-x: auto}
+[class*="st-key-wide28"] > * {min-width: 28rem}
+[class*="st-key-wide32"] > * {min-width: 32rem}
+[class*="st-key-wide40"] > * {min-width: 40rem}
+[class*="st-key-wide48"] > * {min-width: 48rem}
+[class*="st-key-wide64"] > * {min-width: 64rem}
+[class*="st-key-wide96"] > * {min-width: 96rem}
+[data-testid="stPlotlyChart"] .textpoint text {fill: currentColor !important}
+[data-testid="stPlotlyChart"] .bartext-outside {fill: currentColor !important}
+[data-testid="stPlotlyChart"] :is(.xtick, .ytick, .cbaxis, .g-xtitle, .g-ytitle) text {
+  fill: currentColor !important; opacity: 0.8}
+.stApp [data-testid="stCaptionContainer"] {color: inherit; opacity: 0.8}
+@media (max-width: 640px) {.stMainBlockContainer {padding-left: 0.9rem; padding-right: 0.9rem}}
+</style>"""
+_PRESENT = "<style>html {font-size: 118%}</style>"
+
+
+_inside = threading.local()  # one script run is one thread
+
+
+def begin() -> View:
+    """The first line of every page: the view to draw.
+
+    A server that has never run ``st.navigation`` treats the ``pages`` folder in streamlit's old way and
+    runs a linked page without its frame. Then this declares a navigation and starts over, with it.
+    """
+    if not getattr(_inside, "page", ""):
+        navigation()
+        st.rerun()
+    return state.view()
+
+
+def navigation() -> st.Page:
+    """Declare the pages; gives the one that the address asks for."""
+    pages = [st.Page(f"pages/{file}.py", title=title, url_path=file) for file, title in PAGES]
+    return st.navigation(pages, position="top")
+
+
+def run() -> None:
+    """The whole app: frame, chosen page, address bar."""
+    st.set_page_config(page_title="headviz", page_icon=MARK, layout="wide")
+    st.logo(LOGO, size="large")
+    page = navigation()
+    state.open_address(page.title)
+    st.html(_CSS + (_PRESENT if state.view().present else ""))
+    try:
+        _guarded(page)
+    finally:
+        _inside.page = ""
+        state.publish()
+    loaders.warm_up()
+
+
+def _guarded(page: st.Page) -> None:
+    try:
+        corner = _context_line()
+        notices = st.container()
+        _notices(notices)
+        _inside.page = page.title
+        viewreport.begin()
+        if page.title not in CHOOSING:
+            loaders.require_source(state.view())
+        page.run()
+        _notices(notices)  # what the page found wrong with the view, such as a head that the model has not
+        with corner:
+            _report(page.title)
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+        if page.title != "Data & model":
+            st.page_link(
+                "pages/data.py", label="Choose another model or other data", icon=":material/database:"
+            )
+            _translation_task()
+    except Cancelled:
+        st.info("Stopped.")
+    except Exception as fault:
+        traceback.print_exc()
+        st.error(f"headviz failed here ({type(fault).__name__}). The server's log has the details.")
+    except BaseException:  # streamlit's own way to start over
+        state.repeat_notices()
+        raise
+
+
+def _notices(place: st.delta_generator.DeltaGenerator) -> None:
+    for text in state.take_notices():
+        place.warning(show.plain(text), icon=":material/info:")
+
+
+def _translation_task() -> None:
+    """The usual mistake of the translation demo: its model with another task."""
+    view = state.view()
+    with suppress(UserError, ImportError):
+        if loaders.shape(view).translates and "translation" not in view.task:
+            st.button(
+                "Take the demo translation task", key="take_translation", on_click=state.update,
+                kwargs={"task": "demo-translation", "data": "", "columns": "", "example": 0},
+            )  # fmt: skip
+
+
+def _report(title: str) -> None:
+    view = state.view()
+    if not view.present:
+        mask = None
+        with suppress(UserError, ImportError):
+            mask = state.mask(loaders.shape(view).present)
+        page = next(file for file, name in PAGES if name == title)
+        viewreport.button(page, title, _what(view.model, view.task, view.limit), mask)
+
+
+def _context_line() -> st.delta_generator.DeltaGenerator:
+    """What one looks at, and its links; gives the place for the report, which is known when all is drawn."""
+    view = state.view()
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="context"):
+        st.caption(show.plain(_what(view.model, view.task, view.limit)), width="stretch")
+        corner = st.container(width="content")
+        if not view.present:
+            show.copy_link(state.went_back)
+        state.tick("present", "Presentation", help="Hide the controls and enlarge the type")
+    return corner
+
+
+def _what(model: str, task: str, limit: int) -> str:
+    parts = [f"model {model[-60:]}"]
+    with suppress(UserError, ImportError):
+        shape = loaders.shape(state.view())
+        parts.append(f"{shape.size} heads")
+        off = len(state.mask(shape.present).off)
+        parts.append(f"{off} switched off" if off else "all on")
+    parts.append(f"task {task}, " + (f"up to {limit} dev examples" if limit else "all dev examples"))
+    return "  ·  ".join(parts)
+
+
+def explains_classes(view: View, what: str) -> bool:
+    """Whether this page can show the view's model; a translation model is told where to go instead."""
+    if not loaders.shape(view).translates:
+        return True
+    st.info(
+        f"{what} explains the class that a model predicts, and a translation has none. These pages show the heads of "
+        "a translation model:",
+        icon=":material/translate:",
+    )
+    with st.container(horizontal=True, gap="medium"):
+        for file, title in PAGES:
+            if file in ("heads", "masklab", "compare", "analyses"):
+                st.page_link(f"pages/{file}.py", label=title)
+        st.button("Back to the demo classifier", key="classifier_again", on_click=take_demo, args=("demo",))
+    return False
+
+
+def take_demo(name: str) -> None:
+    """Look at a shipped model and its task, which have the same name; nothing of the view before fits it."""
+    state.forget_mask()
+    state.update(
+        model=name, task=name, revision="", base="", data="", columns="", label="", groups="", example=0, a="", b=""
+    )  # fmt: skip
+
+
+def controls() -> bool:
+    """Whether a page should draw its controls: not in a presentation."""
+    return not state.view().present
+
+
+def recipe(python: str, command: str) -> None:
+    """The library call and the command that give the same result."""
+    if not controls():
+        return
+    viewreport.note_recipe(python, command)
+    _recipe(python, command)
+
+
+@st.fragment
+def _recipe(python: str, command: str) -> None:
+    """Folded, and empty until it is opened: what colours code would be much of what the first page loads."""
+    with st.expander(
+        "The same in Python or on the command line", icon=":material/code:", key="recipe", on_change="rerun"
+    ) as box:
+        if box.open:
+            st.code(python, language="python")
+            st.code(command, language="bash")

@@ -1,0 +1,316 @@
+"""Models and data for the pages: loaded once per process, described before torch is there.
+
+Local folders are confined to allowed roots, because whoever reaches the page is not always whoever
+owns the machine. The command line takes any folder.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import threading
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ...errors import ModelError, TaskError, UserError
+from ...heads import HeadMask
+from ...models.fast.thread_spinning import wait_briefly
+from ...storage.home import home
+from .memo import Memo
+from .uploads import is_gone, naming
+from .uploads import uploads as uploads
+from .view import View
+
+if TYPE_CHECKING:
+    from ...evaluation.evaluator import Evaluator
+    from ...models.classifier import Classifier
+    from ...models.cost import Cost
+    from ...tasks import Dataset
+
+_datasets: Memo[Dataset] = Memo(8)
+_evaluators: Memo[Evaluator] = Memo(3)
+_costs: Memo[Cost] = Memo(64)
+
+ROOTS = "HEADVIZ_ROOTS"  # folders that the dashboard may read, separated like PATH
+NAMED = {"demo": "finetuned", "demo-pretrained": "pretrained", "demo-translation": "translation"}
+STACKS = ("encoder", "cross", "decoder")  # of a translation model, in the order of the grid's rows
+
+
+def allowed_roots() -> list[Path]:
+    """The folders below which the dashboard reads models and data."""
+    given = [Path(p).expanduser() for p in os.environ.get(ROOTS, "").split(os.pathsep) if p]
+    return [p.resolve() for p in (*given, Path.cwd(), home())]
+
+
+def possible(name: str) -> bool:
+    """Whether a file system would take this as a name at all; asking it about others is a fault, not an answer."""
+    return len(name) <= 1024 and "\0" not in name and all(len(p.encode()) <= 255 for p in Path(name).parts)
+
+
+def confined(text: str) -> Path:
+    """The folder this text names, if it lies in an allowed root."""
+    if not possible(text):
+        raise UserError(f"'{text[:40]}…' is no name of a folder.")
+    path = Path(text).expanduser().resolve()
+    roots = allowed_roots()
+    if not any(path.is_relative_to(root) for root in roots):
+        shown = ", ".join(map(str, roots))
+        raise UserError(
+            f"The dashboard does not read '{text}': it lies outside the allowed folders ({shown}). "
+            f"Start it with {ROOTS}=/that/folder to allow more."
+        )
+    return path
+
+
+def is_path(name: str) -> bool:
+    """Whether a model name means a folder rather than a hub id."""
+    return name.startswith(("/", "~", ".")) or "\\" in name or name.count("/") > 1 or Path(name).is_dir()
+
+
+def model_name(name: str) -> str:
+    """What to hand to ``headviz.load``: local folders resolved and confined, everything else as it is."""
+    name = name.strip()
+    if not name:
+        raise ModelError("Name a model: demo, a hub id, or a folder.")
+    if not possible(name):
+        raise ModelError(f"'{name[:40]}…' is no name of a model. Give demo, a hub id, or a folder.")
+    return str(confined(name)) if name not in NAMED and is_path(name) else name
+
+
+def classifier(view: View) -> Classifier:
+    """The model of a view. Shared by all sessions, which is safe because masks are arguments."""
+    return _classifier(model_name(view.model), view.revision, view.device, view.dtype)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Loading the model …")
+def _classifier(name: str, revision: str, device: str, dtype: str) -> Classifier:
+    import headviz
+
+    settle()
+    return headviz.load(name, revision=revision or None, device=device, dtype=dtype or None)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the first page needs to know of a model, read from its configuration without torch."""
+
+    present: HeadMask
+    labels: tuple[str, ...]
+    stacks: tuple[tuple[str, int], ...] = ()  # (name, layers) where there are several, down the grid
+
+    @property
+    def size(self) -> str:
+        return f"{self.present.num_layers}×{self.present.num_heads}"
+
+    @property
+    def translates(self) -> bool:
+        return bool(self.stacks)
+
+    @property
+    def rows(self) -> tuple[str, ...] | None:
+        """What the grid's rows are called, where they are not simply layers."""
+        return tuple(f"{name} {i}" for name, layers in self.stacks for i in range(layers)) or None
+
+    @property
+    def ranges(self) -> dict[str, range]:
+        """Each stack's rows in the grid."""
+        ends = list(accumulate((layers for _, layers in self.stacks), initial=0))
+        return {name: range(a, b) for (name, _), a, b in zip(self.stacks, ends, ends[1:], strict=False)}
+
+
+def shape(view: View) -> Shape:
+    """Grid and labels of the model; loads it only where its configuration is not at hand."""
+    name = model_name(view.model)
+    folder = _folder(name)
+    return _shape_of_folder(str(folder)) if folder else _shape_of_model(classifier(view))
+
+
+def _folder(name: str) -> Path | None:
+    if name in NAMED:
+        from ...demo import demo_folder
+
+        return Path(demo_folder(NAMED[name]))
+    path = Path(name)
+    if not path.is_dir() or not (path / "config.json").is_file() or (path / "headviz.json").exists():
+        return None
+    try:
+        config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return path  # whoever reads it next says so
+    plain = not config.get("is_encoder_decoder") or "encoder_layers" in config
+    return path if plain else None  # others count their layers by names of their own: the model tells
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _shape_of_folder(folder: str) -> Shape:
+    try:
+        config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+        stacks = _stacks(config)
+        layers = sum(n for _, n in stacks) or int(config["num_hidden_layers"])
+        heads = int(config["encoder_attention_heads" if stacks else "num_attention_heads"])
+    except (OSError, ValueError, KeyError, TypeError) as broken:
+        raise ModelError(
+            f"config.json of '{folder}' cannot be read. Give a folder that holds a model."
+        ) from broken
+    names = config.get("id2label") or {}
+    labels = () if stacks else tuple(str(names[k]) for k in sorted(names, key=int))
+    return Shape(HeadMask.full(layers, heads), labels, stacks)
+
+
+def _stacks(config: dict[str, Any]) -> tuple[tuple[str, int], ...]:
+    """The stacks of an encoder-decoder model, by the names that its configuration has for their sizes."""
+    if not config.get("is_encoder_decoder"):
+        return ()
+    layers = int(config["encoder_layers"]), int(config["decoder_layers"])
+    return tuple(zip(STACKS, (layers[0], layers[1], layers[1]), strict=True))
+
+
+def _shape_of_model(clf: Classifier) -> Shape:
+    several = len(clf.stacks) > 1
+    return Shape(
+        clf.present, clf.labels, tuple((n, len(r)) for n, r in clf.stacks.items()) if several else ()
+    )
+
+
+def rows_of(clf: Classifier) -> tuple[str, ...] | None:
+    """What the rows of a loaded model's grid are called, where they are not simply layers."""
+    return _shape_of_model(clf).rows
+
+
+def dataset(view: View, split: str = "dev") -> Dataset:
+    """The view's data: a seeded subset of one split."""
+    with naming(view.data):
+        return _placed(view, split)
+
+
+def _placed(view: View, split: str) -> Dataset:
+    place = view.data
+    if place and place not in uploads():
+        place = _folder_of(place)
+    elif place:
+        place = str(uploads()[place])
+    limit = view.limit if split == "dev" else 0
+    given = (view.task, split, place, limit, view.seed, view.columns, view.label, view.groups)
+    return _datasets.get(given, lambda: _dataset(*given))
+
+
+def _folder_of(place: str) -> str:
+    if is_gone(place) and not Path(place).exists():
+        raise TaskError(
+            f"The upload '{place}' is not on this machine. Upload its table again: Data & model, Upload."
+        )
+    return str(confined(place))
+
+
+def require_source(view: View) -> None:
+    """Complain at once about a task or a place of data that does not exist; what is in them is read later."""
+    from ...tasks.catalogue import get_task
+
+    get_task(view.task)
+    if view.data and view.data not in uploads() and not Path(_folder_of(view.data)).exists():
+        raise TaskError(f"There is no folder or file '{view.data}'. Choose the data anew: Data & model.")
+
+
+def part(view: View, split: str) -> Dataset:
+    """Another split of the shipped data, of the same size."""
+    return _datasets.get((view.task, split, view.limit, view.seed), lambda: _shipped_part(view, split))
+
+
+def _shipped_part(view: View, split: str) -> Dataset:
+    import headviz
+
+    return headviz.load_task(view.task, split=split, limit=view.limit or None, seed=view.seed)
+
+
+def train(view: View) -> Dataset:
+    """All of the training split: what scores are computed on. Fails where the task has none."""
+    return dataset(view, "train")
+
+
+def _dataset(
+    task: str, split: str, place: str, limit: int, seed: int, columns: str, label: str, groups: str
+) -> Dataset:
+    import headviz
+
+    return headviz.load_task(
+        task,
+        split=split,
+        data=place or None,
+        limit=limit or None,
+        text_columns=columns or None,
+        label_column=label or None,
+        slice_column=groups or None,
+        seed=seed,
+    )
+
+
+def evaluator(clf: Classifier, data: Dataset) -> Evaluator:
+    """The evaluator of a model on some data, shared by all sessions."""
+    from ...evaluation.translation import evaluator_of
+
+    key = (clf.digest, str(clf.dtype), str(clf.device), data.digest)
+    return _evaluators.get(key, lambda: evaluator_of(clf, data))
+
+
+def check(clf: Classifier, data: Dataset) -> None:
+    """Complain at once about a model and data that do not belong together; making an evaluator takes longer."""
+    from ...evaluation.plain import class_order
+    from ...evaluation.translation import require_translation
+
+    if len(clf.stacks) > 1 or data.is_translation:
+        require_translation(clf, data)
+    else:
+        class_order(clf, data)
+
+
+def mismatch(clf: Classifier, data: Dataset) -> str:
+    """Why this model cannot be measured on these data; empty where it can."""
+    try:
+        check(clf, data)
+    except UserError as wrong:
+        return str(wrong)
+    return ""
+
+
+def cost(clf: Classifier, mask: HeadMask | None = None) -> Cost:
+    """Parameters and FLOPs under a mask, remembered: counting them walks through all modules."""
+    return _costs.get((clf.digest, mask and mask.hex), lambda: clf.cost(mask))
+
+
+# ---- torch takes seconds to import: do it while the user reads the first page
+
+_HEAVY = ("torch", "transformers", "headviz.models.loading", "headviz.evaluation.evaluator", "headviz.scores")
+_warming = threading.Event()
+_settled: Memo[bool] = Memo(1)
+
+
+def warm_up() -> None:
+    """Import what computes in the background, once per process."""
+    if _warming.is_set() or os.environ.get("HEADVIZ_WARM") == "0":
+        return
+    _warming.set()
+    threading.Thread(target=settle, name="headviz-warm", daemon=True).start()
+
+
+def settle() -> None:
+    """Import what computes, then take its objects out of the garbage collector's sight.
+
+    Streamlit collects garbage after every run of a page. With torch and transformers imported that
+    holds the interpreter for a quarter of a second each time; frozen, for a few milliseconds.
+    """
+    _settled.get("imports", _import_heavy)
+
+
+def _import_heavy() -> bool:
+    wait_briefly()
+    for name in _HEAVY:
+        import_module(name)
+    gc.collect()
+    gc.freeze()
+    return True

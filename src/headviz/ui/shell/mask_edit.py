@@ -1,0 +1,167 @@
+"""What an edit of a mask means: history, drags, 'lowest k', pasted text, named masks.
+
+Pure decisions on frozen values, used by the dashboard and tested without it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import MaskError
+from ...heads import HeadId, HeadMask, lowest, parse_heads
+
+DEPTH = 200  # steps of undo kept: a long session stays under 10 kB
+NAME_LENGTH = 60
+
+
+@dataclass(frozen=True)
+class History:
+    """Undo and redo over mask texts (``HeadMask.hex``); ``""`` is the full model of any size."""
+
+    past: tuple[str, ...] = ()
+    present: str = ""
+    future: tuple[str, ...] = ()
+
+    def push(self, mask: str, *, base: str | None = None) -> History:
+        """The next state. Pushing what is there already changes nothing, so redo survives an idle click.
+
+        ``base`` is the state that a double click began with. Its first click may have arrived as a state
+        of its own, or not: either way undo leads back to ``base``.
+        """
+        if base is not None and self.past and self.past[-1] == base and self.present != base:
+            return History(self.past[:-1], base, ()).push(mask)
+        if mask == self.present:
+            return self
+        return History((*self.past, self.present)[-DEPTH:], mask, ())
+
+    def undo(self) -> History:
+        if not self.past:
+            return self
+        return History(self.past[:-1], self.past[-1], (self.present, *self.future))
+
+    def redo(self) -> History:
+        if not self.future:
+            return self
+        return History((*self.past, self.present), self.future[0], self.future[1:])
+
+
+def from_indices(indices: Iterable[Any], num_layers: int, num_heads: int) -> HeadMask:
+    """The mask whose heads at these flat places (layer · H + head) are off.
+
+    The browser sends such lists, so anything that is no place in the grid is refused.
+    """
+    heads = []
+    for i in indices:
+        if not isinstance(i, int) or isinstance(i, bool) or not 0 <= i < num_layers * num_heads:
+            raise MaskError(f"{i!r} is no head of a {num_layers}×{num_heads} grid.")
+        heads.append(HeadId(*divmod(i, num_heads)))
+    return HeadMask(num_layers, num_heads, tuple(heads))
+
+
+def to_indices(heads: Iterable[HeadId], num_heads: int) -> list[int]:
+    return [h.layer * num_heads + h.head for h in heads]
+
+
+def off_to_count(mask: HeadMask, values: Any, count: int, present: HeadMask) -> HeadMask:
+    """Exactly ``count`` of the present heads off: those with the lowest scores, from the full model."""
+    there = present.kept
+    if not 0 <= count <= len(there):
+        raise MaskError(f"{count} heads cannot be off: the model has {len(there)}.")
+    return HeadMask.full(mask.num_layers, mask.num_heads).without(lowest(values, count, there))
+
+
+def off_at_random(mask: HeadMask, count: int, present: HeadMask, seed: int = 0) -> HeadMask:
+    """Exactly ``count`` of the present heads off, drawn with ``seed``."""
+    if not 0 <= count <= len(present.kept):
+        raise MaskError(f"{count} heads cannot be off: the model has {len(present.kept)}.")
+    drawn = present.without_random(count, seed)
+    return drawn.with_(present.off)
+
+
+def inverted(mask: HeadMask, present: HeadMask) -> HeadMask:
+    """On becomes off and back, among the heads that are really there."""
+    return mask.toggled(present.kept).with_(present.off)
+
+
+def all_in(mask: HeadMask, heads: Iterable[HeadId]) -> HeadMask:
+    """What a click on a row's or column's header means: all off, or all on again when they are off already."""
+    group = list(heads)
+    off = set(mask.off)
+    return mask.with_(group) if group and all(h in off for h in group) else mask.without(group)
+
+
+def parse_mask(
+    text: str, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None = None
+) -> HeadMask:
+    """Read a pasted mask: hexadecimal digits, a list such as ``3.5,7.0``, or the JSON that headviz exports.
+
+    With a model's ``stacks`` heads may be named by them (``cross.1.5``).
+    """
+    text = text.strip()
+    if not text:
+        raise MaskError(
+            "Nothing to read. Paste a hexadecimal mask, a list such as 3.5,7.0, or headviz's JSON."
+        )
+    if text.startswith(("{", "[")):
+        return _parse_json(text, num_layers, num_heads, stacks)
+    digits = -(-num_layers * num_heads // 4)
+    if "." in text or "·" in text:
+        return HeadMask.full(num_layers, num_heads).without(parse_heads(text.replace("\n", ","), stacks))
+    if len(text.lower().removeprefix("0x")) == digits or len(text) > 8:
+        return HeadMask.from_hex(text, num_layers, num_heads)
+    raise MaskError(
+        f"'{text[:40]}' is neither a mask of {digits} hexadecimal digits nor a list of heads such as 3.5,7.0."
+    )
+
+
+def _parse_json(text: str, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None) -> HeadMask:
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError) as broken:
+        raise MaskError(
+            "The pasted JSON is broken. Copy the whole text that 'mask as JSON' gave."
+        ) from broken
+    off = read.get("off") if isinstance(read, dict) else read
+    if isinstance(read, dict):
+        grid = read.get("layers", num_layers), read.get("heads", num_heads)
+        if grid != (num_layers, num_heads):
+            raise MaskError(
+                f"The pasted mask is for {grid[0]}×{grid[1]} heads, the model has {num_layers}×{num_heads}."
+            )
+    if not isinstance(off, list):
+        raise MaskError('The pasted JSON needs a list of heads: {"off": ["3.5", "7.0"]}.')
+    heads = []
+    for item in off:
+        if isinstance(item, str):
+            heads += parse_heads(item, stacks) or [HeadId.parse(item)]
+        elif isinstance(item, list) and len(item) == 2 and all(type(x) is int for x in item):
+            heads.append(HeadId(*item))
+        else:
+            raise MaskError(f"'{str(item)[:40]}' is not a head. Write \"3.5\" or [3, 5].")
+    return HeadMask.full(num_layers, num_heads).without(heads)
+
+
+def to_json(mask: HeadMask, *, model: str = "", digest: str = "") -> str:
+    """The text that ``parse_mask`` reads back, with the model it was made on."""
+    record = {
+        "layers": mask.num_layers,
+        "heads": mask.num_heads,
+        "off": [h.dotted for h in mask.off],
+        "hex": mask.hex,
+        "model": model,
+        "digest": digest,
+    }
+    return json.dumps(record, indent=1)
+
+
+def save_named(saved: Mapping[str, str], name: str, mask: HeadMask) -> dict[str, str]:
+    """``saved`` with one more mask; a name that is there already is replaced."""
+    clean = " ".join(name.split())
+    if not clean:
+        raise MaskError("Give the mask a name, for example 'taylor 50 %'.")
+    if len(clean) > NAME_LENGTH:
+        raise MaskError(f"The name has {len(clean)} characters; at most {NAME_LENGTH} are kept.")
+    return {**saved, clean: mask.hex}

@@ -1,0 +1,35 @@
+"""Numbers of a form, checked when the form is read.
+
+A field that has bounds of its own keeps a wrong number to itself: it turns red, and the page goes on with the number
+before it, which nobody sees any more. Here every number arrives, and one out of range is refused in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...errors import OptionError
+
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
+N = TypeVar("N", int, float)
+
+
+def field(
+    place: DeltaGenerator, label: str, low: N, high: N, value: N, key: str, **more: Any
+) -> Callable[[], N]:
+    """A field for a number from ``low`` to ``high``; what it gives reads it, or refuses it as an ``OptionError``."""
+    found = place.number_input(label, value=value, key=key, **more)
+    return lambda: within(label, low, high, type(value)(found))
+
+
+def within(label: str, low: N, high: N, value: N) -> N:
+    """The number, if it is in its range."""
+    if low <= value <= high:
+        return value
+    kind = "a whole number" if isinstance(low, int) else "a number"
+    raise OptionError(
+        f"“{label}” is {value:,g}: give {kind} from {low:,g} to {high:,g}. Nothing else is used instead."
+    )

@@ -1,0 +1,276 @@
+"""The one object in ``session_state``, and its way to the address bar and back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import parse_qsl
+
+import streamlit as st
+
+from ...errors import MaskError
+from ...heads import HeadId, HeadMask
+from .mask_edit import History
+from .view import FIELDS, LONG, LONGEST_TEXT, View, from_address, to_address
+
+Address = tuple[tuple[str, str], ...]
+
+_KEY = "headviz"
+ECHO = 4.0  # seconds after an address gave way to the next in which it may still come back
+
+
+@dataclass(frozen=True)
+class Session:
+    """One browser tab. ``written`` holds the addresses written lately, the newest last, with their times."""
+
+    view: View = field(default_factory=View)
+    history: History = field(default_factory=History)
+    saved: tuple[tuple[str, str], ...] = ()  # (name, mask hex) in the order they were saved
+    notices: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()  # notices that stand on the page now
+    written: tuple[tuple[float, Address], ...] = ()
+    page: str = ""  # drawn last
+
+    def echoes(self, address: Address) -> bool:
+        """Whether this address is one of ours on its way back, rather than a link or the back button.
+
+        A click that comes while a page is drawn still carries the address before; taking that for a
+        link would undo the last edit.
+        """
+        until = [*(t for t, _ in self.written[1:]), float("inf")]  # when each gave way to the next
+        now = time.monotonic()
+        return any(a == address and now - t < ECHO for (_, a), t in zip(self.written, until, strict=False))
+
+
+def session() -> Session:
+    return st.session_state.setdefault(_KEY, Session())
+
+
+def _put(changed: Session) -> None:
+    st.session_state[_KEY] = changed
+
+
+def view() -> View:
+    return session().view
+
+
+def open_address(page: str) -> None:
+    """Take the view from the address bar when it came from outside: a pasted link, or the back button.
+
+    Streamlit empties the address on a change of page; then the session's view stands. An address that comes with
+    another page is therefore never an echo.
+    """
+    now = session()
+    moved = page != now.page
+    _put(replace(now, page=page, shown=()))
+    read = tuple(sorted(st.query_params.to_dict().items()))
+    if read and (moved or not now.echoes(read)):
+        _take(read)
+
+
+def went_back(query: str) -> None:
+    """Take the view from this address: the browser says that the user went back or forward, so it is no echo."""
+    _take(tuple(sorted(parse_qsl(query.removeprefix("?"), keep_blank_values=True))))
+
+
+def _take(read: Address) -> None:
+    now = session()
+    given = dict(read)
+    behind = given.pop(LONG, "").split(",")  # texts too long for an address stay with the tab
+    kept = {n: t for n in ("a", "b") if n in behind and len(t := getattr(now.view, n)) > LONGEST_TEXT}
+    if gone := [n for n in behind if n not in kept]:
+        given[LONG] = ",".join(gone)
+    seen, complaints = from_address(given)
+    seen = replace(seen, **kept)
+    history = now.history.push(seen.mask) if now.written else History(present=seen.mask)
+    _put(
+        replace(
+            now, view=seen, history=history, notices=tuple(complaints), written=((time.monotonic(), read),)
+        )
+    )
+
+
+def publish() -> None:
+    """Write the view to the address bar, if it changed."""
+    now = session()
+    wanted = to_address(now.view)
+    address = tuple(sorted(wanted.items()))
+    if st.query_params.to_dict() != wanted:
+        st.query_params.from_dict(wanted)
+    if not now.written or now.written[-1][1] != address:
+        _put(replace(now, written=(*now.written[-15:], (time.monotonic(), address))))
+
+
+def update(**changes: Any) -> None:
+    """Change the view; a new mask enters the history. An example chosen anew ends an emptied text."""
+    now = session()
+    if "example" in changes:
+        changes.setdefault("blank", False)
+    history = now.history.push(changes["mask"]) if "mask" in changes else now.history
+    _put(replace(now, view=replace(now.view, **changes), history=history))
+
+
+def set_mask(mask: HeadMask, *, base: HeadMask | None = None) -> None:
+    """Another mask; ``base`` as in ``History.push``."""
+    now = session()
+    history = now.history.push(_text(mask), base=None if base is None else _text(base))
+    _put(replace(now, view=replace(now.view, mask=history.present), history=history))
+
+
+def _text(mask: HeadMask) -> str:
+    return "" if mask.is_full else mask.hex
+
+
+def undo() -> None:
+    now = session()
+    history = now.history.undo()
+    _put(replace(now, history=history, view=replace(now.view, mask=history.present)))
+
+
+def redo() -> None:
+    now = session()
+    history = now.history.redo()
+    _put(replace(now, history=history, view=replace(now.view, mask=history.present)))
+
+
+def forget_mask() -> None:
+    """All heads on and no history: another model's masks mean nothing here."""
+    now = session()
+    _put(replace(now, history=History(), view=replace(now.view, mask="", head=""), saved=()))
+
+
+def save_mask(saved: dict[str, str]) -> None:
+    _put(replace(session(), saved=tuple(saved.items())))
+
+
+def notify(text: str) -> None:
+    now = session()
+    if text not in now.notices:
+        _put(replace(now, notices=(*now.notices, text)))
+
+
+def take_notices() -> tuple[str, ...]:
+    now = session()
+    if now.notices:
+        _put(replace(now, notices=(), shown=(*now.shown, *now.notices)))
+    return now.notices
+
+
+def repeat_notices() -> None:
+    """Before a page is drawn again by itself: what it has just said would be gone before anybody has read it."""
+    for text in session().shown:
+        notify(text)
+
+
+def mask(present: HeadMask) -> HeadMask:
+    """The current mask on this model's grid; one that does not fit is dropped with a notice."""
+    text = view().mask
+    full = HeadMask.full(present.num_layers, present.num_heads)
+    if not text:
+        return full
+    try:
+        return HeadMask.from_hex(text, present.num_layers, present.num_heads)
+    except MaskError as wrong:
+        notify(f"{wrong} All heads are on.")
+        forget_mask()
+        return full
+
+
+def head(present: HeadMask) -> HeadId | None:
+    """The selected head, if the model has it."""
+    text = view().head
+    if not text:
+        return None
+    try:
+        chosen = HeadId.parse(text)
+        present.toggled([chosen])
+    except MaskError as wrong:
+        notify(str(wrong))
+        update(head="")
+        return None
+    return chosen
+
+
+# ---- widgets bound to a field of the view
+
+
+def _bind(name: str) -> tuple[str, Callable[[], None]]:
+    key = f"w_{name}"
+
+    def take() -> None:
+        value = st.session_state[key]
+        if value is not None:
+            update(**{name: value})
+
+    return key, take
+
+
+def _seed(name: str, options: Sequence[Any] | None = None, label: str = "") -> str:
+    """Give the widget the view's value before it is drawn, so undo and links reach it too.
+
+    With a ``label``, a value that was asked for and is no option is said to be none.
+    """
+    key, _ = _bind(name)
+    value = getattr(view(), name)
+    if options is not None and value not in options:
+        if label and value not in ("", FIELDS[name]):
+            notify(f"{label} '{str(value)[:40]}' is not one that there is here; '{options[0]}' is shown.")
+        value = options[0]
+        update(**{name: value})
+    st.session_state[key] = value
+    return key
+
+
+def choose(name: str, label: str, options: Sequence[Any], **more: Any) -> Any:
+    """A select box for one field; a value that is no option becomes the first one, with a notice."""
+    key = _seed(name, options, label)
+    st.selectbox(label, options, key=key, on_change=_bind(name)[1], **more)
+    return getattr(view(), name)
+
+
+def switch(name: str, label: str, options: Sequence[Any], *, told: bool = False, **more: Any) -> Any:
+    """A row of buttons for one field; ``told``: a value that is no option is not passed over silently."""
+    key = _seed(name, options, label if told else "")
+    st.segmented_control(label, options, key=key, on_change=_bind(name)[1], required=True, **more)
+    return getattr(view(), name)
+
+
+def tabs(labels: Sequence[str], key: str) -> Sequence[Any]:
+    """Tabs whose open one stands in the address; a closed one need not be drawn (``.open``)."""
+    asked, seen = view().tab, f"{key}__seen"
+    if (
+        asked and asked not in labels and st.query_params.get("tab") == asked
+    ):  # of a link, not the page before
+        notify(f"This page has no tab '{asked[:40]}'; its tabs are {', '.join(labels)}.")
+    if asked != st.session_state.get(seen, ""):
+        st.session_state[key] = asked if asked in labels else labels[0]
+    made = st.tabs(labels, key=key, on_change="rerun")
+    shown = st.session_state[key]
+    now = "" if shown == labels[0] else shown
+    if now != asked:
+        update(tab=now)
+    st.session_state[seen] = now
+    return made
+
+
+def tick(name: str, label: str, **more: Any) -> bool:
+    key = _seed(name)
+    st.toggle(label, key=key, on_change=_bind(name)[1], **more)
+    return bool(getattr(view(), name))
+
+
+def number(name: str, label: str, low: int, high: int, **more: Any) -> int:
+    value = min(max(getattr(view(), name), low), high)
+    if value != getattr(view(), name):
+        update(**{name: value})
+    key = _seed(name)
+    st.number_input(label, low, high, key=key, on_change=_bind(name)[1], **more)
+    return int(getattr(view(), name))
+
+
+def text(name: str, label: str, **more: Any) -> str:
+    key = _seed(name)
+    st.text_input(label, key=key, on_change=_bind(name)[1], **more)
+    return str(getattr(view(), name))

@@ -1,0 +1,125 @@
+"""Tables that a user uploaded: stored under a digest, whatever the file was called.
+
+Its name is kept for messages alone and never becomes a path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import TaskError, UserError
+from ...storage.home import home
+
+
+def uploads_folder() -> Path:
+    return home() / "uploads"
+
+
+def uploads() -> dict[str, Path]:
+    """Uploads kept on this machine: id -> folder."""
+    base = uploads_folder()
+    return {p.name: p for p in sorted(base.iterdir()) if p.is_dir()} if base.is_dir() else {}
+
+
+_NAMES = {"dev": ".name", "train": ".train-name"}  # beside the tables
+
+
+def upload_name(place: str, split: str = "dev") -> str:
+    """What the file of an upload was called when it came last; empty for other places."""
+    folder = uploads().get(place)
+    if folder is None or not (folder / _NAMES[split]).is_file():
+        return ""
+    return (folder / _NAMES[split]).read_text(encoding="utf-8")
+
+
+def with_own_name(text: str, place: str) -> str:
+    """A sentence about an upload with the files' own names, instead of those they are stored under."""
+    text = with_readable_places(text)
+    return _STORED.sub(lambda found: upload_name(place, found[1]) or found[0], text)
+
+
+def with_readable_places(text: str) -> str:
+    """A sentence without the folders of uploads, which tell their owner nothing; what is missing is named."""
+    folders = re.escape(str(uploads_folder()))
+    return re.sub(
+        rf"{folders}[/\\](upload-[0-9a-f]{{16}})(?: has no train file for task '[\w-]+'\. Looked for [^\n]*)?",
+        lambda found: _instead(found[1], "no train" in found[0]),
+        text,
+    )
+
+
+def _instead(place: str, lacks_train: bool) -> str:
+    name = upload_name(place) or "The uploaded table"
+    return f"{name} {LACKS_TRAIN}" if lacks_train else name
+
+
+LACKS_TRAIN = (
+    "came without a table to train on, which runs and fine-tuning need. Give both: Data & model, Upload."
+)
+_STORED = re.compile(r"(?<![\w./-])(dev|train)\.(?:csv|tsv|jsonl|parquet)\b")
+
+
+def is_gone(place: str) -> bool:
+    """Whether this is the id of an upload that is not on this machine."""
+    return re.fullmatch(r"upload-[\w-]{1,64}", place) is not None and place not in uploads()
+
+
+def has_train(place: str) -> bool:
+    """Whether an upload came with a table to train on."""
+    folder = uploads().get(place)
+    return folder is not None and any(folder.glob("train.*"))
+
+
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Complaints about an upload speak of the file by the name that its owner knows."""
+    try:
+        yield
+    except UserError as wrong:
+        said = with_own_name(str(wrong), place)
+        if said == str(wrong):
+            raise
+        raise type(wrong)(said) from wrong
+
+
+def readable_name(name: str) -> str:
+    """The last part of an uploaded file's name, printable and not endless."""
+    last = name.replace("\\", "/").rsplit("/", 1)[-1]
+    return "".join(c for c in last if c.isprintable()).strip()[-80:]
+
+
+@dataclass(frozen=True)
+class Table:
+    """An uploaded file. ``called`` is for messages."""
+
+    content: bytes
+    kind: str
+    called: str = ""
+
+
+def keep_upload(content: bytes, kind: str, called: str = "", train: Table | None = None) -> str:
+    """Store an uploaded table as the dev split of an own task, and ``train`` as its train split; gives its id."""
+    tables = {"dev": Table(content, kind, called)} | ({} if train is None else {"train": train})
+    for table in tables.values():
+        if table.kind not in ("csv", "tsv", "jsonl", "parquet"):
+            raise TaskError(f"'{table.kind[:20]}' files cannot be read. Upload csv, tsv, jsonl or parquet.")
+    digest = hashlib.sha256(kind.encode() + content)
+    if train is not None:
+        digest.update(b"\0train\0" + train.kind.encode() + train.content)
+    name = f"upload-{digest.hexdigest()[:16]}"
+    folder = uploads_folder() / name
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for split, table in tables.items():
+        if shown := readable_name(table.called):
+            (folder / _NAMES[split]).write_text(shown, encoding="utf-8")
+        if (folder / f"{split}.{table.kind}").is_file():
+            continue
+        part = folder / f".{split}.{table.kind}.part"
+        part.write_bytes(table.content)
+        part.rename(folder / f"{split}.{table.kind}")
+    return name

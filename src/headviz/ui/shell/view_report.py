@@ -1,0 +1,99 @@
+"""The report of the current view: every figure, table and sentence of the page in one HTML file.
+
+Pages need not know: what ``show`` draws is noted down as it is drawn.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ...heads import HeadMask
+from . import state
+from .view import link_path
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+_run = threading.local()  # one script run is one thread
+
+
+def begin() -> None:
+    _run.parts = []
+
+
+def note_figure(fig: Figure, caption: str) -> None:
+    _parts().append(("figure", fig, caption))
+
+
+def note_table(header: Sequence[str], rows: Sequence[Sequence[Any]], caption: str) -> None:
+    _parts().append(("table", (list(header), [list(r) for r in rows]), caption))
+
+
+def note_finding(text: str) -> None:
+    _parts().append(("finding", text, ""))
+
+
+def note_recipe(python: str, command: str) -> None:
+    """The same from the library and from the command line."""
+    _parts().append(("recipe", python, command))
+
+
+def _parts() -> list[tuple[str, Any, str]]:
+    if not hasattr(_run, "parts"):
+        _run.parts = []
+    parts: list[tuple[str, Any, str]] = _run.parts
+    return parts
+
+
+def button(page: str, title: str, context: str, mask: HeadMask | None) -> None:
+    """The download; the file is made when it is asked for."""
+    parts = list(_parts())
+    if any(kind != "recipe" for kind, _, _ in parts):
+        path = link_path(page, state.view())
+        st.download_button(
+            "↓ Report", lambda: html(title, context, parts, path, mask),
+            f"headviz-{title.lower().replace(' ', '-')}.html",
+            "text/html", key="view_report", type="tertiary", on_click="ignore",
+            help="This page's figures and tables as one HTML file that needs no network",
+        )  # fmt: skip
+
+
+def html(
+    title: str,
+    context: str,
+    parts: Sequence[tuple[str, Any, str]],
+    path: str,
+    mask: HeadMask | None = None,
+) -> str:
+    """The page as one self-contained file."""
+    from ... import __version__
+    from ...reports.html_page import Page
+
+    page = Page(title, f"headviz {__version__} · {context}")
+    for kind, what, caption in parts:
+        if kind == "finding":
+            page.heading(what)
+        elif kind == "figure":
+            page.figure(what)
+        elif kind == "table":
+            page.table(*what)
+        if caption and kind != "recipe":
+            page.text(caption, soft=True)
+    if mask is not None and mask.off:
+        page.heading("Mask")
+        page.masks([(str(mask), mask)])
+        page.code(mask.hex)
+    page.heading("How to see it again")
+    page.text("Behind the address of a running dashboard (headviz serve):", soft=True)
+    page.code(path)
+    for kind, python, command in parts:
+        if kind == "recipe":
+            page.text("In Python:", soft=True)
+            page.code(python)
+            page.text("On the command line:", soft=True)
+            page.code(command)
+    return page.html()

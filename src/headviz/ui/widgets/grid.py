@@ -1,0 +1,120 @@
+"""The head grid: one component for looking (select) and for editing a mask (toggle).
+
+A v2 component with inline assets, because a plotly heatmap reports no clicks on its cells and a
+hundred and forty-four checkboxes answer three times slower.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from ...charts.palette import Scale, scale_for
+from ...heads import HeadId, HeadMask
+from .component import component
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a grid is drawn, apart from its values."""
+
+    name: str = "score"  # what the colours mean; stands at the legend
+    title: str = ""
+    scale: Scale | None = None  # None: fitted to the values
+    numbers: bool = False  # write the values into the cells where there is room
+    digits: int | None = None  # decimals of the numbers; None: as many as the largest value needs
+    compact: bool = False  # no tooltip and no save buttons, for small multiples
+    width: float = 40.0  # the widest the grid may grow, in rem
+    file: str = "heads"  # name of the saved picture
+
+
+def head_grid(
+    key: str,
+    present: HeadMask,
+    values: Any = None,
+    *,
+    mask: HeadMask | None = None,
+    selected: HeadId | None = None,
+    tips: Mapping[str, Sequence[Sequence[str]]] | None = None,
+    marks: Iterable[HeadId] = (),
+    mark_name: str = "significant",
+    look: Look | None = None,
+    rows: Sequence[str] | None = None,
+    on_select: Callable[[HeadId], None] | None = None,
+    on_edit: Callable[[list[int], list[int] | None], None] | None = None,
+) -> None:
+    """Draw the L×H grid of ``present`` (its off heads were really removed).
+
+    ``values`` is an L×H table, NaN = not measured, or None for a plain board. ``tips`` gives the tooltip one L×H
+    table of texts per line. ``rows`` names the rows where they are not plain layers. With ``on_edit`` the grid is a
+    toggle board and calls it with the flat places that are off, and with those before a double click; otherwise a
+    click selects a head. Callbacks run before the page does.
+    """
+    look = look or Look()
+    flat = None if values is None else [_number(v) for row in values for v in row]
+    scale = look.scale or (scale_for([v for v in flat if v is not None]) if flat else None)
+    memory = f"{key}__seq"
+
+    def edited() -> None:
+        sent = st.session_state[key].get("edit")
+        if sent and on_edit and int(sent["seq"]) > st.session_state.get(memory, 0):
+            st.session_state[memory] = int(sent["seq"])
+            on_edit(list(sent["off"]), sent.get("base"))
+
+    def chosen() -> None:
+        sent = st.session_state[key].get("select")
+        if sent and on_select:
+            on_select(HeadId(*divmod(int(sent["head"]), present.num_heads)))
+
+    off = () if mask is None else mask.off
+    component("grid")(
+        key=key,
+        data={
+            "rows": present.num_layers,
+            "row_names": list(rows) if rows else None,
+            "heads": present.num_heads,
+            "values": flat,
+            "scale": None if scale is None else _plain(scale),
+            "off": [_place(h, present) for h in off],
+            "removed": [_place(h, present) for h in present.off],
+            "selected": None if selected is None else _place(selected, present),
+            "marks": [_place(h, present) for h in marks],
+            "mark_name": mark_name,
+            "tips": [[name, [t for row in table for t in row]] for name, table in (tips or {}).items()],
+            "mode": "toggle" if on_edit else "select",
+            "seq": st.session_state.get(memory, 0),
+            "name": look.name,
+            "title": look.title,
+            "label": f"{look.title or look.name}: {present.num_layers} layers by {present.num_heads} heads",
+            "numbers": look.numbers,
+            "digits": _digits(scale) if look.digits is None else look.digits,
+            "compact": look.compact,
+            "max": look.width,
+            "file": look.file,
+        },
+        on_edit_change=edited,
+        on_select_change=chosen,
+    )
+
+
+def _digits(scale: Scale | None) -> int:
+    """Decimals that leave the largest value two significant digits."""
+    end = 0.0 if scale is None else max(abs(scale.lo), abs(scale.hi))
+    return 2 if end == 0 else min(3, max(0, 1 - math.floor(math.log10(end))))
+
+
+def _place(head: HeadId, grid: HeadMask) -> int:
+    return head.layer * grid.num_heads + head.head
+
+
+def _number(value: Any) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _plain(scale: Scale) -> dict[str, Any]:
+    return {"lo": scale.lo, "hi": scale.hi, "light": list(scale.light), "dark": list(scale.dark)}

@@ -1,0 +1,74 @@
+"""All heads in order, each with its interval on one axis; a click or Enter selects one.
+
+A v2 component: a table widget cannot draw intervals, and loading it would hold back the first page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from ...heads import HeadId, HeadMask, HeadScores
+from ..parts import scoring
+from .component import component
+
+
+def rank_list(
+    key: str,
+    found: HeadScores,
+    names: dict[HeadId, str],
+    *,
+    mask: HeadMask,
+    selected: HeadId | None,
+    on_select: Callable[[HeadId], None],
+) -> None:
+    """The measured heads of ``found``, the highest first. Callbacks run before the page does."""
+    heads = found.values.shape[1]
+    place = {h: h.layer * heads + h.head for h in names}
+    order = found.ranked()
+    decimals = _decimals(max((abs(float(found.values[h])) for h in order), default=1.0))
+    rows = [_row(found, h, names[h], place[h], decimals) for h in order]
+    ends = [x for r in rows for x in (r["value"], r["low"], r["high"]) if x is not None]
+
+    def chosen() -> None:
+        sent = st.session_state[key].get("select")
+        if sent:
+            on_select(HeadId(*divmod(int(sent["head"]), heads)))
+
+    component("ranking")(
+        key=key,
+        data={
+            "rows": rows,
+            "names": ["rank", "head", "value", "95 % interval"],
+            "label": f"Heads by {found.score}, the highest first",
+            "lo": (low := min(ends, default=0.0)),
+            "hi": (high := max(ends, default=1.0)),
+            "ends": [f"{low:.2g}".replace("-", "−"), f"{high:.2g}".replace("-", "−")],
+            "off": [place[h] for h in mask.off if h in place],
+            "selected": None if selected is None else place.get(selected),
+        },
+        on_select_change=chosen,
+    )
+
+
+def _decimals(largest: float) -> int:
+    """As many for all rows, so that the points stand below each other: four digits of the largest value."""
+    return min(9, max(0, 3 - math.floor(math.log10(largest)))) if largest > 0 else 2
+
+
+def _row(found: HeadScores, head: HeadId, name: str, place: int, decimals: int) -> dict[str, Any]:
+    value, low, high = (float(t[head]) for t in (found.values, found.interval_low, found.interval_high))
+    known = low == low and high == high
+    text = f"{value:+.{decimals}f}".replace("-", "−")
+    return {
+        "head": place,
+        "name": name,
+        "value": value,
+        "text": text,
+        "low": low if known else None,
+        "high": high if known else None,
+        "spoken": f"{name}: {text} {scoring.interval(found, head)}" if known else f"{name}: {text}",
+    }

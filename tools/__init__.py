@@ -1,0 +1,1 @@
+"""How what is shipped was made. Run from a checkout; not part of the package."""

@@ -1,0 +1,168 @@
+"""What the demo's heads do, from exact ablation: `python -m tools.demo.abilities` (some minutes).
+
+Heads are chosen on the training sample and one half of the dev set; every figure is measured on the other half. The
+tables go into card.json; `python -m tools.demo.card` prints them.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from headviz.evaluation.plain.evaluator import Evaluator
+from numpy.typing import NDArray
+
+from headviz.demo import DATA, phenomenon_names, read_split
+from headviz.demo.example import Example
+from headviz.heads import HeadId, HeadMask
+
+from . import search
+from .network import HEADS
+
+LARGEST_SET = 6
+CANDIDATES = 16
+ENOUGH = 0.28  # a set that costs its phenomenon this much where it is chosen is not enlarged
+TOLERATED = 0.02  # what a set may cost another phenomenon before it counts against it
+WATCHED = 20  # examples of every other phenomenon that a set is tried on
+CURVE = tuple(step / 20 for step in range(1, 19))
+
+
+@dataclass
+class Probe:
+    """Right and wrong answers under masks, remembered; examples of even rank choose, odd ones report."""
+
+    evaluator: Evaluator
+    names: tuple[str, ...] = field(default_factory=phenomenon_names)
+
+    def __post_init__(self) -> None:
+        slices = np.array(self.evaluator.data.slices)
+        self.groups = {name: np.flatnonzero(slices == name) for name in self.names}
+        self.full = HeadMask.full(self.evaluator.clf.num_layers, self.evaluator.clf.num_heads)
+        self.base = self.right(self.full)
+
+    def right(self, mask: HeadMask) -> NDArray[np.bool_]:
+        """Per example: answered rightly under this mask."""
+        found = self.evaluator.predictions(mask, keep=False) == np.asarray(self.evaluator.data.gold)
+        return np.asarray(found, dtype=bool)
+
+    def accuracy(self, right: NDArray[np.bool_], half: int | None) -> dict[str, float]:
+        """Accuracy per phenomenon on one half (0 chooses, 1 reports) or on all."""
+        part = slice(None) if half is None else slice(half, None, 2)
+        return {name: float(right[rows[part]].mean()) for name, rows in self.groups.items()}
+
+    def costs(self, right: NDArray[np.bool_], half: int | None) -> dict[str, float]:
+        """Accuracy lost per phenomenon."""
+        full, now = self.accuracy(self.base, half), self.accuracy(right, half)
+        return {name: full[name] - now[name] for name in self.names}
+
+
+def measure(evaluator: Evaluator) -> dict[str, Any]:
+    """All head tables of the card."""
+    probe = Probe(evaluator)
+    heads = probe.full.kept
+    single = {head: probe.right(probe.full.without([head])) for head in heads}
+    chosen = {head: probe.costs(right, 0) for head, right in single.items()}
+    reported = {head: probe.costs(right, 1) for head, right in single.items()}
+    return {
+        "heads_total": len(heads),
+        "single": _singles(probe.names, chosen, reported),
+        "sets": [_best_set(probe, name, chosen) for name in probe.names],
+        "removal": _removal(probe),
+        "cost": {f"{h.layer}.{h.head}": {n: round(v, 4) for n, v in reported[h].items()} for h in heads},
+    }
+
+
+def _singles(
+    names: tuple[str, ...], chosen: dict[HeadId, Any], reported: dict[HeadId, Any]
+) -> list[dict[str, Any]]:
+    """For each phenomenon the one head whose removal costs it most."""
+    out = []
+    for name in names:
+        head = max(chosen, key=lambda h: chosen[h][name])
+        out.append(
+            {"phenomenon": name, "head": f"{head.layer}.{head.head}", "cost": round(reported[head][name], 4)}
+        )
+    return out
+
+
+def _best_set(probe: Probe, name: str, chosen: dict[HeadId, Any]) -> dict[str, Any]:
+    """Greedily, the heads without which this phenomenon suffers most and the others least."""
+    others = [other for other in probe.names if other != name]
+
+    def worth(costs: dict[str, float]) -> float:
+        harm = sum(max(0.0, costs[other] - TOLERATED) for other in others)
+        return min(costs[name], ENOUGH + 0.1) - harm / 3
+
+    # candidates by what the choosing half lost without each; their joint effect on a part of that half
+    ranked = sorted(chosen, key=lambda h: worth(chosen[h]), reverse=True)[:CANDIDATES]
+    rows = [*probe.groups[name][0::2]]
+    for other in others:
+        rows += [*probe.groups[other][0::2][:WATCHED]]
+    part = Probe(
+        Evaluator(probe.evaluator.clf, probe.evaluator.data.subset([int(row) for row in sorted(rows)]))
+    )
+    members: list[HeadId] = []
+    best, costs = 0.0, dict.fromkeys(probe.names, 0.0)
+    while len(members) < LARGEST_SET and costs[name] < ENOUGH:
+        tried = {
+            head: part.costs(part.right(part.full.without([*members, head])), None)
+            for head in ranked
+            if head not in members
+        }
+        head = max(tried, key=lambda h: worth(tried[h]))
+        if worth(tried[head]) <= best:
+            break
+        members, best, costs = [*members, head], worth(tried[head]), tried[head]
+    measured = probe.costs(probe.right(probe.full.without(members)), 1)
+    return {
+        "phenomenon": name,
+        "heads": [f"{h.layer}.{h.head}" for h in sorted(members)],
+        "cost": round(measured[name], 4),
+        "others_over_5": sum(measured[other] > 0.05 for other in others),
+        "mean_other": round(float(np.mean([measured[other] for other in others])), 4),
+    }
+
+
+def _removal(probe: Probe) -> list[dict[str, float]]:
+    """Accuracy on the reporting half as heads go, in the order in which gates close under a rising price."""
+    report = np.concatenate([rows[1::2] for rows in probe.groups.values()])
+    clf = probe.evaluator.clf
+    pool: dict[str, list[Example]] = {name: [] for name in probe.names}
+    for example in read_split("train"):
+        pool[example.phenomenon].append(example)
+    gates = search.kept_by_all(clf.model, clf.tokenizer, pool)
+    order = [HeadId(int(place) // HEADS, int(place) % HEADS) for place in gates.ravel().argsort()]
+    out = [{"share": 0.0, "accuracy": round(float(probe.base[report].mean()), 4)}]
+    for share in CURVE:
+        gone = order[: round(share * len(order))]
+        out.append(
+            {
+                "share": share,
+                "accuracy": round(float(probe.right(probe.full.without(gone))[report].mean()), 4),
+            }
+        )
+    return out
+
+
+def main() -> None:
+    """Measure the shipped model and store the tables in its card."""
+    import argparse
+
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
+    from headviz.models.loading import load
+    from headviz.tasks import load_task
+
+    tables = measure(Evaluator(load("demo"), load_task("demo")))
+    path = DATA / "card.json"
+    card = json.loads(path.read_text()) if path.exists() else {}
+    card["heads"] = tables
+    path.write_text(json.dumps(card, indent=1) + "\n")
+    for row in tables["single"] + tables["sets"]:
+        print(row)
+    print(tables["removal"])
+
+
+if __name__ == "__main__":
+    main()

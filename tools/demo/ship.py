@@ -1,0 +1,104 @@
+"""Pack a finished training run as the shipped demo: `python -m tools.demo.ship --run FOLDER`.
+
+Weights are written as float16, data as gzipped JSON lines without a time stamp, so that packing twice gives the
+same bytes.
+"""
+
+import argparse
+import gzip
+import json
+import re
+import shutil
+from collections import Counter
+from pathlib import Path
+
+from headviz.demo import DATA, FILES
+from headviz.demo.corpus import generate
+from headviz.demo.phenomena import PHENOMENA
+
+from .recipe import Recipe
+from .retraining import retraining
+
+# Pairs per phenomenon and split, and the seed that drew them.
+PER_PHENOMENON = {"train": 200, "dev": 200, "unseen": 100}
+SEED = 20_260
+COUNTED_PAIRS = 200_000
+LIMIT = 24 * 1024 * 1024
+
+
+def write_data(folder: Path) -> None:
+    """The three splits and how often training meets each word."""
+    for split, stem in FILES.items():
+        rows = generate(split, PER_PHENOMENON[split] * len(PHENOMENA), SEED)
+        _gzip(folder / f"{stem}.jsonl.gz", "".join(json.dumps(row._asdict()) + "\n" for row in rows))
+    counts: Counter[str] = Counter()
+    for example in generate("train", COUNTED_PAIRS, SEED):
+        for text in (example.premise, example.hypothesis):
+            counts.update(re.findall(r"[a-z]+", re.sub(r"n't\b", "n t", text.lower())))
+    _gzip(folder / "words.json.gz", json.dumps(dict(sorted(counts.items()))))
+
+
+def _gzip(path: Path, text: str) -> None:
+    with (
+        path.open("wb") as raw,
+        gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=9) as file,
+    ):
+        file.write(text.encode())
+
+
+def write_model(source: Path, target: Path) -> None:
+    """One model folder, in float16."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    for path in sorted(source.iterdir()):
+        if path.suffix == ".json":
+            shutil.copyfile(path, target / path.name)
+    config = json.loads((source / "config.json").read_text())
+    config["dtype"] = "float16"
+    (target / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    tensors = {
+        name: value.to(torch.float16) for name, value in load_file(source / "model.safetensors").items()
+    }
+    save_file(tensors, target / "model.safetensors", metadata={"format": "pt"})
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--run", type=Path, help="folder of a finished training run; without it only the data are written"
+    )
+    parser.add_argument("--out", type=Path, default=DATA)
+    parser.add_argument("--checkpoints", nargs="*", help="names of the checkpoints to keep (default: all)")
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    write_data(given.out)
+    if given.run:
+        for kind in ("finetuned", "pretrained"):
+            write_model(given.run / kind, given.out / kind)
+        shutil.copyfile(given.run / "recipe.json", given.out / "recipe.json")
+        for stage in ("small", "classifier"):
+            shutil.copyfile(given.run / stage / "facts.json", given.out / f"{stage}.json")
+        shutil.copyfile(given.run / "roles.json", given.out / "roles.json")
+        recipe = Recipe(**json.loads((given.run / "recipe.json").read_text()))
+        again = json.dumps(retraining(recipe), indent=1) + "\n"
+        (given.out / "pretrained" / "recipe.json").write_text(again)
+        shutil.rmtree(given.out / "checkpoints", ignore_errors=True)
+        for path in sorted((given.run / "checkpoints").iterdir()):
+            if given.checkpoints is None or path.name in given.checkpoints:
+                write_model(path, given.out / "checkpoints" / path.name)
+    size = sum(path.stat().st_size for path in given.out.rglob("*") if path.is_file())
+    print(f"{given.out}: {size / 2**20:.1f} MiB")
+    if size > LIMIT:
+        raise SystemExit(
+            f"That is more than the {LIMIT >> 20} MiB that the package may carry: keep fewer --checkpoints."
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""How the translation demo was made."""
