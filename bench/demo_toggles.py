@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import psutil
 import torch
-from headviz.evaluation.plain.evaluator import Evaluator, EvaluatorOptions
-from headviz.evaluation.plain.plain import evaluate
 from transformers import BertConfig, BertForSequenceClassification
 
 import headviz
 from headviz import HeadMask
+from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
+from headviz.evaluation.plain import evaluate
 
 HIDDEN = 144
 CLOCK = time.perf_counter

@@ -35,8 +35,7 @@ def interval(right: np.ndarray, draw: np.random.Generator) -> tuple[float, float
 
 def collect(args: argparse.Namespace) -> dict[str, Any]:
     """Everything the report shows, from the states alone."""
-    from headviz.evaluation.plain.plain import class_order, gold_for
-
+    from headviz.evaluation.plain import class_order, gold_for
     from headviz.models.loading import load
     from headviz.tasks import load_task
 

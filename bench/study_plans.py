@@ -5,9 +5,8 @@ import dataclasses
 from itertools import product
 from typing import Any
 
-from headviz.pruning.finetune.training.recipe import recipe_of
-
 from headviz.pruning import ALGORITHMS, PruningPlan
+from headviz.pruning.finetune.recipe import recipe_of
 
 SCORES = ("taylor", "conductance-spearman", "random")
 MASKED = ("one-importance", "iterative")

@@ -6,9 +6,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from headviz.pruning.tickets.winning.winning import wins
 
 from headviz.pruning import ALGORITHMS
+from headviz.pruning.tickets.winning import wins
 from study_cells import collect, interval, study_of
 from study_picture import draw_curves
 from study_plans import MASKED, RETRAINED, SAME, SCORES

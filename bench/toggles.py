@@ -16,12 +16,12 @@ import time
 
 import numpy as np
 import torch
-from headviz.evaluation.plain.evaluator import Evaluator, EvaluatorOptions
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
 import headviz
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate
+from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
 from headviz.models.fast.kernels import bfloat16_here
 from headviz.tasks import Dataset
 

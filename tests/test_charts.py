@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from headviz.evaluation.plain.comparison import Delta
 
 from headviz.attribution.arcs import Arc
-from headviz.charts.style import maps as charts_maps
-from headviz.charts.style import style as charts
+from headviz.charts import maps as charts_maps
+from headviz.charts import style as charts
+from headviz.evaluation.comparison import Delta
 
 EVIL = "<a href='javascript:alert(1)'>x</a> %{y} & co"
 

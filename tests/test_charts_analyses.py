@@ -19,9 +19,9 @@ from headviz.analyses.pruning_curve import Curve, CurvePoint, PruningCurves
 from headviz.analyses.redundant import Redundant, RedundantPair
 from headviz.analyses.scatter import Scatter
 from headviz.analyses.speed import Speed, SpeedRow
-from headviz.charts.style import analyses as charts_analyses
-from headviz.charts.style import curves as charts_curves
-from headviz.charts.style import heads as charts_heads
+from headviz.charts import analyses as charts_analyses
+from headviz.charts import curves as charts_curves
+from headviz.charts import heads as charts_heads
 from headviz.heads import HeadId
 
 SUBJECT = Subject("m", "d", "mnli", "dev", "x", 500, "accuracy", "float32")
@@ -149,9 +149,8 @@ def test_texts_from_data_are_no_markup() -> None:
 def test_changes_of_bleu_are_drawn_as_they_are() -> None:
     from dataclasses import replace
 
-    from headviz.evaluation.plain.comparison import Delta
-
     from headviz.charts.style import style as charts
+    from headviz.evaluation.comparison import Delta
 
     about = replace(SUBJECT, metric="bleu")
     shares, points = table(), replace(table(), subject=about)

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from headviz.evaluation.plain.plain import evaluate
 
 import headviz
 from headviz import HeadMask
 from headviz.cli import main
 from headviz.commands.analyse import ANALYSES
 from headviz.commands.analyse_text import TEXT, text_of
+from headviz.evaluation.plain import evaluate
 from tiny import WORDS, tiny_folder
 
 LABELS = ["entailment", "neutral", "contradiction"]

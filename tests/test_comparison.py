@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from headviz.evaluation.plain.comparison import Answers, compare, deltas, measure
 from scipy import stats
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 from headviz.errors import TaskError
-from headviz.evaluation.plain import resampling
+from headviz.evaluation import resampling
+from headviz.evaluation.comparison import Answers, compare, deltas, measure
 from headviz.tasks.metrics import metric as task_metric
 
 

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 import torch
-from headviz.evaluation.plain.plain import batches
 
 import headviz
 from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError, TaskError
+from headviz.evaluation.plain import batches
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
 from tiny import FAMILY_NAMES, WORDS, tiny_classifier

@@ -9,13 +9,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from headviz.evaluation.plain.evaluator import Evaluator, EvaluatorOptions
-from headviz.evaluation.plain.plain import evaluate
-from headviz.evaluation.plain.state_cache import plan
 
 import headviz
 from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError, TaskError
+from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
+from headviz.evaluation.plain import evaluate
+from headviz.evaluation.state_cache import plan
 from headviz.models.fast.kernels import bfloat16_here
 from headviz.models.fast.packing import pack
 from headviz.models.fast.stages import stages_for

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from headviz.charts.style.runs import Curve, curve_of, run_curves
 
+from headviz.charts.runs import Curve, curve_of, run_curves
 from headviz.errors import RunError
 from headviz.heads import HeadMask
 from headviz.reports.html_page import Page

@@ -2,7 +2,11 @@
 
 import numpy as np
 import pytest
-from headviz.evaluation.plain.significance import (
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from headviz.evaluation.significance import (
     accuracy_intervals,
     benjamini_hochberg,
     confusion,
@@ -10,9 +14,6 @@ from headviz.evaluation.plain.significance import (
     mcnemar,
     wilson,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy import stats
 
 
 @given(st.integers(0, 60), st.integers(0, 60))

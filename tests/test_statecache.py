@@ -1,6 +1,6 @@
 """The byte-limited store: limits, eviction order, states in use."""
 
-from headviz.evaluation.plain.state_cache import StateCache
+from headviz.evaluation.state_cache import StateCache
 
 
 def _put(cache: StateCache, layer: int, size: int, pinned: bool = False) -> bool:

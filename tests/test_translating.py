@@ -4,19 +4,19 @@ import logging
 
 import numpy as np
 import pytest
-from headviz.evaluation.plain.comparison import measure
-from headviz.evaluation.plain.translation import (
+from sacrebleu.metrics import BLEU, CHRF
+
+import headviz
+from headviz import HeadMask
+from headviz.errors import Cancelled, MaskError, OptionError, TaskError
+from headviz.evaluation.comparison import measure
+from headviz.evaluation.translation import (
     TOKENISED,
     TranslationEvaluation,
     TranslationEvaluator,
     TranslationOptions,
     translate,
 )
-from sacrebleu.metrics import BLEU, CHRF
-
-import headviz
-from headviz import HeadMask
-from headviz.errors import Cancelled, MaskError, OptionError, TaskError
 from headviz.tasks import TASKS, Dataset
 from tiny import tiny_classifier
 from tiny_translation import SOURCES, TARGETS, tiny_translator

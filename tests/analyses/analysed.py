@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import numpy as np
-from headviz.evaluation.plain.evaluator import Evaluator
-from headviz.evaluation.plain.plain import evaluate
 
+from headviz.evaluation.evaluator import Evaluator
+from headviz.evaluation.plain import evaluate
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
 from tiny import WORDS, tiny_classifier

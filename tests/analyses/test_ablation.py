@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 import torch
 from analysed import learnt, unlearnt
-from headviz.evaluation.plain.evaluator import Evaluator
-from headviz.evaluation.plain.plain import evaluate
-from headviz.evaluation.plain.significance import accuracy_intervals, benjamini_hochberg, mcnemar
 
 import headviz
 from headviz import HeadMask
@@ -18,6 +15,9 @@ from headviz.analyses.cross_dataset import cross_dataset, relate
 from headviz.analyses.harmful import harmful
 from headviz.analyses.redundant import _by_promise, redundant
 from headviz.errors import Cancelled, OptionError
+from headviz.evaluation.evaluator import Evaluator
+from headviz.evaluation.plain import evaluate
+from headviz.evaluation.significance import accuracy_intervals, benjamini_hochberg, mcnemar
 from tiny import tiny_classifier
 
 

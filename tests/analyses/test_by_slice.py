@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from analysed import learnt, texts
-from headviz.evaluation.plain.evaluator import Evaluator
-from headviz.evaluation.plain.plain import evaluate
-from headviz.evaluation.plain.significance import benjamini_hochberg
 
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate
 from headviz.analyses.by_slice import MOST, BySlice, by_slice
 from headviz.errors import Cancelled, OptionError
+from headviz.evaluation.evaluator import Evaluator
+from headviz.evaluation.plain import evaluate
+from headviz.evaluation.significance import benjamini_hochberg
 from headviz.heads import HeadId
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task

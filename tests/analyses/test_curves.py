@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from analysed import learnt
-from headviz.evaluation.plain.plain import evaluate
 from scipy import stats
 
 import headviz
@@ -19,6 +18,7 @@ from headviz.analyses.pruning_curve import _masks, pruning_curves
 from headviz.analyses.scatter import scatter
 from headviz.analyses.speed import speed
 from headviz.errors import MaskError, ModelError, OptionError
+from headviz.evaluation.plain import evaluate
 from headviz.pruning.sizes import cumulative
 from headviz.reference import FILES, find, published
 from tiny import tiny_classifier, tiny_folder

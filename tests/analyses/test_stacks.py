@@ -5,8 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from headviz.charts.style.analyses import figure
-from headviz.evaluation.plain.translation import TranslationEvaluator
 
 import headviz
 from headviz import HeadMask
@@ -21,8 +19,10 @@ from headviz.analyses.stacks import (
     stack_curves,
     stack_report,
 )
+from headviz.charts.analyses import figure
 from headviz.cli import main
 from headviz.errors import MaskError
+from headviz.evaluation.translation import TranslationEvaluator
 from headviz.tasks import TASKS, Dataset
 from tiny import tiny_folder
 from tiny_translation import HEADS, ROWS, SOURCES, tiny_translator, tiny_translator_folder

@@ -142,10 +142,9 @@ def test_pasted_text_that_is_no_mask_is_answered_beside_it(visit: Open, query: d
 
 
 def test_hints_name_the_next_head_and_take_it(visit: Open, query: dict[str, str]) -> None:
-    from headviz.evaluation.plain.evaluator import Evaluator
-
     import headviz
     from headviz.analyses.ablation import ablate
+    from headviz.evaluation.evaluator import Evaluator
 
     v = visit()
     v.go("masklab", **query, mask=OFF.hex)

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from headviz.charts.style.distil import learning_curves
 
+from headviz.charts.distil import learning_curves
 from headviz.distillation.plan import DistillationPlan
 from headviz.distillation.progress import absorb, begin
 from headviz.errors import UserError

@@ -1,8 +1,6 @@
 """Plans that cannot be carried out: one clear line, and nothing written."""
 
 import pytest
-from headviz.pruning.finetune.training.recipe import examples_of, recipe_of
-from headviz.pruning.finetune.training.training import Diverged
 from made import by_hash, context, make_data, plan
 
 import headviz
@@ -10,6 +8,8 @@ from headviz.errors import ModelError, OptionError, TaskError
 from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions, PruningPlan, State, open_context, run_plan, start
 from headviz.pruning.context import base_of
+from headviz.pruning.finetune.recipe import examples_of, recipe_of
+from headviz.pruning.finetune.training import Diverged
 from headviz.tasks import Dataset, get_task
 from tiny import tiny_classifier, tiny_folder
 

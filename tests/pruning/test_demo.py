@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from headviz.evaluation.plain.significance import wilson
 
 import headviz
 from headviz.demo import DATA
+from headviz.evaluation.significance import wilson
 from headviz.pruning import PruningPlan, open_context, run_plan
 
 pytestmark = pytest.mark.skipif(
@@ -47,9 +47,8 @@ def test_taylor_beats_random_without_retraining(tmp_path):
 
 
 def test_the_demo_brings_its_own_recipe_and_base():
-    from headviz.pruning.finetune.training.recipe import examples_of, recipe_of
-
     from headviz.pruning.context import base_of
+    from headviz.pruning.finetune.recipe import examples_of, recipe_of
 
     plan = PruningPlan(model="demo", task="demo", algorithm="igspp")
     assert base_of(plan) == "demo-pretrained"

@@ -6,14 +6,14 @@ import random
 import numpy as np
 import pytest
 import torch
-from headviz.evaluation.plain.plain import evaluate
-from headviz.pruning.finetune.training.training import Diverged, Order, fine_tune, updates_of
 from made import make_data
 
 import headviz
 from headviz.errors import Cancelled, OptionError, TaskError
+from headviz.evaluation.plain import evaluate
 from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions
+from headviz.pruning.finetune.training import Diverged, Order, fine_tune, updates_of
 from headviz.tasks import Dataset, get_task
 from tiny import tiny_classifier
 
@@ -177,7 +177,7 @@ def test_early_stopping_keeps_the_best_epoch(clf):
 def test_an_undefined_metric_never_counts_as_the_best():
     from types import SimpleNamespace
 
-    from headviz.pruning.finetune.training.training import _measure
+    from headviz.pruning.finetune.training import _measure
 
     def told(value):
         return _measure(lambda logits: {"pearson": value, "other": 0.5})(

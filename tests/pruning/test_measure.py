@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from headviz.evaluation.plain.plain import Evaluation
 from made import make_data
 from sklearn.metrics import f1_score, matthews_corrcoef
 
+from headviz.evaluation.plain import Evaluation
 from headviz.pruning.measure import agreement, interval, measured
 
 

@@ -5,11 +5,11 @@ import json
 
 import numpy as np
 import pytest
-from headviz.evaluation.plain.plain import evaluate
 from made import context, plan
 
 import headviz
 from headviz.errors import RunError
+from headviz.evaluation.plain import evaluate
 from headviz.pruning import run_plan
 from headviz.pruning.outcome import by_sparsity, model_of, seconds, summary, write_outcome
 

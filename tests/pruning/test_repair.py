@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 import torch
-from headviz.evaluation.plain.plain import evaluate
-from headviz.pruning.repair.kinds.apply import repaired
-from headviz.pruning.repair.kinds.moments import Moments, weights_of
-from headviz.pruning.repair.kinds.tune import factors
 from made import context, make_data, plan
 
 import headviz
+from headviz.evaluation.plain import evaluate
 from headviz.heads import HeadMask
 from headviz.pruning import REPAIRS, run_plan
+from headviz.pruning.repair.apply import repaired
+from headviz.pruning.repair.moments import Moments, weights_of
+from headviz.pruning.repair.tune import factors
 from tiny import PRUNABLE, tiny_classifier
 
 DATA = make_data(40)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from headviz.pruning.repair.kinds.apply import repaired
-from headviz.pruning.repair.kinds.moments import RIDGE, weights_of
 from test_translation import context, done, mask_of, pairs, plan
 
 import headviz
 from headviz.errors import Cancelled, ModelError
 from headviz.heads import HeadMask
+from headviz.pruning.repair.apply import repaired
+from headviz.pruning.repair.moments import RIDGE, weights_of
 from tiny_translation import HEADS, ROWS, TRANSLATION_NAMES, tiny_translator
 
 DATA = pairs(24, "train", seed=3)

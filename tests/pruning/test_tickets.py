@@ -6,11 +6,20 @@ import re
 import numpy as np
 import pytest
 import torch
-from headviz.evaluation.plain.plain import class_order, evaluate
-from headviz.pruning.finetune.training.training import fine_tune
-from headviz.pruning.tickets.winning.thesis_tables import at_sparsity, table_62, table_63, table_64
-from headviz.pruning.tickets.winning.transfer import matrix, transfer
-from headviz.pruning.tickets.winning.winning import (
+from made import QUICK, context, make_data, plan
+from scipy.stats import t as student
+
+import headviz
+from headviz.errors import MaskError, ModelError, OptionError
+from headviz.evaluation.plain import class_order, evaluate
+from headviz.heads import HeadMask
+from headviz.pruning import FinetuneOptions, run_plan
+from headviz.pruning.finetune.training import fine_tune
+from headviz.pruning.masked_lm import masked_gradients, masked_lm_scores, masked_places
+from headviz.pruning.tickets import transfer as transfer_module
+from headviz.pruning.tickets.thesis_tables import at_sparsity, table_62, table_63, table_64
+from headviz.pruning.tickets.transfer import matrix, transfer
+from headviz.pruning.tickets.winning import (
     PUBLISHED_TASKS,
     highest,
     published_cells,
@@ -19,15 +28,6 @@ from headviz.pruning.tickets.winning.winning import (
     tickets,
     wins,
 )
-from made import QUICK, context, make_data, plan
-from scipy.stats import t as student
-
-import headviz
-from headviz.errors import MaskError, ModelError, OptionError
-from headviz.heads import HeadMask
-from headviz.pruning import FinetuneOptions, run_plan
-from headviz.pruning.masked_lm import masked_gradients, masked_lm_scores, masked_places
-from headviz.pruning.tickets.winning import transfer as transfer_module
 from headviz.reference import find
 from tiny import tiny_folder
 
@@ -188,7 +188,7 @@ def test_tables_tell_runs_of_other_weights_scores_and_repairs_apart(retrained):
 
 
 def test_random_weights_are_fresh_and_seeded(tmp_path):
-    from headviz.pruning.finetune.training.initialising import randomised
+    from headviz.pruning.finetune.initialising import randomised
 
     c = context(tmp_path)
     base = c.base(0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from headviz.pruning.tickets.winning.seeds_together import together
-from headviz.pruning.tickets.winning.winning import ticket_rows
 from made import context, plan
 
 from headviz.pruning import run_plan
+from headviz.pruning.tickets.seeds_together import together
+from headviz.pruning.tickets.winning import ticket_rows
 
 
 def finished(folder, **options):

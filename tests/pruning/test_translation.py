@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from headviz.evaluation.plain.translation import evaluate_translation
-from headviz.pruning.finetune.training.training import fine_tune
 from made import QUICK
 
 import headviz
 from headviz import HeadMask
 from headviz.errors import OptionError, TaskError
+from headviz.evaluation.translation import evaluate_translation
 from headviz.heads import lowest
 from headviz.pruning import State, absorb, is_done, perform, ready, run_plan, start
 from headviz.pruning.context import Context
+from headviz.pruning.finetune.training import fine_tune
 from headviz.pruning.judging import lines, texts_of
 from headviz.pruning.options import FinetuneOptions
 from headviz.pruning.outcome import write_outcome

@@ -8,9 +8,9 @@ import re
 from typing import Any
 
 import pytest
-from headviz.charts.style.runs import curve_of, run_curves
 from real import folders, options
 
+from headviz.charts.runs import curve_of, run_curves
 from headviz.cli import main
 from headviz.reports.run_report import run_csv, run_html
 from headviz.runs import baselines, reading, service

@@ -3,7 +3,8 @@
 import itertools
 
 import pytest
-from headviz.charts.style.palette import Scale, colour, scale_for
+
+from headviz.charts.palette import Scale, colour, scale_for
 
 
 def light(hexcode: str) -> float:

@@ -9,8 +9,7 @@ import pytest
 
 pytest.importorskip("streamlit")
 
-from headviz.evaluation.plain.comparison import Delta
-
+from headviz.evaluation.comparison import Delta
 from headviz.heads import HeadId
 from headviz.ui.pages.compare import translations as retranslate
 from headviz.ui.pages.masklab import cost

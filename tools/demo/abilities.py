@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from headviz.evaluation.plain.evaluator import Evaluator
 from numpy.typing import NDArray
 
 from headviz.demo import DATA, phenomenon_names, read_split
 from headviz.demo.example import Example
+from headviz.evaluation.evaluator import Evaluator
 from headviz.heads import HeadId, HeadMask
 
 from . import search

@@ -47,8 +47,7 @@ def accuracies(evaluators: dict[str, Any]) -> dict[str, dict[str, float]]:
 
 def measured() -> dict[str, dict[str, float]]:
     """The shipped model's accuracies as they come out now."""
-    from headviz.evaluation.plain.evaluator import Evaluator
-
+    from headviz.evaluation.evaluator import Evaluator
     from headviz.models.loading import load
     from headviz.tasks import load_task
 

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 from headviz.demo import DATA
 
 if TYPE_CHECKING:
-    from headviz.evaluation.plain.translation import TranslationEvaluation
+    from headviz.evaluation.translation import TranslationEvaluation
 
 FOLDER = DATA / "translation"
 
 
 def measured(folder: Path = FOLDER) -> dict[str, Any]:
     """BLEU, chrF and the share of sentences translated exactly, overall and for each construction."""
-    from headviz.evaluation.plain.plain import evaluate
-
+    from headviz.evaluation.plain import evaluate
     from headviz.models.loading import load
     from headviz.tasks import load_task
 
