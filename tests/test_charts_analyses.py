@@ -149,7 +149,7 @@ def test_texts_from_data_are_no_markup() -> None:
 def test_changes_of_bleu_are_drawn_as_they_are() -> None:
     from dataclasses import replace
 
-    from headviz.charts.style import style as charts
+    from headviz.charts import style as charts
     from headviz.evaluation.comparison import Delta
 
     about = replace(SUBJECT, metric="bleu")
