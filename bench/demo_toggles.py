@@ -1,6 +1,6 @@
 """How long does a toggle take on the demo model, and what bounds it?
 
-    python bench/demo_toggles.py [--examples 500] [--toggles 100] [--threads 2] [--random]
+    python -m bench.demo_toggles.py [--examples 500] [--toggles 100] [--threads 2] [--random]
 
 Three ways of toggling: one random head off the full model; a walk, in which every toggle builds on the last mask;
 and a walk that returns to masks seen before. Times are given as shares of one full evaluation (of the evaluator
@@ -14,7 +14,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,13 +34,11 @@ def subject(args: argparse.Namespace) -> tuple[Any, Any]:
     """The demo model and its dev set, or random weights of the same shape on texts of the same length."""
     if not args.random:
         return headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=args.examples)
-    import sys
+    from tests.support.tiny import WORDS as words
+    from tests.support.tiny import tiny_tokenizer
 
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
     from headviz.tasks import Dataset
     from headviz.tasks.catalogue import get_task
-    from tiny import WORDS as words
-    from tiny import tiny_tokenizer
 
     rng = random.Random(0)
 

@@ -1,6 +1,6 @@
 """Is a really pruned model as much faster as arithmetic allows? BERT-base size, half of the heads removed.
 
-    python bench/pruned_speed.py [--batches 1,4,16] [--length 128] [--remove 0.5] [--threads 2]
+    python -m bench.pruned_speed.py [--batches 1,4,16] [--length 128] [--remove 0.5] [--threads 2]
 
 Prints examples per second, the measured ratio, the ratio of FLOPs (the ceiling), and the one as a share of the other.
 """
@@ -8,18 +8,14 @@ Prints examples per second, the measured ratio, the ratio of FLOPs (the ceiling)
 from __future__ import annotations
 
 import argparse
-import sys
-from pathlib import Path
 
 import torch
+from tests.support.tiny import tiny_tokenizer
 from transformers import BertConfig, BertForSequenceClassification
 
 import headviz
 from headviz import HeadMask
 from headviz.analyses.speed import speed
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from tiny import tiny_tokenizer
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import headviz
 from headviz import HeadMask
 from headviz.errors import MaskError, ModelError
 from headviz.models.families import FAMILIES
-from tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
+from support.tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
 
 MASK = HeadMask.full(3, 4).without([(0, 1), (1, 0), (1, 3), (2, 2)])
 
@@ -105,7 +105,7 @@ def test_bfloat16(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILY_NAMES)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_cuda(family: str, dtype: str, tmp_path) -> None:
-    from tiny import tiny_folder
+    from support.tiny import tiny_folder
 
     folder = tiny_folder(tmp_path / "m", family)
     here, there = headviz.load(folder, device="cpu"), headviz.load(folder, device="cuda", dtype=dtype)

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 import torch
-from analysed import learnt, unlearnt
 
 import headviz
 from headviz import HeadMask
@@ -18,7 +17,8 @@ from headviz.errors import Cancelled, OptionError
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.plain import evaluate
 from headviz.evaluation.significance import accuracy_intervals, benjamini_hochberg, mcnemar
-from tiny import tiny_classifier
+from support.analysed import learnt, unlearnt
+from support.tiny import tiny_classifier
 
 
 def test_every_cell_is_the_plain_difference() -> None:

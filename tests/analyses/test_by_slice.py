@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from analysed import learnt, texts
 
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate
@@ -17,7 +16,8 @@ from headviz.evaluation.significance import benjamini_hochberg
 from headviz.heads import HeadId
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
-from tiny import tiny_classifier
+from support.analysed import learnt, texts
+from support.tiny import tiny_classifier
 
 FULL = HeadMask.full(3, 4)
 

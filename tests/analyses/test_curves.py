@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from analysed import learnt
 from scipy import stats
 
 import headviz
@@ -21,7 +20,8 @@ from headviz.errors import MaskError, ModelError, OptionError
 from headviz.evaluation.plain import evaluate
 from headviz.pruning.sizes import cumulative
 from headviz.reference import FILES, find, published
-from tiny import tiny_classifier, tiny_folder
+from support.analysed import learnt
+from support.tiny import tiny_classifier, tiny_folder
 
 
 def test_curve_points_are_plain_evaluations_in_score_order() -> None:

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from analysed import texts
 
 from headviz.analyses.masked_place import hidden_place, masked_correlations
 from headviz.attribution.integration import PathOptions
@@ -11,7 +10,8 @@ from headviz.errors import ModelError, OptionError
 from headviz.scores.correlation import correlations
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
-from tiny import tiny_classifier, tiny_tokenizer
+from support.analysed import texts
+from support.tiny import tiny_classifier, tiny_tokenizer
 
 
 def tiny_mlm() -> object:

@@ -24,8 +24,8 @@ from headviz.cli import main
 from headviz.errors import MaskError
 from headviz.evaluation.translation import TranslationEvaluator
 from headviz.tasks import TASKS, Dataset
-from tiny import tiny_folder
-from tiny_translation import HEADS, ROWS, SOURCES, tiny_translator, tiny_translator_folder
+from support.tiny import tiny_folder
+from support.tiny_translation import HEADS, ROWS, SOURCES, tiny_translator, tiny_translator_folder
 
 FULL = HeadMask.full(ROWS, HEADS)
 

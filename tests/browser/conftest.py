@@ -17,7 +17,6 @@ from urllib.parse import urlencode, urlparse
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "pages")]
 
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
@@ -39,7 +38,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def studio_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    import studio
+    from support import studio
 
     folder = tmp_path_factory.mktemp("studio")
     studio.make_model(folder / "model")

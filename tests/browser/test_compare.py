@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-import studio
 
 from headviz.heads import HeadId, HeadMask
+from support import studio
 
 pytestmark = pytest.mark.browser
 Open = Callable[..., Any]

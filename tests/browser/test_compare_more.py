@@ -168,7 +168,7 @@ def test_what_attention_changed_is_shown_for_the_head_one_chooses(
 def test_a_pair_where_the_model_takes_one_text_is_said_beside_the_fields(
     visit: Open, studio_folder: Path
 ) -> None:
-    from tiny import tiny_folder
+    from support.tiny import tiny_folder
 
     folder = tiny_folder(studio_folder / "single", layers=2, heads=2, labels=("negative", "positive"))
     data = studio_folder / "single-data"

@@ -8,7 +8,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
-from test_accessibility import serious
+
+from support.axe import serious
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]

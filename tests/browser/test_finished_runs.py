@@ -10,7 +10,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
-from test_accessibility import check
+
+from support.axe import check
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
@@ -24,9 +25,8 @@ ATTACK = "<img src=x onerror=alert(1)> **bold** [x](javascript:alert(2))"
 @pytest.fixture(scope="module")
 def finished(server: str, server_home: Path, studio_folder: Path) -> Iterator[dict[str, str]]:
     """One run of every kind, done in this process: name -> id."""
-    from recorded import Runs, kinds, put_sweep
-
     from headviz.runs.service import this_user
+    from support.recorded_runs import Runs, kinds, put_sweep
 
     before = os.environ.get("HEADVIZ_HOME")
     os.environ["HEADVIZ_HOME"] = str(server_home)

@@ -6,7 +6,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from checker import CHECKS, plain, read
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -14,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from headviz.demo.corpus import SPLITS, generate, split_of
 from headviz.demo.example import LABELS, Draft, Example
 from headviz.demo.phenomena import PHENOMENA
+from support.demo_checks import CHECKS, plain, read
 
 PAIRS = {split: list(generate(split, 1950, seed=11)) for split in SPLITS}
 

@@ -11,7 +11,7 @@ from headviz.distillation.posterior import Posterior
 from headviz.distillation.removal import Removal
 from headviz.errors import ModelError, OptionError
 from headviz.models.layer_removal import Piece
-from tiny import tiny_classifier
+from support.tiny import tiny_classifier
 
 SHAPES = {"a": (3, 4), "b": (5,), "c": (2, 6)}
 

@@ -14,8 +14,8 @@ from headviz.distillation.plan import DistillationPlan
 from headviz.distillation.progress import begin, outcome, ready
 from headviz.errors import Cancelled, OptionError, RunError, UserError
 from headviz.models.recurrent import RnnTranslator
-from tiny import PAIRS, TEXTS, tiny_folder
-from tiny_translation import SOURCES, TARGETS, tiny_translator_folder
+from support.tiny import PAIRS, TEXTS, tiny_folder
+from support.tiny_translation import SOURCES, TARGETS, tiny_translator_folder
 
 TRAINING = {"steps": 4, "batch": 4, "every": 2, "learning_rate": 1e-3}
 ITERATES = {"count": 4, "gap": 1}

@@ -11,7 +11,7 @@ from headviz.distillation.partition import KEPT, USELESS, ZEROED, Partition, rem
 from headviz.distillation.removal import Removal
 from headviz.errors import MaskError, ModelError, OptionError
 from headviz.models.layer_removal import Piece
-from tiny import PAIRS, PRUNABLE, TEXTS, tiny_classifier
+from support.tiny import PAIRS, PRUNABLE, TEXTS, tiny_classifier
 
 TRUNKED = (*PRUNABLE, "modernbert")
 

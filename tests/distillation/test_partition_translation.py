@@ -9,8 +9,8 @@ import headviz
 from headviz.distillation.partition import remove, zeroed_model
 from headviz.distillation.removal import Removal
 from headviz.errors import MaskError, ModelError
-from tiny import tiny_classifier
-from tiny_translation import SOURCES, TARGETS, TRANSLATION_NAMES, tiny_translator
+from support.tiny import tiny_classifier
+from support.tiny_translation import SOURCES, TARGETS, TRANSLATION_NAMES, tiny_translator
 
 each_family = pytest.mark.parametrize("family", TRANSLATION_NAMES)
 PRE_NORM = ("mbart", "t5")

@@ -24,7 +24,7 @@ from headviz.errors import Cancelled, OptionError, TaskError, UserError
 from headviz.models.fresh_weights import fresh
 from headviz.models.recurrent import RnnTranslator
 from headviz.tasks import Dataset, get_task
-from tiny import PAIRS, TEXTS, tiny_classifier
+from support.tiny import PAIRS, TEXTS, tiny_classifier
 
 FAST = TrainingOptions(steps=6, batch=4, every=2, learning_rate=1e-3)
 

@@ -16,7 +16,7 @@ from headviz.distillation.sentences import Translating
 from headviz.distillation.students import train
 from headviz.models.recurrent import RnnTranslator
 from headviz.tasks import Dataset, get_task
-from tiny_translation import SOURCES, TARGETS, TRANSLATION_NAMES, tiny_translator
+from support.tiny_translation import SOURCES, TARGETS, TRANSLATION_NAMES, tiny_translator
 
 FAST = TrainingOptions(steps=4, batch=4, every=2, learning_rate=1e-3)
 

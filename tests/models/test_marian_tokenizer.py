@@ -13,7 +13,7 @@ import headviz
 from headviz import HeadMask, cli
 from headviz.errors import ModelError
 from headviz.tasks import TASKS, Dataset
-from tiny_translation import HEADS, ROWS, SOURCES, TARGETS, tiny_seq2seq
+from support.tiny_translation import HEADS, ROWS, SOURCES, TARGETS, tiny_seq2seq
 
 DATA = Dataset(TASKS["custom-translation"], "dev", tuple(SOURCES), tuple(TARGETS))
 

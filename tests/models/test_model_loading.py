@@ -11,7 +11,7 @@ import torch
 import headviz
 from headviz.errors import ModelError
 from headviz.models import hub
-from tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
+from support.tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.errors import ModelError
-from tiny import PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
+from support.tiny import PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
 
 FULL = HeadMask.full(3, 4)
 MASKS = {

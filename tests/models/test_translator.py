@@ -15,8 +15,8 @@ import headviz
 from headviz import HeadMask
 from headviz.errors import MaskError, ModelError, OptionError, TaskError
 from headviz.models.families import TRANSLATION_FAMILIES
-from tiny import tiny_model, tiny_tokenizer
-from tiny_translation import (
+from support.tiny import tiny_model, tiny_tokenizer
+from support.tiny_translation import (
     DECODER_LAYERS,
     HEADS,
     LAYERS,

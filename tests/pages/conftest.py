@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+ROOT = Path(__file__).resolve().parents[2]
 
 pytest.importorskip("streamlit")
 
@@ -19,7 +16,7 @@ pytest.importorskip("streamlit")
 @pytest.fixture(scope="session")
 def studio_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with ``model`` (12×12) and ``data``."""
-    import studio
+    from support import studio
 
     folder = tmp_path_factory.mktemp("studio")
     studio.make_model(folder / "model")
@@ -65,7 +62,7 @@ def open_page(address: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Calla
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of its own, and nothing that would start a worker: runs stay in the state they are put in."""
-    from recorded import ME
+    from support.recorded_runs import ME
 
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("headviz.runs.queue.dispatch", lambda *_, **__: None)
@@ -76,7 +73,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def runs(home: Path) -> Any:
-    """Puts runs into any state, see ``recorded.Runs``."""
-    from recorded import Runs
+    """Puts runs into any state, see ``support.recorded_runs.Runs``."""
+    from support.recorded_runs import Runs
 
     return Runs()

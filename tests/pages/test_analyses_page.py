@@ -24,7 +24,7 @@ OFF = HeadMask.full(3, 4).without([(0, 0), (1, 1), (2, 3)])
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A 3×4 classifier and a translation model, with data for both."""
-    import studio
+    from support import studio
 
     folder = tmp_path_factory.mktemp("small")
     studio.make_model(folder / "model", layers=3, heads=4)

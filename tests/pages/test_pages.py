@@ -168,7 +168,7 @@ def test_the_demos_abilities_are_shown_and_no_other_models(open_page: Callable[.
 def test_a_model_of_other_classes_is_said_before_anything_is_measured(
     open_page: Callable[..., Any], studio_folder: Path
 ) -> None:
-    from tiny import tiny_folder
+    from support.tiny import tiny_folder
 
     place = str(tiny_folder(studio_folder / "two", labels=("no", "yes")))
     said = "'custom' has 3 classes (contradiction, entailment, neutral), but the model only has 2 (no, yes)"

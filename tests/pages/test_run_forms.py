@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recorded import button, press, said
 
 from headviz.runs.registry import Registry
+from support.recorded_runs import button, press, said
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_a_base_that_the_dashboard_may_not_read_is_said(plain_form: Callable[...
 
 @pytest.fixture(scope="module")
 def translation(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    import studio
+    from support import studio
 
     return studio.make_translation(tmp_path_factory.mktemp("translation"))
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recorded import ME, Runs, button, kinds, press, pruning, put_sweep, said, tab, tuning
 
 from headviz.errors import Cancelled, OptionError
 from headviz.heads import HeadMask
@@ -16,6 +15,7 @@ from headviz.runs import housekeeping
 from headviz.runs.files import RunFiles
 from headviz.runs.record import SWEEP
 from headviz.runs.registry import Registry
+from support.recorded_runs import ME, Runs, button, kinds, press, pruning, put_sweep, said, tab, tuning
 
 
 def test_without_runs_the_form_is_open_and_the_page_says_what_to_do(

@@ -5,13 +5,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from made import QUICK, by_hash, context, plan
 
 import headviz
 from headviz.evaluation.plain import evaluate
 from headviz.heads import HeadMask
 from headviz.pruning import ALGORITHMS, run_plan
 from headviz.pruning.finetune.training import fine_tune
+from support.pruning_plans import QUICK, by_hash, context, plan
 
 SIX = ("one-importance", "iterative", "igspf", "igspp", "isp", "one-shot-isp")
 

@@ -1,7 +1,6 @@
 """Plans that cannot be carried out: one clear line, and nothing written."""
 
 import pytest
-from made import by_hash, context, make_data, plan
 
 import headviz
 from headviz.errors import ModelError, OptionError, TaskError
@@ -11,7 +10,8 @@ from headviz.pruning.context import base_of
 from headviz.pruning.finetune.recipe import examples_of, recipe_of
 from headviz.pruning.finetune.training import Diverged
 from headviz.tasks import Dataset, get_task
-from tiny import tiny_classifier, tiny_folder
+from support.pruning_plans import by_hash, context, make_data, plan
+from support.tiny import tiny_classifier, tiny_folder
 
 
 def refused(c, p, error, says):

@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from made import context, make_data, plan
 
 import headviz
 from headviz.cli import main
 from headviz.pruning import run_plan
-from tiny import tiny_folder
+from support.pruning_plans import context, make_data, plan
+from support.tiny import tiny_folder
 
 LABELS = ("entailment", "neutral", "contradiction")
 

@@ -6,7 +6,6 @@ import random
 import numpy as np
 import pytest
 import torch
-from made import make_data
 
 import headviz
 from headviz.errors import Cancelled, OptionError, TaskError
@@ -15,7 +14,8 @@ from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions
 from headviz.pruning.finetune.training import Diverged, Order, fine_tune, updates_of
 from headviz.tasks import Dataset, get_task
-from tiny import tiny_classifier
+from support.pruning_plans import make_data
+from support.tiny import tiny_classifier
 
 O = FinetuneOptions(epochs=2, batch=8, learning_rate=1e-3)  # noqa: E741
 TRAIN, DEV = make_data(48), make_data(40, "dev", seed=1)

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from made import make_data
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 from headviz.evaluation.plain import Evaluation
 from headviz.pruning.measure import agreement, interval, measured
+from support.pruning_plans import make_data
 
 
 def test_the_interval_of_an_accuracy_is_wilsons():

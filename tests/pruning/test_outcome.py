@@ -5,13 +5,13 @@ import json
 
 import numpy as np
 import pytest
-from made import context, plan
 
 import headviz
 from headviz.errors import RunError
 from headviz.evaluation.plain import evaluate
 from headviz.pruning import run_plan
 from headviz.pruning.outcome import by_sparsity, model_of, seconds, summary, write_outcome
+from support.pruning_plans import context, plan
 
 CASES = [
     ("iterative", {}),

@@ -5,10 +5,10 @@ import subprocess
 import sys
 
 import pytest
-from made import plan
 
 from headviz.errors import OptionError
 from headviz.pruning import ALGORITHMS, REPAIRS, FinetuneOptions, PruningPlan
+from support.pruning_plans import plan
 
 
 def test_json_gives_an_equal_plan():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from made import context, make_data, plan
 
 import headviz
 from headviz.evaluation.plain import evaluate
@@ -12,7 +11,8 @@ from headviz.pruning import REPAIRS, run_plan
 from headviz.pruning.repair.apply import repaired
 from headviz.pruning.repair.moments import Moments, weights_of
 from headviz.pruning.repair.tune import factors
-from tiny import PRUNABLE, tiny_classifier
+from support.pruning_plans import context, make_data, plan
+from support.tiny import PRUNABLE, tiny_classifier
 
 DATA = make_data(40)
 MASK = HeadMask.full(3, 4).without([(0, 1), (0, 2), (1, 0), (2, 0), (2, 1), (2, 3)])

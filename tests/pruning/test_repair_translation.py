@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from test_translation import context, done, mask_of, pairs, plan
 
 import headviz
 from headviz.errors import Cancelled, ModelError
 from headviz.heads import HeadMask
 from headviz.pruning.repair.apply import repaired
 from headviz.pruning.repair.moments import RIDGE, weights_of
-from tiny_translation import HEADS, ROWS, TRANSLATION_NAMES, tiny_translator
+from support.tiny_translation import HEADS, ROWS, TRANSLATION_NAMES, tiny_translator
+from support.translation_plans import context, done, mask_of, pairs, plan
 
 DATA = pairs(24, "train", seed=3)
 OFF = [(0, 1), (1, 0), (1, 3), (2, 2), (4, 0), (4, 1), (5, 3), (7, 0), (7, 2)]  # heads of every stack

@@ -3,7 +3,6 @@
 import random
 
 import pytest
-from made import by_hash, context, plan
 
 from headviz.errors import Cancelled, RunError
 from headviz.pruning import (
@@ -19,6 +18,7 @@ from headviz.pruning import (
     run_plan,
     start,
 )
+from support.pruning_plans import by_hash, context, plan
 
 SHORT = {"step": 0.4, "until": 0.7, "seeds": (0,)}
 TWO = {**SHORT, "seeds": (0, 2), "retrain_full": False}

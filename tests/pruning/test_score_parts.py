@@ -6,13 +6,13 @@ import random
 from typing import Any
 
 import pytest
-from made import context, make_data, plan
 
 from headviz.errors import RunError
 from headviz.pruning import ALGORITHMS, State, Work, absorb, is_done, perform, ready, start
 from headviz.pruning.driver import measure_part, score_parts
 from headviz.pruning.state import ScorePart
 from headviz.scores import parts as parts_module
+from support.pruning_plans import context, make_data, plan
 
 
 @pytest.fixture(autouse=True)

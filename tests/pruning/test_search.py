@@ -5,13 +5,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
-from made import context, make_data, plan
 
 from headviz.heads import HeadId, HeadMask
 from headviz.pruning import run_plan
 from headviz.pruning import search as s
 from headviz.pruning.gradients import gate_gradients
-from tiny import tiny_classifier
+from support.pruning_plans import context, make_data, plan
+from support.tiny import tiny_classifier
 
 
 def brute_search(gradients, count, keep=0):

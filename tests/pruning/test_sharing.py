@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made import QUICK, context, make_data, plan
 
 from headviz.pruning import loop, run_plan
 from headviz.pruning.options import FinetuneOptions
 from headviz.storage.store import Store
+from support.pruning_plans import QUICK, context, make_data, plan
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_what_changes_the_weights_is_trained_anew(tmp_path, store, trainings, ch
     elif change == "data":
         settings["train"] = make_data(48, seed=5)
     else:
-        from tiny import tiny_classifier
+        from support.tiny import tiny_classifier
 
         settings["load_base"] = lambda seed: tiny_classifier(layers=2, heads=4, seed=9)
     done(tmp_path, "second", store, plan("one-shot-isp", until=0.25, **options), **settings)

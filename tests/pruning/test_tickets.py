@@ -6,7 +6,6 @@ import re
 import numpy as np
 import pytest
 import torch
-from made import QUICK, context, make_data, plan
 from scipy.stats import t as student
 
 import headviz
@@ -29,7 +28,8 @@ from headviz.pruning.tickets.winning import (
     wins,
 )
 from headviz.reference import find
-from tiny import tiny_folder
+from support.pruning_plans import QUICK, context, make_data, plan
+from support.tiny import tiny_folder
 
 
 def test_the_criterion_by_hand():

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from made import context, plan
-
 from headviz.pruning import run_plan
 from headviz.pruning.tickets.seeds_together import together
 from headviz.pruning.tickets.winning import ticket_rows
+from support.pruning_plans import context, plan
 
 
 def finished(folder, **options):

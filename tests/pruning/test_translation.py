@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from made import QUICK
 
 import headviz
 from headviz import HeadMask
 from headviz.errors import OptionError, TaskError
 from headviz.evaluation.translation import evaluate_translation
 from headviz.heads import lowest
-from headviz.pruning import State, absorb, is_done, perform, ready, run_plan, start
+from headviz.pruning import State, absorb, is_done, perform, ready, start
 from headviz.pruning.context import Context
 from headviz.pruning.finetune.training import fine_tune
 from headviz.pruning.judging import lines, texts_of
@@ -23,47 +20,12 @@ from headviz.pruning.options import FinetuneOptions
 from headviz.pruning.outcome import write_outcome
 from headviz.pruning.plan import PruningPlan
 from headviz.scores import score_heads
-from headviz.tasks import TASKS, Dataset, get_task
-from tiny import tiny_classifier
-from tiny_translation import HEADS, ROWS, SOURCES, TARGETS, TRANSLATION_NAMES, tiny_translator
+from headviz.tasks import get_task
+from support.tiny import tiny_classifier
+from support.tiny_translation import HEADS, ROWS, TRANSLATION_NAMES, tiny_translator
+from support.translation_plans import context, done, mask_of, pairs, plan
 
 STACKS = {"encoder": range(2), "cross": range(2, 5), "decoder": range(5, 8)}
-
-
-def pairs(n: int, split: str, seed: int = 0) -> Dataset:
-    """Random words on both sides; short, so that translating is quick."""
-    draw = random.Random(seed)
-    words = " ".join((*SOURCES, *TARGETS)).replace(".", "").split()
-    sides = [[" ".join(draw.choices(words, k=draw.randint(1, 4))) for _ in range(n)] for _ in range(2)]
-    return Dataset(TASKS["custom-translation"], split, *map(tuple, sides))
-
-
-def context(folder: Path, family: str = "marian", **options: Any) -> Context:
-    settings: dict[str, Any] = {
-        "clf": tiny_translator(family, seed=0),
-        "train": pairs(16, "train"),
-        "dev": pairs(8, "dev", seed=1),
-        "load_base": lambda seed: tiny_translator(family, seed=5),
-    }
-    return Context(folder, **{**settings, **options})
-
-
-def plan(algorithm: str = "one-importance", **options: Any) -> PruningPlan:
-    settings: dict[str, Any] = {
-        "model": "tiny", "base": "tiny-base", "task": "custom-translation", "step": 0.25, "until": 0.5, "samples": 12,
-        "score": "fisher" if algorithm == "mask-search" else "taylor", "repair": "none", "length_filter": "none",
-        "finetune": QUICK, "device": "cpu",
-    }  # fmt: skip
-    return PruningPlan(algorithm=algorithm, **{**settings, **options})
-
-
-def done(c: Context, p: PruningPlan) -> State:
-    *_, last = run_plan(p, c)
-    return last
-
-
-def mask_of(text: str) -> HeadMask:
-    return HeadMask.from_hex(text, ROWS, HEADS)
 
 
 @pytest.mark.parametrize("family", TRANSLATION_NAMES)
@@ -195,7 +157,7 @@ def test_what_a_translation_model_cannot_do_is_said_before_anything_is_computed(
 
 
 def test_a_classifier_has_no_sentences_and_no_stack_of_that_name(tmp_path):
-    from made import make_data
+    from support.pruning_plans import make_data
 
     with pytest.raises(TaskError, match="encoder-decoder model"):
         start(context(tmp_path, clf=tiny_classifier()), plan())

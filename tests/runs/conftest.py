@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +11,6 @@ from headviz.runs.process import kill
 from headviz.runs.record import CARRIED
 from headviz.runs.registry import Registry
 from headviz.runs.states import ACTIVE
-
-sys.path.insert(0, str(Path(__file__).parent))  # runs_help
 
 
 @pytest.fixture(autouse=True)

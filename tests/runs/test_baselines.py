@@ -8,12 +8,12 @@ import re
 from typing import Any
 
 import pytest
-from real import folders, options
 
 from headviz.charts.runs import curve_of, run_curves
 from headviz.cli import main
 from headviz.reports.run_report import run_csv, run_html
 from headviz.runs import baselines, reading, service
+from support.real_runs import folders, options
 
 RETRAINING = {"algorithm": "igspp", "retrain_full": True}
 

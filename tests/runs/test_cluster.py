@@ -14,8 +14,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from real import folders, options
-from runs_help import ended, essence, running_steps, until
 
 from headviz.errors import RunError
 from headviz.pruning import State
@@ -23,6 +21,8 @@ from headviz.runs import reading, service
 from headviz.runs.address import cluster_address, is_loopback
 from headviz.runs.sweep import Member, start_sweep
 from headviz.storage.store import default_store
+from support.real_runs import folders, options
+from support.running import ended, essence, running_steps, until
 
 pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
 

@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real import folders, options
-from runs_help import ended, essence, folder_of, running_steps, until
 
 from headviz.errors import ModelError, TaskError
 from headviz.pruning import ALGORITHMS
@@ -29,6 +27,8 @@ from headviz.runs.queue import look
 from headviz.runs.registry import Registry
 from headviz.runs.states import DONE, LOST
 from headviz.storage.store import default_store
+from support.real_runs import folders, options
+from support.running import ended, essence, folder_of, running_steps, until
 
 
 def rehearse(**spec: Any) -> Any:

@@ -7,13 +7,13 @@ import random
 from pathlib import Path
 
 import pytest
-from real import folders, options
-from runs_help import ended, essence
 
 from headviz.errors import OptionError, RunError
 from headviz.pruning import ALGORITHMS, State
 from headviz.runs import reading, service
 from headviz.runs.kinds import KINDS, Tools, make_job
+from support.real_runs import folders, options
+from support.running import ended, essence
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +158,7 @@ def test_a_translation_model_is_pruned_in_the_background(tmp_path, registry):
     """By BLEU, in one stack; the pruned model is saved from the run and reloads."""
     import headviz
     from headviz.runs.saving import save_model
-    from tiny_translation import SOURCES, TARGETS, tiny_translator_folder
+    from support.tiny_translation import SOURCES, TARGETS, tiny_translator_folder
 
     tiny_translator_folder(tmp_path / "model")
     (tmp_path / "data").mkdir()

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import psutil
 import pytest
-from runs_help import ended, essence, folder_of, log_of, running_steps, until
 
 from headviz.errors import RunError, UserError
 from headviz.runs import housekeeping, reading, service
 from headviz.runs.process import NICENESS, Identity, place, start_of
 from headviz.runs.queue import look
 from headviz.runs.states import IllegalTransition
+from support.running import ended, essence, folder_of, log_of, running_steps, until
 
 QUICK = {"steps": 3}
 SLOW = {"steps": 200, "seconds": 0.15}

@@ -8,11 +8,11 @@ import subprocess
 import sys
 
 import pytest
-from real import folders, options
-from runs_help import ended, running_steps
 
 from headviz.cli import main
 from headviz.runs import service
+from support.real_runs import folders, options
+from support.running import ended, running_steps
 
 
 def headviz(capsys, *words: str) -> tuple[int, str, str]:

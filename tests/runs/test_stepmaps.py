@@ -6,8 +6,6 @@ import zipfile
 
 import numpy as np
 import pytest
-from real import folders, options
-from runs_help import ended
 
 import headviz
 from headviz.errors import Cancelled, RunError
@@ -19,6 +17,8 @@ from headviz.runs import service
 from headviz.runs.kinds import Tools, make_job
 from headviz.runs.saving import pack_folder, save_model, zip_model
 from headviz.runs.stepmaps import open_run, step_maps
+from support.real_runs import folders, options
+from support.running import ended
 
 TEXT, PAIR = "the dog sleeps", "a cat runs"
 

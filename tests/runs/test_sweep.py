@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from runs_help import running_steps, until
 
 from headviz.errors import OptionError, RunError
 from headviz.runs import housekeeping, reading, service
@@ -14,6 +13,7 @@ from headviz.runs.queue import look
 from headviz.runs.registry import Registry
 from headviz.runs.states import IllegalTransition
 from headviz.runs.sweep import Member, Row, _spread, expand, results, start_sweep
+from support.running import running_steps, until
 
 BASE = {"model": "models/{task}", "base": "theta0", "data": None}
 
@@ -175,11 +175,10 @@ def test_an_algorithm_that_fixes_its_score_runs_once_per_seed():
 
 
 def test_planning_a_sweep_tells_how_far_it_is_and_can_be_stopped(tmp_path, own_home):
-    from real import folders, options
-
     from headviz.errors import Cancelled
     from headviz.runs.prepare import prepare_all
     from headviz.runs.sweep import plan_of
+    from support.real_runs import folders, options
 
     place = folders(tmp_path / "x")
     base = {k: v for k, v in options(place, "iterative").items() if k not in ("algorithm", "score")}
@@ -195,10 +194,9 @@ def test_planning_a_sweep_tells_how_far_it_is_and_can_be_stopped(tmp_path, own_h
 
 
 def test_what_a_sample_lacks_is_said_before_the_run_starts(tmp_path, own_home):
-    from real import folders, options
-
     from headviz.pruning import PruningPlan
     from headviz.runs.prepare import prepare
+    from support.real_runs import folders, options
 
     place = folders(tmp_path / "x", train=48)
     given = options(place, "one-importance", samples=60)
@@ -208,10 +206,9 @@ def test_what_a_sample_lacks_is_said_before_the_run_starts(tmp_path, own_home):
 
 
 def test_a_fine_tuning_is_counted_and_timed_before_it_starts(tmp_path, own_home):
-    from real import folders
-
     from headviz.errors import UserError
     from headviz.runs.calibration import finetuning_seconds
+    from support.real_runs import folders
 
     place = folders(tmp_path / "x")
     spec = {
@@ -227,12 +224,11 @@ def test_a_fine_tuning_is_counted_and_timed_before_it_starts(tmp_path, own_home)
 
 
 def test_the_timing_of_a_plan_hears_its_stop(tmp_path, own_home):
-    from real import folders, options
-
     from headviz.errors import Cancelled
     from headviz.pruning import PruningPlan
     from headviz.runs.calibration import estimate
     from headviz.runs.prepare import prepare_all
+    from support.real_runs import folders, options
 
     place = folders(tmp_path / "x")
     (prepared,) = prepare_all([PruningPlan.from_dict(options(place, "one-importance"))])

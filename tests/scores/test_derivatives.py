@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from scored_data import made
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 import headviz
 from headviz import HeadMask
 from headviz.scores import score_heads
-from tiny import tiny_classifier
+from support.scored_data import made
+from support.tiny import tiny_classifier
 
 
 def derivatives(clf, data, order=None):

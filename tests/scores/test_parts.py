@@ -4,15 +4,15 @@ import random
 
 import numpy as np
 import pytest
-from scored_data import made
 
 from headviz import HeadMask
 from headviz.errors import OptionError
 from headviz.scores import SCORES, parts, score_heads
 from headviz.scores.collect import windows
 from headviz.tasks import TASKS, Dataset
-from tiny import tiny_classifier
-from tiny_translation import SOURCES, TARGETS, tiny_translator
+from support.scored_data import made
+from support.tiny import tiny_classifier
+from support.tiny_translation import SOURCES, TARGETS, tiny_translator
 
 FAST = {"conductance": {"steps": 4}, "attattr": {"steps": 2}}
 

@@ -7,12 +7,10 @@ import sys
 import textwrap
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
-from scored_data import made
 
 import headviz
 from headviz import HeadMask
@@ -20,7 +18,8 @@ from headviz.errors import Cancelled, MaskError, OptionError, TaskError
 from headviz.scores import PRESETS, SCORES, score_heads, score_progressive
 from headviz.scores import sweeps as sweeps_module
 from headviz.storage.store import Store
-from tiny import tiny_classifier
+from support.scored_data import made
+from support.tiny import tiny_classifier
 
 FAST = {"conductance": {"steps": 4}, "attattr": {"steps": 2}}
 OFF = ((0, 1), (2, 0))
@@ -259,10 +258,9 @@ def test_progress_ends_at_the_total(clf, data):
 
 
 WORKER = """
-import sys; sys.path[:0] = {paths!r}
 import torch; torch.set_num_threads(1)
-from scored_data import made
-from tiny import tiny_classifier
+from support.scored_data import made
+from support.tiny import tiny_classifier
 from headviz.scores import score_heads
 from headviz.storage.store import Store
 def say(done, total):
@@ -272,10 +270,10 @@ score_heads(tiny_classifier("bert"), made(150), steps=4, cache=Store({folder!r})
 
 
 def test_killed_in_the_middle_it_continues_to_identical_values(clf, tmp_path):
-    here = Path(__file__).parent
     folder = str(tmp_path / "store")
-    code = textwrap.dedent(WORKER).format(paths=[str(here), str(here.parent)], folder=folder)
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    code = textwrap.dedent(WORKER).format(folder=folder)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=env)
     for line in process.stdout:
         if int(line) >= 40:
             os.kill(process.pid, signal.SIGKILL)

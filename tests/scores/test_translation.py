@@ -10,8 +10,8 @@ from headviz.errors import OptionError, TaskError
 from headviz.scores import score_heads
 from headviz.scores.translation import sentence_losses
 from headviz.tasks import TASKS, Dataset
-from tiny import tiny_classifier
-from tiny_translation import (
+from support.tiny import tiny_classifier
+from support.tiny_translation import (
     HEADS,
     ROWS,
     SOURCES,

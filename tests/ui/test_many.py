@@ -18,7 +18,7 @@ from headviz.ui.pages.compare import many_texts as many
 from headviz.ui.pages.head import maps as onehead
 from headviz.ui.pages.masklab import cost
 from headviz.ui.shell import show
-from tiny import tiny_classifier
+from support.tiny import tiny_classifier
 
 LABELS = ("no", "yes")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tiny import tiny_model, tiny_tokenizer
+from support.tiny import tiny_model, tiny_tokenizer
 
 pytest.importorskip("streamlit")
 

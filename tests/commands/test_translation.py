@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from headviz.cli import main
-from tiny import tiny_folder
-from tiny_translation import SOURCES, TARGETS, tiny_translator_folder
+from support.tiny import tiny_folder
+from support.tiny_translation import SOURCES, TARGETS, tiny_translator_folder
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from headviz.errors import Cancelled, OptionError, TaskError
 from headviz.evaluation.plain import batches
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
-from tiny import FAMILY_NAMES, WORDS, tiny_classifier
+from support.tiny import FAMILY_NAMES, WORDS, tiny_classifier
 
 MASK = HeadMask.full(3, 4).without([(0, 1), (2, 2)])
 

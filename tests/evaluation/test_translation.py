@@ -18,8 +18,8 @@ from headviz.evaluation.translation import (
     translate,
 )
 from headviz.tasks import TASKS, Dataset
-from tiny import tiny_classifier
-from tiny_translation import SOURCES, TARGETS, tiny_translator
+from support.tiny import tiny_classifier
+from support.tiny_translation import SOURCES, TARGETS, tiny_translator
 
 MASK = HeadMask.full(8, 4).without([(0, 1), (2, 0), (4, 2), (5, 1), (7, 3)])
 

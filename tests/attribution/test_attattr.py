@@ -7,7 +7,7 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.errors import OptionError
-from tiny import PAIRS, TEXTS, tiny_classifier
+from support.tiny import PAIRS, TEXTS, tiny_classifier
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import headviz
 from headviz.attribution.attention_shift import attention_of, attention_shift
 from headviz.errors import MaskError
 from headviz.heads import HeadId, HeadMask
-from tiny import tiny_classifier
+from support.tiny import tiny_classifier
 
 TEXT, PAIR = "the dog sleeps", "a cat runs"
 

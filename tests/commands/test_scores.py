@@ -8,7 +8,7 @@ import pytest
 import headviz
 from headviz.cli import main
 from headviz.scores import SCORES
-from tiny import WORDS, tiny_folder
+from support.tiny import WORDS, tiny_folder
 
 
 @pytest.fixture(scope="module")

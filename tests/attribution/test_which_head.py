@@ -10,7 +10,7 @@ import pytest
 from headviz.attribution.which_head import which_heads, which_moves
 from headviz.errors import Cancelled, MaskError, TaskError
 from headviz.heads import HeadMask
-from tiny import tiny_classifier
+from support.tiny import tiny_classifier
 
 TEXT, PAIR = "a dog sleeps .", "the red cat runs"
 

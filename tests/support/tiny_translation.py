@@ -20,7 +20,7 @@ def sentence_tokenizer() -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
-    from tiny import WORDS
+    from .tiny import WORDS
 
     letters = "abcdefghijklmnopqrstuvwxyz"
     pieces = ["<pad>", "</s>", "<unk>", "<s>", *WORDS, *letters, *(f"##{c}" for c in letters)]

@@ -10,7 +10,7 @@ import headviz
 from headviz import HeadMask
 from headviz.attribution.integration import Walk
 from headviz.errors import OptionError, TaskError
-from tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier
+from support.tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from tiny import WORDS, tiny_folder
+from .tiny import WORDS, tiny_folder
 
 LABELS = ("entailment", "neutral", "contradiction")
 

@@ -5,7 +5,8 @@ import random
 import numpy as np
 
 from headviz.tasks import Dataset, get_task
-from tiny import WORDS
+
+from .tiny import WORDS
 
 
 def made(n=12, seed=0, task="demo", split="train"):

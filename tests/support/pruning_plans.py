@@ -11,7 +11,8 @@ import headviz
 from headviz.pruning import FinetuneOptions, PruningPlan
 from headviz.pruning.context import Context
 from headviz.tasks import Dataset, get_task
-from tiny import WORDS, tiny_classifier, tiny_folder
+
+from .tiny import WORDS, tiny_classifier, tiny_folder
 
 QUICK = FinetuneOptions(epochs=1, batch=8, learning_rate=1e-3)
 

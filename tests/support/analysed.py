@@ -10,7 +10,8 @@ from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.plain import evaluate
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
-from tiny import WORDS, tiny_classifier
+
+from .tiny import WORDS, tiny_classifier
 
 
 def texts(n: int, seed: int) -> tuple[tuple[str, ...], tuple[str, ...]]:

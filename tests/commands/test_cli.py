@@ -10,7 +10,7 @@ import pytest
 
 import headviz
 from headviz.cli import COMMANDS, main
-from tiny import WORDS, tiny_classifier, tiny_folder
+from support.tiny import WORDS, tiny_classifier, tiny_folder
 
 
 @pytest.fixture(scope="module")

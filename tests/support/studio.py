@@ -6,7 +6,7 @@ import csv
 import random
 from pathlib import Path
 
-from tiny import WORDS, tiny_model, tiny_tokenizer
+from .tiny import WORDS, tiny_model, tiny_tokenizer
 
 LABELS = ("entailment", "neutral", "contradiction")
 SLICES = ("negation", "number", "role swap")
@@ -44,7 +44,7 @@ def make_data(folder: Path, rows: int = 60, seed: int = 0) -> Path:
 
 def make_translation(folder: Path) -> Path:
     """A random translation model in ``translator``, and sentences with references in ``pairs``."""
-    from tiny_translation import SOURCES, TARGETS, tiny_translator_folder
+    from .tiny_translation import SOURCES, TARGETS, tiny_translator_folder
 
     tiny_translator_folder(folder / "translator")
     (folder / "pairs").mkdir()

@@ -1,10 +1,10 @@
 """Conductance against Captum, against a slow float64 integral, and against itself in other batches."""
 
+import os
 import subprocess
 import sys
 import threading
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from headviz.attribution.rules import DEFAULT_STEPS, RULES
 from headviz.errors import MaskError, ModelError, OptionError, TaskError
 from headviz.models.fast.kernels import bfloat16_here
 from headviz.storage.store import Store, StoreWarning
-from tiny import FAMILY_NAMES, PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_model
+from support.tiny import FAMILY_NAMES, PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_model
 
 CAPTUM_LAYERS = {
     "bert": "bert.encoder.layer.{}.attention.self",
@@ -286,7 +286,7 @@ def test_threads_with_different_masks_share_one_model(clf):
 def test_the_callers_model_is_not_touched():
     model = tiny_model("bert")
     before = {k: v.clone() for k, v in model.state_dict().items()}
-    from tiny import tiny_tokenizer
+    from support.tiny import tiny_tokenizer
 
     clf = headviz.wrap(model, tiny_tokenizer())
     one(clf)
@@ -444,10 +444,9 @@ def test_the_default_steps_suit_the_default_rule():
 
 LARGE = """
 import resource, sys
-sys.path[:0] = {paths!r}
 import torch
 torch.set_num_threads(1)
-from tiny import tiny_tokenizer
+from support.tiny import tiny_tokenizer
 from transformers import BertConfig, BertForSequenceClassification
 import headviz
 from headviz.models.classifier import Encoding
@@ -462,7 +461,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in other units elsewhere")
 def test_bert_base_with_512_tokens_works_in_4_gib():
-    code = LARGE.format(paths=[str(Path(__file__).parent)])
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=280)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, timeout=280, env=env)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 4 * 2**20  # KiB

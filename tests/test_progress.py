@@ -8,7 +8,7 @@ import pytest
 import headviz
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
-from tiny import tiny_classifier
+from support.tiny import tiny_classifier
 
 
 @pytest.fixture

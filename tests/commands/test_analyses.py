@@ -13,7 +13,7 @@ from headviz.cli import main
 from headviz.commands.analyse import ANALYSES
 from headviz.commands.analyse_text import TEXT, text_of
 from headviz.evaluation.plain import evaluate
-from tiny import WORDS, tiny_folder
+from support.tiny import WORDS, tiny_folder
 
 LABELS = ["entailment", "neutral", "contradiction"]
 

@@ -22,7 +22,7 @@ from headviz.models.fast.stages import stages_for
 from headviz.models.layer_removal import trim
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
-from tiny import FAMILY_NAMES, PRUNABLE, WORDS, tiny_classifier
+from support.tiny import FAMILY_NAMES, PRUNABLE, WORDS, tiny_classifier
 
 CLOSE = {"rtol": 0, "atol": 1e-5}
 

@@ -1,0 +1,34 @@
+"""What axe-core (vendored, Mozilla Public License 2.0) finds on a page in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from headviz.heads import HeadMask
+from headviz.ui.shell.frame import PAGES
+
+AXE = (Path(__file__).parents[1] / "browser" / "vendor" / "axe-4.14.1.min.js").read_text(encoding="utf-8")
+MASK = HeadMask.full(12, 12).without_random(40, seed=3).hex
+# Streamlit draws tables on a canvas and names the scroll area of its own page; neither is ours to change.
+NOT_OURS = ("[data-testid=stDataFrame]", "[data-testid=stMain]", "[data-testid=stHeader]")
+
+
+def check(v: Any, page: str, query: dict[str, str]) -> None:
+    v.go("" if page == PAGES[0][0] else page, **query, mask=MASK, head="3.5")
+    v.page.wait_for_timeout(2500)
+    v.settle()
+    assert not serious(v)
+
+
+def serious(v: Any) -> list[Any]:
+    """What axe-core finds on the page as it stands."""
+    v.page.evaluate(AXE)
+    found = v.page.evaluate(
+        "exclude => axe.run({exclude: exclude.map(e => [e])}, {resultTypes: ['violations']})", list(NOT_OURS)
+    )
+    return [
+        (f["id"], f["impact"], [n["target"] for n in f["nodes"]][:4], f["nodes"][0]["failureSummary"][:300])
+        for f in found["violations"]
+        if f["impact"] in ("serious", "critical")
+    ]
