@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import headviz
+from headviz.errors import Cancelled
+from headviz.progress import after, part, tracked
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
 from support.tiny import tiny_classifier
@@ -49,3 +51,37 @@ def test_long_work_takes_it_and_fills_it(bars: list[Any]) -> None:
         with headviz.progress_bar("working") as bar:
             call(bar)
         assert bars[-1].n == bars[-1].total > 0
+
+
+def test_tracked_tells_the_beginning_and_every_item_by_its_size() -> None:
+    told: list[tuple[int, int]] = []
+    items = ["ab", "c", "def"]
+    assert list(tracked(items, lambda done, total: told.append((done, total)), size=len)) == items
+    assert told == [(0, 6), (2, 6), (3, 6), (6, 6)]
+
+
+def test_tracked_stops_before_the_next_item_and_does_not_count_the_unfinished_one() -> None:
+    told: list[int] = []
+    items = tracked(range(5), lambda done, _: told.append(done), lambda: told == [0, 1, 2])
+    assert [next(items), next(items)] == [0, 1]
+    with pytest.raises(Cancelled):
+        next(items)
+    assert told == [0, 1, 2]
+
+
+def test_no_items_are_no_progress() -> None:
+    assert list(tracked([], lambda *_: pytest.fail("there is nothing to tell"), lambda: True)) == []
+
+
+def test_the_progress_of_a_part_counts_as_the_progress_of_the_whole() -> None:
+    told: list[tuple[int, int]] = []
+
+    def whole(done: int, total: int) -> None:
+        told.append((done, total))
+
+    for tell in (part(whole, 1, 3), after(whole, 7, 10)):
+        assert tell is not None
+        tell(0, 4)
+        tell(2, 4)
+    assert told == [(4, 12), (6, 12), (9, 10)]  # a later part's beginning is not told twice
+    assert [part(None, 1, 3), after(None, 7, 10)] == [None, None]

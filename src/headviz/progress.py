@@ -1,12 +1,53 @@
-"""Progress of long work: ``progress(done, total)`` callbacks, and a bar that is one. Imports nothing heavy."""
+"""How long work tells its progress and how it is stopped. Imports nothing heavy.
+
+Long functions take ``progress(done, total)`` and ``cancel()``, either of which may be None. They walk through their
+work with ``tracked``, which reports and asks; ``stop_if`` asks once, where there is nothing to walk through.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
-Progress = Callable[[int, int], None]
+from .errors import Cancelled
+
+Progress = Callable[[int, int], None]  # (done, total)
+Cancel = Callable[[], bool]  # True = stop
+
+T = TypeVar("T")
+
+
+def tracked(
+    items: Iterable[T],
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+    *,
+    size: Callable[[T], int] | None = None,
+) -> Iterator[T]:
+    """Yield the items. Before each one ``cancel`` is asked; before the first and after each, progress is told.
+
+    ``size(item)`` says how much of the work an item is; without it, every item counts one.
+    Raises ``Cancelled`` as soon as the caller asked to stop.
+    """
+    work = list(items)
+    weights = [1 if size is None else size(item) for item in work]
+    done, total = 0, sum(weights)
+    if progress is not None and work:
+        progress(0, total)
+    for item, weight in zip(work, weights, strict=True):
+        stop_if(cancel)
+        yield item
+        done += weight
+        if progress is not None:
+            progress(done, total)
+
+
+def stop_if(cancel: Cancel | None) -> None:
+    """Raise ``Cancelled`` if the caller asked to stop."""
+    if cancel is not None and cancel():
+        raise Cancelled
 
 
 def part(progress: Progress | None, number: int, parts: int) -> Progress | None:
@@ -14,6 +55,16 @@ def part(progress: Progress | None, number: int, parts: int) -> Progress | None:
     if progress is None:
         return None
     return lambda done, total: progress(number * total + done, parts * total)
+
+
+def after(progress: Progress | None, before: int, total: int) -> Progress | None:
+    """The progress of a part that begins when ``before`` of ``total`` is done, counted in the same unit.
+
+    The beginning of a later part is not told again: it is the end of the part before it.
+    """
+    if progress is None:
+        return None
+    return lambda done, _: progress(before + done, total) if done or not before else None
 
 
 @contextmanager

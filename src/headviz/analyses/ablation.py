@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from ..evaluation.comparison import measure
 from ..evaluation.significance import benjamini_hochberg
 from ..heads import HeadId, HeadMask
+from ..progress import Cancel, Progress
 from ..results import Result
 from .common import SIGNIFICANT, Subject, empty_grid, subject, sweep
 
 if TYPE_CHECKING:
     from ..evaluation.evaluator import Evaluator
-    from ..evaluation.plain import Cancel, Progress
 
 
 @dataclass(frozen=True, eq=False)

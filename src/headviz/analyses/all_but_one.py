@@ -12,12 +12,12 @@ from ..errors import OptionError
 from ..evaluation.comparison import measure
 from ..evaluation.significance import benjamini_hochberg
 from ..heads import HeadId, HeadMask
+from ..progress import Cancel, Progress, after
 from ..results import Result
 from .common import Subject, empty_grid, subject, sweep
 
 if TYPE_CHECKING:
     from ..evaluation.evaluator import Evaluator
-    from ..evaluation.plain import Cancel, Progress
 
 Select = Literal["same", "other"]
 
@@ -69,13 +69,9 @@ def all_but_one(
         raise OptionError("The heads must be chosen with the same model that they are reported for.")
     about, chosen_on = subject(evaluator, metric), subject(chooser, metric)
     total = len(present.kept) + present.num_layers + 2
-
-    def step(base: int) -> Progress | None:
-        return None if progress is None else (lambda done, _: progress(base + done, total))
-
     heads = present.kept
     masks = [_only(present, h) for h in heads]
-    _, found = sweep(chooser, masks, chosen_on.metric, progress=step(0), cancel=cancel)
+    _, found = sweep(chooser, masks, chosen_on.metric, progress=after(progress, 0, total), cancel=cancel)
     table = empty_grid(present)
     for head, delta in zip(heads, found, strict=True):
         table[head] = delta.delta
@@ -85,7 +81,9 @@ def all_but_one(
         if not np.isnan(table[layer]).all()
     ]
     kept = [_only(present, h) for h in best]
-    answers, reported = sweep(evaluator, kept, about.metric, progress=step(len(heads) + 1), cancel=cancel)
+    answers, reported = sweep(
+        evaluator, kept, about.metric, progress=after(progress, len(heads) + 1, total), cancel=cancel
+    )
     q = benjamini_hochberg([d.p_value for d in reported])
     rows = tuple(
         BestHead(h.layer, h.head, d.delta, d.interval_low, d.interval_high, d.p_value, float(q[i]))

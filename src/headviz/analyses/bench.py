@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..progress import Cancel, Progress
+
 if TYPE_CHECKING:
     from ..evaluation.evaluator import Evaluator
-    from ..evaluation.plain import Cancel, Progress
     from ..heads import HeadMask
     from ..models.classifier import Classifier
     from ..tasks import Dataset

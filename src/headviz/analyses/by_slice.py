@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import Cancelled, OptionError
+from ..errors import OptionError
 from ..evaluation.comparison import Answers, Delta, deltas, measure
 from ..evaluation.significance import benjamini_hochberg
 from ..heads import HeadId, HeadMask
+from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
 from .common import SIGNIFICANT, Subject, predict_all, subject
 
 if TYPE_CHECKING:
     from ..evaluation.evaluator import Evaluator
-    from ..evaluation.plain import Cancel, Progress
 
 MOST = 60  # kinds; a column with more of them is rather one of values
 
@@ -106,23 +106,20 @@ def by_slice(
     whole = evaluator.clf.present if base is None else base | evaluator.clf.present
     heads = whole.kept
     masks = [whole.without([h]) for h in heads]
-    tell = progress or (lambda done, total: None)
-    steps = len(masks) + 1 + len(members)
+    total = len(masks) + 1 + len(members)
     answers, predictions = predict_all(
-        evaluator, masks, reference=whole, progress=lambda done, _: tell(done, steps), cancel=cancel
+        evaluator, masks, reference=whole, progress=after(progress, 0, total), cancel=cancel
     )
 
     shape = (len(members), whole.num_layers, whole.num_heads)
     tables = {name: np.full(shape, np.nan) for name in ("value", "low", "high", "p")}
-    for k, index in enumerate(members.values()):
-        if cancel is not None and cancel():
-            raise Cancelled
+    told = after(progress, len(masks) + 1, total)
+    for k, index in enumerate(tracked(members.values(), told, cancel)):
         for head, delta in zip(heads, _on(answers, predictions, index, about.metric), strict=True):
             at = (k, *head)
             tables["value"][at] = delta.full - delta.masked
             tables["low"][at], tables["high"][at] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
             tables["p"][at] = delta.p_value
-        tell(len(masks) + 2 + k, steps)
     tables["q"] = benjamini_hochberg(tables["p"])
 
     without = dict(zip(heads, predictions, strict=True))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import Cancelled, OptionError, unknown_choice
+from ..errors import OptionError, unknown_choice
 from ..evaluation.comparison import Answers, Delta, deltas
+from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
 from ..tasks import points_in
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..evaluation.evaluator import Evaluator
-    from ..evaluation.plain import Cancel, Progress
     from ..heads import HeadMask
 
 SIGNIFICANT = 0.05  # of q values, in tables and pictures
@@ -79,12 +79,10 @@ def predict_all(
     tell(0, total)
     answers = evaluator.answers(reference, cancel=cancel)
     tell(1, total)
-    predictions: list[NDArray] = []
-    for mask in masks:
-        if cancel is not None and cancel():
-            raise Cancelled
-        predictions.append(evaluator.predictions(mask, keep=keep, cancel=cancel))
-        tell(len(predictions) + 1, total)
+    predictions = [
+        evaluator.predictions(mask, keep=keep, cancel=cancel)
+        for mask in tracked(masks, after(progress, 1, total), cancel)
+    ]
     return answers, predictions
 
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import Cancelled, OptionError
+from ..errors import OptionError
+from ..progress import Cancel, Progress, tracked
 from ..results import Result
 
 if TYPE_CHECKING:
-    from ..evaluation.plain import Cancel, Progress
     from ..models.classifier import Classifier
 
 Grid = NDArray[np.float64]
@@ -72,13 +72,7 @@ def correlation_grids(
                 f"'{model.name}' has {model.num_layers}×{model.num_heads} heads and '{fine_tuned.name}' "
                 f"{fine_tuned.num_layers}×{fine_tuned.num_heads}: they are not the same model before and after."
             )
-    grids = []
-    for number, model in enumerate(models):
-        if cancel is not None and cancel():
-            raise Cancelled
-        grids.append(np.asarray(measure(model), dtype=float))
-        if progress is not None:
-            progress(number + 1, len(models))
+    grids = [np.asarray(measure(model), dtype=float) for model in tracked(models, progress, cancel)]
     tuned, fresh = grids[0], np.stack(grids[1:])
     counted = np.isfinite(fresh).sum(axis=0)
     total = np.nansum(fresh, axis=0)

@@ -10,12 +10,12 @@ from scipy import stats
 
 from ..errors import OptionError
 from ..evaluation.significance import LEVEL
+from ..progress import Cancel, Progress, after
 from ..results import Result
 from .ablation import Ablation, ablate
 
 if TYPE_CHECKING:
     from ..evaluation.evaluator import Evaluator
-    from ..evaluation.plain import Cancel, Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +46,8 @@ def cross_dataset(
         raise OptionError("Both data sets are the same. Choose two, such as mnli and mnli-mm.")
     heads = len(first.clf.present.kept)
     total = 2 * (heads + 1)
-
-    def step(base: int) -> Progress | None:
-        return None if progress is None else (lambda done, _: progress(base + done, total))
-
-    a = ablate(first, metric=metric, progress=step(0), cancel=cancel)
-    b = ablate(second, metric=metric, progress=step(heads + 1), cancel=cancel)
+    a = ablate(first, metric=metric, progress=after(progress, 0, total), cancel=cancel)
+    b = ablate(second, metric=metric, progress=after(progress, heads + 1, total), cancel=cancel)
     return relate(a, b)
 
 

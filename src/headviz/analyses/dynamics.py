@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import NDArray
 
-from ..errors import Cancelled, ModelError
+from ..errors import ModelError
+from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from .pruning_curve import PruningCurves, pruning_curves
 
 if TYPE_CHECKING:
     from ..evaluation.evaluator import Evaluator
-    from ..evaluation.plain import Cancel, Progress
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
@@ -66,9 +66,7 @@ def dynamics(
 
     places = find_checkpoints(folder)
     found = []
-    for number, place in enumerate(places):
-        if cancel is not None and cancel():
-            raise Cancelled
+    for place in tracked(places, progress, cancel):
         clf = load(place) if load is not None else load_model(place)
         own = evaluator(data, clf) if evaluator is not None else evaluator_of(clf, data)
         table = scorer(own)
@@ -77,8 +75,6 @@ def dynamics(
         base = curves.baseline
         share = tuple(p.value / base if base > 0 else float("nan") for p in points)
         found.append(Checkpoint(place.name, base, tuple(p.sparsity for p in points), share, curves))
-        if progress is not None:
-            progress(number + 1, len(places))
     return Dynamics(str(folder), score, tuple(found))
 
 

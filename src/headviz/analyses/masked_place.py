@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from ..attention import HeadCall
 from ..attribution import integration as path
 from ..attribution.integration import PathOptions
-from ..errors import Cancelled, ModelError, OptionError, TaskError, unknown_choice
+from ..errors import ModelError, OptionError, TaskError, unknown_choice
 from ..evaluation.plain import encode_data
 from ..models.classifier import MASKED_LM, Classifier, Encoding
+from ..progress import Cancel, Progress, tracked
 from ..scores.sweeps import correlate
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ..evaluation.plain import Cancel, Progress
     from ..tasks import Dataset
 
 STATISTICS = ("spearman", "kendall", "pearson")
@@ -61,9 +61,7 @@ def masked_correlations(
     kept = mlm.present.array()
     total, count = np.zeros(kept.shape), np.zeros(kept.shape, dtype=int)
     encodings = encode_data(mlm, data)
-    for number, encoding in enumerate(encodings):
-        if cancel is not None and cancel():
-            raise Cancelled
+    for number, encoding in enumerate(tracked(encodings, progress, cancel)):
         place = hidden_place(encoding, seed, number)
         # one text at a time: every text has its own place to look at
         at_place = _AtPlace(**{f.name: getattr(mlm, f.name) for f in dataclasses.fields(mlm)}, place=place)
@@ -75,8 +73,6 @@ def masked_correlations(
         there = np.isfinite(values)
         total[there] += values[there]
         count += there
-        if progress is not None:
-            progress(number + 1, len(encodings))
     return np.divide(total, count, out=np.full(kept.shape, np.nan), where=count > 0)
 
 

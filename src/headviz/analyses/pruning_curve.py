@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from ..errors import OptionError
 from ..evaluation.comparison import measure
 from ..heads import HeadMask, lowest
+from ..progress import Cancel, Progress
 from ..results import Result
 from .common import Subject, subject, sweep
 
 if TYPE_CHECKING:
     from ..evaluation.evaluator import Evaluator
-    from ..evaluation.plain import Cancel, Progress
 
 
 @dataclass(frozen=True)

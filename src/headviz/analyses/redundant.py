@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import Cancelled, OptionError
+from ..errors import OptionError
 from ..evaluation.comparison import Answers, Delta, deltas, measure
 from ..evaluation.significance import benjamini_hochberg
 from ..heads import HeadId, HeadMask
+from ..progress import Cancel, Progress, stop_if
 from ..results import Result
 from ..tasks import predicted
 from .ablation import Ablation, ablate
@@ -27,7 +28,6 @@ from .common import SIGNIFICANT, Subject
 
 if TYPE_CHECKING:
     from ..evaluation.evaluator import Evaluator
-    from ..evaluation.plain import Cancel, Progress
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,7 @@ def redundant(
         spent = time.perf_counter() - start
         if found and spent > seconds:
             break
-        if cancel is not None and cancel():
-            raise Cancelled
+        stop_if(cancel)
         predictions.append(evaluator.predictions(single.base.without(pair), keep=False, cancel=cancel))
         found.append(pair)
         if progress is not None:

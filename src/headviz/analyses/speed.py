@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import Cancelled, OptionError
+from ..errors import OptionError
 from ..heads import HeadMask
 from ..models.pruning import prune
+from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ..evaluation.plain import Cancel, Progress
     from ..models.classifier import Classifier
 
 BATCHES = (1, 4, 16, 64)
@@ -77,20 +77,16 @@ def speed(
         raise OptionError(f"length must be between 1 and {clf.max_length} tokens, not {length}.")
     small = prune(clf, mask)
     models = (clf, small)
-    rows, done, total = [], 0, len(batches) * (repeats + 1)
-    for size in batches:
+    rows, total = [], len(batches) * (repeats + 1)
+    for number, size in enumerate(batches):
         batch = _random_batch(clf, size, length)
         seconds: tuple[list[float], list[float]] = ([], [])
-        for turn in range(repeats + 1):
-            if cancel is not None and cancel():
-                raise Cancelled
+        told = after(progress, number * (repeats + 1), total)
+        for turn in tracked(range(repeats + 1), told, cancel):
             for which, model in enumerate(models):
                 took = _time(model, batch)
                 if turn:
                     seconds[which].append(took)
-            done += 1
-            if progress is not None:
-                progress(done, total)
         rate = [size / np.array(s) for s in seconds]
         rows.append(
             SpeedRow(
@@ -102,7 +98,7 @@ def speed(
                 float(np.median(seconds[0]) / np.median(seconds[1])),
             )
         )
-    before, after = clf.cost(length=length), small.cost(length=length)
+    whole, cut = clf.cost(length=length), small.cost(length=length)
     return Speed(
         clf.name,
         small.present,
@@ -110,9 +106,9 @@ def speed(
         repeats,
         torch.get_num_threads(),
         str(clf.device),
-        before.flops / after.flops,
-        (before.parameters, after.parameters),
-        (before.flops, after.flops),
+        whole.flops / cut.flops,
+        (whole.parameters, cut.parameters),
+        (whole.flops, cut.flops),
         tuple(rows),
     )
 

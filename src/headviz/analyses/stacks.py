@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MaskError
-from ..progress import part
+from ..progress import Cancel, Progress, part, tracked
 from ..reference import find
 from ..results import Result
 from .ablation import Ablation, ablate
@@ -25,7 +25,6 @@ from .pruning_curve import Curve, PruningCurves, pruning_curves
 
 if TYPE_CHECKING:
     from ..evaluation.evaluator import Evaluator
-    from ..evaluation.plain import Cancel, Progress
     from ..models.classifier import Classifier
 
 LEVEL = 0.01  # p values below it are marked, as in the published tables
@@ -116,7 +115,7 @@ def stack_curves(
             f"{present.num_heads} heads."
         )
     parts: list[PruningCurves] = []
-    for number, (stack, rows) in enumerate(clf.stacks.items(), 1):
+    for stack, rows in tracked(clf.stacks.items(), progress, cancel):
         # heads of other stacks rank above all of this one, and the curve ends where they would begin
         above = float(np.nanmax(scores)) + 1 if np.isfinite(scores).any() else 1.0
         own = np.full(np.shape(scores), above)
@@ -136,8 +135,6 @@ def stack_curves(
                 for p in found.curves[0].points
             )
             parts.append(replace(found, curves=(Curve(stack, points),)))
-        if progress is not None:
-            progress(number, len(clf.stacks))
     return replace(parts[0], curves=tuple(one.curves[0] for one in parts))
 
 

@@ -15,9 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import Cancelled, OptionError, unknown_choice
+from ..errors import OptionError, unknown_choice
 from ..heads import HeadMask
 from ..models.fast.linear import FastLinear
+from ..progress import Cancel, Progress, after, tracked
 from ..storage.store import Store
 from .conductance import Label
 from .explaining import Explainer, store_for
@@ -94,8 +95,8 @@ def attattr(
     tolerance: float | None = None,
     budget: int = BUDGET,
     cache: Store | bool = True,
-    cancel: Callable[[], bool] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    cancel: Cancel | None = None,
+    progress: Progress | None = None,
 ) -> Any:  # Maps, or a list of them for a list of texts
     """Self-attention attribution of one text or pair, or of a list of them; options as for ``conductance``."""
     options = AttAttrOptions(steps, rule)
@@ -110,8 +111,8 @@ def sweep(
     options: AttAttrOptions,
     mask: HeadMask | None = None,
     budget: int = BUDGET,
-    cancel: Callable[[], bool] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    cancel: Cancel | None = None,
+    progress: Progress | None = None,
 ) -> list[ExampleMaps]:
     """Every layer in turn; nodes and examples in chunks of the budget. Progress is told in layers of examples."""
     out: list[ExampleMaps] = []
@@ -120,17 +121,13 @@ def sweep(
         logits, attention = walk.at_input(keep=True)
         values, errors = [], []
         with FastLinear(options.precision == "bfloat16"):
-            for layer in range(clf.num_layers):
-                if cancel is not None and cancel():
-                    raise Cancelled
+            told = after(progress, len(out) * clf.num_layers, len(encodings) * clf.num_layers)
+            for layer in tracked(range(clf.num_layers), told, cancel, size=lambda _, walk=walk: walk.size):
                 value, error = _layer(
                     walk, layer, attention[layer], RULES[options.rule](options.steps), budget
                 )
                 values.append(value)
                 errors.append(error)
-                if progress is not None:
-                    done = len(out) * clf.num_layers + (layer + 1) * walk.size
-                    progress(done, len(encodings) * clf.num_layers)
         out += walk.examples(logits, attention, values, errors)
     return out
 

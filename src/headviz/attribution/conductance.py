@@ -6,10 +6,11 @@ place of every word) to the input; F is the logit of the target class. ``path`` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..heads import HeadMask
+from ..progress import Cancel, Progress
 from ..storage.store import Store
 from .explaining import Explainer, store_for
 from .integration import BUDGET, PathOptions, sweep
@@ -35,8 +36,8 @@ def conductance(
     precision: str = "float32",
     budget: int = BUDGET,
     cache: Store | bool = True,
-    cancel: Callable[[], bool] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    cancel: Cancel | None = None,
+    progress: Progress | None = None,
 ) -> Any:  # Maps, or a list of them for a list of texts
     """Attention and attribution maps of one text or pair, or of a list of them.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import OptionError
 from ..heads import HeadMask
+from ..progress import Cancel, Progress
 from ..storage.store import Store, default_store, make_key
 from .inputs import encode, resolve_target
 from .integration import ExampleMaps, Options, Target
@@ -35,8 +36,8 @@ class Explainer:
     mask: HeadMask | None
     budget: int
     store: Store | None
-    cancel: Callable[[], bool] | None = None
-    progress: Callable[[int, int], None] | None = None
+    cancel: Cancel | None = None
+    progress: Progress | None = None
 
     def explain(
         self,

@@ -8,7 +8,7 @@ Shapes: B examples, N nodes of a chunk, L layers, H heads, h heads present in a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import Cancelled, ModelError, OptionError, unknown_choice
+from ..errors import ModelError, OptionError, unknown_choice
 from ..heads import HeadMask
 from ..models.fast.linear import FastLinear
+from ..progress import Cancel, Progress, after, tracked
 from .rules import DEFAULT_RULE, DEFAULT_STEPS, PathSum, check
 
 if TYPE_CHECKING:
@@ -170,8 +171,8 @@ def sweep(
     options: PathOptions,
     mask: HeadMask | None = None,
     budget: int = BUDGET,
-    cancel: Callable[[], bool] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    cancel: Cancel | None = None,
+    progress: Progress | None = None,
 ) -> list[ExampleMaps]:
     """Attention and attribution of every example, all layers in one pass per node.
 
@@ -182,12 +183,8 @@ def sweep(
     nodes = len(check(options.rule, options.steps).nodes(options.steps))
     for part in groups(clf, encodings, options.steps, budget):
         walk = Walk(clf, encodings[part], targets[part], mask)
-
-        def passed(done: int, before: int = len(out), size: int = walk.size) -> None:
-            if progress is not None:
-                progress(before * nodes + done * size, len(encodings) * nodes)
-
-        out += _sweep_group(walk, options, budget, cancel, passed)
+        told = after(progress, len(out) * nodes, len(encodings) * nodes)
+        out += _sweep_group(walk, options, budget, told, cancel)
     return out
 
 
@@ -195,8 +192,8 @@ def _sweep_group(
     walk: Walk,
     options: PathOptions,
     budget: int,
-    cancel: Callable[[], bool] | None,
-    passed: Callable[[int], None],
+    progress: Progress | None,
+    cancel: Cancel | None,
 ) -> list[ExampleMaps]:
     rule, clf = check(options.rule, options.steps), walk.clf
     alphas = torch.tensor(rule.nodes(options.steps), dtype=walk.end.dtype, device=walk.end.device)
@@ -206,10 +203,8 @@ def _sweep_group(
     with FastLinear(options.precision == "bfloat16"):
         if not one_pass:  # the class to explain must be known before the first gradient
             logits, attention = walk.at_input(keep=not rule.ends_at_input)
-        for first in range(0, len(alphas), per_chunk):
-            if cancel is not None and cancel():
-                raise Cancelled
-            nodes = alphas[first : first + per_chunk]
+        chunks = [(first, alphas[first : first + per_chunk]) for first in range(0, len(alphas), per_chunk)]
+        for first, nodes in tracked(chunks, progress, cancel, size=lambda chunk: len(chunk[1]) * walk.size):
             count = len(nodes)
             call = clf.call(walk.mask, "eager", keep_probs=True)
             with torch.enable_grad():
@@ -225,7 +220,6 @@ def _sweep_group(
             if rule.ends_at_input and first + count == len(alphas):
                 attention = [p[-walk.size :].clone() for p in probs]
             del probs, grads
-            passed(first + count)
     results = [total.result() for total in sums]
     errors = [error for _, error in results if error is not None]
     return walk.examples(logits, attention, [value for value, _ in results], errors or None)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from ..errors import Cancelled, MaskError
+from ..errors import MaskError
 from ..heads import HeadId, HeadMask
+from ..progress import Cancel, Progress, stop_if, tracked
 from ..results import Result
 from .inputs import encode
 
@@ -41,8 +42,8 @@ def which_heads(
     mask: HeadMask,
     *,
     trials: int = TRIALS,
-    progress: Callable[[int, int], None] | None = None,
-    cancel: Callable[[], bool] | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
 ) -> Restored | None:
     """Search sets of growing size, most promising heads first; None if the mask changes no answer.
 
@@ -57,8 +58,7 @@ def which_heads(
 
     def logits(back: Iterable[HeadId]) -> np.ndarray:
         nonlocal count
-        if cancel is not None and cancel():
-            raise Cancelled
+        stop_if(cancel)
         count += 1
         if progress is not None:
             progress(min(count, trials), trials)
@@ -110,8 +110,8 @@ def which_moves(
     pair: str | None,
     mask: HeadMask,
     *,
-    progress: Callable[[int, int], None] | None = None,
-    cancel: Callable[[], bool] | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
 ) -> Moved:
     """Switch every masked head on alone. For masks that leave the answer, where ``which_heads`` has nothing to say."""
     if clf.is_regression:
@@ -124,14 +124,10 @@ def which_moves(
     full = float(probabilities[target])
     masked = back = float(clf.logits(batch, whole)[0].softmax(-1)[target])
     head: HeadId | None = None
-    for done, h in enumerate(off, 1):
-        if cancel is not None and cancel():
-            raise Cancelled
+    for h in tracked(off, progress, cancel):
         one = float(clf.logits(batch, whole.with_([h]))[0].softmax(-1)[target])
         if abs(full - one) < abs(full - back):
             head, back = h, one
-        if progress is not None:
-            progress(done, len(off))
     return Moved(head, target, full, masked, back)
 
 

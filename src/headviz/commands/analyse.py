@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..analyses.catalogue import ANALYSES as TABLE
 from ..analyses.catalogue import Analysis, Input
 from ..errors import OptionError
+from ..progress import Progress
 from .ablate import add_evaluator, add_figure, check_figure, evaluator_for, save_figure, with_agreement
 from .analyse_text import text_of
 from .common import (
@@ -93,7 +94,7 @@ class ArgumentBench:
 
     cancel = None
 
-    def __init__(self, args: argparse.Namespace, progress: Callable[[int, int], None]) -> None:
+    def __init__(self, args: argparse.Namespace, progress: Progress) -> None:
         self.args, self.progress = args, progress
         self.made: Evaluator | None = None  # of the reported data: its precision goes with the result
 

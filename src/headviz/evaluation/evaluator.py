@@ -21,15 +21,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from ..errors import Cancelled, ModelError, OptionError, TaskError
+from ..errors import ModelError, OptionError, TaskError
 from ..heads import HeadId, HeadMask
 from ..models.fast.kernels import bfloat16_here
 from ..models.fast.packing import pack
 from ..models.fast.stages import stages_for
+from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..tasks import predicted
 from .comparison import Answers, Comparison, compare
-from .plain import Cancel, Evaluation, Progress, class_order, encode_data, gold_for, metrics_for
+from .plain import Evaluation, class_order, encode_data, gold_for, metrics_for
 from .state_cache import Name, StateCache, plan
 
 if TYPE_CHECKING:
@@ -280,12 +281,8 @@ class Evaluator:
     ) -> np.ndarray:
         stages, gates = self._stages, self.clf.gates(mask)
         logits = np.empty((len(self.data), self.clf.num_labels), dtype=np.float32)
-        done = 0
-        if progress is not None:
-            progress(0, len(self.data))
-        for number, chunk in enumerate(self._chunks):
-            if cancel is not None and cancel():
-                raise Cancelled
+        chunks = tracked(self._chunks, progress, cancel, size=lambda chunk: len(chunk.index))
+        for number, chunk in enumerate(chunks):
             hidden, context = (
                 (stages.embed(chunk, self._encodings), None) if states is None else states[number]
             )
@@ -303,9 +300,6 @@ class Evaluator:
                         slot.states.append((hidden, None))
                     hidden = stages.layer(layer, hidden, chunk, gates)
             logits[list(chunk.index)] = stages.read_out(hidden, chunk).cpu().numpy()
-            done += len(chunk.index)
-            if progress is not None:
-                progress(done, len(self.data))
         return logits
 
 

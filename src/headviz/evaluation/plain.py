@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import Cancelled, OptionError, TaskError
+from ..errors import OptionError, TaskError
 from ..heads import HeadMask
+from ..progress import Cancel as Cancel
+from ..progress import Progress as Progress
+from ..progress import tracked
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
     from ..tasks import Dataset
-
-Progress = Callable[[int, int], None]  # (done, total)
-Cancel = Callable[[], bool]
 
 BATCH_TOKENS = 4096
 
@@ -106,16 +106,8 @@ def evaluate(
     order = class_order(clf, data, label_order)
     encodings = encode_data(clf, data)
     logits = np.empty((len(data), clf.num_labels), dtype=np.float32)
-    done = 0
-    if progress is not None:
-        progress(0, len(data))
-    for index in batches([len(e) for e in encodings], batch_tokens):
-        if cancel is not None and cancel():
-            raise Cancelled
+    for index in tracked(batches([len(e) for e in encodings], batch_tokens), progress, cancel, size=len):
         logits[index] = clf.logits(clf.collate([encodings[i] for i in index]), mask).cpu().numpy()
-        done += len(index)
-        if progress is not None:
-            progress(done, len(data))
     return Evaluation(
         metrics=metrics_for(data, logits, order),
         logits=logits,

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import Cancelled, OptionError, TaskError
+from ..errors import OptionError, TaskError
 from ..heads import HeadMask
 from ..models.classifier import TRANSLATION
 from ..models.recurrent import RnnTranslator, words_of
+from ..progress import Cancel, Progress, tracked
 from .comparison import Comparison, TextAnswers, compare
 from .evaluator import Evaluator, EvaluatorOptions
-from .plain import BATCH_TOKENS, Cancel, Evaluation, Progress, batches
+from .plain import BATCH_TOKENS, Evaluation, batches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -124,12 +125,9 @@ def _recurrent(
         raise OptionError(f"'{clf.name}' is {clf.title} and translates greedily: leave beams at 1.")
     _require_sentences(clf.name, data)
     texts: list[str] = []
-    for at in range(0, len(data), SENTENCES):
-        if cancel is not None and cancel():
-            raise Cancelled
-        texts += clf.translate(data.texts[at : at + SENTENCES])
-        if progress is not None:
-            progress(len(texts), len(data))
+    parts = [data.texts[at : at + SENTENCES] for at in range(0, len(data), SENTENCES)]
+    for sentences in tracked(parts, progress, cancel, size=len):
+        texts += clf.translate(sentences)
     mine, theirs = ([" ".join(words_of(t)) for t in side] for side in (texts, data.references))
     scores = {
         "bleu": bleu(texts, data.references),
@@ -197,12 +195,8 @@ def translate(
         raise OptionError(f"batch_tokens must be at least 1, not {batch_tokens}.")
     encodings = clf.encode(list(texts))
     out = [""] * len(encodings)
-    done = cut = 0
-    if progress is not None:
-        progress(0, len(out))
-    for index in batches([len(e) for e in encodings], batch_tokens):
-        if cancel is not None and cancel():
-            raise Cancelled
+    cut = 0
+    for index in tracked(batches([len(e) for e in encodings], batch_tokens), progress, cancel, size=len):
         chosen = [encodings[i] for i in index]
         bounds = [_bound(clf, len(e)) for e in chosen]
         ids = clf.generate(clf.collate(chosen), mask, beams=beams, max_new_tokens=max(bounds)).tolist()
@@ -211,9 +205,6 @@ def translate(
         cut += sum(_runs_on(clf, row, bound) for row, bound in zip(own, bounds, strict=True))
         for i, text in zip(index, clf.decode(own), strict=True):
             out[i] = text
-        done += len(index)
-        if progress is not None:
-            progress(done, len(out))
     return out, cut
 
 

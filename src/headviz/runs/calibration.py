@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import Cancelled
+from ..progress import Cancel, stop_if
 
 if TYPE_CHECKING:
-    from ..evaluation.plain import Cancel
     from ..models.classifier import Classifier
     from ..pruning.options import FinetuneOptions
     from ..pruning.plan import PruningPlan
@@ -200,8 +200,7 @@ def _training(
 
     with suppress(Cancelled):
         fine_tune(clf, part, plain, seed, label_order=order, progress=note, cancel=enough)
-    if cancel is not None and cancel():
-        raise Cancelled
+    stop_if(cancel)
     measured = [t for t in times if t[0] >= 2] or times
     if len(measured) < 2:  # a training of one update: its whole time is all there is to go by
         return (time.perf_counter() - begun) * wanted

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import RunError, unknown_choice
+from ..progress import Cancel
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Tools:
     """
 
     progress: Callable[[str, int, int], None]
-    cancel: Callable[[], bool]
+    cancel: Cancel
     folder: Path
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Cancelled
+from ..progress import Cancel, Progress, stop_if, tracked
 from ..pruning.catalogue import ALGORITHMS
 from ..pruning.plan import PruningPlan
 
 if TYPE_CHECKING:
-    from ..evaluation.plain import Cancel, Progress
     from ..pruning.context import Context
 
 
@@ -62,11 +62,7 @@ def prepare_all(
     """The same for several plans; models and data that they share are loaded once."""
     contexts: dict[tuple[Any, ...], Context] = {}
     found = []
-    for i, plan in enumerate(plans):
-        if cancel is not None and cancel():
-            raise Cancelled
-        if progress is not None:
-            progress(i, len(plans))
+    for plan in tracked(plans, progress, cancel):
         found.append(_prepared(dataclasses.replace(plan, **_absolute(plan)), contexts, cancel))
     return found
 
@@ -80,8 +76,7 @@ def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context], cance
     if key not in contexts:
         contexts[key] = open_context(plan, Path(tempfile.gettempdir()) / "headviz-nothing-is-written-here")
     context = contexts[key]
-    if cancel is not None and cancel():  # loading takes its time
-        raise Cancelled
+    stop_if(cancel)  # loading takes its time
     with suppress(Cancelled):  # checks everything, then is told not to evaluate
         first_state(context, plan, cancel=lambda: True)
     clf = context.clf

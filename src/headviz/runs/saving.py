@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
-from ..errors import Cancelled, RunError
+from ..errors import RunError
+from ..progress import Cancel, Progress, stop_if
 from .files import RunFiles, disk_errors
 from .queue import look
 from .registry import Registry
@@ -47,8 +47,8 @@ def zip_model(
     seed: int | None = None,
     step: int | None = None,
     *,
-    progress: Callable[[int, int], None] | None = None,
-    cancel: Callable[[], bool] | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
     registry: Registry | None = None,
 ) -> Path:
     """What ``save_model`` writes, as one zip file with a folder named like the file. ``progress`` counts bytes."""
@@ -66,8 +66,8 @@ def zip_model(
 def pack_folder(
     folder: Path,
     out: Path,
-    progress: Callable[[int, int], None] | None = None,
-    cancel: Callable[[], bool] | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
 ) -> None:
     """A folder as a zip file. Stored, not squeezed: weights hardly shrink, and reading them back is faster."""
     files = sorted(p for p in folder.rglob("*") if p.is_file())
@@ -77,8 +77,7 @@ def pack_folder(
             name = (Path(folder.name) / path.relative_to(folder)).as_posix()
             with path.open("rb") as source, archive.open(name, "w", force_zip64=True) as target:
                 while chunk := source.read(CHUNK):
-                    if cancel is not None and cancel():
-                        raise Cancelled
+                    stop_if(cancel)
                     target.write(chunk)
                     done += len(chunk)
                     if progress is not None:

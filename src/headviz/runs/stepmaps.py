@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import Cancelled
 from ..heads import HeadId, HeadMask
+from ..progress import Cancel, Progress, tracked
 from ..pruning.catalogue import ALGORITHMS
 from ..pruning.repair.kinds import NOTHING
 
@@ -64,8 +64,8 @@ def step_maps(
     seed: int | None = None,
     steps: Sequence[int] | None = None,
     target: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    cancel: Callable[[], bool] | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
 ) -> StepMaps:
     """The maps of ``head`` for one text at the steps asked for (all), 0 being the model with every head.
 
@@ -78,11 +78,7 @@ def step_maps(
     wanted = sorted({0, *(known if steps is None else (s for s in steps if s in known))})
     found, explained = [], target
     first: Maps | None = None
-    for i, step in enumerate(wanted):
-        if cancel is not None and cancel():
-            raise Cancelled
-        if progress is not None:
-            progress(i, len(wanted))
+    for step in tracked(wanted, progress, cancel):
         maps = _maps(context, plan, state, seed, step, text, pair, explained, cancel)
         record = state.record(seed, step) or state.reference
         if maps is None:
@@ -118,7 +114,7 @@ def _maps(
     text: str,
     pair: str | None,
     target: str | None,
-    cancel: Callable[[], bool] | None,
+    cancel: Cancel | None,
 ) -> Maps | None:
     """All heads' maps after a step; None if its model is not kept."""
     from ..attribution.conductance import conductance

@@ -9,7 +9,8 @@ from itertools import product
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Cancelled, OptionError
+from ..errors import OptionError
+from ..progress import Cancel, Progress, tracked
 from ..pruning.catalogue import ALGORITHMS
 from ..pruning.plan import PruningPlan
 from . import baselines
@@ -20,7 +21,6 @@ from .registry import Registry
 from .service import new_record
 
 if TYPE_CHECKING:
-    from ..evaluation.plain import Cancel, Progress
     from .prepare import Amount, Prepared
     from .reading import RunView
 
@@ -122,11 +122,7 @@ def plan_of(
         return SweepPlan(len(prepared), whole, None, None, at_once)
     measured: dict[tuple[Any, ...], Any] = {}
     seconds = []
-    for i, p in enumerate(prepared):
-        if cancel is not None and cancel():
-            raise Cancelled
-        if progress is not None:
-            progress(i, len(prepared))
+    for p in tracked(prepared, progress, cancel):
         key = (id(p.context), p.spec["score"], bool(p.amount.finetunings), str(p.spec["finetune"]))
         if key not in measured:
             measured[key] = estimate(p, threads, cancel)

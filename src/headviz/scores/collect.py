@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import Cancelled
 from ..heads import HeadMask
+from ..progress import Cancel, Progress, tracked
 from ..storage.store import Entry, Store, make_key
 from .spare_core import room_for_statistics
 from .sweeps import SWEEPS, Chunk, Tables
@@ -85,8 +85,8 @@ class Collector:
 
     def run(
         self,
-        progress: Callable[[int, int], None] | None = None,
-        cancel: Callable[[], bool] | None = None,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
     ) -> Iterator[int]:
         """Gives the number of finished examples after each window: 4, 8, 16, 32, 64, then a window more each time."""
         if progress is not None:
@@ -101,8 +101,8 @@ class Collector:
     def measure(
         self,
         which: slice,
-        progress: Callable[[int, int], None] | None = None,
-        cancel: Callable[[], bool] | None = None,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
     ) -> Tables:
         """The values of some whole windows, computed in the same batches as by ``run``: a row for each example."""
         keys, before = self.order[which], int(self.done.sum())
@@ -139,8 +139,8 @@ class Collector:
     def _compute(
         self,
         keys: list[str],
-        progress: Callable[[int, int], None] | None,
-        cancel: Callable[[], bool] | None,
+        progress: Progress | None,
+        cancel: Cancel | None,
     ) -> None:
         """Chunks of similar length; statistics in a second thread, so that both cores have work."""
         if not keys:
@@ -150,9 +150,7 @@ class Collector:
         waiting: list[tuple[list[str], Future[list[Tables]]]] = []
         with room_for_statistics(), ThreadPoolExecutor(1, "headviz-statistics") as pool:
             try:
-                for part in self.sweep.split(chunk):
-                    if cancel is not None and cancel():
-                        raise Cancelled
+                for part in tracked(self.sweep.split(chunk), cancel=cancel):
                     rest = self.sweep.run(chunk.part(part))
                     waiting.append((keys[part], pool.submit(_finish, rest)))
                     while len(waiting) > _AHEAD:
@@ -161,7 +159,7 @@ class Collector:
                 for part_keys, future in waiting:
                     self._keep(part_keys, future, progress)
 
-    def _chunk(self, index: list[int], cancel: Callable[[], bool] | None) -> Chunk:
+    def _chunk(self, index: list[int], cancel: Cancel | None) -> Chunk:
         c = self.chunk
         return replace(
             c,
@@ -172,9 +170,7 @@ class Collector:
             cancel=cancel,
         )
 
-    def _keep(
-        self, keys: list[str], future: Future[list[Tables]], progress: Callable[[int, int], None] | None
-    ) -> None:
+    def _keep(self, keys: list[str], future: Future[list[Tables]], progress: Progress | None) -> None:
         """One transaction per chunk: after a crash, whole chunks are there or missing."""
         tables = future.result()
         if self.store is not None:
@@ -195,7 +191,7 @@ def windows(examples: int, size: int) -> Iterator[slice]:
         now = min(start, size)
 
 
-def _since(before: int, total: int, progress: Callable[[int, int], None]) -> Callable[[int, int], None]:
+def _since(before: int, total: int, progress: Progress) -> Callable[[int, int], None]:
     """Counts a part's own examples; equal ones may make it more than there are keys."""
     return lambda done, _: progress(min(done - before, total), total)
 

@@ -22,6 +22,7 @@ from ..attribution.integration import ExampleMaps, PathOptions, Walk
 from ..evaluation.evaluator import Evaluator, EvaluatorOptions
 from ..heads import HeadMask
 from ..models.fast.linear import FastLinear
+from ..progress import Cancel
 from . import translation
 from .correlation import correlations
 
@@ -45,7 +46,7 @@ class Chunk:
     data: Dataset
     options: Any
     budget: int
-    cancel: Callable[[], bool] | None = None
+    cancel: Cancel | None = None
 
     def part(self, which: slice) -> Chunk:
         index = range(len(self.encodings))[which]
