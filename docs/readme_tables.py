@@ -31,7 +31,7 @@ def scores() -> Iterator[str]:
 
 
 def algorithms() -> Iterator[str]:
-    from headviz.pruning.catalogue import ALGORITHMS
+    from headviz.pruning.algorithms import ALGORITHMS
 
     yield "**Pruning algorithms** (θ0 = pre-trained weights, θ* = fine-tuned weights, κ = step):"
     yield ""

@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from ..errors import OptionError
-from ..pruning.catalogue import ALGORITHMS
+from ..pruning.algorithms import ALGORITHMS
 from ..pruning.options import FinetuneOptions
 from ..pruning.plan import INITIALISATIONS, KEEP_MODELS, LENGTH_FILTERS, SCORE_SOURCES, PruningPlan
 from ..pruning.repair.kinds import REPAIRS

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ..pruning.catalogue import ALGORITHMS
+    from ..pruning.algorithms import ALGORITHMS
     from ..pruning.tickets.thesis_tables import table_62, table_63, table_64
 
     for name in ("pruned_at", "retrained_at"):

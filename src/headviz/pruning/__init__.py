@@ -1,13 +1,13 @@
 """Pruning runs: a plan, an explicit state, one step at a time.
 
-``state`` says how to drive a run; ``table`` lists the algorithms and ``repair`` what may be done to the kept
+``state`` says how to drive a run; ``algorithms`` lists the algorithms and ``repair`` what may be done to the kept
 weights. Nothing here loads torch until something runs.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .catalogue import ALGORITHMS, Algorithm
+from .algorithms import ALGORITHMS, Algorithm
 from .options import FinetuneOptions
 from .plan import PruningPlan
 from .repair.kinds import REPAIRS

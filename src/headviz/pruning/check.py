@@ -18,13 +18,12 @@ from ..heads import HeadMask
 from ..models.classifier import TRANSLATION
 from ..models.pruning import require_prunable
 from . import sizes
-from .catalogue import ALGORITHMS
+from .algorithms import ALGORITHMS
 from .finetune.training import require_trainable
-from .judging import judge_of
-from .loop import PhaseProgress, evaluated
+from .judging import evaluated, judge_of, record_of
+from .loop import PhaseProgress
 from .options import FinetuneOptions
 from .plan import PruningPlan
-from .records import record_of
 from .repair.apply import require_repairable
 from .repair.kinds import NOTHING
 from .rows import rows_of

@@ -12,7 +12,7 @@ from ..errors import OptionError, TaskError
 from ..models.loading import NAMED, load
 from ..storage.store import default_store
 from ..tasks import Dataset, load_task, sample
-from .catalogue import ALGORITHMS
+from .algorithms import ALGORITHMS
 from .finetune.initialising import randomised
 from .finetune.recipe import examples_of, recipe_of
 from .options import FinetuneOptions

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import Cancelled, RunError
-from .catalogue import ALGORITHMS
+from .algorithms import ALGORITHMS
 from .plan import PruningPlan
 from .state import BUILD, CHOOSE, Done, ScorePart, State, Work
 

@@ -6,6 +6,7 @@ one a line. All that is recorded of a step can be computed again from them.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,7 +14,10 @@ import numpy as np
 
 from ..evaluation.evaluator import Evaluator, EvaluatorOptions
 from ..evaluation.plain import Evaluation, class_order, metrics_for
+from ..models.pruning import prune
 from .measure import Measured, measured, measured_texts
+from .records import Result
+from .state import StepRecord, Work, logits_digest
 
 if TYPE_CHECKING:
     from ..evaluation.plain import Cancel, Progress
@@ -83,6 +87,62 @@ class Sentences:
 
     def measured(self, answers: np.ndarray, reference: np.ndarray) -> Measured:
         return measured_texts(self.data, texts_of(answers), texts_of(reference))
+
+
+def evaluated(
+    context: Context,
+    plan: PruningPlan,
+    clf: Classifier,
+    mask: HeadMask | None,
+    seconds: dict[str, float],
+    repair_error: dict[str, float] | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Result:
+    """A model's answers on dev and its size under a mask."""
+    start = time.perf_counter()
+    small = clf
+    if mask is not None and not mask.is_full and clf.family.prunable:
+        # the same logits to float precision, and the less to compute the more heads are off
+        small, mask = prune(clf, mask), None
+    answers = judge_of(context, plan).answers(small, mask, progress, cancel)
+    cost = small.cost(mask, plan.flops_length)
+    return Result(
+        answers,
+        cost.parameters,
+        cost.flops,
+        {**seconds, "evaluate": time.perf_counter() - start},
+        repair_error=repair_error,
+    )
+
+
+def record_of(
+    judge: Judge,
+    result: Result,
+    mask: HeadMask,
+    work: Work,
+    score_seconds: float,
+    reference: np.ndarray,
+) -> StepRecord:
+    """A step's result as its record; ``reference`` are θ*'s answers with all heads."""
+    found = judge.measured(result.answers, reference)
+    return StepRecord(
+        seed=work.seed,
+        step=work.step,
+        heads_off=len(mask.off),
+        sparsity=mask.sparsity,
+        mask=mask.hex,
+        metrics=found.metrics,
+        intervals=found.intervals,
+        deltas=found.deltas,
+        agreement=found.agreement,
+        parameters=result.parameters,
+        flops=result.flops,
+        seconds={"score": score_seconds, **result.seconds},
+        logits=logits_digest(result.answers),
+        curve=result.curve,
+        repair_error=result.repair_error,
+    )
 
 
 def lines(texts: list[str]) -> np.ndarray:

@@ -1,10 +1,10 @@
-"""What the algorithm files are written in: score, remove the lowest, mask, retrain. One object per piece of work."""
+"""What ``algorithms.Loop`` promises: score, remove the lowest, mask, retrain. One object per piece of work."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,18 +12,21 @@ import numpy as np
 from ..errors import RunError
 from ..heads import HeadId, HeadMask, lowest
 from ..models.pruning import prune
-from .catalogue import ALGORITHMS
+from ..scores.statistics import total
+from .algorithms import ALGORITHMS
 from .finetune.sharing import trained_once
 from .finetune.training import Trained, fine_tune
-from .judging import judge_of
+from .gradients import gate_gradients
+from .judging import evaluated, judge_of, record_of
 from .options import FinetuneOptions
 from .plan import PruningPlan
-from .records import Result, record_of
+from .records import Chosen, Result, Scored
 from .repair.apply import Repaired, repaired
 from .repair.kinds import NOTHING
 from .rows import rows_of
+from .search import rearranged, search
 from .state import Choice, Done, ScorePart, State, Work
-from .step_scores import Scored, measured_part, score_table
+from .step_scores import measured_part, plain_table, score_table
 
 if TYPE_CHECKING:
     from ..evaluation.plain import Cancel, Progress
@@ -34,14 +37,6 @@ if TYPE_CHECKING:
 PhaseProgress = Callable[
     [str, int, int], None
 ]  # (phase, done, total); phases: score, repair, train, evaluate
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """A mask and what it was chosen by."""
-
-    mask: HeadMask
-    scores: Scored
 
 
 class _Part(Exception):
@@ -151,9 +146,20 @@ class Loop:
         return Chosen(before.without(more), scores)
 
     def search_by_fisher(self) -> Chosen:
-        from .search import fisher_search
-
-        return fisher_search(self)
+        """Search and rearrange for this step's size, from θ*'s gradients (computed once per seed)."""
+        context, plan = self.context, self.plan
+        data = context.sample(plan, self.work.seed, plan.samples)
+        key = ("gradients", plan.label_order, data.digest)  # the context's memory outlives a plan
+        if key not in context.memory:
+            context.memory[key] = gate_gradients(
+                context.clf, data, plan.label_order, self.told("score"), self.cancel
+            )
+        gradients = context.memory[key]  # [n, L, H]
+        mask = search(gradients, self.size, plan.keep_per_layer, rows_of(plan, context.clf))
+        found = total(gradients**2)
+        low, high = plain_table(found.low), plain_table(found.high)
+        scores = Scored(plain_table((gradients**2).sum(axis=0)), low, high, len(data))
+        return Chosen(rearranged(mask, gradients), scores)
 
     # scores -----------------------------------------------------------------------------------
 
@@ -321,30 +327,3 @@ class Loop:
         """The progress callback of one phase."""
         tell = self.progress
         return None if tell is None else lambda done, total: tell(phase, done, total)
-
-
-def evaluated(
-    context: Context,
-    plan: PruningPlan,
-    clf: Classifier,
-    mask: HeadMask | None,
-    seconds: dict[str, float],
-    repair_error: dict[str, float] | None = None,
-    progress: Progress | None = None,
-    cancel: Cancel | None = None,
-) -> Result:
-    """A model's answers on dev and its size under a mask."""
-    start = time.perf_counter()
-    small = clf
-    if mask is not None and not mask.is_full and clf.family.prunable:
-        # the same logits to float precision, and the less to compute the more heads are off
-        small, mask = prune(clf, mask), None
-    answers = judge_of(context, plan).answers(small, mask, progress, cancel)
-    cost = small.cost(mask, plan.flops_length)
-    return Result(
-        answers,
-        cost.parameters,
-        cost.flops,
-        {**seconds, "evaluate": time.perf_counter() - start},
-        repair_error=repair_error,
-    )

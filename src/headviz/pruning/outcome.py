@@ -12,7 +12,7 @@ from ..heads import HeadMask
 from ..models.pruning import prune
 from ..storage.tables import to_csv
 from . import roles
-from .catalogue import ALGORITHMS
+from .algorithms import ALGORITHMS
 from .plan import PruningPlan
 from .repair.apply import repaired
 from .repair.kinds import NOTHING

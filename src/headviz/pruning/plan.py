@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import OptionError
-from .catalogue import ALGORITHMS
+from .algorithms import ALGORITHMS
 from .options import FinetuneOptions, choice, read_options, seed_number, share, whole
 from .repair.kinds import REPAIRS
 

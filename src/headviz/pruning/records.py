@@ -1,23 +1,47 @@
-"""A step's result becomes its record."""
+"""What a step finds before it becomes a record: scores, the mask chosen by them, an evaluated model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .state import Point, StepRecord, Work, logits_digest
+from .state import Choice, Point, Table
 
 if TYPE_CHECKING:
     import numpy as np
 
     from ..heads import HeadMask
     from ..models.classifier import Classifier
-    from .judging import Judge
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A score table as a state keeps it; None = not measured."""
+
+    values: Table
+    low: Table | None = None
+    high: Table | None = None
+    samples: int = 0
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, choice: Choice) -> Scored:
+        """The scores of an earlier step."""
+        assert choice.scores is not None
+        return cls(choice.scores, choice.interval_low, choice.interval_high, choice.samples)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A mask and what it was chosen by."""
+
+    mask: HeadMask
+    scores: Scored
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """An evaluated model, before it becomes a record."""
+    """An evaluated model."""
 
     answers: np.ndarray  # to every dev example, as the run's judge gives them
     parameters: int
@@ -26,32 +50,3 @@ class Result:
     curve: tuple[Point, ...] = ()
     repair_error: dict[str, float] | None = None
     trained: Classifier | None = None
-
-
-def record_of(
-    judge: Judge,
-    result: Result,
-    mask: HeadMask,
-    work: Work,
-    score_seconds: float,
-    reference: np.ndarray,
-) -> StepRecord:
-    """``reference`` are θ*'s answers with all heads."""
-    found = judge.measured(result.answers, reference)
-    return StepRecord(
-        seed=work.seed,
-        step=work.step,
-        heads_off=len(mask.off),
-        sparsity=mask.sparsity,
-        mask=mask.hex,
-        metrics=found.metrics,
-        intervals=found.intervals,
-        deltas=found.deltas,
-        agreement=found.agreement,
-        parameters=result.parameters,
-        flops=result.flops,
-        seconds={"score": score_seconds, **result.seconds},
-        logits=logits_digest(result.answers),
-        curve=result.curve,
-        repair_error=result.repair_error,
-    )

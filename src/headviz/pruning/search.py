@@ -9,39 +9,12 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..heads import HeadId, HeadMask, lowest
-from .rows import rows_of
-
-if TYPE_CHECKING:
-    from .loop import Chosen, Loop
 
 EXHAUSTIVE = 20_000  # choices of a layer that are all tried; above that, swaps
-
-
-def fisher_search(loop: Loop) -> Chosen:
-    """Search and rearrange for this step's size, from θ*'s gradients (computed once per seed)."""
-    from ..scores.statistics import total
-    from .gradients import gate_gradients
-    from .loop import Chosen
-    from .step_scores import Scored, plain_table
-
-    data = loop.context.sample(loop.plan, loop.work.seed, loop.plan.samples)
-    key = ("gradients", loop.plan.label_order, data.digest)  # the context's memory outlives a plan
-    memory = loop.context.memory
-    if key not in memory:
-        memory[key] = gate_gradients(
-            loop.context.clf, data, loop.plan.label_order, loop.told("score"), loop.cancel
-        )
-    gradients = memory[key]  # [n, L, H]
-    mask = search(gradients, loop.size, loop.plan.keep_per_layer, rows_of(loop.plan, loop.context.clf))
-    mask = rearranged(mask, gradients)
-    found = total(gradients**2)
-    low, high = plain_table(found.low), plain_table(found.high)
-    return Chosen(mask, Scored(plain_table((gradients**2).sum(axis=0)), low, high, len(data)))
 
 
 def search(gradients: np.ndarray, count: int, keep_per_layer: int = 0, rows: range | None = None) -> HeadMask:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import ModelError, OptionError, unknown_choice
-from .catalogue import ALGORITHMS
+from .algorithms import ALGORITHMS
 from .measure import none
-from .state import Choice, Table
+from .records import Scored
+from .state import Table
 
 if TYPE_CHECKING:
     from ..evaluation.plain import Cancel, Progress
@@ -20,23 +21,6 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
     from .context import ScoreFunction
     from .plan import PruningPlan
-
-
-@dataclass(frozen=True)
-class Scored:
-    """A score table as a state keeps it; None = not measured."""
-
-    values: Table
-    low: Table | None = None
-    high: Table | None = None
-    samples: int = 0
-    notes: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, choice: Choice) -> Scored:
-        """The scores of an earlier step."""
-        assert choice.scores is not None
-        return cls(choice.scores, choice.interval_low, choice.interval_high, choice.samples)
 
 
 def score_table(

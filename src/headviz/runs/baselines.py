@@ -39,7 +39,7 @@ def against(spec: Mapping[str, Any], baseline: Sequence[Step]) -> str:
 
 def retrains(spec: Mapping[str, Any]) -> bool:
     """Whether the run's algorithm trains the pruned networks anew."""
-    from ..pruning.catalogue import ALGORITHMS
+    from ..pruning.algorithms import ALGORITHMS
 
     known = ALGORITHMS.get(str(spec.get("algorithm")))
     return known is not None and known.retrains

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Cancelled
 from ..progress import Cancel, Progress, stop_if, tracked
-from ..pruning.catalogue import ALGORITHMS
+from ..pruning.algorithms import ALGORITHMS
 from ..pruning.plan import PruningPlan
 
 if TYPE_CHECKING:

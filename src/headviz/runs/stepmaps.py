@@ -10,7 +10,7 @@ import numpy as np
 
 from ..heads import HeadId, HeadMask
 from ..progress import Cancel, Progress, tracked
-from ..pruning.catalogue import ALGORITHMS
+from ..pruning.algorithms import ALGORITHMS
 from ..pruning.repair.kinds import NOTHING
 
 if TYPE_CHECKING:

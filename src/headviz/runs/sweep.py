@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
 from ..progress import Cancel, Progress, tracked
-from ..pruning.catalogue import ALGORITHMS
+from ..pruning.algorithms import ALGORITHMS
 from ..pruning.plan import PruningPlan
 from . import baselines
 from .files import RunFiles

@@ -18,7 +18,7 @@ from typing import Any
 from ...reference import find
 from ...results import Result
 from ...tasks import points_in
-from ..catalogue import ALGORITHMS
+from ..algorithms import ALGORITHMS
 from ..state import State
 from .winning import comparable, kind, mean_and_sd, score_of, ticket_rows
 

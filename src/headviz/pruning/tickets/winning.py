@@ -19,13 +19,11 @@ import numpy as np
 from ...errors import OptionError
 from ...reference import find
 from ...results import Result
-from ..catalogue import ALGORITHMS
+from ..algorithms import ALGORITHMS
 from ..repair.kinds import NOTHING
 from ..state import State
 
-# our algorithm -> its row in the thesis's Table 6.2
-PUBLISHED_ROWS = {"igspf": "IGSPF", "igspp": "IGSPP", "one-shot-isp": "one-shot ISP"}
-# task -> its column there
+# task -> its column in the thesis's Table 6.2
 PUBLISHED_TASKS = ("qnli", "qqp", "mrpc", "wnli", "rte", "sst2", "cola")
 
 
@@ -167,7 +165,7 @@ def comparable(state: State) -> bool:
 
 def published_cells(task: str, algorithm: str) -> tuple[float, str, str]:
     """The thesis's sparsity (a share), ticket and full model for a cell of its Table 6.2; NaN and '' if not printed."""
-    row = PUBLISHED_ROWS.get(algorithm)
+    row = ALGORITHMS[algorithm].thesis_row
     if row is None or task not in PUBLISHED_TASKS:
         return math.nan, "", ""
     at = PUBLISHED_TASKS.index(task)

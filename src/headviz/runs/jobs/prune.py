@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import RunError
-from ...pruning.catalogue import ALGORITHMS
+from ...pruning.algorithms import ALGORITHMS
 from ...pruning.driver import absorb, ready, score_parts, works
 from ...pruning.plan import PruningPlan
 from ...pruning.state import BUILD, Done, ScorePart, State, Work

@@ -20,7 +20,7 @@ from . import listing as runsview
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
-    from ....pruning.catalogue import Algorithm
+    from ....pruning.algorithms import Algorithm
     from ....pruning.plan import PruningPlan
     from ....runs.record import RunRecord
 
@@ -31,7 +31,7 @@ SOURCES = {"fine-tuned": "the fine-tuned model", "masked-lm": "the pre-trained o
 
 
 def title_of(name: str) -> str:
-    from ....pruning.catalogue import ALGORITHMS
+    from ....pruning.algorithms import ALGORITHMS
 
     return ALGORITHMS[name].title
 

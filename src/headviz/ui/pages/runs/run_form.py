@@ -48,7 +48,7 @@ def new(view: View, first: bool) -> None:
 
 def form(view: View) -> None:
     """The options of one pruning run."""
-    from ....pruning.catalogue import ALGORITHMS
+    from ....pruning.algorithms import ALGORITHMS
 
     known = scoring.names(loaders.shape(view).translates)
     left, middle, right = st.columns([2, 2, 1])

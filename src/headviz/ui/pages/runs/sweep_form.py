@@ -26,7 +26,7 @@ WORDS = plans.Words(doing="Checking every run and timing a few examples")
 
 def form(view: View) -> None:
     """What is combined with what."""
-    from ....pruning.catalogue import ALGORITHMS
+    from ....pruning.algorithms import ALGORITHMS
     from ....tasks import TASKS
 
     st.caption("Every combination is a run of its own; they share one table of results, over seeds.")

@@ -40,7 +40,7 @@ def form(view: RunView, step: dict[str, Any]) -> None:
 
 def _kept(view: RunView, step: dict[str, Any]) -> str:
     """Why this step's model cannot be saved, if it cannot."""
-    from ....pruning.catalogue import ALGORITHMS
+    from ....pruning.algorithms import ALGORITHMS
 
     algorithm = ALGORITHMS.get(str(view.record.spec.get("algorithm")))
     if algorithm is None or not algorithm.retrains or view.record.spec.get("keep_models") == "all":

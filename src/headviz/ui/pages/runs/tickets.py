@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def retrains(view: RunView) -> bool:
     """Whether the run's algorithm trains the pruned networks anew; only then are there tickets."""
-    from ....pruning.catalogue import ALGORITHMS
+    from ....pruning.algorithms import ALGORITHMS
 
     known = ALGORITHMS.get(str(view.record.spec.get("algorithm")))
     return known is not None and known.retrains
@@ -24,7 +24,7 @@ def retrains(view: RunView) -> bool:
 
 def tickets(views: Sequence[RunView]) -> None:
     """The highest sparsity at which a retrained subnetwork is as good as the full one, published figures beside it."""
-    from ....pruning.catalogue import ALGORITHMS
+    from ....pruning.algorithms import ALGORITHMS
     from ....pruning.tickets.seeds_together import together
     from ....pruning.tickets.thesis_tables import table_62
 
