@@ -21,6 +21,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import MaskError
+from .results import Result
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,6 +43,8 @@ class HeadId(NamedTuple):
     def dotted(self) -> str:
         """The form users type: ``3.5``."""
         return f"{self.layer}.{self.head}"
+
+    json_text = dotted
 
     @classmethod
     def parse(cls, text: str) -> HeadId:
@@ -178,6 +181,8 @@ class HeadMask:
         bits = "".join("0" if HeadId(*divmod(i, self.num_heads)) in off else "1" for i in range(size))
         return f"{int(bits, 2):0{-(-size // 4)}x}"
 
+    json_text = hex
+
     @property
     def kept(self) -> tuple[HeadId, ...]:
         off = set(self.off)
@@ -300,7 +305,7 @@ def lowest(values: Any, count: int, among: Iterable[HeadId], keep_per_layer: int
 
 
 @dataclass(frozen=True, eq=False)
-class HeadScores:
+class HeadScores(Result):
     """A head score over a sample: tables [L, H], high = keep, NaN = not measured.
 
     ``interval_low`` and ``interval_high`` are a 95 % interval over examples. ``undefined`` counts the examples in
@@ -316,8 +321,8 @@ class HeadScores:
     samples: int
     undefined: int
     undefined_by_head: np.ndarray
-    mask: HeadMask  # what was off: masked or removed
     stability: float  # NaN = not known
+    mask: HeadMask  # what was off: masked or removed
     settings: dict[str, Any]
     notes: tuple[str, ...] = ()
 
@@ -329,22 +334,3 @@ class HeadScores:
         """Measured heads, highest score first; ties by layer and head."""
         measured = [h for h in self.mask.kept if self.values[h] == self.values[h]]
         return sorted(measured, key=lambda h: (-float(self.values[h]), h))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; not measured is None."""
-        from .results import plain
-
-        return {
-            "score": self.score,
-            "values": plain(self.values),
-            "stderr": plain(self.stderr),
-            "interval_low": plain(self.interval_low),
-            "interval_high": plain(self.interval_high),
-            "samples": self.samples,
-            "undefined": self.undefined,
-            "undefined_by_head": plain(self.undefined_by_head),
-            "stability": plain(self.stability),
-            "mask": self.mask.hex,
-            "settings": plain(self.settings),
-            "notes": list(self.notes),
-        }

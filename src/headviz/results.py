@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .heads import HeadId, HeadMask
-
 
 def plain(value: Any) -> Any:
     """The value in JSON's own types. Refuses what it does not know, rather than writing its repr."""
@@ -23,10 +21,8 @@ def plain(value: Any) -> Any:
         return int(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, HeadId):
-        return value.dotted
-    if isinstance(value, HeadMask):
-        return value.hex
+    if hasattr(value, "json_text"):  # a head, a mask
+        return value.json_text
     if isinstance(value, Path):
         return str(value)
     if hasattr(value, "to_dict"):

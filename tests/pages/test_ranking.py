@@ -3,6 +3,7 @@
 import numpy as np
 
 from headviz.heads import HeadId, HeadMask, HeadScores
+from headviz.ui.parts import scoring
 from headviz.ui.widgets import ranking
 
 
@@ -27,7 +28,7 @@ def drawn(monkeypatch, found, **more):
     sent = {}
     monkeypatch.setattr(ranking, "component", lambda name: lambda **all: sent.update(all))
     names = {h: f"L{h.layer}·H{h.head}" for h in found.ranked()}
-    options = {"mask": found.mask, "selected": None, "on_select": print} | more
+    options = {"mask": found.mask, "selected": None, "on_select": print, "interval": scoring.interval} | more
     ranking.rank_list("ranking", found, names, **options)
     return sent
 

@@ -12,7 +12,6 @@ from typing import Any
 import streamlit as st
 
 from ...heads import HeadId, HeadMask, HeadScores
-from ..parts import scoring
 from .component import component
 
 
@@ -24,13 +23,15 @@ def rank_list(
     mask: HeadMask,
     selected: HeadId | None,
     on_select: Callable[[HeadId], None],
+    interval: Callable[[HeadScores, HeadId], str],
 ) -> None:
-    """The measured heads of ``found``, the highest first. Callbacks run before the page does."""
+    """The measured heads of ``found``, the highest first. ``on_select`` runs before the page does; ``interval`` writes
+    a head's interval for a screen reader."""
     heads = found.values.shape[1]
     place = {h: h.layer * heads + h.head for h in names}
     order = found.ranked()
     decimals = _decimals(max((abs(float(found.values[h])) for h in order), default=1.0))
-    rows = [_row(found, h, names[h], place[h], decimals) for h in order]
+    rows = [_row(found, h, names[h], place[h], decimals, interval(found, h)) for h in order]
     ends = [x for r in rows for x in (r["value"], r["low"], r["high"]) if x is not None]
 
     def chosen() -> None:
@@ -59,7 +60,9 @@ def _decimals(largest: float) -> int:
     return min(9, max(0, 3 - math.floor(math.log10(largest)))) if largest > 0 else 2
 
 
-def _row(found: HeadScores, head: HeadId, name: str, place: int, decimals: int) -> dict[str, Any]:
+def _row(
+    found: HeadScores, head: HeadId, name: str, place: int, decimals: int, interval: str
+) -> dict[str, Any]:
     value, low, high = (float(t[head]) for t in (found.values, found.interval_low, found.interval_high))
     known = low == low and high == high
     text = f"{value:+.{decimals}f}".replace("-", "−")
@@ -70,5 +73,5 @@ def _row(found: HeadScores, head: HeadId, name: str, place: int, decimals: int) 
         "text": text,
         "low": low if known else None,
         "high": high if known else None,
-        "spoken": f"{name}: {text} {scoring.interval(found, head)}" if known else f"{name}: {text}",
+        "spoken": f"{name}: {text} {interval}" if known else f"{name}: {text}",
     }

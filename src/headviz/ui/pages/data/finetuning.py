@@ -1,4 +1,4 @@
-"""Fine-tuning a base model in the background: the form, its progress, and the way to its result."""
+"""Fine-tuning a base model in the background: the form, its progress, and its result once it is done."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....errors import UserError
-from ....tasks import points_in
 from ...parts import training
-from ...shell import jobs, loaders, show, state
+from ...shell import jobs, loaders, show
 from ...shell.view import View
 from ..runs import actions as runactions
+from ..runs import finetuned, plans
 from ..runs import listing as runsview
-from ..runs import plans
-from ..runs import take_away as runsave
 
 if TYPE_CHECKING:
     from ....pruning.options import FinetuneOptions
-    from ....runs.reading import RunView
     from ....runs.record import RunRecord
 
 WORDS = plans.Words("Check", "Count the updates and time a few", "Checking model and data, timing a few updates",
@@ -137,7 +134,7 @@ def latest(view: View) -> None:
     busy = first.state in ACTIVE or first.state == QUEUED
     st.fragment(_live, run_every=runsview.POLL if busy else None)(first.record.id, first.state)
     if first.state == "done":
-        result(reading.show(first.record.id, log_lines=0))
+        finetuned.result(reading.show(first.record.id, log_lines=0))
     st.page_link("pages/runs.py", label="All runs", icon=":material/list:")
 
 
@@ -149,80 +146,3 @@ def _live(run_id: str, before: str) -> None:
     runsview.state_line(now)
     if now.state != before:
         st.rerun()
-
-
-def detail(view: RunView) -> None:
-    """A fine-tuning on the Runs page."""
-    if not view.steps:
-        if view.state in ("running", "queued"):
-            st.info("The learning curve grows from the first updates on. You may leave: the run goes on.",
-                    icon=":material/hourglass_top:")  # fmt: skip
-        curve(view)
-        return
-    result(view)
-    curve(view)
-
-
-def curve(view: RunView) -> None:
-    """The learning curve so far, drawn anew while it grows."""
-    from ....runs.states import ACTIVE
-
-    st.fragment(_curve, run_every=runsview.POLL * 2 if view.state in ACTIVE else None)(view.record.id)
-
-
-def _curve(run_id: str) -> None:
-    from ....charts.runs import learning_curve
-    from ....runs import reading
-    from ....runs.files import RunFiles
-    from ....runs.jobs.finetune import CURVE
-
-    view, files = reading.show(run_id, log_lines=0), RunFiles(run_id)
-    so_far = files.read_json(files.results / CURVE)
-    points = view.steps[0].get("curve") if view.steps else so_far.get("curve")
-    metric = next(iter(view.steps[0]["metrics"] if view.steps else so_far.get("metrics") or ()), "")
-    if points:
-        measured = any(p.get("metrics") for p in points)
-        show.figure(
-            learning_curve(points, metric), "tune_curve",
-            "Training loss by update" + (f", and {metric} on dev after each epoch." if measured else "."),
-        )  # fmt: skip
-
-
-def result(view: RunView) -> None:
-    """What it came to, and the way on."""
-    step, record = view.steps[0], view.record
-    row = st.container(horizontal=True, gap="medium")
-    for name, value in step["metrics"].items():
-        row.metric(
-            f"{name} on dev",
-            show.metric(value, points_in(name)) if value is not None else "undefined",
-            width=150,
-        )
-    kept = (
-        "" if step.get("best_epoch") is None else f"; kept are the weights after epoch {step['best_epoch']:g}"
-    )
-    st.caption(
-        f"{step['updates']:,} updates, {step['epochs']:g} epochs{kept}, {runsview.span(step['seconds'])}."
-    )
-    folder = model_folder(view)
-    if folder is None:
-        st.caption("Its model opens when the run is done.")
-        return
-    if state.view().model == str(folder):
-        st.success("It is the current model.", icon=":material/check:")
-        return
-    base = str(record.spec["model"])
-    st.button(
-        "Open it as the current model", key="tune_use", type="primary", icon=":material/deployed_code:",
-        on_click=runsave.use, args=(str(folder),), kwargs={"base": base},
-        help="The model lies with its run: deleting the run deletes it",
-    )  # fmt: skip
-
-
-def model_folder(view: RunView) -> Path | None:
-    """Where the trained model lies, once the run is done."""
-    from ....runs.files import RunFiles
-    from ....runs.jobs.finetune import MODEL
-
-    place = RunFiles(view.record.id).results / MODEL
-    return place if view.state == "done" and place.is_dir() else None

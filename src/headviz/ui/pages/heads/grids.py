@@ -236,6 +236,7 @@ def ranking(found: HeadScores, shape: Shape) -> None:
         mask=state.mask(shape.present),
         selected=state.head(shape.present),
         on_select=_select,
+        interval=scoring.interval,
     )
     show.downloads(header, rows, "ranking", caption, found.to_dict())
 

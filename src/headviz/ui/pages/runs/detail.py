@@ -9,8 +9,8 @@ import streamlit as st
 
 from ....errors import RunError
 from ...shell import frame, show
-from ..data import finetuning as tuned
 from . import actions as runactions
+from . import finetuned
 from . import head_table as tableview
 from . import listing as runsview
 from . import steps as runsteps
@@ -43,7 +43,7 @@ def watch(ids: Sequence[str]) -> RunView:
     elif record.kind == "sweep":
         sweepview.detail(first)
     elif record.kind == "finetune":
-        tuned.detail(first)
+        finetuned.detail(first)
     elif record.kind == "distill":
         st.page_link(
             "pages/distil.py", label="See its students on the Distil page", icon=":material/science:"
