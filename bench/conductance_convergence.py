@@ -16,8 +16,9 @@ import numpy as np
 import torch
 
 import headviz
-from headviz.attribution.integration import PathOptions, Walk, sweep
-from headviz.attribution.rules import Part, PathSum, Rule
+from headviz.attribution.integration import Walk, sweep
+from headviz.attribution.path_sum import PathSum
+from headviz.attribution.rules import Part, PathOptions, Rule
 from headviz.models.fast.linear import FastLinear
 from headviz.scores.correlation import spearman
 

@@ -17,7 +17,8 @@ from captum.attr import LayerConductance
 from transformers import BertConfig, BertForSequenceClassification
 
 from headviz.attention import NAME
-from headviz.attribution.integration import PathOptions, Walk, sweep
+from headviz.attribution.integration import Walk, sweep
+from headviz.attribution.rules import PathOptions
 from headviz.heads import HeadMask
 from headviz.models.classifier import Classifier, Encoding
 from headviz.scores.correlation import correlations, spearman

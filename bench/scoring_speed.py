@@ -15,7 +15,8 @@ import numpy as np
 import torch
 
 import headviz
-from headviz.attribution.integration import PathOptions, sweep
+from headviz.attribution.integration import sweep
+from headviz.attribution.rules import PathOptions
 from headviz.models.fast.kernels import linear
 from headviz.scores import score_heads
 from headviz.scores.sweeps import correlate

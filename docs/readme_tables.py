@@ -20,14 +20,14 @@ def commands() -> Iterator[str]:
 
 
 def scores() -> Iterator[str]:
-    from headviz.scores.catalogue import SCORES
+    from headviz.scores.catalogue import SCORES, THESIS
 
     yield "**Head scores** (high = keep; every one with its interval, NaN where nothing was measured):"
     yield ""
     yield "| score | formula | source |"
     yield "|---|---|---|"
     for s in SCORES.values():
-        yield f"| `{s.name}` | {s.formula.replace('|', '&#124;')} | {s.source} |"
+        yield f"| `{s.name}` | {s.formula.replace('|', '&#124;')} | {s.source.replace(THESIS, '2024 thesis')} |"
 
 
 def algorithms() -> Iterator[str]:

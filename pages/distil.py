@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from headviz.scores.catalogue import names_for
 from headviz.ui.pages.distil import form as distilform
 from headviz.ui.pages.distil import results as distil
 from headviz.ui.pages.masklab import board
@@ -24,7 +25,7 @@ if frame.controls():
             st.caption(
                 "Heads that are switched off here are removed for good; students learn to do without them."
             )
-            board.toolbar(shape.present, scoring.known(view), scoring.names(shape.translates))
+            board.toolbar(shape.present, scoring.known(view), names_for(shape.translates))
             board.grid(shape.present, scoring.known(view), scoring.tips(view), rows=shape.rows)
         with st.container(border=True):
             plan = distilform.start_form(view, shape)

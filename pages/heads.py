@@ -2,9 +2,9 @@
 
 import streamlit as st
 
+from headviz.scores.catalogue import SCORES
 from headviz.ui.pages.heads import difference as tuning
 from headviz.ui.pages.heads import grids as headgrid
-from headviz.ui.parts import score_texts as scoretexts
 from headviz.ui.shell import frame, loaders, show, state
 
 view = frame.begin()
@@ -35,10 +35,11 @@ else:
         left = right = st.container()
     with left:
         headgrid.grids(ready, shape, view)
+        score = SCORES[view.score]
         show.note(
-            f"{view.score} of every head: layers down, heads across; high = keep. {scoretexts.MEANINGS[view.score]}",
-            formula=scoretexts.FORMULAS[view.score],
-            source=scoretexts.source(view.score),
+            f"{view.score} of every head: layers down, heads across; high = keep. {score.meaning}",
+            formula=score.tex,
+            source=score.source,
             key="heads",
             saves=False,
         )

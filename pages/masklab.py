@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from headviz.scores.catalogue import names_for
 from headviz.ui.pages.masklab import board, cost
 from headviz.ui.parts import measure, scoring
 from headviz.ui.shell import frame, loaders, state
@@ -10,7 +11,7 @@ view = frame.begin()
 shape = loaders.shape(view)
 st.title("Mask lab")
 if frame.controls():
-    board.toolbar(shape.present, scoring.known(view), scoring.names(shape.translates))
+    board.toolbar(shape.present, scoring.known(view), names_for(shape.translates))
     view = state.view()
 left, right = st.columns([5, 6], gap="large")
 with left:

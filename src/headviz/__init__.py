@@ -29,8 +29,8 @@ _LAZY = {
     "conductance": "attribution.conductance",
     "attattr": "attribution.attattr",
     "token_attributions": "attribution.tokens",
-    "score_heads": "scores",
-    "score_progressive": "scores",
+    "score_heads": "scores.scoring",
+    "score_progressive": "scores.scoring",
     "progress_bar": "progress",
 }
 
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from .models.loading import wrap as wrap
     from .models.pruning import prune as prune
     from .progress import progress_bar as progress_bar
-    from .scores import score_heads as score_heads
-    from .scores import score_progressive as score_progressive
+    from .scores.scoring import score_heads as score_heads
+    from .scores.scoring import score_progressive as score_progressive
     from .tasks import Dataset as Dataset
     from .tasks import load_task as load_task
     from .tasks import sample as sample

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from headviz.analyses.masked_place import hidden_place, masked_correlations
-from headviz.attribution.integration import PathOptions
+from headviz.attribution.rules import PathOptions
 from headviz.errors import ModelError, OptionError
 from headviz.scores.correlation import correlations
 from headviz.tasks import Dataset

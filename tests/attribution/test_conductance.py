@@ -14,8 +14,8 @@ from captum.attr import LayerConductance
 import headviz
 from headviz import HeadMask
 from headviz.attribution.explaining import Explainer
-from headviz.attribution.integration import BUDGET, ExampleMaps, PathOptions, Walk, sweep
-from headviz.attribution.rules import DEFAULT_STEPS, RULES
+from headviz.attribution.integration import BUDGET, ExampleMaps, Walk, sweep
+from headviz.attribution.rules import DEFAULT_STEPS, RULES, PathOptions
 from headviz.errors import MaskError, ModelError, OptionError, TaskError
 from headviz.models.fast.kernels import bfloat16_here
 from headviz.storage.store import Store, StoreWarning
@@ -450,7 +450,8 @@ from support.tiny import tiny_tokenizer
 from transformers import BertConfig, BertForSequenceClassification
 import headviz
 from headviz.models.classifier import Encoding
-from headviz.attribution.integration import PathOptions, sweep
+from headviz.attribution.integration import sweep
+from headviz.attribution.rules import PathOptions
 clf = headviz.wrap(BertForSequenceClassification(BertConfig()), tiny_tokenizer())
 text = Encoding([2, *[7] * 510, 3], [0] * 512, False, [True, *[False] * 510, True])
 sweep(clf, [text], [0], PathOptions(2), budget=2**30)

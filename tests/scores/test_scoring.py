@@ -36,7 +36,7 @@ def data():
 
 
 def options(name):
-    return {"cache": False, **FAST.get(SCORES[name].sweep or "", {})}
+    return {"cache": False, **FAST.get(SCORES[name].needs or "", {})}
 
 
 # every entry of the table --------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def test_a_score_has_its_table_and_its_uncertainty(clf, data, name):
     assert s.values.shape == s.stderr.shape == s.interval_low.shape == (3, 4)
     assert np.isfinite(s.values).all()
     assert s.settings["score"] == name
-    if SCORES[name].needs_data:
+    if not SCORES[name].without_examples:
         assert s.samples == 12
         assert (s.stderr >= 0).all()
         assert ((s.interval_low <= s.values + 1e-12) & (s.values <= s.interval_high + 1e-12)).all()
@@ -211,7 +211,7 @@ def test_a_larger_sample_computes_only_what_is_new(clf, data, tmp_path, monkeypa
 def test_one_sweep_serves_every_conductance_score(clf, data, tmp_path, monkeypatch):
     seen, store = counted(monkeypatch), Store(tmp_path / "store")
     for name in SCORES:
-        if SCORES[name].sweep == "conductance":
+        if SCORES[name].needs == "conductance":
             for rows in ("all", "influential"):
                 score_heads(clf, data, name, steps=4, rows=rows, cache=store)
     for level in ("example", "token", "batch", "signed"):

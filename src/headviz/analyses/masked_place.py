@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..attention import HeadCall
 from ..attribution import integration as path
-from ..attribution.integration import PathOptions
+from ..attribution.rules import PathOptions
 from ..errors import ModelError, OptionError, TaskError, unknown_choice
 from ..evaluation.plain import encode_data
 from ..models.classifier import MASKED_LM, Classifier, Encoding

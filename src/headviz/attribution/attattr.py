@@ -7,79 +7,24 @@ in one table. One sweep per layer, which makes it several times slower than cond
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import OptionError, unknown_choice
 from ..heads import HeadMask
 from ..models.fast.linear import FastLinear
 from ..progress import Cancel, Progress, after, tracked
 from ..storage.store import Store
 from .conductance import Label
 from .explaining import Explainer, store_for
-from .integration import BUDGET, ExampleMaps, Options, Target, Walk, gradients, groups
-from .rules import check_steps
+from .integration import BUDGET, ExampleMaps, Target, Walk, gradients, groups
+from .rules import SCALING_RULES, AttAttrOptions, Weights
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
-
-DEFAULT_STEPS = 8
-
-
-@dataclass(frozen=True)
-class Weights:
-    """Nodes of a in [0, 1], their weights in the integral, and in the estimate of its error."""
-
-    nodes: np.ndarray
-    value: np.ndarray
-    error: np.ndarray
-
-
-def _simpson(steps: int) -> Weights:
-    if steps % 2:
-        raise OptionError(
-            f"The rule 'simpson' needs an even number of steps: use {steps + 1} instead of {steps}."
-        )
-    fine = np.full(steps + 1, 1 / steps)
-    fine[[0, -1]] /= 2
-    coarse = np.zeros(steps + 1)
-    coarse[::2] = 2 / steps
-    coarse[[0, -1]] = 1 / steps
-    return Weights(np.linspace(0, 1, steps + 1), (4 * fine - coarse) / 3, (fine - coarse) / 3)
-
-
-def _riemann(steps: int) -> Weights:
-    nodes = np.arange(1, steps + 1) / steps
-    # against the trapezoid over the same nodes, continued to 0 as a constant
-    error = np.zeros(steps)
-    error[-1] += 0.5 / steps
-    error[0] -= 0.5 / steps
-    return Weights(nodes, np.full(steps, 1 / steps), error)
-
-
-RULES: dict[str, Callable[[int], Weights]] = {
-    "simpson": _simpson,
-    "riemann": _riemann,  # as published, with 20 steps
-}
-
-
-@dataclass(frozen=True)
-class AttAttrOptions(Options):
-    """Integration over the scale of a layer's attention."""
-
-    steps: int = DEFAULT_STEPS
-    rule: str = "simpson"
-
-    def check_rule(self) -> None:
-        if self.rule not in RULES:
-            raise OptionError(unknown_choice("rule", self.rule, RULES))
-        check_steps(self.steps)
-        RULES[self.rule](self.steps)
 
 
 def attattr(
@@ -87,7 +32,7 @@ def attattr(
     text: str | Sequence[str],
     pair: str | Sequence[str] | None = None,
     *,
-    steps: int = DEFAULT_STEPS,
+    steps: int = AttAttrOptions.steps,
     rule: str = "simpson",
     target: Label = "predicted",
     label: Label | Sequence[Label] | None = None,
@@ -124,7 +69,7 @@ def sweep(
             told = after(progress, len(out) * clf.num_layers, len(encodings) * clf.num_layers)
             for layer in tracked(range(clf.num_layers), told, cancel, size=lambda _, walk=walk: walk.size):
                 value, error = _layer(
-                    walk, layer, attention[layer], RULES[options.rule](options.steps), budget
+                    walk, layer, attention[layer], SCALING_RULES[options.rule](options.steps), budget
                 )
                 values.append(value)
                 errors.append(error)

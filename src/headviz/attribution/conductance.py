@@ -13,8 +13,8 @@ from ..heads import HeadMask
 from ..progress import Cancel, Progress
 from ..storage.store import Store
 from .explaining import Explainer, store_for
-from .integration import BUDGET, PathOptions, sweep
-from .rules import DEFAULT_RULE, DEFAULT_STEPS
+from .integration import BUDGET, sweep
+from .rules import DEFAULT_RULE, DEFAULT_STEPS, PathOptions
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier

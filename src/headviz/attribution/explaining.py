@@ -13,8 +13,9 @@ from ..heads import HeadMask
 from ..progress import Cancel, Progress
 from ..storage.store import Store, default_store, make_key
 from .inputs import encode, resolve_target
-from .integration import ExampleMaps, Options, Target
+from .integration import ExampleMaps, Target
 from .maps import Maps
+from .rules import Options
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding

@@ -16,11 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import ModelError, OptionError, unknown_choice
+from ..errors import ModelError
 from ..heads import HeadMask
 from ..models.fast.linear import FastLinear
 from ..progress import Cancel, Progress, after, tracked
-from .rules import DEFAULT_RULE, DEFAULT_STEPS, PathSum, check
+from .path_sum import PathSum
+from .rules import PathOptions, check
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -28,36 +29,6 @@ if TYPE_CHECKING:
 BUDGET = 2**30  # bytes
 # More tokens in one pass than this are no faster: weights are read once per pass, activations leave the cache.
 TOKENS_AT_ONCE = 2048
-PRECISIONS = ("float32", "bfloat16")
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to integrate. ``precision="bfloat16"`` is for previews; models that are not float32 keep their own."""
-
-    steps: int
-    rule: str
-    precision: str = "float32"
-
-    def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
-            raise OptionError(unknown_choice("precision", self.precision, PRECISIONS))
-        self.check_rule()
-
-    def check_rule(self) -> None:
-        """Refuse an unknown rule, or steps that it cannot do with."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class PathOptions(Options):
-    """Integration along the path of embeddings."""
-
-    steps: int = DEFAULT_STEPS
-    rule: str = DEFAULT_RULE
-
-    def check_rule(self) -> None:
-        check(self.rule, self.steps)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from ..errors import OptionError, unknown_choice
 
 DEFAULT_RULE = "richardson"
 DEFAULT_STEPS = 16
+PRECISIONS = ("float32", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -102,47 +101,81 @@ def check_steps(steps: int) -> None:
         raise OptionError(f"steps must be a whole number of at least 1, not {steps!r}.")
 
 
-class PathSum:
-    """The sums of one layer, fed with nodes in the order of the path, any number at a time."""
+@dataclass(frozen=True)
+class Weights:
+    """Nodes of a in [0, 1], their weights in the integral, and in the estimate of its error."""
 
-    def __init__(self, rule: Rule, steps: int) -> None:
-        self.rule, self.last = rule, steps
-        self._totals: list[Tensor | None] = [None, None]
-        self._previous: list[tuple[Tensor, Tensor] | None] = [None, None]
+    nodes: np.ndarray
+    value: np.ndarray
+    error: np.ndarray
 
-    def add(self, first: int, maps: Tensor, grads: Tensor) -> None:
-        """Nodes ``first``, ``first`` + 1, … as [nodes, B, h, T, T]."""
-        nodes = range(first, first + len(maps))
-        for i, part in enumerate(self.rule.parts):
-            picked = [k - first for k in nodes if k % part.stride == 0 or k == self.last]
-            if not picked:
-                continue
-            a, g = (maps, grads) if len(picked) == len(maps) else (maps[picked], grads[picked])
-            before = self._previous[i]
-            if before is not None:
-                a, g = torch.cat([before[0][None], a]), torch.cat([before[1][None], g])
-            # a copy: a view would keep the whole chunk alive until the next one is done
-            if nodes[-1] != self.last:
-                self._previous[i] = a[-1].clone(), g[-1].clone()
-            total = self._totals[i]
-            for k in range(len(a) - 1):
-                step = (
-                    g[k] * part.left
-                    if part.right == 0
-                    else torch.add(g[k] * part.left, g[k + 1], alpha=part.right)
-                )
-                step *= a[k + 1] - a[k]
-                total = step if total is None else total.add_(step)
-            self._totals[i] = total
 
-    def result(self) -> tuple[Tensor, Tensor | None]:
-        """The integral's estimate and the error map (None: a single step allows no estimate)."""
-        first, second = self._totals
-        assert first is not None
-        assert second is not None
-        if self.last == 1 and self.rule.parts[1].stride > 1:
-            return first, None  # both sums are over the same two nodes
-        (a, b), (c, d) = self.rule.value, self.rule.error
-        return (first if b == 0 else torch.add(first * a, second, alpha=b)), torch.add(
-            first * c, second, alpha=d
+def _simpson(steps: int) -> Weights:
+    if steps % 2:
+        raise OptionError(
+            f"The rule 'simpson' needs an even number of steps: use {steps + 1} instead of {steps}."
         )
+    fine = np.full(steps + 1, 1 / steps)
+    fine[[0, -1]] /= 2
+    coarse = np.zeros(steps + 1)
+    coarse[::2] = 2 / steps
+    coarse[[0, -1]] = 1 / steps
+    return Weights(np.linspace(0, 1, steps + 1), (4 * fine - coarse) / 3, (fine - coarse) / 3)
+
+
+def _riemann(steps: int) -> Weights:
+    nodes = np.arange(1, steps + 1) / steps
+    # against the trapezoid over the same nodes, continued to 0 as a constant
+    error = np.zeros(steps)
+    error[-1] += 0.5 / steps
+    error[0] -= 0.5 / steps
+    return Weights(nodes, np.full(steps, 1 / steps), error)
+
+
+SCALING_RULES: dict[str, Callable[[int], Weights]] = {
+    "simpson": _simpson,
+    "riemann": _riemann,  # as published, with 20 steps
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to integrate. ``precision="bfloat16"`` is for previews; models that are not float32 keep their own."""
+
+    steps: int
+    rule: str
+    precision: str = "float32"
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise OptionError(unknown_choice("precision", self.precision, PRECISIONS))
+        self.check_rule()
+
+    def check_rule(self) -> None:
+        """Refuse an unknown rule, or steps that it cannot do with."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class PathOptions(Options):
+    """Integration along the path of embeddings."""
+
+    steps: int = DEFAULT_STEPS
+    rule: str = DEFAULT_RULE
+
+    def check_rule(self) -> None:
+        check(self.rule, self.steps)
+
+
+@dataclass(frozen=True)
+class AttAttrOptions(Options):
+    """Integration over the scale of a layer's attention."""
+
+    steps: int = 8
+    rule: str = "simpson"
+
+    def check_rule(self) -> None:
+        if self.rule not in SCALING_RULES:
+            raise OptionError(unknown_choice("rule", self.rule, SCALING_RULES))
+        check_steps(self.steps)
+        SCALING_RULES[self.rule](self.steps)

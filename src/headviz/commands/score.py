@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> dict[str, Any]:
     chosen = preset_named(args.preset).score if args.preset is not None else args.score or DEFAULT
     options = read_options(chosen, args.set)
-    if chosen == "random":
+    if score_named(chosen).seeded:
         options.setdefault("seed", args.seed)
     data = load_data(args)
     clf = load_model(args)

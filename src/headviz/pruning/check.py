@@ -176,7 +176,7 @@ def _check_translation(context: Context, plan: PruningPlan) -> None:
         from ..scores.translation import check
 
         name = plan.score if plan.score in SCORES else preset_named(plan.score).score
-        check(clf, context.dev, plan.score, SCORES[name].sweep)
+        check(clf, context.dev, SCORES[name])
 
 
 def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:

@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import OptionError
+from ..scores.catalogue import DEFAULT as DEFAULT_SCORE
+from ..scores.catalogue import SCORES
 from .algorithms import ALGORITHMS
 from .options import FinetuneOptions, choice, read_options, seed_number, share, whole
 from .repair.kinds import REPAIRS
 
-DEFAULT_SCORE = "conductance-spearman"
 LENGTH_FILTERS = ("quantile", "std", "none")
 KEEP_MODELS = ("last", "all")
 SCORE_SOURCES = ("fine-tuned", "masked-lm")
-MASKED_LM_SCORES = ("taylor", "fisher")
+MASKED_LM_SCORES = tuple(s.name for s in SCORES.values() if s.pretrained)
 INITIALISATIONS = ("pretrained", "random")
 LATER = ("stack", "prefix", "languages")
 

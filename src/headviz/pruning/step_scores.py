@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,7 +90,7 @@ def table_options(score: str, options: dict[str, Any], seed: int) -> dict[str, A
     else:
         raise OptionError(unknown_choice("score", score, (*SCORES, *PRESETS)))
     build(entry.options, entry.name, chosen)
-    if any(f.name == "seed" for f in fields(entry.options)):
+    if entry.seeded:
         options = {"seed": seed, **options}
     return {**named, **options}
 

@@ -1,21 +1,21 @@
-"""Every head score: one short function and one line in the table. High = keep.
+"""Every head score: what it is called, what it means, what it needs. High = keep.
 
-Adding a score: write its function here (its per-example values are in ``given.rows``), declare its options in
-``options``, add a line to SCORES. A measurement that no sweep makes yet goes into ``sweeps``.
+Command help, pages, README and reports read this table. It imports no torch: the functions that compute the scores
+are in ``measures`` and are imported at their first use.
+
+Adding a score: write its function in ``measures``, declare its options in ``options``, add an entry here. From
+outside the project, a plugin adds one (``docs/plugins.md``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import torch
+from typing import Any
 
 from ..errors import OptionError, unknown_choice
-from ..heads import HeadMask
 from .options import (
     AblationOptions,
     AttAttrScoreOptions,
@@ -24,217 +24,180 @@ from .options import (
     RandomOptions,
     TaylorOptions,
 )
-from .statistics import Summary, exact, layer_normed, mean, total
-from .sweeps import Tables
-from .task_loss import cost_of_ablation
-
-if TYPE_CHECKING:
-    from ..models.classifier import Classifier
-    from ..tasks import Dataset
 
 DEFAULT = "conductance-spearman"
-
-
-@dataclass(frozen=True)
-class Given:
-    """What a score is computed from. Rows are in the order of the examples' content, not in the data's."""
-
-    clf: Classifier
-    mask: HeadMask  # what is off: masked or removed
-    rows: Tables  # per-example values of the score's sweep
-    data: Dataset  # the examples of the rows
-    places: np.ndarray  # where each row stands in the data
-    order: np.ndarray | None  # the model's output for each class of the task
-
-
-def conductance_spearman(given: Given, options: ConductanceOptions) -> Summary:
-    return mean(given.rows[_rows("spearman", options)])
-
-
-def conductance_kendall(given: Given, options: ConductanceOptions) -> Summary:
-    return mean(given.rows[_rows("kendall", options)])
-
-
-def conductance_pearson(given: Given, options: ConductanceOptions) -> Summary:
-    return mean(given.rows[_rows("pearson", options)])
-
-
-def conductance_max(given: Given, options: ConductanceOptions) -> Summary:
-    return mean(given.rows[_rows("max", options)])
-
-
-def _rows(name: str, options: ConductanceOptions) -> str:
-    return name if options.rows == "all" else f"{name}_influential"
-
-
-def attattr_max(given: Given, options: AttAttrScoreOptions) -> Summary:
-    return mean(given.rows["max"])
-
-
-def taylor(given: Given, options: TaylorOptions) -> Summary:
-    signed = given.rows["signed"]
-    if options.abs_level == "token":
-        raw = mean(given.rows["token"])
-    elif options.abs_level == "example":
-        raw = mean(np.abs(signed))
-    elif options.abs_level == "signed":
-        raw = mean(signed)
-    else:  # one value per batch of consecutive examples: the absolute value of its mean derivative
-        signed = signed[np.argsort(given.places)]
-        starts = np.arange(0, len(signed), options.batch_size)
-        sizes = np.diff(np.append(starts, len(signed)))
-        raw = mean(np.abs(np.add.reduceat(signed, starts, axis=0) / sizes[:, None, None]))
-    return layer_normed(raw, given.mask.array()) if options.layer_norm else raw
-
-
-def fisher(given: Given, options: NoOptions) -> Summary:
-    return total(given.rows["signed"] ** 2)
-
-
-def ablation(given: Given, options: AblationOptions) -> Summary:
-    return cost_of_ablation(given.rows, given.data, given.order, options.metric)
-
-
-def magnitude(given: Given, options: NoOptions) -> Summary:
-    clf = given.clf
-    values = np.full((clf.num_layers, clf.num_heads), np.nan)
-    for layer in range(clf.num_layers):
-        kept = [h for h in range(clf.num_heads) if h not in clf.present.off_in(layer)]
-        values[layer, kept] = _norm_product(clf, layer, len(kept))
-    return exact(values)
-
-
-def _norm_product(clf: Classifier, layer: int, heads: int) -> np.ndarray:
-    """‖W_O columns‖ · ‖W_V rows‖ of each head left in the layer."""
-    places = clf.projections(layer)
-    out = places.output.weight.detach().double()  # [E, heads·d]
-    value = places.value.weight.detach().double()  # [heads·d, E], or the last third of a fused matrix
-    value = value[-out.shape[1] :] if out.shape[1] else value[:0]
-    out_norm = out.reshape(out.shape[0], heads, -1).norm(dim=(0, 2)) if heads else torch.zeros(0)
-    value_norm = value.reshape(heads, -1).norm(dim=1) if heads else torch.zeros(0)
-    return (out_norm * value_norm).cpu().numpy()
-
-
-def random(given: Given, options: RandomOptions) -> Summary:
-    shape = (given.clf.num_layers, given.clf.num_heads)
-    return exact(np.random.default_rng(options.seed).random(shape))
+THESIS = "Integrated Gradients for Structured Pruning on BERT (2024)"
+NEEDS = ("conductance", "attattr", "gates", "ablation")  # the sweeps of ``sweeps``
 
 
 @dataclass(frozen=True)
 class Score:
-    """One line of the table."""
+    """One head score.
+
+    ``measure`` is a function ``(given: Given, options) -> Summary``, or its place as "module:function" below
+    ``headviz.scores``. It may also return an array: [n, L, H] is averaged over the examples, [L, H] is taken as exact.
+    """
 
     name: str
     title: str
+    meaning: str  # one sentence in plain words
     formula: str
     source: str
-    function: Callable[[Given, Any], Summary]
+    measure: str | Callable[[Any, Any], Any]
+    needs: str | None = None  # the sweep that measures each example (NEEDS); None = no example is needed
     options: type = NoOptions
-    sweep: str | None = None  # what is measured on each example; None = no example is needed
     caution: str = ""  # when not to use it
+    tex: str = ""  # the formula as TeX; empty = shown as text
+    correlation: str = ""  # "spearman", …: a correlation between −1 and 1, with bands of its own
+    pretrained: bool = False  # also measured by the masked-language loss of pre-trained weights
 
     @property
-    def needs_data(self) -> bool:
-        return self.sweep is not None
+    def without_examples(self) -> bool:
+        return self.needs is None
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether the gold answers are read, whatever the options say."""
+        return self.needs in ("gates", "ablation")
+
+    @property
+    def reads_maps(self) -> bool:
+        """Whether it explains a class by attribution maps, which translations have not."""
+        return self.needs in ("conductance", "attattr")
+
+    @property
+    def seeded(self) -> bool:
+        """Whether it draws by a seed of its own."""
+        return any(f.name == "seed" for f in fields(self.options))
+
+    @property
+    def function(self) -> Callable[[Any, Any], Any]:
+        """The measuring function itself; importing it may import torch."""
+        if callable(self.measure):
+            return self.measure
+        module, _, name = self.measure.partition(":")
+        found: Callable[[Any, Any], Any] = getattr(import_module(f".{module}", __package__), name)
+        return found
 
 
-_CORRELATION = "mean over examples of {}(A, Attr(A)) over all T² connections, signed"
-_NOT_CAUSAL = "a correlation says how attention and attribution agree, not what removing the head costs"
-
-SCORES: dict[str, Score] = {
-    s.name: s
-    for s in (
-        Score(
-            "conductance-spearman",
-            "Conductance, Spearman",
-            _CORRELATION.format("Spearman"),
-            "2024 thesis, eq. 6.4",
-            conductance_spearman,
-            ConductanceOptions,
-            "conductance",
-            _NOT_CAUSAL,
-        ),
-        Score(
-            "conductance-kendall",
-            "Conductance, Kendall",
-            _CORRELATION.format("Kendall's tau-b"),
-            "2024 thesis, §6.5.2",
-            conductance_kendall,
-            ConductanceOptions,
-            "conductance",
-            _NOT_CAUSAL,
-        ),
-        Score(
-            "conductance-pearson",
-            "Conductance, Pearson",
-            _CORRELATION.format("Pearson"),
-            "2024 thesis, §7.2",
-            conductance_pearson,
-            ConductanceOptions,
-            "conductance",
-            "attributions are heavy-tailed: a single connection can decide the value",
-        ),
-        Score(
-            "conductance-max",
-            "Conductance, largest",
-            "mean over examples of max_ij Attr(A)_ij",
-            "aggregate of Hao et al. 2021, on conductance maps",
-            conductance_max,
-            ConductanceOptions,
-            "conductance",
-            "one extreme connection decides; its size depends on the text's length",
-        ),
-        Score(
-            "attattr-max",
-            "AttAttr, largest",
-            "mean over examples of max_ij (A ⊙ ∫ ∂F(aA)/∂A da)_ij",
-            "Hao et al. 2021",
-            attattr_max,
-            AttAttrScoreOptions,
-            "attattr",
-            "one sweep per layer: several times slower than conductance",
-        ),
-        Score(
-            "taylor",
-            "Taylor",
-            "mean over examples of |∂Loss/∂ξ|, l2-normalised per layer",
-            "Michel et al. 2019, eq. 2",
-            taylor,
-            TaylorOptions,
-            "gates",
-            "first order only: blind to heads that back each other up; layers are put on one scale",
-        ),
-        Score(
-            "ablation",
-            "Ablation",
-            "metric(full) − metric(full without the head)",
-            "Michel et al. 2019, §3.2",
-            ablation,
-            AblationOptions,
-            "ablation",
-            "one head at a time: costs do not add up when several are removed",
-        ),
-        Score(
-            "fisher",
-            "Fisher",
-            "sum over examples of (∂Loss/∂ξ)²",
-            "Kwon et al. 2022",
-            fisher,
-            NoOptions,
-            "gates",
-            "grows with the sample: compare tables of equal samples only",
-        ),
-        Score(
-            "magnitude",
-            "Magnitude",
-            "‖W_O columns‖ · ‖W_V rows‖",
-            "baseline",
-            magnitude,
-            caution="looks at weights only, at no example",
-        ),
-        Score("random", "Random", "seeded uniform numbers", "baseline", random, RandomOptions),
+def _correlation(kind: str, title: str, formula: str, source: str, tex: str, **more: Any) -> Score:
+    """A correlation of attention with its attribution."""
+    given: dict[str, Any] = {
+        "caution": "a correlation says how attention and attribution agree, not what removing the head costs",
+        **more,
+    }
+    how = given.pop("how", "")
+    return Score(
+        name=f"conductance-{kind}",
+        title=f"Conductance, {title}",
+        meaning="How well where a head looks agrees with where its contribution to the answer comes from"
+        f"{how}: 1 = exactly, 0 = not at all, below = the reverse.",
+        formula=f"mean over examples of {formula}(A, Attr(A)) over all T² connections, signed",
+        source=f"{THESIS}, {source}",
+        measure=f"measures:conductance_{kind}",
+        needs="conductance",
+        options=ConductanceOptions,
+        tex=rf"\tfrac1n \sum_x {tex}(A(x), \mathrm{{Attr}}(A)(x))",
+        correlation=kind,
+        **given,
     )
-}
+
+
+_ENTRIES = (
+    _correlation("spearman", "Spearman", "Spearman", "eq. 6.4", r"\mathrm{Spearman}"),
+    _correlation("kendall", "Kendall", "Kendall's tau-b", "§6.5.2", r"\tau_b", how=", by Kendall's tau"),
+    _correlation(
+        "pearson",
+        "Pearson",
+        "Pearson",
+        "§7.2",
+        "r",
+        how=", in a straight line",
+        caution="attributions are heavy-tailed: a single connection can decide the value",
+    ),
+    Score(
+        name="conductance-max",
+        title="Conductance, largest",
+        meaning="The most that any one connection of a head contributes to the answer.",
+        formula="mean over examples of max_ij Attr(A)_ij",
+        source="aggregate of Hao et al. 2021, on conductance maps",
+        measure="measures:conductance_max",
+        needs="conductance",
+        options=ConductanceOptions,
+        caution="one extreme connection decides; its size depends on the text's length",
+        tex=r"\tfrac1n \sum_x \max_{ij} \mathrm{Attr}(A)_{ij}",
+    ),
+    Score(
+        name="attattr-max",
+        title="AttAttr, largest",
+        meaning="The most that any one connection of a head contributes, its attention grown from nothing.",
+        formula="mean over examples of max_ij (A ⊙ ∫ ∂F(aA)/∂A da)_ij",
+        source="Hao et al. 2021",
+        measure="measures:attattr_max",
+        needs="attattr",
+        options=AttAttrScoreOptions,
+        caution="one sweep per layer: several times slower than conductance",
+        tex=r"\tfrac1n \sum_x \max_{ij} \big(A \odot \textstyle\int_0^1 \partial F(aA)/\partial A\,da\big)_{ij}",
+    ),
+    Score(
+        name="taylor",
+        title="Taylor",
+        meaning="How much the loss reacts when a head is turned down a little.",
+        formula="mean over examples of |∂Loss/∂ξ|, l2-normalised per layer",
+        source="Michel et al. 2019, eq. 2",
+        measure="measures:taylor",
+        needs="gates",
+        options=TaylorOptions,
+        caution="first order only: blind to heads that back each other up; layers are put on one scale",
+        tex=r"\tfrac1n \sum_x \left| \partial \mathrm{Loss}(x) / \partial \xi_h \right|",
+        pretrained=True,
+    ),
+    Score(
+        name="ablation",
+        title="Ablation",
+        meaning="What the metric loses when a head is switched off.",
+        formula="metric(full) − metric(full without the head)",
+        source="Michel et al. 2019, §3.2",
+        measure="measures:ablation",
+        needs="ablation",
+        options=AblationOptions,
+        caution="one head at a time: costs do not add up when several are removed",
+        tex=r"m(\text{full}) - m(\text{full without } h)",
+    ),
+    Score(
+        name="fisher",
+        title="Fisher",
+        meaning="How strongly the loss reacts to a head, squared and added up over the examples.",
+        formula="sum over examples of (∂Loss/∂ξ)²",
+        source="Kwon et al. 2022",
+        measure="measures:fisher",
+        needs="gates",
+        caution="grows with the sample: compare tables of equal samples only",
+        tex=r"\sum_x \left( \partial \mathrm{Loss}(x) / \partial \xi_h \right)^2",
+        pretrained=True,
+    ),
+    Score(
+        name="magnitude",
+        title="Magnitude",
+        meaning="How large a head's weights are; no examples needed.",
+        formula="‖W_O columns‖ · ‖W_V rows‖",
+        source="baseline",
+        measure="measures:magnitude",
+        caution="looks at weights only, at no example",
+        tex=r"\lVert W_O^{(h)} \rVert \cdot \lVert W_V^{(h)} \rVert",
+    ),
+    Score(
+        name="random",
+        title="Random",
+        meaning="Chance: what any other score has to beat.",
+        formula="seeded uniform numbers",
+        source="baseline",
+        measure="measures:random",
+        options=RandomOptions,
+        tex=r"u_h \sim U(0, 1)",
+    ),
+)
+SCORES: dict[str, Score] = {s.name: s for s in _ENTRIES}
 
 
 @dataclass(frozen=True)
@@ -242,7 +205,7 @@ class Preset:
     """A published choice under its name."""
 
     score: str
-    options: MappingProxyType[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    options: Mapping[str, Any] = field(default_factory=dict)
     why: str = ""
 
 
@@ -270,3 +233,13 @@ def preset_named(name: str) -> Preset:
     if name not in PRESETS:
         raise OptionError(unknown_choice("preset", name, PRESETS))
     return PRESETS[name]
+
+
+def correlates(name: str) -> bool:
+    """Whether the values under this name are correlations; a name from an old link or run may be unknown."""
+    return name in SCORES and bool(SCORES[name].correlation)
+
+
+def names_for(translates: bool) -> tuple[str, ...]:
+    """The scores that this kind of model has."""
+    return tuple(s.name for s in SCORES.values() if not (translates and s.reads_maps))

@@ -16,8 +16,9 @@ import numpy as np
 from ..heads import HeadMask
 from ..progress import Cancel, Progress, tracked
 from ..storage.store import Entry, Store, make_key
+from .chunk import Chunk, Tables
 from .spare_core import room_for_statistics
-from .sweeps import SWEEPS, Chunk, Tables
+from .sweeps import SWEEPS
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding

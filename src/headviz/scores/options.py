@@ -8,10 +8,15 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
-from ..attribution.attattr import RULES as ATTATTR_RULES
-from ..attribution.attattr import AttAttrOptions
-from ..attribution.integration import PRECISIONS, PathOptions
-from ..attribution.rules import DEFAULT_RULE, DEFAULT_STEPS, RULES
+from ..attribution.rules import (
+    DEFAULT_RULE,
+    DEFAULT_STEPS,
+    PRECISIONS,
+    RULES,
+    SCALING_RULES,
+    AttAttrOptions,
+    PathOptions,
+)
 from ..errors import OptionError, unknown_choice
 
 ROWS = ("all", "influential")
@@ -55,7 +60,7 @@ class AttAttrScoreOptions(AttAttrOptions):
     """How AttAttr is integrated, and of which class."""
 
     steps: int = option(AttAttrOptions.steps, "intervals of the attention's scale")
-    rule: str = option(AttAttrOptions.rule, "integration rule", tuple(ATTATTR_RULES))
+    rule: str = option(AttAttrOptions.rule, "integration rule", tuple(SCALING_RULES))
     precision: str = option("float32", "bfloat16 is a faster preview", PRECISIONS)
     target: str | int = option("gold", "class to explain: gold (as published), predicted, or a class")
 

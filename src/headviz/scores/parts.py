@@ -17,9 +17,10 @@ import numpy as np
 from ..errors import OptionError
 from ..heads import HeadScores
 from .catalogue import DEFAULT, PRESETS, score_named
+from .chunk import Tables
 from .collect import windows
 from .scoring import Job
-from .sweeps import SWEEPS, Tables
+from .sweeps import SWEEPS
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -31,7 +32,7 @@ PART = 128  # examples of a part, at least, but for the last one
 def count(score: str | None, examples: int) -> int:
     """How many parts a score or preset over so many examples has; 1 where no example is needed."""
     name = PRESETS[score].score if score in PRESETS else (score or DEFAULT)
-    sweep = score_named(name).sweep
+    sweep = score_named(name).needs
     return 1 if sweep is None else len(list(slices(examples, SWEEPS[sweep].window)))
 
 

@@ -17,10 +17,11 @@ from ..heads import HeadMask, HeadScores
 from ..models.classifier import TRANSLATION
 from ..storage.store import Store
 from . import translation
-from .catalogue import DEFAULT, Given, Score, preset_named, score_named
+from .catalogue import DEFAULT, Score, preset_named, score_named
 from .collect import Collector
-from .options import build
-from .statistics import BOTTOM, Summary, stability
+from .measures import Given, row_of
+from .options import AblationOptions, build
+from .statistics import BOTTOM, Summary, stability, summarised
 from .task_loss import check_metric
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Job:
         self.order: np.ndarray | None = None
         self.unlike = ""  # said where model and task have different classes and the score does not mind
         self.collector = (
-            self._collector(store_for(cache), budget, label_order) if self.score.needs_data else None
+            None if self.score.without_examples else self._collector(store_for(cache), budget, label_order)
         )
 
     def _collector(
@@ -107,14 +108,14 @@ class Job:
         if len(data) == 0:
             raise TaskError("There is nothing to score heads on: the data set has no examples.")
         if data.is_translation or clf.kind == TRANSLATION:
-            translation.check(clf, data, self.score.name, self.score.sweep)
+            translation.check(clf, data, self.score)
         else:
             check_pairing(clf, data.pairs is not None)
-        if self.score.sweep == "ablation":
+        if isinstance(self.options, AblationOptions):
             check_metric(data, self.options.metric)  # before anything is measured
         target = getattr(self.options, "target", None)
         gold = None
-        if not data.is_translation and (target == GOLD or self.score.sweep in ("gates", "ablation")):
+        if not data.is_translation and (target == GOLD or self.score.needs_labels):
             _ = data.gold  # complains about data without labels
             self.order = class_order(clf, data, label_order)
             gold = gold_for(data, self.order)
@@ -127,9 +128,9 @@ class Job:
             targets = [int(g) for g in gold]
         elif target is not None:
             targets = [resolve_target(clf, 0 if target == GOLD else target)] * len(data)
-        assert self.score.sweep is not None
+        assert self.score.needs is not None
         return Collector(
-            clf, data, self.score.sweep, self.options, self.mask, encodings, targets, gold, store, budget
+            clf, data, self.score.needs, self.options, self.mask, encodings, targets, gold, store, budget
         )
 
     def grow(self) -> Iterator[int]:
@@ -150,9 +151,8 @@ class Job:
             samples = len(places)
             rows = {name: table[places] for name, table in found.rows.items()}
             data = self.data.subset(places)
-        summary = self.score.function(
-            Given(self.clf, self.mask, rows, data, places, self.order), self.options
-        )
+        given = Given(self.clf, self.mask, rows, data, places, self.order)
+        summary = summarised(self.score.function(given, self.options))
         on = self.mask.array()
         undefined = np.where(on, summary.undefined, 0)
         settings: dict[str, Any] = {"score": self.score.name, **asdict(self.options)}
@@ -183,11 +183,10 @@ class Job:
 
     def _examples_undefined(self, rows: dict[str, np.ndarray]) -> int:
         """Examples in which some head that is on has no correlation."""
-        name = self.score.name.removeprefix("conductance-")
-        if self.score.sweep != "conductance" or name == "max":
+        if not self.score.correlation:
             return 0
-        name += "_influential" if self.options.rows == "influential" else ""
-        return int(np.isnan(rows[name][:, self.mask.array()]).any(axis=1).sum())
+        values = rows[row_of(self.score.correlation, self.options)]
+        return int(np.isnan(values[:, self.mask.array()]).any(axis=1).sum())
 
     def _notes(self, summary: Summary, undefined: np.ndarray, samples: int) -> tuple[str, ...]:
         notes = []

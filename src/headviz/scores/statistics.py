@@ -102,6 +102,13 @@ def exact(values: NDArray) -> Summary:
     return Summary(values.astype(np.float64), unknown, unknown, unknown, np.zeros(values.shape, np.int64))
 
 
+def summarised(found: Summary | NDArray) -> Summary:
+    """What a score's function returned: a summary, values per example [n, L, H], or a table [L, H]."""
+    if isinstance(found, Summary):
+        return found
+    return mean(found) if found.ndim == 3 else exact(found)
+
+
 def draw(n: int, seed: int = 0, resamples: int = RESAMPLES) -> Counts:
     """Bootstrap samples of n examples, as counts [R, n]."""
     return np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples).astype(float)

@@ -8,71 +8,23 @@ Shapes: B examples of a chunk, h heads present in a layer, T tokens, d head size
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
 
 from ..attribution import attattr as attattr_maps
 from ..attribution import integration as path
-from ..attribution.attattr import AttAttrOptions
-from ..attribution.integration import ExampleMaps, PathOptions, Walk
+from ..attribution.integration import ExampleMaps, Walk
+from ..attribution.rules import AttAttrOptions, PathOptions
 from ..evaluation.evaluator import Evaluator, EvaluatorOptions
-from ..heads import HeadMask
 from ..models.fast.linear import FastLinear
-from ..progress import Cancel
 from . import translation
+from .chunk import Chunk, Sweep, Tables
 from .correlation import correlations
 
-if TYPE_CHECKING:
-    from ..models.classifier import Classifier, Encoding
-    from ..tasks import Dataset
-
-Tables = dict[str, np.ndarray]
 GATE_TOKENS = 4096  # tokens in one pass that needs gradients but no path
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Examples to measure, of similar length, with all that a sweep may want to know."""
-
-    clf: Classifier
-    mask: HeadMask  # what is off: masked or removed
-    encodings: Sequence[Encoding]
-    targets: Sequence[int | None]  # class to explain; None = predicted
-    gold: np.ndarray | None  # class numbers of the model, or values
-    data: Dataset
-    options: Any
-    budget: int
-    cancel: Cancel | None = None
-
-    def part(self, which: slice) -> Chunk:
-        index = range(len(self.encodings))[which]
-        gold = None if self.gold is None else self.gold[which]
-        return replace(
-            self,
-            encodings=self.encodings[which],
-            targets=self.targets[which],
-            gold=gold,
-            data=self.data.subset(index),
-        )
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """One line of the table below."""
-
-    version: int  # raise it when the same example would give other tables
-    run: Callable[
-        [Chunk], Sequence[Callable[[], Tables]]
-    ]  # per example: the rest of the work, for another thread
-    split: Callable[[Chunk], Iterator[slice]]  # examples that share their passes
-    settings: Callable[[Any], dict[str, Any]]  # the options that change the tables
-    uses_target: bool = False
-    uses_gold: bool = False
-    window: int = 64  # examples among which those of similar length are put together
 
 
 def _integration(options: Any) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from ..errors import OptionError, unknown_choice
 from ..evaluation.resampling import CLASS_METRICS
 from ..tasks import metric as measure
 from ..tasks import predicted
+from .chunk import Tables
 from .correlation import pearson, spearman
 from .statistics import Counts, Summary, draw, mean
-from .sweeps import Tables
 from .translation import cost_in_bleu
 
 if TYPE_CHECKING:

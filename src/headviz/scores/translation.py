@@ -22,25 +22,24 @@ from ..evaluation.translation import TranslationEvaluator, require_translation
 from ..models.translator import NO_TOKEN
 from ..tasks.bleu import bleu_of
 from ..tasks.bleu import counts as bleu_counts
+from .catalogue import Score, names_for
+from .chunk import Chunk, Tables
 from .statistics import Counts, Summary, draw
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..tasks import Dataset
-    from .sweeps import Chunk
 
-Tables = dict[str, np.ndarray]
 _RESAMPLES = 200
-NOT_HERE = ("conductance", "attattr")  # sweeps that explain a class
 
 
-def check(clf: Classifier, data: Dataset, score: str, sweep: str | None) -> None:
+def check(clf: Classifier, data: Dataset, score: Score) -> None:
     """Complain about a score, a model or data that translation cannot do with."""
     require_translation(clf, data)
-    if sweep in NOT_HERE:
+    if score.reads_maps:
         raise OptionError(
-            f"Score '{score}' explains the class that a model predicts, and a translation has none. "
-            "For translation models choose one of: taylor, fisher, ablation, magnitude, random."
+            f"Score '{score.name}' explains the class that a model predicts, and a translation has none. "
+            f"For translation models choose one of: {', '.join(names_for(translates=True))}."
         )
 
 

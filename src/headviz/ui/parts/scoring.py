@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...heads import HeadId, HeadMask, HeadScores
+from ...scores.catalogue import SCORES
 from ..shell import jobs, loaders, show
 from ..shell.view import View
 
@@ -17,18 +18,7 @@ if TYPE_CHECKING:
     from ...models.classifier import Classifier
     from ...tasks import Dataset
 
-# name and title of every score; the table itself lives beside torch, which the first page must not wait for
-NAMES = (
-    "conductance-spearman", "conductance-kendall", "conductance-pearson", "conductance-max", "attattr-max",
-    "taylor", "ablation", "fisher", "magnitude", "random",
-)  # fmt: skip
-EXPLAIN_A_CLASS = ("conductance", "attattr")  # beginnings of scores that translations have not
 FRESH_HEADS = 5  # classifiers put on the pre-trained encoder, whose grids are averaged
-
-
-def names(translates: bool) -> tuple[str, ...]:
-    """The scores that this kind of model has."""
-    return tuple(n for n in NAMES if not (translates and n.startswith(EXPLAIN_A_CLASS)))
 
 
 def key_of(view: View, score: str = "", weights: str = "fine-tuned") -> tuple[Any, ...]:
@@ -68,7 +58,7 @@ def known(view: View) -> Any:
 
 def all_known(view: View, present: HeadMask) -> dict[str, Any]:
     """Every score's values that are at hand on this grid, by name."""
-    tables = {name: scores(view, name) for name in NAMES}
+    tables = {name: scores(view, name) for name in SCORES}
     size = (present.num_layers, present.num_heads)
     return {name: t.values for name, t in tables.items() if t is not None and t.values.shape == size}
 

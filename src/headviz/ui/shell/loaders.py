@@ -285,7 +285,13 @@ def cost(clf: Classifier, mask: HeadMask | None = None) -> Cost:
 
 # ---- torch takes seconds to import: do it while the user reads the first page
 
-_HEAVY = ("torch", "transformers", "headviz.models.loading", "headviz.evaluation.evaluator", "headviz.scores")
+_HEAVY = (
+    "torch",
+    "transformers",
+    "headviz.models.loading",
+    "headviz.evaluation.evaluator",
+    "headviz.scores.scoring",
+)
 _warming = threading.Event()
 _settled: Memo[bool] = Memo(1)
 

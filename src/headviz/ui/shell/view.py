@@ -10,6 +10,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import urlencode
 
+from ...scores.catalogue import DEFAULT
+
 LONGEST_TEXT = 1500  # characters of a text that an address carries; longer ones stay in the session
 LONG = "long"  # the query parameter that names the texts which stayed behind
 _TEXTS = {"a": "first", "b": "second"}
@@ -31,7 +33,7 @@ class View:
     limit: int = 500  # size of the dev subset; 0 = all
     seed: int = 0
 
-    score: str = "conductance-spearman"
+    score: str = DEFAULT
     samples: int = 64  # examples asked for when a score is computed here
     weights: str = "fine-tuned"
     base: str = ""  # the pre-trained model; empty = the demo's own

@@ -14,6 +14,7 @@ import streamlit as st
 from ....analyses.catalogue import ANALYSES, ORACLE, Analysis
 from ....errors import TaskError, UserError
 from ....heads import HeadMask
+from ....scores.catalogue import names_for
 from ...parts import published, scoring
 from ...parts.measure import key_of
 from ...shell import jobs, loaders, state
@@ -107,7 +108,7 @@ def orders(view: View, known: Sequence[str]) -> list[str]:
     """Scores to prune by: those at hand, which cost nothing more, else the one that the view asks for."""
     if known:
         return list(known)
-    able = scoring.names(loaders.shape(view).translates)
+    able = names_for(loaders.shape(view).translates)
     return [view.score if view.score in able else able[0]]
 
 

@@ -14,11 +14,6 @@ TITLES = {"fine-tuned": "Fine-tuned", "pre-trained": "Pre-trained", "difference"
 PUBLISHED_BAND = (0.2, 0.4)  # the one whose share was published
 
 
-def has_bands(score: str) -> bool:
-    """Whether the score is a correlation, which has bands."""
-    return score.startswith("conductance") and score != "conductance-max"
-
-
 def section(shown: Mapping[str, np.ndarray]) -> None:
     """The share of heads in bands of correlation."""
     from ....charts import style as charts  # plotly: not before it is wanted

@@ -11,6 +11,7 @@ import streamlit as st
 
 from ....charts.palette import scale_for
 from ....heads import HeadId, HeadMask, HeadScores
+from ....scores.catalogue import correlates, names_for
 from ...parts import abilities, scoring
 from ...shell import jobs, show, state
 from ...shell import view_report as viewreport
@@ -45,7 +46,7 @@ def introduction(view: View) -> None:
 def controls(view: View, shape: Shape) -> None:
     """Which score, of which weights, on how many examples."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        state.choose("score", "Score", scoring.names(shape.translates), width=220)
+        state.choose("score", "Score", names_for(shape.translates), width=220)
         if shape.translates:
             state.update(weights="fine-tuned")
         else:
@@ -122,7 +123,7 @@ def grids(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
     elif "difference" in ready:
         tips["difference"] = tuning.tips(ready["pre-trained"], ready["fine-tuned"])
     everything = [float(v) for values in shown.values() for v in values.ravel()]
-    signed = True if view.score.startswith("conductance") and view.score != "conductance-max" else None
+    signed = correlates(view.score) or None
     scale = scale_for(everything, signed=signed)
     boxes = st.columns(len(shown), gap="small") if len(shown) > 1 else [st.container()]
     for box, (name, values) in zip(boxes, shown.items(), strict=True):
@@ -149,7 +150,7 @@ def finding(found: HeadScores, values: np.ndarray, view: View, shape: Shape) -> 
         return "No head has a value yet."
     ranked = found.ranked()
     top = show.head_name(ranked[0], shape.rows) if ranked else ""
-    if view.score.startswith("conductance") and view.score != "conductance-max":
+    if correlates(view.score):
         weak = float((np.abs(known) < 0.2).mean())
         text = f"In {100 * weak:.0f} % of the heads, attention and attribution hardly agree (between −0.2 and 0.2)"
         return text + (
@@ -207,7 +208,7 @@ def _toggle(present: HeadMask, head: HeadId) -> None:
 
 def detail(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
     """The ranking, or how the heads spread over bands of correlation; one at a time keeps the first page light."""
-    sides = SIDES if bands.has_bands(view.score) else SIDES[:1]
+    sides = SIDES if correlates(view.score) else SIDES[:1]
     if len(sides) == 1 or state.view().present:
         chosen = view.side if view.side in sides else sides[0]
     else:

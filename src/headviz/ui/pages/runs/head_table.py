@@ -10,6 +10,7 @@ import streamlit as st
 from ....charts.palette import scale_for
 from ....errors import UserError
 from ....heads import HeadId, HeadMask, HeadScores
+from ....scores.catalogue import DEFAULT, SCORES, correlates
 from ....tasks import points_in
 from ...parts import published, scoring
 from ...parts.measure import key_of
@@ -57,7 +58,7 @@ def _grid(
     values: np.ndarray, present: HeadMask, rows: tuple[str, ...] | None, name: str, **more: Any
 ) -> None:
     known = [float(v) for v in values.ravel() if v == v]
-    signed = True if name.startswith("conductance") and name != "conductance-max" else None
+    signed = correlates(name) or None
     head_grid(
         "run_grid", present, values, selected=state.head(present), rows=rows, on_select=_select,
         look=Look(name=name, scale=scale_for(known, signed=signed), numbers=state.view().numbers, width=36,
@@ -105,10 +106,11 @@ DEFAULTS = {"split": "train", "limit": None, "length_filter": "quantile", "off":
 
 def asked_on_heads(spec: dict[str, Any]) -> bool:
     """Whether the Heads page would compute this very table: it scores the whole model with the score's defaults."""
-    score = spec.get("score") or scoring.NAMES[0]
-    drawn = score == "random" and spec.get("seed", 0) != 0
+    score = spec.get("score") or DEFAULT
     plain = all(spec.get(name, value) == value for name, value in DEFAULTS.items())
-    return score in scoring.NAMES and plain and not drawn and not spec.get("options")
+    if score not in SCORES or spec.get("options"):
+        return False
+    return plain and not (SCORES[score].seeded and spec.get("seed", 0) != 0)
 
 
 def _to_heads(spec: dict[str, Any], found: HeadScores) -> None:

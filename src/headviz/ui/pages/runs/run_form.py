@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....errors import UserError
+from ....scores.catalogue import names_for
 from ...parts import score_form as scoreform
-from ...parts import scoring
 from ...shell import jobs, loaders, show
 from ...shell.view import View
 from . import listing as runsview
@@ -50,7 +50,7 @@ def form(view: View) -> None:
     """The options of one pruning run."""
     from ....pruning.algorithms import ALGORITHMS
 
-    known = scoring.names(loaders.shape(view).translates)
+    known = names_for(loaders.shape(view).translates)
     left, middle, right = st.columns([2, 2, 1])
     with left:
         name = st.selectbox("Algorithm", list(ALGORITHMS), format_func=plans.title_of, key="new_algorithm")

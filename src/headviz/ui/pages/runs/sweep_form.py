@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....errors import OptionError, UserError
+from ....scores.catalogue import names_for
 from ...parts import score_form as scoreform
-from ...parts import scoring
 from ...shell import jobs, loaders, show
 from ...shell.view import View
 from . import listing as runsview
@@ -35,7 +35,7 @@ def form(view: View) -> None:
         "Algorithms", list(ALGORITHMS), ["one-importance", "iterative"], format_func=plans.title_of,
         key="sweep_algorithms",
     )  # fmt: skip
-    known = scoring.names(loaders.shape(view).translates)
+    known = names_for(loaders.shape(view).translates)
     at = view.score if view.score in known else known[0]
     scores = b.multiselect("Scores", known, list(dict.fromkeys([at, "random"])), key="sweep_scores")
     algorithms = [ALGORITHMS[n] for n in names]

@@ -1,0 +1,59 @@
+"""What a sweep is given, and how it is declared: the examples of one chunk, and one line of the table of sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..heads import HeadMask
+from ..progress import Cancel
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier, Encoding
+    from ..tasks import Dataset
+
+Tables = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Examples to measure, of similar length, with all that a sweep may want to know."""
+
+    clf: Classifier
+    mask: HeadMask  # what is off: masked or removed
+    encodings: Sequence[Encoding]
+    targets: Sequence[int | None]  # class to explain; None = predicted
+    gold: np.ndarray | None  # class numbers of the model, or values
+    data: Dataset
+    options: Any
+    budget: int
+    cancel: Cancel | None = None
+
+    def part(self, which: slice) -> Chunk:
+        index = range(len(self.encodings))[which]
+        gold = None if self.gold is None else self.gold[which]
+        return replace(
+            self,
+            encodings=self.encodings[which],
+            targets=self.targets[which],
+            gold=gold,
+            data=self.data.subset(index),
+        )
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One line of the table below."""
+
+    version: int  # raise it when the same example would give other tables
+    run: Callable[
+        [Chunk], Sequence[Callable[[], Tables]]
+    ]  # per example: the rest of the work, for another thread
+    split: Callable[[Chunk], Iterator[slice]]  # examples that share their passes
+    settings: Callable[[Any], dict[str, Any]]  # the options that change the tables
+    uses_target: bool = False
+    uses_gold: bool = False
+    window: int = 64  # examples among which those of similar length are put together

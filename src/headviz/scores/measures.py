@@ -1,0 +1,116 @@
+"""How each head score is computed from the values of its sweep: one short function each. High = keep.
+
+A function gets what was measured (``Given``) and the score's own options. ``catalogue`` says which one belongs to
+which score. A measurement that no sweep makes yet goes into ``sweeps``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from ..heads import HeadMask
+from .chunk import Tables
+from .options import (
+    AblationOptions,
+    AttAttrScoreOptions,
+    ConductanceOptions,
+    NoOptions,
+    RandomOptions,
+    TaylorOptions,
+)
+from .statistics import Summary, exact, layer_normed, mean, total
+from .task_loss import cost_of_ablation
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
+    from ..tasks import Dataset
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a score is computed from. Rows are in the order of the examples' content, not in the data's."""
+
+    clf: Classifier
+    mask: HeadMask  # what is off: masked or removed
+    rows: Tables  # per-example values of the score's sweep
+    data: Dataset  # the examples of the rows
+    places: np.ndarray  # where each row stands in the data
+    order: np.ndarray | None  # the model's output for each class of the task
+
+
+def conductance_spearman(given: Given, options: ConductanceOptions) -> Summary:
+    return mean(given.rows[row_of("spearman", options)])
+
+
+def conductance_kendall(given: Given, options: ConductanceOptions) -> Summary:
+    return mean(given.rows[row_of("kendall", options)])
+
+
+def conductance_pearson(given: Given, options: ConductanceOptions) -> Summary:
+    return mean(given.rows[row_of("pearson", options)])
+
+
+def conductance_max(given: Given, options: ConductanceOptions) -> Summary:
+    return mean(given.rows[row_of("max", options)])
+
+
+def row_of(name: str, options: ConductanceOptions) -> str:
+    """The row of the conductance sweep that the options ask for."""
+    return name if options.rows == "all" else f"{name}_influential"
+
+
+def attattr_max(given: Given, options: AttAttrScoreOptions) -> Summary:
+    return mean(given.rows["max"])
+
+
+def taylor(given: Given, options: TaylorOptions) -> Summary:
+    signed = given.rows["signed"]
+    if options.abs_level == "token":
+        raw = mean(given.rows["token"])
+    elif options.abs_level == "example":
+        raw = mean(np.abs(signed))
+    elif options.abs_level == "signed":
+        raw = mean(signed)
+    else:  # one value per batch of consecutive examples: the absolute value of its mean derivative
+        signed = signed[np.argsort(given.places)]
+        starts = np.arange(0, len(signed), options.batch_size)
+        sizes = np.diff(np.append(starts, len(signed)))
+        raw = mean(np.abs(np.add.reduceat(signed, starts, axis=0) / sizes[:, None, None]))
+    return layer_normed(raw, given.mask.array()) if options.layer_norm else raw
+
+
+def fisher(given: Given, options: NoOptions) -> Summary:
+    return total(given.rows["signed"] ** 2)
+
+
+def ablation(given: Given, options: AblationOptions) -> Summary:
+    return cost_of_ablation(given.rows, given.data, given.order, options.metric)
+
+
+def magnitude(given: Given, options: NoOptions) -> Summary:
+    clf = given.clf
+    values = np.full((clf.num_layers, clf.num_heads), np.nan)
+    for layer in range(clf.num_layers):
+        kept = [h for h in range(clf.num_heads) if h not in clf.present.off_in(layer)]
+        values[layer, kept] = _norm_product(clf, layer, len(kept))
+    return exact(values)
+
+
+def _norm_product(clf: Classifier, layer: int, heads: int) -> np.ndarray:
+    """‖W_O columns‖ · ‖W_V rows‖ of each head left in the layer."""
+    places = clf.projections(layer)
+    out = places.output.weight.detach().double()  # [E, heads·d]
+    value = places.value.weight.detach().double()  # [heads·d, E], or the last third of a fused matrix
+    value = value[-out.shape[1] :] if out.shape[1] else value[:0]
+    out_norm = out.reshape(out.shape[0], heads, -1).norm(dim=(0, 2)) if heads else torch.zeros(0)
+    value_norm = value.reshape(heads, -1).norm(dim=1) if heads else torch.zeros(0)
+    return (out_norm * value_norm).cpu().numpy()
+
+
+def random(given: Given, options: RandomOptions) -> Summary:
+    shape = (given.clf.num_layers, given.clf.num_heads)
+    return exact(np.random.default_rng(options.seed).random(shape))
