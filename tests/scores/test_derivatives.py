@@ -8,6 +8,7 @@ from sklearn.metrics import f1_score, matthews_corrcoef
 import headviz
 from headviz import HeadMask
 from headviz.scores import score_heads
+from headviz.scores.scoring import gate_gradients
 from support.scored_data import made
 from support.tiny import tiny_classifier
 
@@ -71,6 +72,22 @@ def test_a_regression_uses_its_squared_error():
         tiny_classifier("bert", labels=("score",)), data, "taylor", layer_norm=False, cache=False
     )
     np.testing.assert_allclose(got.values, np.abs(d).mean(axis=0), rtol=1e-3)
+
+
+def test_a_regressions_gradient_is_that_of_the_loss_it_is_trained_with():
+    """Autograd of the loss that transformers returns, one example at a time; the mask search reads the same."""
+    data, clf = made(4, task="stsb"), tiny_classifier("bert", labels=("score",))
+    weights = [clf.projections(layer).output.weight.requires_grad_(True) for layer in range(clf.num_layers)]
+    slow = np.zeros((len(data), clf.num_layers, clf.num_heads))
+    for n in range(len(data)):
+        batch = clf.collate(clf.encode([data.texts[n]], [data.pairs[n]]))
+        with torch.enable_grad():
+            loss = clf.model(**batch, labels=torch.tensor([data.labels[n]], dtype=torch.float32)).loss
+        for layer, (w, g) in enumerate(zip(weights, torch.autograd.grad(loss, weights), strict=True)):
+            slow[n, layer] = (w * g).detach().sum(dim=0).view(clf.num_heads, -1).sum(dim=1).numpy()
+    np.testing.assert_allclose(gate_gradients(clf, data), slow, rtol=1e-3, atol=1e-6)
+    fisher = score_heads(clf, data, "fisher", cache=False).values
+    np.testing.assert_allclose(fisher, (slow**2).sum(axis=0), rtol=2e-3)
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "roberta"])

@@ -8,7 +8,7 @@ import headviz
 from headviz import HeadMask
 from headviz.errors import OptionError, TaskError
 from headviz.scores import score_heads
-from headviz.scores.translation import sentence_losses
+from headviz.scores.gradients import sentence_losses
 from headviz.tasks import TASKS, Dataset
 from support.tiny import tiny_classifier
 from support.tiny_translation import (

@@ -12,11 +12,11 @@ import numpy as np
 from ..errors import RunError
 from ..heads import HeadId, HeadMask, lowest
 from ..models.pruning import prune
+from ..scores.scoring import gate_gradients
 from ..scores.statistics import total
 from .algorithms import ALGORITHMS
 from .finetune.sharing import trained_once
 from .finetune.training import Trained, fine_tune
-from .gradients import gate_gradients
 from .judging import evaluated, judge_of, record_of
 from .options import FinetuneOptions
 from .plan import PruningPlan

@@ -217,6 +217,21 @@ class Job:
         return tuple(notes)
 
 
+def gate_gradients(
+    clf: Classifier,
+    data: Dataset,
+    label_order: Sequence[str] | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> np.ndarray:
+    """∂Loss(x)/∂ξ of every example and head, as the score ``fisher`` squares it: [n, L, H], 0 for removed heads."""
+    job = Job(clf, data, "fisher", cache=False, label_order=label_order, progress=progress, cancel=cancel)
+    for _ in job.grow():
+        pass
+    assert job.collector is not None
+    return np.nan_to_num(job.collector.rows["signed"])
+
+
 def _unlike(clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None) -> str:
     """What differs between the model's classes and the task's; empty where they match."""
     try:
@@ -239,4 +254,4 @@ def _mean(values: np.ndarray) -> float | None:
     return float(known.mean()) if known.size else None
 
 
-__all__ = ["BOTTOM", "score_heads", "score_progressive"]
+__all__ = ["BOTTOM", "gate_gradients", "score_heads", "score_progressive"]

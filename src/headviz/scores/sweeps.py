@@ -12,15 +12,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import torch
 
 from ..attribution import attattr as attattr_maps
 from ..attribution import integration as path
-from ..attribution.integration import ExampleMaps, Walk
+from ..attribution.integration import ExampleMaps
 from ..attribution.rules import AttAttrOptions, PathOptions
 from ..evaluation.evaluator import Evaluator, EvaluatorOptions
-from ..models.fast.linear import FastLinear
-from . import translation
+from . import gradients, translation
 from .chunk import Chunk, Sweep, Tables
 from .correlation import correlations
 
@@ -111,36 +109,6 @@ def _by_nodes(chunk: Chunk) -> Iterator[slice]:
 # derivatives by the gates -------------------------------------------------------------------------
 
 
-def _gates(chunk: Chunk) -> list[Callable[[], Tables]]:
-    """∂Loss/∂ξ of each example and head: whole, and as the sum of its tokens' absolute parts."""
-    if chunk.data.is_translation:
-        return translation.gates(chunk)
-    clf, size = chunk.clf, len(chunk.encodings)
-    assert chunk.gold is not None
-    walk = Walk(clf, chunk.encodings, [None] * size, chunk.mask)
-    call = clf.call(chunk.mask, keep_outputs=True)
-    with torch.enable_grad(), FastLinear():
-        logits = walk.choose(clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), call))
-        if clf.is_regression:
-            wanted = torch.tensor(chunk.gold, dtype=logits.dtype, device=logits.device)
-            loss = torch.nn.functional.mse_loss(logits[:, 0], wanted, reduction="sum")
-        else:
-            classes = torch.tensor(chunk.gold, device=logits.device)
-            loss = torch.nn.functional.cross_entropy(logits, classes, reduction="sum")
-        grads = path.gradients(loss, call.outputs)
-    tables = {name: np.full((size, clf.num_layers, clf.num_heads), np.nan) for name in ("signed", "token")}
-    for layer, (output, grad) in enumerate(zip(call.outputs, grads, strict=True)):
-        heads = [h for h in range(clf.num_heads) if h not in clf.present.off_in(layer)]
-        # ξ multiplies the output, so its derivative is their product; padded queries have no gradient
-        parts = (output.detach() * grad).sum(dim=-1).cpu().double()  # [B, h, T]
-        tables["signed"][:, layer, heads] = parts.sum(dim=-1).numpy()
-        tables["token"][:, layer, heads] = parts.abs().sum(dim=-1).numpy()
-    off = ~chunk.mask.array()
-    for table in tables.values():
-        table[:, off] = np.nan
-    return [lambda i=i: {name: table[i] for name, table in tables.items()} for i in range(size)]  # type: ignore[misc]
-
-
 def _by_tokens(chunk: Chunk) -> Iterator[slice]:
     size = max(1, GATE_TOKENS // max(len(e) for e in chunk.encodings))
     for start in range(0, len(chunk.encodings), size):
@@ -172,6 +140,6 @@ def _all_at_once(chunk: Chunk) -> Iterator[slice]:
 SWEEPS: dict[str, Sweep] = {
     "conductance": Sweep(1, _conductance, _by_nodes, _integration, uses_target=True),
     "attattr": Sweep(1, _attattr, _by_nodes, _integration, uses_target=True),
-    "gates": Sweep(1, _gates, _by_tokens, lambda options: {}, uses_gold=True),
+    "gates": Sweep(1, gradients.gates, _by_tokens, lambda options: {}, uses_gold=True),
     "ablation": Sweep(1, _ablation, _all_at_once, lambda options: {}, window=256),
 }

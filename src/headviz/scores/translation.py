@@ -1,9 +1,6 @@
-"""What the sweeps of ``sweeps`` measure on a translated sentence: derivatives of its loss, and its part of BLEU.
+"""Which scores a translation has, and what switching a head off costs it in BLEU.
 
-The loss of a sentence is the mean negative log-likelihood of its reference's tokens, each given those before it.
-
-Shapes: B sentences of a chunk, h heads present in a row, Q queries of a row (source or target tokens), V vocabulary,
-n sentences, L rows, H heads.
+Shapes: n sentences, L rows, H heads.
 """
 
 from __future__ import annotations
@@ -12,14 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from ..attention import HeadCall
 from ..errors import OptionError
 from ..evaluation.translation import TranslationEvaluator, require_translation
-from ..models.translator import NO_TOKEN
 from ..tasks.bleu import bleu_of
 from ..tasks.bleu import counts as bleu_counts
 from .catalogue import Score, names_for
@@ -41,49 +34,6 @@ def check(clf: Classifier, data: Dataset, score: Score) -> None:
             f"Score '{score.name}' explains the class that a model predicts, and a translation has none. "
             f"For translation models choose one of: {', '.join(names_for(translates=True))}."
         )
-
-
-def sentence_losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """[B] mean negative log-likelihood of each reference."""
-    each = torch.nn.functional.cross_entropy(
-        logits.float().transpose(1, 2), labels, ignore_index=NO_TOKEN, reduction="none"
-    )
-    return each.sum(dim=1) / (labels != NO_TOKEN).sum(dim=1)
-
-
-def gates(chunk: Chunk) -> list[Callable[[], Tables]]:
-    """∂Loss/∂ξ of each sentence and head: whole, and as the sum of its tokens' absolute parts."""
-    clf: Any = chunk.clf
-    size = len(chunk.encodings)
-    batch = clf.collate(chunk.encodings)
-    call: HeadCall = clf.call(chunk.mask)
-    with torch.enable_grad():
-        free = _free_gates(clf, batch, call)
-        loss = sentence_losses(clf.forward(batch, call), batch["labels"]).sum()
-        grads = torch.autograd.grad(loss, free, materialize_grads=True)
-    tables = {name: np.full((size, clf.num_layers, clf.num_heads), np.nan) for name in ("signed", "token")}
-    for row, grad in enumerate(grads):
-        heads = [h for h in range(clf.num_heads) if h not in clf.present.off_in(row)]
-        parts = grad[..., 0].double()  # [B, h, Q]; padded queries have none
-        tables["signed"][:, row, heads] = parts.sum(dim=-1).cpu().numpy()
-        tables["token"][:, row, heads] = parts.abs().sum(dim=-1).cpu().numpy()
-    off = ~chunk.mask.array()
-    for table in tables.values():
-        table[:, off] = np.nan
-    return [lambda i=i: {name: table[i] for name, table in tables.items()} for i in range(size)]  # type: ignore[misc]
-
-
-def _free_gates(clf: Any, batch: dict[str, Tensor], call: HeadCall) -> list[Tensor]:
-    """One gate for each sentence, head and query, put into the call in place of the mask's."""
-    source, target = batch["input_ids"].shape[1], batch["decoder_input_ids"].shape[1]
-    free: list[Tensor] = []
-    for row, gate in enumerate(call.gates):
-        queries = source if row in clf.stacks["encoder"] else target
-        shape = (len(batch["input_ids"]), clf.heads_per_layer[row], queries, 1)
-        start = torch.ones(shape, dtype=clf.dtype, device=clf.device)
-        free.append((start if gate is None else start * gate).requires_grad_(True))
-    call.gates = tuple(free)
-    return free
 
 
 def ablation(chunk: Chunk) -> list[Callable[[], Tables]]:

@@ -1,0 +1,96 @@
+"""The derivative of each example's training loss by each head's gate, at gates of 1: ∂Loss(x)/∂ξ.
+
+The loss is the one that the model is trained with, as transformers computes it: the cross-entropy of the gold label,
+the squared error (ŷ − y)² of a regression, or the mean negative log-likelihood of a reference's tokens. Taylor, Fisher
+and the Fisher mask search all start from these derivatives.
+
+Shapes: B examples of a chunk, h heads present in a layer, T tokens, Q queries of a translation's row (source or target
+tokens).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..attention import HeadCall
+from ..attribution import integration as path
+from ..attribution.integration import Walk
+from ..models.fast.linear import FastLinear
+from ..models.translator import NO_TOKEN
+from .chunk import Chunk, Tables
+
+
+def gates(chunk: Chunk) -> list[Callable[[], Tables]]:
+    """The sweep of the gates, for each example: "signed", the derivative, and "token", its tokens' absolute parts."""
+    parts = _of_sentences(chunk) if chunk.data.is_translation else _of_texts(chunk)
+    clf, size = chunk.clf, len(chunk.encodings)
+    tables = {name: np.full((size, clf.num_layers, clf.num_heads), np.nan) for name in ("signed", "token")}
+    for layer, part in enumerate(parts):
+        heads = [h for h in range(clf.num_heads) if h not in clf.present.off_in(layer)]
+        tables["signed"][:, layer, heads] = part.sum(dim=-1).cpu().numpy()
+        tables["token"][:, layer, heads] = part.abs().sum(dim=-1).cpu().numpy()
+    off = ~chunk.mask.array()
+    for table in tables.values():
+        table[:, off] = np.nan
+    return [lambda i=i: {name: table[i] for name, table in tables.items()} for i in range(size)]  # type: ignore[misc]
+
+
+def _of_texts(chunk: Chunk) -> Sequence[Tensor]:
+    """[B, h, T] of each layer; padded queries have no gradient."""
+    clf = chunk.clf
+    assert chunk.gold is not None
+    walk = Walk(clf, chunk.encodings, [None] * len(chunk.encodings), chunk.mask)
+    call = clf.call(chunk.mask, keep_outputs=True)
+    with torch.enable_grad(), FastLinear():
+        logits = walk.choose(clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), call))
+        grads = path.gradients(summed_loss(logits, chunk.gold, clf.is_regression), call.outputs)
+    # ξ multiplies the output, so its derivative is their product
+    return [(o.detach() * g).sum(dim=-1).cpu().double() for o, g in zip(call.outputs, grads, strict=True)]
+
+
+def summed_loss(logits: Tensor, gold: np.ndarray, regression: bool) -> Tensor:
+    """The sum over examples: its gradient by an example's own gates is that of the example's own loss."""
+    if regression:
+        wanted = torch.tensor(gold, dtype=logits.dtype, device=logits.device)
+        return torch.nn.functional.mse_loss(logits[:, 0], wanted, reduction="sum")
+    return torch.nn.functional.cross_entropy(
+        logits, torch.tensor(gold, device=logits.device), reduction="sum"
+    )
+
+
+def _of_sentences(chunk: Chunk) -> Sequence[Tensor]:
+    """[B, h, Q] of each row; padded queries have no gradient."""
+    clf: Any = chunk.clf
+    batch = clf.collate(chunk.encodings)
+    call: HeadCall = clf.call(chunk.mask)
+    with torch.enable_grad():
+        free = _free_gates(clf, batch, call)
+        loss = sentence_losses(clf.forward(batch, call), batch["labels"]).sum()
+        grads = torch.autograd.grad(loss, free, materialize_grads=True)
+    return [grad[..., 0].double() for grad in grads]
+
+
+def sentence_losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """[B] mean negative log-likelihood of each reference."""
+    each = torch.nn.functional.cross_entropy(
+        logits.float().transpose(1, 2), labels, ignore_index=NO_TOKEN, reduction="none"
+    )
+    return each.sum(dim=1) / (labels != NO_TOKEN).sum(dim=1)
+
+
+def _free_gates(clf: Any, batch: dict[str, Tensor], call: HeadCall) -> list[Tensor]:
+    """One gate for each sentence, head and query, put into the call in place of the mask's."""
+    source, target = batch["input_ids"].shape[1], batch["decoder_input_ids"].shape[1]
+    free: list[Tensor] = []
+    for row, gate in enumerate(call.gates):
+        queries = source if row in clf.stacks["encoder"] else target
+        shape = (len(batch["input_ids"]), clf.heads_per_layer[row], queries, 1)
+        start = torch.ones(shape, dtype=clf.dtype, device=clf.device)
+        free.append((start if gate is None else start * gate).requires_grad_(True))
+    call.gates = tuple(free)
+    return free
