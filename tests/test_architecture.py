@@ -49,7 +49,6 @@ KNOWN_CIRCLES = [
     {"models.classifier", "models.cost", "models.layer_removal", "models.position_tables", "models.pruning",
      "models.saving"},
     {"evaluation.evaluator", "evaluation.plain", "evaluation.translation"},
-    {"scores.sweeps", "scores.translation"},
     {"pruning.finetune.callbacks", "pruning.finetune.training"},
     {"runs.reading", "runs.sweep"},
     {"runs.cluster", "runs.worker"},
