@@ -221,7 +221,7 @@ def _layer_flops(clf: headviz.Classifier, ids: torch.Tensor) -> int:
         clf.forward({"input_ids": ids}, clf.call(kernel="eager"))
     counts = counter.get_flop_counts()
     prefix = f"{type(clf.model).__name__}.{clf.model.base_model_prefix}."
-    path = clf.family.layers_path
+    path = clf.family.layers["encoder"].modules
     depth = path.count(".") + 2
     names = [
         n

@@ -14,7 +14,6 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.errors import MaskError, ModelError, OptionError, TaskError
-from headviz.models.families import TRANSLATION_FAMILIES
 from support.tiny import tiny_model, tiny_tokenizer
 from support.tiny_translation import (
     DECODER_LAYERS,
@@ -58,10 +57,6 @@ def room() -> Any:
 
 def plain_inputs(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {k: v for k, v in batch.items() if k != "labels"}
-
-
-def test_every_family_is_tested() -> None:
-    assert set(TRANSLATION_NAMES) == set(TRANSLATION_FAMILIES)
 
 
 @each_family

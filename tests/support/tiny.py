@@ -7,23 +7,15 @@ from typing import Any
 
 import torch
 
+from headviz.models.families import FAMILIES
+
 WORDS = (
     "a an the dog cat man woman bird house garden sleeps runs eats sees red blue big small not no "
     "and or two three in on under before after is was by . ,"
 ).split()
 
-FAMILY_NAMES = (
-    "bert",
-    "roberta",
-    "electra",
-    "distilbert",
-    "camembert",
-    "xlm-roberta",
-    "ernie",
-    "albert",
-    "modernbert",
-)
-PRUNABLE = tuple(f for f in FAMILY_NAMES if f not in ("albert", "modernbert"))
+FAMILY_NAMES = tuple(name for name, family in FAMILIES.items() if not family.translates)
+PRUNABLE = tuple(name for name in FAMILY_NAMES if FAMILIES[name].prunable)
 
 TEXTS = [
     "a dog sleeps .",
@@ -81,47 +73,23 @@ def tiny_model(
     """A random transformers classifier. ``spread`` widens the weights so that masking a head is visible."""
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
-    offset = family in ("roberta", "camembert", "xlm-roberta")
     settings: dict[str, Any] = {
         "vocab_size": len(tiny_tokenizer()),
         "hidden_size": hidden,
         "num_hidden_layers": layers,
         "num_attention_heads": heads,
         "intermediate_size": 2 * hidden,
-        "max_position_embeddings": 66 if offset else 64,
-        "type_vocab_size": 1 if offset else 2,
-        "pad_token_id": 1 if offset else 0,
+        "max_position_embeddings": 64,
+        "type_vocab_size": 2,
+        "pad_token_id": 0,
         "id2label": dict(enumerate(labels)),
         "label2id": {v: i for i, v in enumerate(labels)},
+        **FAMILIES[family].tiny,
+        **config,
     }
-    if family == "distilbert":
-        settings.pop("type_vocab_size")
-        settings = {
-            **settings,
-            "dim": settings.pop("hidden_size"),
-            "n_layers": settings.pop("num_hidden_layers"),
-            "n_heads": settings.pop("num_attention_heads"),
-            "hidden_dim": settings.pop("intermediate_size"),
-        }
-    if family == "electra":
-        settings["embedding_size"] = hidden // 2
-    if family == "albert":
-        settings["embedding_size"] = hidden // 2
-    if family == "modernbert":
-        settings.pop("type_vocab_size")
-        settings |= {
-            "cls_token_id": 2,
-            "sep_token_id": 3,
-            "bos_token_id": 2,
-            "eos_token_id": 3,
-            "global_attn_every_n_layers": 2,
-            "local_attention": 8,
-        }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = AutoModelForSequenceClassification.from_config(
-            AutoConfig.for_model(family, **settings, **config)
-        )
+        model = AutoModelForSequenceClassification.from_config(AutoConfig.for_model(family, **settings))
         for name, weight in model.named_parameters():
             if weight.ndim > 1 and "embeddings" not in name:
                 torch.nn.init.normal_(weight, std=spread)

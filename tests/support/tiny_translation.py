@@ -7,7 +7,9 @@ from typing import Any
 
 import torch
 
-TRANSLATION_NAMES = ("marian", "bart", "mbart", "t5")
+from headviz.models.families import FAMILIES
+
+TRANSLATION_NAMES = tuple(name for name, family in FAMILIES.items() if family.translates)
 LAYERS, DECODER_LAYERS, HEADS = 2, 3, 4
 ROWS = LAYERS + 2 * DECODER_LAYERS
 
@@ -53,33 +55,12 @@ def tiny_seq2seq(family: str = "marian", seed: int = 0, spread: float = 0.3, **c
         "bos_token_id": 3,
         "decoder_start_token_id": 0,
         "is_encoder_decoder": True,
+        **FAMILIES[family].tiny,
+        **config,
     }
-    if family == "t5":
-        settings |= {
-            "num_layers": LAYERS,
-            "num_decoder_layers": DECODER_LAYERS,
-            "num_heads": HEADS,
-            "d_kv": 8,
-            "d_ff": 48,
-            "relative_attention_num_buckets": 8,
-            "relative_attention_max_distance": 12,
-            "dropout_rate": 0.1,
-        }
-    else:
-        settings |= {
-            "encoder_layers": LAYERS,
-            "decoder_layers": DECODER_LAYERS,
-            "encoder_attention_heads": HEADS,
-            "decoder_attention_heads": HEADS,
-            "encoder_ffn_dim": 48,
-            "decoder_ffn_dim": 48,
-            "max_position_embeddings": 64,
-            "forced_eos_token_id": None,
-            "forced_bos_token_id": None,
-        }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = AutoModelForSeq2SeqLM.from_config(AutoConfig.for_model(family, **(settings | config)))
+        model = AutoModelForSeq2SeqLM.from_config(AutoConfig.for_model(family, **settings))
         for name, weight in model.named_parameters():
             if "relative_attention_bias" in name:
                 torch.nn.init.normal_(weight, std=1.0)

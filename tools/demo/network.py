@@ -43,7 +43,7 @@ def grow(small: BertForMaskedLM) -> BertForMaskedLM:
     old = small.state_dict()
     big = BertForMaskedLM(configuration(small.config.vocab_size, 2 * small.config.num_hidden_layers))
     new = big.state_dict()
-    place = re.compile(rf"(.*{re.escape(_FAMILY.layers_path)}\.)(\d+)\.(.*)")
+    place = re.compile(rf"(.*{re.escape(_FAMILY.layers["encoder"].modules)}\.)(\d+)\.(.*)")
     for name in new:
         found = place.fullmatch(name)
         if found is None:

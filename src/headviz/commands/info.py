@@ -16,6 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
+    from ..models.fast.stages import how_evaluated
+
     clf = load_model(args)
     if is_recurrent(clf):
         return _recurrent(clf)
@@ -39,6 +41,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "max_length": clf.max_length,
         "present": clf.present.hex,
         "prunable": clf.family.prunable,
+        "evaluation": how_evaluated(clf),
         "device": str(clf.device),
         "dtype": str(clf.dtype).removeprefix("torch."),
     }
@@ -101,6 +104,7 @@ def show(result: dict[str, Any]) -> str:
                 "heads can be",
                 "masked and really removed" if result["prunable"] else "masked, not really removed",
             ),
+            ("evaluation", result["evaluation"]),
             ("running on", f"{result['device']}, {result['dtype']}"),
             ("digest", result["digest"]),
         ]

@@ -25,7 +25,7 @@ from ..errors import ModelError, OptionError, TaskError
 from ..heads import HeadId, HeadMask
 from ..models.fast.kernels import bfloat16_here
 from ..models.fast.packing import pack
-from ..models.fast.stages import stages_for
+from ..models.fast.stages import is_fast, stages_for
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..tasks import predicted
@@ -306,7 +306,7 @@ class Evaluator:
 def _dtype(clf: Classifier, precision: str) -> torch.dtype:
     if precision == "float32":
         return clf.dtype
-    if clf.family.fused_qkv:
+    if not is_fast(clf):
         raise ModelError(f"{clf.family.title} is evaluated in float32 only.")
     if not bfloat16_here(clf.device):
         raise OptionError("This processor does not compute in bfloat16. Use float32.")

@@ -168,16 +168,10 @@ class Classifier:
 
     def projections(self, layer: int) -> Projections:
         """W_Q, W_K, W_V and W_O of a layer (the same fused matrix three times where a family has one)."""
-        paths, where = self.family.paths(ENCODER), self._place(layer)
+        paths, where = self.family.attention[ENCODER], self.family.place(self.config, layer)
         return Projections(
             *(self.module(p.format(**where)) for p in (paths.query, paths.key, paths.value, paths.output))
         )
-
-    def _place(self, layer: int) -> dict[str, int]:
-        inner = int(getattr(self.config, "inner_group_num", 1))
-        outer = layer // inner
-        groups = int(getattr(self.config, "num_hidden_groups", 1))
-        return {"i": layer, "g": int(outer / (self.config.num_hidden_layers / groups)), "j": layer % inner}
 
     # input ------------------------------------------------------------------------------------
 

@@ -61,7 +61,7 @@ def parameters_per_head(clf: Classifier, layer: int) -> int:
 def _feed_forward_flops(clf: Classifier, length: int) -> int:
     """The linear layers of the stack that are not attention, as often as they run."""
     attention = {id(m) for layer in range(clf.num_layers) for m in clf.projections(layer)}
-    stacks = [clf.module(path) for path in clf.family.layers_paths]
+    stacks = [clf.module(stack.modules) for stack in clf.family.layers.values()]
     linear = [m for stack in stacks for m in stack.modules() if isinstance(m, nn.Linear)]
     once = sum(2 * length * m.in_features * m.out_features for m in linear if id(m) not in attention)
     if not clf.family.shared_layers:

@@ -69,8 +69,7 @@ def full_grid(config: Any, kind: str) -> HeadMask:
     """Every head of a model with this configuration."""
     if kind == TRANSLATION:
         return HeadMask.full(*grid_of(config))
-    layers = int(config.num_hidden_layers) * int(getattr(config, "inner_group_num", 1))
-    return HeadMask.full(layers, int(config.num_attention_heads))
+    return HeadMask.full(*family_of(config.model_type).grid(config))
 
 
 def wrapped(model: Any, tokenizer: Any, present: HeadMask, name: str, kind: str) -> Classifier:

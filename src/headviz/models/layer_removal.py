@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,9 @@ from ..errors import ModelError
 from ..heads import HeadMask
 from . import position_tables as position
 from .classifier import Classifier
+from .families import FAMILIES, Family, family_of
+from .families.sheet import Layers
 from .pruning import _kept_rows, prune, require_prunable
-from .trunks import Trunk, trunks_of
 
 HOLLOW = "removed_feed_forward"  # in the configuration: {stack: [layers without a feed-forward block]}
 
@@ -61,10 +62,10 @@ def trim(
     clf: Classifier, heads: HeadMask | None = None, ffn: Sequence[Place] = (), layers: Sequence[Place] = ()
 ) -> Trimmed:
     """Remove all of it at once, with the teacher's own weights in what is left."""
-    trunks = trunks_of(clf.config.model_type, clf.family.title) if ffn or layers else {}
+    stacks = removable(clf.family) if ffn or layers else {}
     for place in (*ffn, *layers):
-        require_place(clf, trunks, place)
-    require_left(clf, trunks, layers)
+        require_place(clf, stacks, place)
+    require_left(clf, stacks, layers)
     kept = {name: Piece(name) for name, _ in clf.model.named_parameters()}
     zeroed: list[Piece] = []
     smaller = clf
@@ -76,7 +77,7 @@ def trim(
         smaller = dataclasses.replace(clf, model=copy.deepcopy(clf.model))
     names = {id(m): name for name, m in smaller.model.named_modules()}
     for stack, layer in ffn:
-        inner, outer = block(smaller.model, trunks[stack], layer)
+        inner, outer = block(smaller.model, stacks[stack], layer)
         for m in inner:
             for what, _ in m.named_parameters():
                 kept[f"{names[id(m)]}.{what}"] = Piece(
@@ -85,11 +86,11 @@ def trim(
         name = f"{names[id(outer)]}.weight"
         kept[name] = Piece(name, 1, torch.zeros(0, dtype=torch.long))
         zeroed.append(Piece(name))
-    hollow(smaller.model, ffn, trunks)
+    hollow(smaller.model, ffn, stacks)
     if layers:
-        smaller = _without_layers(smaller, trunks, layers, kept, zeroed)
+        smaller = _without_layers(smaller, stacks, layers, kept, zeroed)
     _tables(clf, smaller, kept)
-    exact = all(trunks[stack].pre_norm for stack, _ in layers)
+    exact = all(stacks[stack].pre_norm for stack, _ in layers)
     remark = (
         ""
         if exact
@@ -133,17 +134,17 @@ def _tables(clf: Classifier, smaller: Classifier, kept: dict[str, Piece]) -> Non
 # feed-forward blocks ---------------------------------------------------------------------------
 
 
-def block(model: Any, trunk: Trunk, layer: int) -> tuple[list[nn.Linear], nn.Linear]:
+def block(model: Any, parts: Layers, layer: int) -> tuple[list[nn.Linear], nn.Linear]:
     """The linear maps into a layer's feed-forward block, and the one out of it."""
-    where = model.base_model.get_submodule(trunk.layers)[layer]
+    where = model.base_model.get_submodule(parts.modules)[layer]
     there = dict(where.named_modules())
-    return [there[path] for path in trunk.inner if path in there], there[trunk.outer]
+    return [there[path] for path in parts.inner if path in there], there[parts.outer]
 
 
-def hollow(model: Any, places: Iterable[Place], trunks: dict[str, Trunk]) -> None:
+def hollow(model: Any, places: Iterable[Place], stacks: Mapping[str, Layers]) -> None:
     """Empty these feed-forward blocks in place: width zero, the outer bias stays."""
     for stack, layer in places:
-        inner, outer = block(model, trunks[stack], layer)
+        inner, outer = block(model, stacks[stack], layer)
         for m in inner:
             m.weight = nn.Parameter(m.weight.detach()[:0].clone(), requires_grad=False)
             if m.bias is not None:
@@ -165,7 +166,7 @@ def hollow_like(model: Any) -> None:
     """Give a whole model the empty blocks that its configuration names, so that such weights can be loaded."""
     places = hollowed(model.config)
     if places:
-        hollow(model, places, trunks_of(model.config.model_type, model.config.model_type))
+        hollow(model, places, removable(family_of(model.config.model_type)))
 
 
 # layers ----------------------------------------------------------------------------------------
@@ -173,7 +174,7 @@ def hollow_like(model: Any) -> None:
 
 def _without_layers(
     clf: Classifier,
-    trunks: dict[str, Trunk],
+    stacks: Mapping[str, Layers],
     layers: Sequence[Place],
     kept: dict[str, Piece],
     zeroed: list[Piece],
@@ -183,17 +184,17 @@ def _without_layers(
     names = {id(m): name for name, m in model.named_modules()}
     rows = set()
     for stack in dict.fromkeys(s for s, _ in layers):
-        trunk = trunks[stack]
+        parts = stacks[stack]
         gone = {layer for s, layer in layers if s == stack}
-        modules = model.base_model.get_submodule(trunk.layers)
+        modules = model.base_model.get_submodule(parts.modules)
         for layer in sorted(gone):
             there = dict(modules[layer].named_modules())
-            for path in trunk.writes:
+            for path in parts.writes:
                 for what, _ in there[path].named_parameters():
                     zeroed.append(Piece(f"{names[id(there[path])]}.{what}"))
         rows |= {row for layer in gone for row in rows_of(clf, stack, layer)}
         left = [i for i in range(len(modules)) if i not in gone]
-        _keep(model, trunk, modules, left)
+        _keep(model, parts, modules, left)
         _renumber_hollow(model.config, stack, left)
     after = {name: kept[before[id(p)]] for name, p in model.named_parameters()}
     kept.clear()
@@ -210,7 +211,7 @@ def _without_layers(
     return smaller
 
 
-def _keep(model: Any, trunk: Trunk, modules: nn.ModuleList, left: list[int]) -> None:
+def _keep(model: Any, parts: Layers, modules: nn.ModuleList, left: list[int]) -> None:
     stay = [modules[i] for i in left]
     for _ in range(len(modules)):
         del modules[0]
@@ -221,13 +222,15 @@ def _keep(model: Any, trunk: Trunk, modules: nn.ModuleList, left: list[int]) -> 
             if getattr(m, "layer_idx", None) is not None:
                 m.layer_idx = number  # the cache of a decoder goes by it
     config = model.config
-    setattr(config, trunk.count, len(left))
-    holder = model.base_model.get_submodule(trunk.layers.rpartition(".")[0]) if "." in trunk.layers else None
+    setattr(config, parts.count, len(left))
+    holder = (
+        model.base_model.get_submodule(parts.modules.rpartition(".")[0]) if "." in parts.modules else None
+    )
     own = getattr(holder, "config", None)
-    if trunk.own_count is not None and own is not None and own is not config:
-        setattr(own, trunk.own_count, len(left))
-    if hasattr(holder, trunk.count):
-        setattr(holder, trunk.count, len(left))
+    if parts.own_count is not None and own is not None and own is not config:
+        setattr(own, parts.own_count, len(left))
+    if hasattr(holder, parts.count):
+        setattr(holder, parts.count, len(left))
     kinds = getattr(config, "layer_types", None)
     if kinds is not None:
         config.layer_types = [kinds[i] for i in left]
@@ -241,37 +244,47 @@ def _renumber_hollow(config: Any, stack: str, left: list[int]) -> None:
 
 def rows_of(clf: Classifier, stack: str, layer: int) -> Iterator[int]:
     """The rows of the head grid that belong to a layer: one, or two for a decoder that also looks at the encoder."""
-    stacks = getattr(clf, "stacks", None) or {"encoder": range(clf.num_layers)}
     for name in {"encoder": ("encoder",), "decoder": ("cross", "decoder")}[stack]:
-        yield stacks[name][layer]
+        yield clf.stacks[name][layer]
 
 
 # what can be asked -----------------------------------------------------------------------------
 
 
-def depth(clf: Classifier, trunk: Trunk) -> int:
+def removable(family: Family) -> Mapping[str, Layers]:
+    """A family's stacks of layers by name, or an error for one whose layers cannot be taken out."""
+    if family.why_layers_stay:
+        possible = (f.title for f in FAMILIES.values() if not f.why_layers_stay)
+        raise ModelError(
+            f"Layers and feed-forward blocks of {family.title} cannot be removed: {family.why_layers_stay}. "
+            f"Possible: {', '.join(possible)}."
+        )
+    return family.layers
+
+
+def depth(clf: Classifier, parts: Layers) -> int:
     """How many layers a stack has."""
-    return len(clf.module(trunk.layers))
+    return len(clf.module(parts.modules))
 
 
-def require_place(clf: Classifier, trunks: dict[str, Trunk], place: Place) -> None:
+def require_place(clf: Classifier, stacks: Mapping[str, Layers], place: Place) -> None:
     """One clear line for a stack or layer that the model lacks."""
     stack, layer = place
-    if stack not in trunks:
-        raise ModelError(f"{clf.family.title} has no {stack} layers. Its stacks: {', '.join(trunks)}.")
-    n = depth(clf, trunks[stack])
+    if stack not in stacks:
+        raise ModelError(f"{clf.family.title} has no {stack} layers. Its stacks: {', '.join(stacks)}.")
+    n = depth(clf, stacks[stack])
     if not 0 <= layer < n:
         raise ModelError(f"There is no {stack} layer {layer}: the model has 0 to {n - 1}, counted from zero.")
 
 
-def require_left(clf: Classifier, trunks: dict[str, Trunk], layers: Sequence[Place]) -> None:
+def require_left(clf: Classifier, stacks: Mapping[str, Layers], layers: Sequence[Place]) -> None:
     """One clear line for a removal of all layers, or of one that others are built on."""
     for stack in dict.fromkeys(s for s, _ in layers):
         gone = {layer for s, layer in layers if s == stack}
-        n = depth(clf, trunks[stack])
+        n = depth(clf, stacks[stack])
         if len(gone) == n:
             raise ModelError(f"This removes all {n} {stack} layers and leaves nothing. Keep at least one.")
-        if 0 in gone and trunks[stack].first_differs:
+        if 0 in gone and stacks[stack].first_differs:
             raise ModelError(
                 f"The first {stack} layer of {clf.family.title} is built otherwise than the rest, "
                 f"which need it. Choose a layer from 1 to {n - 1}."

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from ..heads import ENCODER, HeadMask
-from .families import CROSS, DECODER
+from ..heads import HeadMask
+from .families import CROSS
 
 if TYPE_CHECKING:
     from .classifier import Classifier
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 def tables(clf: Classifier) -> Iterator[tuple[nn.Embedding, range]]:
     """Each table and the rows of the grid that it serves."""
-    for path, stack in zip(clf.family.position_tables, (ENCODER, DECODER), strict=False):
-        yield clf.module(path), clf.stacks[stack]
+    for stack, attention in clf.family.attention.items():
+        if attention.position_table:
+            yield clf.module(attention.position_table), clf.stacks[stack]
 
 
 def columns(present: HeadMask, rows: range) -> list[int]:
@@ -61,7 +62,7 @@ def fit(clf: Classifier, before: HeadMask) -> None:
                 None if len(own) == len(new) else torch.tensor(own, dtype=torch.long, device=clf.device),
                 persistent=False,
             )
-    if clf.family.position_tables:
+    if next(tables(clf), None) is not None:
         for row in clf.stacks[CROSS]:
             # zeros of one head broadcast to any number
             uneven = any(clf.present.off_in(r) for r in clf.stacks[CROSS])
@@ -71,5 +72,4 @@ def fit(clf: Classifier, before: HeadMask) -> None:
 def _attention(clf: Classifier, row: int) -> Any:
     """The module that holds a row's matrices."""
     stack, i = clf.place(row)  # type: ignore[attr-defined]
-    path = clf.family.paths(stack).query.format(i=i)
-    return clf.module(path.rpartition(".")[0])
+    return clf.module(clf.family.attention[stack].module.format(i=i))

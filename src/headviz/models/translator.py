@@ -90,7 +90,7 @@ class Translator(Classifier):
     def projections(self, layer: int) -> Projections:
         """W_Q, W_K, W_V and W_O of a row of the grid."""
         stack, i = self.place(layer)
-        paths = self.family.paths(stack)
+        paths = self.family.attention[stack]
         return Projections(
             *(self.module(p.format(i=i)) for p in (paths.query, paths.key, paths.value, paths.output))
         )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ..classifier import Encoding
+    from ..classifier import Classifier, Encoding
 
 
 @dataclass(frozen=True)
@@ -87,3 +87,16 @@ def rows_of(chunk: Chunk, like: Tensor) -> Tensor:
     import torch
 
     return torch.tensor(chunk.first_rows(), dtype=torch.long, device=like.device)
+
+
+def embed(clf: Classifier, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:
+    """The embeddings of a chunk, [N, D]."""
+    import torch
+
+    embeddings = clf.module(clf.family.embeddings)
+    parts = []
+    for members in by_group(chunk, encodings):
+        batch = clf.collate(members)
+        batch.pop("attention_mask")
+        parts.append(embeddings(**batch).flatten(0, 1))
+    return torch.cat(parts)

@@ -19,7 +19,6 @@ from torch import Tensor
 from ...errors import Cancelled
 from ...evaluation.plain import batches
 from ...heads import ENCODER
-from ...models.residual_writes import reader_of
 from ...models.translator import NO_TOKEN
 from .moments import Moments, moments, weights_of
 
@@ -90,7 +89,7 @@ def _sum(clf: Translator, row: int, batch: dict[str, Any]) -> tuple[Tensor, Tens
     """The stream behind a row's attention [N, D], and the outputs of the row's heads [N, W]."""
     stack, layer = clf.place(row)
     seen: list[Tensor] = []
-    reader = clf.module(reader_of(clf.config.model_type, stack, layer))
+    reader = clf.module(clf.family.reader(stack, layer))
     handle = reader.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
     try:
         outputs = _outputs(clf, batch)

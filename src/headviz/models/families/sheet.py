@@ -1,0 +1,134 @@
+"""The sheet that a model family fills in: where it keeps what headviz works on, and what cannot be done with it.
+
+Paths are relative to ``model.base_model``. ``{i}`` in a path stands for the layer; a family that finds its layers
+another way names its own placeholders and fills them in ``place``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from ...attention import HeadCall
+from ...errors import ModelError
+
+CROSS, DECODER = (
+    "cross",
+    "decoder",
+)  # with ``heads.ENCODER`` the stacks of heads, in the order of the grid's rows
+
+
+@dataclass(frozen=True)
+class Attention:
+    """One stack of heads."""
+
+    query: str  # W_Q; for a fused matrix, the path of W_QKV
+    key: str
+    value: str
+    output: str  # W_O
+    position_table: str = ""  # an embedding with a column for each head of the stack
+    reader: str = ""  # the module that is given the sum to which W_O's output was added
+
+    @property
+    def module(self) -> str:
+        """The module that holds W_Q."""
+        return self.query.rpartition(".")[0]
+
+
+@dataclass(frozen=True)
+class Layers:
+    """One stack of layers. Only removing layers needs more than ``modules``; those paths are relative to one layer.
+
+    *Pre-norm* layers are x + f(norm(x)): with everything that they write at zero they are the identity.
+    *Post-norm* layers are norm(x + f(x)): at zero they still normalise.
+    """
+
+    modules: str  # the module list
+    count: str = ""  # its length in the configuration
+    writes: tuple[str, ...] = ()  # linear maps whose output is added to the residual stream
+    inner: tuple[str, ...] = ()  # into the feed-forward block; those that a layer has count
+    outer: str = ""  # out of it
+    pre_norm: bool = False
+    own_count: str | None = None  # the same length in the stack's own configuration, where it has one
+    first_differs: bool = False  # the first layer is built otherwise than the rest, so it cannot be removed
+
+
+@dataclass(frozen=True)
+class PostNorm:
+    """The rest of a post-norm layer, norm(y + W_2·act(W_1·y)) of y = norm(x + attention(x)), for the fast path."""
+
+    attention_norm: str
+    inner: str  # W_1
+    activation: str
+    outer: str  # W_2
+    output_norm: str
+    read_out: Callable[[Any, Tensor], Tensor]  # (model, first tokens' states [n, D]) -> logits [n, C]
+    widen: str | None = (
+        None  # projection of the embeddings to the hidden size; skipped where a model has none
+    )
+
+
+@dataclass(frozen=True)
+class OwnLayers:
+    """How to run a family's own layer modules one by one on texts of equal length, which need no padding mask.
+
+    B texts of T tokens, D hidden size, C classes.
+    """
+
+    layer: Callable[[Any, int, Tensor, HeadCall], Tensor]  # (base model, layer, [B, T, D], call) -> [B, T, D]
+    read_out: Callable[[Any, Sequence[Tensor]], Tensor]  # (model, one [B, T, D] per length) -> logits [n, C]
+
+
+def by_number(config: Any, layer: int) -> dict[str, int]:
+    """Layers stand in one list."""
+    return {"i": layer}
+
+
+def usual_grid(config: Any) -> tuple[int, int]:
+    """Layers and heads of an encoder, as most configurations name them."""
+    return int(config.num_hidden_layers), int(config.num_attention_heads)
+
+
+@dataclass(frozen=True)
+class Family:
+    """What headviz knows of one ``model_type``.
+
+    Without ``post_norm`` and ``own_layers`` a family is evaluated in whole passes: right, but nothing is reused.
+    """
+
+    title: str
+    model_type: str
+    attention: Mapping[str, Attention]  # by stack of heads
+    layers: Mapping[str, Layers]  # by stack of layers
+    embeddings: str
+    post_norm: PostNorm | None = None
+    own_layers: OwnLayers | None = None
+    grid: Callable[[Any], tuple[int, int]] = usual_grid  # configuration -> layers, heads (encoders only)
+    place: Callable[[Any, int], dict[str, int]] = by_number  # (configuration, layer) -> placeholders of paths
+    position_offset: bool = False  # positions start behind the padding index, which costs two places
+    shared_layers: bool = False  # one module serves several layers
+    why_not_prunable: str = ""  # why heads can be masked, but not really removed
+    why_layers_stay: str = ""  # why layers and feed-forward blocks cannot be removed
+    tiny: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # configuration of a tiny model for the contract tests
+
+    @property
+    def translates(self) -> bool:
+        """Whether it is an encoder-decoder model."""
+        return DECODER in self.attention
+
+    @property
+    def prunable(self) -> bool:
+        """Whether heads can really be removed, not only masked."""
+        return not self.why_not_prunable
+
+    def reader(self, stack: str, layer: int) -> str:
+        """The path of the module that reads the sum behind one attention."""
+        path = self.attention[stack].reader
+        if not path:
+            raise ModelError(f"headviz does not know where {self.title} adds its attention to the stream.")
+        return path.format(i=layer)

@@ -1,0 +1,101 @@
+"""Stages of families without a fast path: their own layer modules one by one, or whole passes of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from ...attention import Gate, HeadCall
+from ..classifier import Encoding
+from ..families.sheet import OwnLayers
+from .packing import Chunk, embed
+
+if TYPE_CHECKING:
+    from ..classifier import Classifier
+
+
+class _InOnePiece:
+    """Stages whose layers cannot be resumed behind their attention. All rows are computed."""
+
+    splits = False
+    first_only = False
+
+    def __init__(self, clf: Classifier, dtype: torch.dtype) -> None:
+        if dtype != clf.dtype:
+            raise ValueError(f"{clf.family.title} is evaluated in its own precision only")
+        self.clf, self.dtype = clf, dtype
+
+    def entry(self, layer: int, hidden: Tensor, chunk: Chunk) -> Tensor:
+        return hidden
+
+    def context(self, layer: int, hidden: Tensor, chunk: Chunk) -> Tensor:
+        raise NotImplementedError("this family's layers are one piece; ask `splits` first")
+
+    def finish(self, layer: int, hidden: Tensor, context: Tensor, gates: Sequence[Gate]) -> Tensor:
+        raise NotImplementedError("this family's layers are one piece; ask `splits` first")
+
+
+class OwnLayerStages(_InOnePiece):
+    """The layer modules as they are; texts of equal length run as a batch without padding."""
+
+    how = "the model's own layers without padding, from the first layer that a mask changes"
+
+    def __init__(self, clf: Classifier, own: OwnLayers, dtype: torch.dtype) -> None:
+        super().__init__(clf, dtype)
+        self.own = own
+
+    @torch.inference_mode()
+    def embed(self, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:
+        """[N, D]"""
+        return embed(self.clf, chunk, encodings)
+
+    @torch.inference_mode()
+    def layer(self, layer: int, hidden: Tensor, chunk: Chunk, gates: Sequence[Gate]) -> Tensor:
+        out = torch.empty_like(hidden)
+        for g, rows in zip(chunk.groups, _groups(hidden, chunk), strict=True):
+            call = HeadCall(tuple(gates), layer=layer)
+            out[g.start : g.stop] = self.own.layer(self.clf.model.base_model, layer, rows, call).flatten(0, 1)
+        return out
+
+    @torch.inference_mode()
+    def read_out(self, hidden: Tensor, chunk: Chunk) -> Tensor:
+        """[n, C] in float32."""
+        return self.own.read_out(self.clf.model, _groups(hidden, chunk)).float()
+
+
+class WholePasses(_InOnePiece):
+    """The model as a whole, for families of which headviz knows only the attention.
+
+    The token ids take the place of hidden states: every layer hands them on, and the last one runs the model.
+    Results are exact; nothing is reused from one mask to the next.
+    """
+
+    how = "whole passes of the model for every mask: nothing is reused, because its layers are not known one by one"
+
+    def embed(self, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:
+        """Token ids and types, [N, 2]."""
+        rows = [pair for i in chunk.index for pair in zip(encodings[i].ids, encodings[i].types, strict=True)]
+        return torch.tensor(rows, dtype=torch.long, device=self.clf.device)
+
+    @torch.inference_mode()
+    def layer(self, layer: int, hidden: Tensor, chunk: Chunk, gates: Sequence[Gate]) -> Tensor:
+        """The ids again; from the last layer the logits [n, C]."""
+        if layer < self.clf.num_layers - 1:
+            return hidden
+        logits = []
+        for texts in _groups(hidden, chunk):
+            members = [Encoding(*text.T.tolist(), truncated=False, special=[]) for text in texts]
+            logits.append(self.clf.forward(self.clf.collate(members), HeadCall(tuple(gates))))
+        return torch.cat(logits)
+
+    def read_out(self, hidden: Tensor, chunk: Chunk) -> Tensor:
+        """[n, C] in float32."""
+        return hidden.float()
+
+
+def _groups(hidden: Tensor, chunk: Chunk) -> list[Tensor]:
+    """One [B, T, D] for each length."""
+    return [hidden[g.start : g.stop].view(g.count, g.length, -1) for g in chunk.groups]

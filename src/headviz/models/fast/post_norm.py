@@ -1,0 +1,171 @@
+"""The fast stages of post-norm encoders: BERT and its relatives.
+
+Where the logits depend on the first token alone, the last layer computes only that row, and its keys and values
+are never formed: q·(W_K x) = (W_Kᵀ q)·x, and Σ p·(W_V x) = W_V·(Σ p·x).
+
+Shapes: N rows of a chunk, n texts, D hidden size, h heads present, d head size, W = h·d, T tokens, B texts of a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ...attention import Gate
+from ..families.sheet import PostNorm
+from .kernels import attention, linear
+from .packing import Chunk, embed, rows_of
+
+if TYPE_CHECKING:
+    from ..classifier import Classifier, Encoding
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """One layer's weights in the working precision."""
+
+    qkv: Tensor  # [3W, D], the scale of the scores folded into W_Q
+    qkv_bias: Tensor
+    out: Tensor  # [D, W]
+    out_bias: Tensor
+    attention_norm: nn.LayerNorm
+    inner: Tensor
+    inner_bias: Tensor
+    outer: Tensor
+    outer_bias: Tensor
+    output_norm: nn.LayerNorm
+
+
+class PostNormStages:
+    """Fused and converted copies of the weights, on packed rows."""
+
+    how = "fast: layer by layer without padding, from the first layer that a mask changes"
+    splits = True
+    first_only = True
+
+    def __init__(self, clf: Classifier, layout: PostNorm, dtype: torch.dtype) -> None:
+        self.clf, self.layout, self.dtype = clf, layout, dtype
+        base: Any = clf.model.base_model
+        self.widen = dict(base.named_modules()).get(layout.widen) if layout.widen else None
+        self.size = clf.head_size
+        made: dict[int, _Weights] = {}  # families that share a layer share its copy
+        self.weights = []
+        for layer in range(clf.num_layers):
+            key = id(clf.projections(layer).output)
+            if key not in made:
+                made[key] = self._weights(layer)
+            self.weights.append(made[key])
+        activation = self._module(layout.activation, 0)
+        exact = type(activation).__name__ == "GELUActivation"
+        self.fused_gelu = exact or (isinstance(activation, nn.GELU) and activation.approximate == "none")
+        self.activation = activation
+
+    def _module(self, path: str, layer: int) -> Any:
+        return self.clf.module(path.format(**self.clf.family.place(self.clf.config, layer)))
+
+    def _weights(self, layer: int) -> _Weights:
+        query, key, value, output = self.clf.projections(layer)
+        scale = self.size**-0.5
+        inner, outer = self._module(self.layout.inner, layer), self._module(self.layout.outer, layer)
+
+        def cast(tensor: Tensor) -> Tensor:
+            return tensor.detach().to(self.dtype)
+
+        return _Weights(
+            qkv=cast(torch.cat([query.weight * scale, key.weight, value.weight])),
+            qkv_bias=cast(torch.cat([query.bias * scale, key.bias, value.bias])),
+            out=cast(output.weight),
+            out_bias=cast(output.bias),
+            attention_norm=self._module(self.layout.attention_norm, layer),
+            inner=cast(inner.weight),
+            inner_bias=cast(inner.bias),
+            outer=cast(outer.weight),
+            outer_bias=cast(outer.bias),
+            output_norm=self._module(self.layout.output_norm, layer),
+        )
+
+    @torch.inference_mode()
+    def embed(self, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:
+        """[N, D]"""
+        hidden = embed(self.clf, chunk, encodings)
+        if self.widen is not None:
+            hidden = self.widen(hidden)
+        return hidden.to(self.dtype)
+
+    def entry(self, layer: int, hidden: Tensor, chunk: Chunk) -> Tensor:
+        """What ``finish`` of this layer reads of the states: all rows, or the first tokens' in the last layer."""
+        if layer < self.clf.num_layers - 1:
+            return hidden
+        return hidden[rows_of(chunk, hidden)]
+
+    @torch.inference_mode()
+    def context(self, layer: int, hidden: Tensor, chunk: Chunk) -> Tensor:
+        """The heads' outputs side by side, before any mask: [N, W], in the last layer [n, W]."""
+        weights = self.weights[layer]
+        if weights.out.shape[1] == 0:
+            return hidden.new_empty(len(self.entry(layer, hidden, chunk)), 0)
+        if layer == self.clf.num_layers - 1:
+            return self._first_context(weights, hidden, chunk)
+        d, width = self.size, weights.out.shape[1]
+        qkv = linear(hidden, weights.qkv, weights.qkv_bias)
+        out = hidden.new_empty(hidden.shape[0], width)
+        for g in chunk.groups:
+            parts = qkv[g.start : g.stop].view(g.count, g.length, 3, -1, d)
+            query, key, value = parts.permute(2, 0, 3, 1, 4).contiguous()  # each [B, h, T, d]
+            mixed = attention(query, key, value)
+            out[g.start : g.stop].view(g.count, g.length, -1, d).copy_(mixed.transpose(1, 2))
+        return out
+
+    def _first_context(self, weights: _Weights, hidden: Tensor, chunk: Chunk) -> Tensor:
+        d, width, hidden_size = self.size, weights.out.shape[1], hidden.shape[1]
+        heads = width // d
+        first = hidden[rows_of(chunk, hidden)]
+        query = linear(first, weights.qkv[:width], weights.qkv_bias[:width]).view(-1, heads, d)  # [n, h, d]
+        w_key = weights.qkv[width : 2 * width].view(heads, d, hidden_size)
+        w_value = weights.qkv[2 * width :].view(heads, d, hidden_size)
+        # a query's product with the key bias is the same for all keys, and the softmax removes it
+        asked = torch.bmm(query.transpose(0, 1), w_key).transpose(0, 1)  # [n, h, D]
+        pooled = torch.empty_like(asked)
+        for g in chunk.groups:
+            rows = hidden[g.start : g.stop].view(g.count, g.length, hidden_size)
+            here = slice(g.first, g.first + g.count)
+            probs = torch.softmax(torch.bmm(asked[here], rows.transpose(1, 2)), dim=-1)  # [B, h, T]
+            pooled[here] = torch.bmm(probs, rows)
+        mixed = torch.bmm(pooled.transpose(0, 1), w_value.transpose(1, 2)).transpose(0, 1)  # [n, h, d]
+        return mixed.reshape(-1, width) + weights.qkv_bias[2 * width :]
+
+    @torch.inference_mode()
+    def finish(self, layer: int, hidden: Tensor, context: Tensor, gates: Sequence[Gate]) -> Tensor:
+        """The rest of the layer: mask, W_O, both norms and the feed-forward network. ``hidden`` is the ``entry``."""
+        weights = self.weights[layer]
+        gate = gates[layer]
+        if gate is not None:
+            context = context * gate.to(context.dtype).view(-1).repeat_interleave(self.size)
+        mixed = linear(context, weights.out, weights.out_bias) if context.shape[1] else weights.out_bias
+        hidden = _norm(weights.attention_norm, hidden + mixed)
+        inner = linear(hidden, weights.inner, weights.inner_bias, gelu=self.fused_gelu)
+        if not self.fused_gelu:
+            inner = self.activation(inner)
+        return _norm(weights.output_norm, linear(inner, weights.outer, weights.outer_bias).add_(hidden))
+
+    def layer(self, layer: int, hidden: Tensor, chunk: Chunk, gates: Sequence[Gate]) -> Tensor:
+        """A whole layer. The last one returns the first tokens' rows only."""
+        return self.finish(layer, self.entry(layer, hidden, chunk), self.context(layer, hidden, chunk), gates)
+
+    @torch.inference_mode()
+    def read_out(self, hidden: Tensor, chunk: Chunk) -> Tensor:
+        """Logits [n, C] in float32 from the last layer's output."""
+        return self.layout.read_out(self.clf.model, hidden.to(self.clf.dtype)).float()
+
+
+def _norm(module: nn.LayerNorm, x: Tensor) -> Tensor:
+    weight: Tensor = module.weight
+    bias: Tensor = module.bias
+    if x.dtype != weight.dtype:
+        weight, bias = weight.to(x.dtype), bias.to(x.dtype)
+    return F.layer_norm(x, module.normalized_shape, weight, bias, module.eps)
