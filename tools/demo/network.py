@@ -13,7 +13,7 @@ from headviz.demo.example import LABELS
 from headviz.models.families import family_of
 
 LAYERS, HEADS, HIDDEN, INTERMEDIATE, POSITIONS = 12, 12, 96, 192, 64
-_FAMILY = family_of("bert")
+_LAYERS = family_of("bert").layers["encoder"].modules
 
 
 def configuration(vocabulary: int, layers: int = LAYERS) -> BertConfig:
@@ -43,7 +43,7 @@ def grow(small: BertForMaskedLM) -> BertForMaskedLM:
     old = small.state_dict()
     big = BertForMaskedLM(configuration(small.config.vocab_size, 2 * small.config.num_hidden_layers))
     new = big.state_dict()
-    place = re.compile(rf"(.*{re.escape(_FAMILY.layers["encoder"].modules)}\.)(\d+)\.(.*)")
+    place = re.compile(rf"(.*{re.escape(_LAYERS)}\.)(\d+)\.(.*)")
     for name in new:
         found = place.fullmatch(name)
         if found is None:

@@ -41,7 +41,7 @@ class _InOnePiece:
 class OwnLayerStages(_InOnePiece):
     """The layer modules as they are; texts of equal length run as a batch without padding."""
 
-    how = "the model's own layers without padding, from the first layer that a mask changes"
+    how = "the model's own layers, one by one"
 
     def __init__(self, clf: Classifier, own: OwnLayers, dtype: torch.dtype) -> None:
         super().__init__(clf, dtype)
@@ -73,7 +73,7 @@ class WholePasses(_InOnePiece):
     Results are exact; nothing is reused from one mask to the next.
     """
 
-    how = "whole passes of the model for every mask: nothing is reused, because its layers are not known one by one"
+    how = "whole passes, nothing is reused"
 
     def embed(self, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:
         """Token ids and types, [N, 2]."""

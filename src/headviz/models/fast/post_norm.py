@@ -44,7 +44,7 @@ class _Weights:
 class PostNormStages:
     """Fused and converted copies of the weights, on packed rows."""
 
-    how = "fast: layer by layer without padding, from the first layer that a mask changes"
+    how = "fast, layer by layer"
     splits = True
     first_only = True
 
