@@ -6,10 +6,12 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .compat import old_names
 from .errors import UserError
 from .heads import HeadId, HeadMask
 
 __version__ = "0.1.0"
+old_names.install()
 
 # public name -> module that holds it; loaded at first use. A module must not have the name of a function here:
 # importing it anywhere would put the module in the function's place.

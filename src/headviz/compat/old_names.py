@@ -1,0 +1,154 @@
+"""Module paths of version 0.1 lead to the modules as they are now called. This goes with version 0.3."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+# the old path, the new one; both below headviz
+MOVED: dict[str, str] = dict(
+    line.split()
+    for line in """
+tables storage.tables
+store storage.store
+strictdisk storage.strict_disk
+home storage.home
+progressbar progress
+waiting models.fast.thread_spinning
+fastlinear models.fast.linear
+models.kernels models.fast.kernels
+models.packing models.fast.packing
+models.stages models.fast.stages
+models.layouts models.fast.layouts
+models.memory models.decoding_cache
+models.sums models.residual_writes
+models.trimming models.layer_removal
+models.rnn models.recurrent_network
+models.fresh models.fresh_weights
+models.position models.position_tables
+tasks.table tasks.catalogue
+evaluator evaluation.evaluator
+translating evaluation.translation
+comparison evaluation.comparison
+significance evaluation.significance
+resampling evaluation.resampling
+statecache evaluation.state_cache
+path attribution.integration
+rules attribution.rules
+conductance_maps attribution.conductance
+attattr_maps attribution.attattr
+tokens attribution.tokens
+maps attribution.maps
+connections attribution.arcs
+attentionshift attribution.attention_shift
+restore attribution.which_head
+explaining attribution.explaining
+inputs attribution.inputs
+scores.table scores.catalogue
+scores.fresh scores.fresh_heads
+scores.taskloss scores.task_loss
+scores.threads scores.spare_core
+analyses.table analyses.catalogue
+pruning.table pruning.algorithms
+pruning.gradients scores.gradients
+pruning.igspf pruning.algorithms
+pruning.igspp pruning.algorithms
+pruning.isp pruning.algorithms
+pruning.iterative pruning.algorithms
+pruning.mask_search pruning.algorithms
+pruning.one_importance pruning.algorithms
+pruning.one_shot_isp pruning.algorithms
+pruning.callbacks pruning.finetune.callbacks
+pruning.recipe pruning.finetune.recipe
+pruning.initialising pruning.finetune.initialising
+pruning.sharing pruning.finetune.sharing
+pruning.repairing pruning.repair.apply
+pruning.compensation pruning.repair.bias
+pruning.refit pruning.repair.refit
+pruning.tuning pruning.repair.tune
+pruning.moments pruning.repair.moments
+pruning.streams pruning.repair.streams
+pruning.sentence_streams pruning.repair.sentence_streams
+pruning.layouts pruning.tickets.thesis_tables
+pruning.together pruning.tickets.seeds_together
+pruning.transfer pruning.tickets.transfer
+pruning.scoring pruning.step_scores
+distillation.translating distillation.recurrent
+distillation.rnn distillation.recurrent_partition
+distillation.seq2seq distillation.sentences
+distillation.state distillation.progress
+charts_analyses charts.analyses
+charts_curves charts.curves
+charts_distil charts.distil
+charts_heads charts.heads
+charts_maps charts.maps
+charts_parts charts.parts
+charts_runs charts.runs
+palette charts.palette
+report reports.run_report
+report_heads reports.heads
+report_steps reports.steps
+htmlpage reports.html_page
+runs.jobs.scoring runs.jobs.score
+runs.jobs.pruning runs.jobs.prune
+runs.jobs.finetuning runs.jobs.finetune
+runs.jobs.distilling runs.jobs.distill
+runs.jobs.ablation runs.jobs.ablate
+analyses.progress progress
+""".strip().splitlines()
+)
+
+
+def warn(old: str, new: str, stacklevel: int) -> None:
+    warnings.warn(
+        f"{old} is now {new}; the old name goes with version 0.3", DeprecationWarning, stacklevel + 1
+    )
+
+
+class OldPaths:
+    """A finder of modules. It is asked last, so a module that exists is never hidden by an old name."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+        package, _, old = name.partition(".")
+        if package != "headviz" or old not in MOVED:
+            return None
+        warn(name, f"headviz.{MOVED[old]}", 2)
+        return ModuleSpec(name, SameModule(import_module(f"headviz.{MOVED[old]}")))
+
+
+class SameModule:
+    """A loader that hands out a module that is there already, so both names are one module."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module, self.spec = module, module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self.module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.spec  # the import system has put the old name's there
+
+
+def names_of(package: str, module: str) -> Callable[[str], Any]:
+    """``__getattr__`` of a package that has the name of an old module: the old names are found in ``module``."""
+
+    def getattribute(name: str) -> Any:
+        if not name.startswith("__") and find_spec(f"{package}.{name}") is None:
+            held = import_module(f"{package}.{module}")
+            if name in vars(held):
+                warn(f"{package}.{name}", f"{held.__name__}.{name}", 2)
+                return vars(held)[name]
+        raise AttributeError(f"module '{package}' has no attribute '{name}'")
+
+    return getattribute
+
+
+def install() -> None:
+    if not any(isinstance(finder, OldPaths) for finder in sys.meta_path):
+        sys.meta_path.append(OldPaths())

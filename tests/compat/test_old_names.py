@@ -1,0 +1,71 @@
+"""Module paths of version 0.1 still work, and say what they are called now."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+import headviz
+from headviz.compat.old_names import MOVED
+
+# packages of today that have the name of a module of then -> a name that users took from it, and where it is
+NOW_PACKAGES = {
+    "charts": ("safe", "style"),
+    "evaluation": ("Evaluation", "plain"),
+    "pruning.finetune": ("fine_tune", "training"),
+    "pruning.repair": ("REPAIRS", "kinds"),
+    "pruning.tickets": ("Ticket", "winning"),
+}
+
+
+def test_every_old_path_is_the_new_module_and_is_named_in_a_warning() -> None:
+    for old, new in MOVED.items():
+        sys.modules.pop(f"headviz.{old}", None)
+        now = importlib.import_module(f"headviz.{new}")
+        with pytest.warns(DeprecationWarning, match=f"headviz.{old} is now headviz.{new};") as said:
+            then = importlib.import_module(f"headviz.{old}")
+        assert then is now
+        assert now.__spec__ is not None
+        assert now.__spec__.name == now.__name__ == f"headviz.{new}"
+        assert len(said) == 1
+
+
+@pytest.mark.parametrize("package", NOW_PACKAGES)
+def test_names_of_a_module_that_is_a_package_now(package: str) -> None:
+    name, module = NOW_PACKAGES[package]
+    held = importlib.import_module(f"headviz.{package}.{module}")
+    with pytest.warns(DeprecationWarning, match=f"{name} is now headviz.{package}.{module}.{name};"):
+        assert getattr(importlib.import_module(f"headviz.{package}"), name) is getattr(held, name)
+
+
+def test_from_import_of_an_old_name() -> None:
+    with pytest.warns(DeprecationWarning, match=r"evaluate is now headviz.evaluation.plain.evaluate"):
+        from headviz.evaluation import evaluate
+    assert evaluate is headviz.evaluate
+
+
+def test_what_never_was_is_not_found() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("headviz.never_was")
+    with pytest.raises(AttributeError, match="no attribute 'never_was'"):
+        _ = headviz.evaluation.never_was
+
+
+def test_new_names_do_not_warn() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        from headviz.charts import style
+        from headviz.evaluation import plain
+    assert (style.__name__, plain.__name__) == ("headviz.charts.style", "headviz.evaluation.plain")
+
+
+def test_old_names_cost_nothing_until_they_are_used() -> None:
+    code = (
+        "import sys, headviz, headviz.evaluation; print([m for m in ('numpy', 'torch') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
