@@ -10,10 +10,12 @@ from transformers import BertConfig, BertForMaskedLM
 
 from headviz.attention import NAME, HeadCall
 from headviz.demo.example import LABELS
+from headviz.heads import ENCODER
 from headviz.models.families import family_of
 
 LAYERS, HEADS, HIDDEN, INTERMEDIATE, POSITIONS = 12, 12, 96, 192, 64
-_LAYERS = family_of("bert").layers["encoder"].modules
+_BERT = family_of("bert")
+_LAYERS, _OUTPUT = _BERT.layers[ENCODER].modules, _BERT.attention[ENCODER].output
 
 
 def configuration(vocabulary: int, layers: int = LAYERS) -> BertConfig:
@@ -98,5 +100,5 @@ def fold(model: Any, gates: torch.Tensor) -> None:
     """Multiply gates into the output matrices, so that the model needs them no longer."""
     weights = dict(model.named_parameters())
     for layer, row in enumerate(gates):
-        name = f"{model.base_model_prefix}.{_FAMILY.output.format(i=layer)}.weight"
+        name = f"{model.base_model_prefix}.{_OUTPUT.format(i=layer)}.weight"
         weights[name].mul_(row.repeat_interleave(HIDDEN // HEADS))  # [hidden, hidden] columns are heads
