@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from . import __version__
-from .errors import Cancelled, UserError, unknown_choice
+from .errors import INTERNAL, Cancelled, UserError, unknown_choice
 from .models.fast.thread_spinning import wait_briefly
 
 # command -> (module in headviz.commands, one line of help)
@@ -40,7 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("serve", "open the dashboard in a browser"),
 }
 
-DONE, INTERNAL, USER, INTERRUPTED = 0, 1, 2, 130
+DONE = 0
 
 
 class _Parser(argparse.ArgumentParser):
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in ("-h", "--help", "help"):
         sys.stdout.write(_top_help())
-        return DONE if words else USER
+        return DONE if words else UserError.exit_status
     if words[0] in ("-V", "--version"):
         sys.stdout.write(f"headviz {__version__}\n")
         return DONE
@@ -77,11 +77,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.showwarning = _note_own(warnings.showwarning)
             return _run(words[0], words[1:])
     except UserError as error:
-        return _say(str(error), USER)
-    except Cancelled:
-        return _say("Stopped.", INTERRUPTED)
-    except KeyboardInterrupt:
-        return _say("Stopped.", INTERRUPTED)
+        return _say(str(error), error.exit_status)
+    except (Cancelled, KeyboardInterrupt):
+        return _say("Stopped.", Cancelled.exit_status)
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE

@@ -3,42 +3,107 @@
 Their text is shown as it is, on the page and on the command line, so it says in one
 line what is wrong, which choices are valid, and what to do. Anything that is not a
 ``UserError`` is a fault of headviz itself.
+
+Programs tell errors apart by type, ``code`` and ``parameters``, never by their text.
 """
+
+from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any, ClassVar, Self, TypeVar
+
+INTERNAL = 1  # exit status of a fault of headviz itself
 
 
 class UserError(Exception):
-    """Something the user asked for cannot be done; the text says why and what to do."""
+    """Something the user asked for cannot be done; the text says why and what to do.
+
+    ``code`` is a short name that stays the same when the text changes, ``parameters`` are the values in the text.
+    ``resumable`` says whether a run that this error ended can go on once the reason is gone.
+    """
+
+    exit_status: ClassVar[int] = 2
+    code = "refused"
+
+    def __init__(
+        self, message: str, *, code: str | None = None, resumable: bool = True, **parameters: Any
+    ) -> None:
+        super().__init__(message)
+        self.code = code or type(self).code
+        self.resumable = resumable
+        self.parameters = parameters
+
+    def reworded(self, message: str) -> Self:
+        """The same error in other words."""
+        return _restored(type(self), message, self.__dict__)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travels between processes whole, also where a subclass is made from other arguments."""
+        return _restored, (type(self), str(self), self.__dict__)
 
 
 class ModelError(UserError):
     """A model cannot be loaded, or cannot do what was asked of it."""
 
+    code = "model"
+
 
 class TaskError(UserError):
     """A task or its data cannot be read, or does not fit the model."""
+
+    code = "task"
 
 
 class MaskError(UserError):
     """A mask or a head does not fit the model."""
 
+    code = "mask"
+
 
 class OptionError(UserError):
     """An option's value is outside its range."""
+
+    code = "option"
 
 
 class StoreError(UserError):
     """The cache folder cannot be used."""
 
+    code = "store"
+
 
 class RunError(UserError):
     """A background run cannot be started, changed or read."""
 
+    code = "run"
+
+
+class Note(str):
+    """A remark to the user, with its code and parameters for those who say it in their own words."""
+
+    code: str
+    parameters: dict[str, Any]
+
+    def __new__(cls, message: str, *, code: str, **parameters: Any) -> Self:
+        note = super().__new__(cls, message)
+        note.code, note.parameters = code, parameters
+        return note
+
 
 class Cancelled(Exception):
     """The caller asked a long computation to stop. Not a failure."""
+
+    exit_status: ClassVar[int] = 130
+
+
+E = TypeVar("E", bound=UserError)
+
+
+def _restored(kind: type[E], message: str, fields: dict[str, Any]) -> E:
+    error = kind.__new__(kind, message)
+    error.__dict__.update(fields)
+    return error
 
 
 def unknown_choice(kind: str, name: object, valid: Iterable[str]) -> str:

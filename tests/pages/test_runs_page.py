@@ -484,14 +484,6 @@ def step(
             "against": "given", "change": {"accuracy": change}}  # fmt: skip
 
 
-def test_a_run_that_cannot_go_on_offers_no_way_on() -> None:
-    from headviz.ui.pages.runs.listing import final
-
-    assert final("The model has changed since this run was written down. Start a new run.")
-    assert final("This checkpoint belongs to another plan. Start the run anew.")
-    assert not final("The disk is full. Free some space, then resume the run.")
-
-
 def test_runs_of_one_title_are_told_apart() -> None:
     from types import SimpleNamespace
 

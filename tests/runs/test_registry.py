@@ -10,7 +10,7 @@ import pytest
 from headviz.errors import RunError
 from headviz.runs.migrations import MIGRATIONS
 from headviz.runs.process import Identity
-from headviz.runs.record import RunRecord, new_id
+from headviz.runs.record import RunRecord, new_id, to_row
 from headviz.runs.registry import Registry, RegistryBusy, Superseded
 from headviz.runs.states import IllegalTransition
 
@@ -199,3 +199,30 @@ def test_deleting_takes_steps_and_history_along(base):
     base.delete(run.id)
     assert base.steps(run.id) == []
     assert base.events(run.id) == []
+
+
+def test_whether_an_older_run_may_go_on_is_read_from_its_error_once(tmp_path):
+    folder = tmp_path / "runs"
+    old = Registry(folder, migrations=MIGRATIONS[:1])
+    errors = {
+        "00000001": "The model has changed since this run was written down. Start a new run.",
+        "00000002": "It was written by headviz 0.1 and cannot be read. Start the run anew.",
+        "00000003": "The disk is full. Free some space, then resume the run.",
+    }
+    with old._write() as db:
+        for run_id, error in errors.items():
+            row = {**to_row(record(id=run_id)), "error": error}
+            names = [name for name in row if name != "resumable"]
+            db.execute(
+                f"INSERT INTO runs ({', '.join(names)}) VALUES ({', '.join(f':{n}' for n in names)})", row
+            )
+    found = {r.id: (r.error, r.resumable) for r in Registry(folder).records()}
+    assert found == {i: (error, i == "00000003") for i, error in errors.items()}
+
+
+def test_a_run_that_goes_on_is_resumable_again(base):
+    run = record()
+    base.add([run])
+    base.apply(run.id, "claim")
+    assert not base.apply(run.id, "fail", error="gone", resumable=False).resumable
+    assert base.apply(run.id, "resume").resumable

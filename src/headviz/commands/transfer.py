@@ -124,7 +124,7 @@ def _of_target(name: str) -> Iterator[None]:
         keys = "|".join(f.name.replace("_", "-") for f in dataclasses.fields(PruningPlan))
         said = re.sub(rf"--({keys})\b", lambda found: f'"{found[1].replace("-", "_")}"', str(wrong))
         said = re.sub(rf"(, )?\b({keys.replace('-', '_')})=(?=[,)])", "", said).replace(" ()", "")
-        raise type(wrong)(f"Target '{name}': {said}") from wrong
+        raise wrong.reworded(f"Target '{name}': {said}") from wrong
 
 
 def _read(path: Path) -> dict[str, Any]:

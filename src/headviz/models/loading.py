@@ -127,7 +127,7 @@ def locate(name: str | Path, revision: str | None = None) -> Path:
         near = get_close_matches(text, NAMED, n=1)
         if not near:
             raise
-        raise ModelError(f"{error} Did you mean the built-in '{near[0]}'?") from error
+        raise error.reworded(f"{error} Did you mean the built-in '{near[0]}'?") from error
 
 
 def pick_device(device: str | torch.device) -> torch.device:

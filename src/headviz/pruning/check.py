@@ -101,11 +101,15 @@ def same_run(context: Context, state: State) -> None:
     """Refuse to continue a run on another model or other data than it was started with."""
     if context.clf.digest != state.model_digest:
         raise ModelError(
-            f"'{context.clf.name}' does not hold the weights that this run was started with. Start a new run."
+            f"'{context.clf.name}' does not hold the weights that this run was started with. Start a new run.",
+            code="source-changed",
+            resumable=False,
         )
     if data_digest(context) != state.data_digest:
         raise TaskError(
-            "The train or dev data are not those that this run was started with. Start a new run."
+            "The train or dev data are not those that this run was started with. Start a new run.",
+            code="source-changed",
+            resumable=False,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ..errors import OptionError
+from ..errors import Note, OptionError
 
 # Numbers that messages offer are rounded to the side that is accepted.
 # Decimal text, not the binary float: 3 · 0.1 of 10 heads must be 3 heads exactly.
@@ -60,9 +60,18 @@ def beyond(total: int, sizes: list[int], until: float) -> list[str]:
     if len(sizes) < 2 or sizes[-2] != round(_exact(until) * total):
         return []
     near, last = sizes[-2:]
+    text = (
+        f"{near} of {total} heads are {near / total:.2%}, a little below {{target}}, so one more step follows, to "
+        f"{last} heads ({last / total:.0%})."
+    )
+    more = f" To end at {near} heads, give until {_floor(near, total):g}."
     return [
-        f"{near} of {total} heads are {near / total:.2%}, a little below the target of {until:g}, so one more step "
-        f"follows, to {last} heads ({last / total:.0%}). To end at {near} heads, give until {_floor(near, total):g}."
+        Note(
+            text.format(target=f"the target of {until:g}") + more,
+            code="one-more-step",
+            text=text,
+            until=until,
+        )
     ]
 
 
@@ -78,12 +87,24 @@ def _exact(value: float) -> Fraction:
 def _removable(total: int, until: float, keep_per_layer: int, layers: int) -> int:
     per_layer = total // layers
     if keep_per_layer > per_layer:
-        raise OptionError(f"keep_per_layer is {keep_per_layer}, but a layer has only {per_layer} heads.")
+        raise OptionError(
+            f"keep_per_layer is {keep_per_layer}, but a layer has only {per_layer} heads.",
+            code="more-than-a-layer",
+            keep_per_layer=keep_per_layer,
+            per_layer=per_layer,
+        )
     removable = total - layers * keep_per_layer
     if _exact(until) * total > removable:
         most = _floor(removable, total)
+        but = (
+            f"removes {round(_exact(until) * total)} of {total} heads, but keeping {keep_per_layer} per layer allows "
+            f"{removable}. Choose at most"
+        )
         raise OptionError(
-            f"A target sparsity of {until:g} removes {round(_exact(until) * total)} of {total} heads, but keeping "
-            f"{keep_per_layer} per layer allows {removable}. Choose at most {most:g}, or keep fewer."
+            f"A target sparsity of {until:g} {but} {most:g}, or keep fewer.",
+            code="more-than-removable",
+            until=until,
+            most=most,
+            but=but,
         )
     return removable

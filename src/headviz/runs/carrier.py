@@ -32,7 +32,9 @@ class Carrier:
         except (ValueError, KeyError, TypeError) as error:
             raise RunError(
                 f"The checkpoint of run {record.id} was written by headviz {record.version} and cannot be read by this "
-                f"version ({error}). Start the run anew."
+                f"version ({error}). Start the run anew.",
+                code="other-version",
+                resumable=False,
             ) from error
         if damaged:  # numbers of damaged files are not used again
             self.number = max(self.number, *(n for n, _ in self.files.checkpoints()))

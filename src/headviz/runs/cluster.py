@@ -19,6 +19,7 @@ from ..errors import Cancelled, RunError, UserError
 from . import remote
 from .address import cluster_address, security
 from .carrier import Carrier
+from .failure import outcome_of
 from .files import write_json
 from .heart import Heart
 from .process import monotonic, place
@@ -118,7 +119,7 @@ class Driver:
                 try:
                     yield Carrier(self.registry, claimed)
                 except UserError as wrong:
-                    self._end(claimed, FAIL, str(wrong))
+                    self._end(claimed, FAIL, **outcome_of(wrong))
 
     def _drop_cancelled(self) -> None:
         """Runs of a sweep that were cancelled one by one."""
@@ -127,11 +128,11 @@ class Driver:
                 self.carriers.remove(carrier)
                 self._end(carrier.record, STOP)
 
-    def _end(self, record: RunRecord, event: str, error: str = "") -> None:
+    def _end(self, record: RunRecord, event: str, **outcome: Any) -> None:
         if event == FAIL:
             self.failed += 1
         with suppress(IllegalTransition):
-            self.registry.apply(record.id, event, claim=record.claim, error=error, ended=time.time())
+            self.registry.apply(record.id, event, claim=record.claim, ended=time.time(), **outcome)
 
     def _finish_sweep(self) -> None:
         from .states import DONE, of_sweep
@@ -242,10 +243,8 @@ class Driver:
     def _piece_failed(self, carrier: Carrier, error: BaseException) -> None:
         if carrier.record is self.record:
             raise error
-        from .worker import explain
-
         self.carriers.remove(carrier)
-        self._end(carrier.record, FAIL, explain(error))
+        self._end(carrier.record, FAIL, **outcome_of(error))
 
     def _call_off(self) -> None:
         """Tell the workers, give back what waits, and record the runs of a sweep; the sweep itself is the worker's."""
@@ -254,7 +253,7 @@ class Driver:
             self.client.cancel(list(self.in_flight), force=True, asynchronous=False)
         if self.record.kind == SWEEP:
             for carrier in self.carriers:
-                self._end(carrier.record, self.heart.ending, self.heart.reason)
+                self._end(carrier.record, self.heart.ending, error=self.heart.reason)
 
     # the cluster ------------------------------------------------------------------------------
 

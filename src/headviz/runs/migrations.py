@@ -53,6 +53,11 @@ MIGRATIONS: tuple[str, ...] = (
     );
     CREATE INDEX events_run ON events (run, number);
     """,
+    # whether a run that failed may go on; before, only the text of its error said so
+    """
+    ALTER TABLE runs ADD COLUMN resumable INTEGER NOT NULL DEFAULT 1;
+    UPDATE runs SET resumable = 0 WHERE error LIKE '%Start a new run%' OR error LIKE '%Start the run anew%';
+    """,
 )
 
 

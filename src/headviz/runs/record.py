@@ -57,6 +57,7 @@ class RunRecord:
     ended: float | None = None
     worker: Identity | None = None
     error: str = ""
+    resumable: bool = True  # False = what the run was about is gone, as ``error`` says
     archived: bool = False
     order: int = field(default=0, compare=False)  # place in the queue
 
@@ -103,7 +104,7 @@ def check_id(text: str) -> str:
 COLUMNS = (
     "id", "kind", "spec", "title", "owner", "version", "executor", "device", "threads", "expected", "parent",
     "created", "state", "attempt", "claim", "claimed", "started", "ended", "place", "pid", "pid_start", "error",
-    "archived",
+    "archived", "resumable",
 )  # fmt: skip
 
 
@@ -111,6 +112,7 @@ def to_row(record: RunRecord) -> dict[str, Any]:
     row = {name: getattr(record, name) for name in COLUMNS if hasattr(record, name)}
     who = record.worker
     row |= {"spec": json.dumps(record.spec, ensure_ascii=False), "archived": int(record.archived)}
+    row["resumable"] = int(record.resumable)
     return row | {
         "place": who.place if who else None,
         "pid": who.pid if who else None,
@@ -126,6 +128,7 @@ def from_row(row: dict[str, Any]) -> RunRecord:
             **found,
             "spec": json.loads(found["spec"]),
             "archived": bool(found["archived"]),
+            "resumable": bool(found["resumable"]),
             "worker": None if pid is None else Identity(place, pid, start),
         }
     )

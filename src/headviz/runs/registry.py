@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError
+from ..storage.sqlite_errors import FULL, LOCKED, meaning
 from ..storage.strict_disk import private_folder
 from .files import DiskFull, disk_errors, runs_home
 from .migrations import MIGRATIONS, migrate
@@ -77,7 +78,7 @@ class Registry:
             try:  # does not wait for locks by itself
                 mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
             except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > until:
+                if meaning(error) != LOCKED or time.monotonic() > until:
                     raise
                 time.sleep(0.02)
                 continue
@@ -88,16 +89,16 @@ class Registry:
                 )
 
     def _clear(self, error: sqlite3.OperationalError) -> RunError:
-        text = str(error)
-        if "locked" in text or "busy" in text:
+        found = meaning(error)
+        if found == LOCKED:
             return RegistryBusy(
                 f"The run registry has been locked by another program for more than {self.wait:.0f} s. "
                 "Close that program, then try again."
             )
-        if "full" in text:
+        if found == FULL:
             return DiskFull(f"The disk of {self.folder} is full. Free some space, then try again.")
         return RunError(
-            f"The run registry {self.path} cannot be used ({text}). It needs a local disk of yours."
+            f"The run registry {self.path} cannot be used ({error}). It needs a local disk of yours."
         )
 
     @contextmanager
@@ -192,9 +193,9 @@ class Registry:
                 raise Superseded(run_id)
             new = replace(old, state=follow(old.state, event, run_id), **changes)
             if event == CLAIM:
-                new = replace(new, attempt=old.attempt + 1, error="", ended=None)
+                new = replace(new, attempt=old.attempt + 1, error="", resumable=True, ended=None)
             if event == RESUME:
-                new = replace(new, claim="", claimed=0.0, worker=None, error="", ended=None)
+                new = replace(new, claim="", claimed=0.0, worker=None, error="", resumable=True, ended=None)
             self._put(db, new)
             self._note(db, run_id, event, words)
         return new

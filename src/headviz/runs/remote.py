@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from .. import __version__
-from ..errors import Cancelled, RunError, UserError
+from ..errors import Cancelled, RunError
 from .files import write_atomic
 from .kinds import Tools, make_job
 
@@ -70,10 +70,7 @@ def perform(
         before = _listing(folder)
         _set_threads(threads)
         tools = Tools(_teller(run_id, piece), unwanted, folder)
-        try:
-            result = make_job(kind, dict(spec)).work(piece, parcel, tools)
-        except UserError as wrong:  # subclasses with fields of their own do not travel
-            raise UserError(str(wrong)) from None
+        result = make_job(kind, dict(spec)).work(piece, parcel, tools)
         after = _listing(folder)
         made = {n: (folder / n).read_bytes() for n, stamp in after.items() if before.get(n) != stamp}
         return result, made, str(get_worker().address)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import secrets
 import sys
@@ -11,10 +10,12 @@ import time
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from ..errors import Cancelled, RunError, UserError
 from .carrier import Carrier
-from .files import FULL, DiskFull, RunFiles
+from .failure import outcome_of
+from .files import RunFiles
 from .heart import Heart
 from .kinds import Tools
 from .process import Identity, be_nice, kill_children
@@ -69,7 +70,7 @@ def carry(registry: Registry, record: RunRecord) -> int:
         return SUPERSEDED
     except Cancelled:
         log("stopped")
-        _end(registry, record, heart.ending, heart.reason)
+        _end(registry, record, heart.ending, error=heart.reason)
     except BaseException as error:
         if isinstance(error, UserError):
             log(str(error))
@@ -77,7 +78,7 @@ def carry(registry: Registry, record: RunRecord) -> int:
             with suppress(OSError):
                 traceback.print_exc()
         files.free_reserve()
-        _end(registry, record, FAIL, explain(error))
+        _end(registry, record, FAIL, **outcome_of(error))
     finally:
         heart.stop()
         kill_children(record.pid or 0)
@@ -108,39 +109,13 @@ def _work(registry: Registry, record: RunRecord, heart: Heart) -> None:
     carrier.finish()
 
 
-def _end(registry: Registry, record: RunRecord, event: str, error: str) -> None:
+def _end(registry: Registry, record: RunRecord, event: str, **outcome: Any) -> None:
     try:
-        registry.apply(record.id, event, claim=record.claim, error=error, ended=time.time())
+        registry.apply(record.id, event, claim=record.claim, ended=time.time(), **outcome)
     except (Superseded, IllegalTransition) as late:
         log(f"the outcome was recorded by somebody else: {late}")
     except RunError as wrong:  # whoever looks next finds the process gone, and says so
         log(f"the outcome could not be recorded: {wrong}")
-
-
-def explain(error: BaseException) -> str:
-    """One line for the person who started the run."""
-    if isinstance(error, UserError):
-        return str(error)
-    if is_out_of_memory(error):
-        return (
-            "Out of memory. Let fewer runs work at a time or use a machine with more memory and resume, "
-            "or start anew with a smaller batch or shorter texts."
-        )
-    if isinstance(error, OSError) and error.errno in FULL:
-        return str(DiskFull("The disk is full. Free some space, then resume the run."))
-    first = (str(error).strip() or "no message").splitlines()[0]
-    return f"headviz failed here ({type(error).__name__}: {first[:300]}). The log has the details."
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Python's, torch's on the processor, and CUDA's way to say so."""
-    if isinstance(error, MemoryError) or type(error).__name__ in ("OutOfMemoryError", "AcceleratorError"):
-        return isinstance(error, MemoryError) or "memory" in str(error)
-    if isinstance(error, OSError):
-        return error.errno == errno.ENOMEM
-    return isinstance(error, RuntimeError) and (
-        "can't allocate memory" in str(error) or "not enough memory" in str(error)
-    )
 
 
 def log(line: str) -> None:

@@ -26,6 +26,7 @@ from safetensors.numpy import save as write_tensors
 
 from ..errors import OptionError
 from .home import home
+from .sqlite_errors import DAMAGED, meaning
 from .strict_disk import (
     LOCK_SECONDS,
     SETTINGS,
@@ -214,7 +215,7 @@ class Store:
 
     def _mend(self, error: sqlite3.DatabaseError) -> bool:
         """Start a damaged database anew. Locks and full disks are not damage."""
-        if isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error):
+        if isinstance(error, sqlite3.OperationalError) and meaning(error) != DAMAGED:
             return False
         self.close()
         try:

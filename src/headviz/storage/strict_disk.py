@@ -16,6 +16,8 @@ from typing import Any
 
 import diskcache
 
+from .sqlite_errors import DAMAGED, meaning
+
 INLINE = 32 * 2**10  # bytes; smaller values live in the database, larger ones in files of their own
 LOCK_SECONDS = 10.0
 # Given at every opening, so that settings which a foreign database brings never apply.
@@ -145,7 +147,7 @@ def is_ours(folder: Path) -> bool:
                 {k for (k,) in base.execute("SELECT key FROM Settings")} if "Settings" in names else set()
             )
     except sqlite3.OperationalError as error:
-        return "malformed" not in str(error)  # busy, or not readable: opening it will say so
+        return meaning(error) != DAMAGED  # busy, or not readable: opening it will say so
     except sqlite3.DatabaseError:
         return False
     return names <= _SCHEMA and settings <= set(SETTINGS) | _METADATA

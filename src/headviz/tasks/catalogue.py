@@ -154,5 +154,10 @@ def check_split(task: Task, split: str) -> str:
     if split not in task.source.splits:
         unlabelled = split == "test" and task.source.repo == GLUE
         why = " GLUE keeps the labels of its test files to itself." if unlabelled else ""
-        raise TaskError(unknown_choice(f"split of task '{task.name}'", split, task.splits) + why)
+        raise TaskError(
+            unknown_choice(f"split of task '{task.name}'", split, task.splits) + why,
+            code="no-split",
+            split=split,
+            place=None,
+        )
     return split

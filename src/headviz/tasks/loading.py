@@ -184,7 +184,10 @@ def find_file(task: Task, split: str, folder: Path) -> Path:
     inside = f", also in {task.source.local_folder}/" if task.source.local_folder else ""
     raise TaskError(
         f"{folder} has no {split} file for task '{task.name}'. Looked for {', '.join(stems)} "
-        f"as {', '.join('.' + f for f in FORMATS)}{inside}."
+        f"as {', '.join('.' + f for f in FORMATS)}{inside}.",
+        code="no-split",
+        split=split,
+        place=folder,
     )
 
 

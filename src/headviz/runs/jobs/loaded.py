@@ -67,7 +67,11 @@ def _classifier(
     from ...models.loading import load
 
     if digest is not None and load(model, revision=revision, device=device).digest != digest:
-        raise RunError(f"The model '{model}' has changed since this run was written down. Start a new run.")
+        raise RunError(
+            f"The model '{model}' has changed since this run was written down. Start a new run.",
+            code="source-changed",
+            resumable=False,
+        )
     return load(model, revision=revision, device=device, fresh_labels=fresh, seed=seed)
 
 

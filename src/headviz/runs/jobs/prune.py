@@ -193,7 +193,11 @@ class PruningJob:
         found = {"model": state.model_digest, "base": state.base_digest, "data": state.data_digest}
         for name, digest in self.digests.items():
             if digest is not None and found.get(name) != digest:
-                raise RunError(f"The {name} has changed since this run was written down. Start a new run.")
+                raise RunError(
+                    f"The {name} has changed since this run was written down. Start a new run.",
+                    code="source-changed",
+                    resumable=False,
+                )
 
     def _parts(self, held: Held, work: Work) -> list[str]:
         """The pieces that a choice's scoring is split into; none = it is done in one go."""

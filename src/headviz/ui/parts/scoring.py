@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...errors import TaskError
 from ...heads import HeadId, HeadMask, HeadScores
 from ...scores.catalogue import SCORES
 from ..shell import jobs, loaders, show
@@ -111,12 +112,13 @@ def sample(view: View, clf: Classifier) -> Dataset:
     """The examples that scores are computed on: balanced, of usual length, from train where there is a train split."""
     import headviz
 
-    from ...errors import TaskError
     from ...evaluation.plain import encode_data
 
     try:
         source = loaders.train(view)
-    except TaskError:
+    except TaskError as wrong:
+        if wrong.code != "no-split":
+            raise
         source = loaders.dataset(view)
     lengths = None if source.is_translation else [len(e) for e in encode_data(clf, source)]
     return headviz.sample(source, min(view.samples, len(source)), seed=view.seed, lengths=lengths)

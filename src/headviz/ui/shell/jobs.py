@@ -19,7 +19,7 @@ import streamlit as st
 
 from ...errors import Cancelled, UserError
 from . import state
-from .uploads import with_readable_places
+from .uploads import about
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -137,7 +137,7 @@ def _run(job: Job[Any], work: Work[Any]) -> None:
     except Cancelled:
         job.stopped = True
     except UserError as wrong:
-        job.error = with_readable_places(str(wrong))
+        job.error = about(wrong)
     except Exception as fault:
         _log.exception("a computation failed: %s", job.key)
         job.error = f"headviz failed here ({type(fault).__name__}). The server's log has the details."

@@ -53,8 +53,8 @@ def possible(name: str) -> bool:
     return len(name) <= 1024 and "\0" not in name and all(len(p.encode()) <= 255 for p in Path(name).parts)
 
 
-def confined(text: str) -> Path:
-    """The folder this text names, if it lies in an allowed root."""
+def confined(text: str, use: str = "read") -> Path:
+    """The folder this text names, if it lies in an allowed root; ``use`` says in the refusal what was wanted."""
     if not possible(text):
         raise UserError(f"'{text[:40]}…' is no name of a folder.")
     path = Path(text).expanduser().resolve()
@@ -62,7 +62,7 @@ def confined(text: str) -> Path:
     if not any(path.is_relative_to(root) for root in roots):
         shown = ", ".join(map(str, roots))
         raise UserError(
-            f"The dashboard does not read '{text}': it lies outside the allowed folders ({shown}). "
+            f"The dashboard does not {use} '{text}': it lies outside the allowed folders ({shown}). "
             f"Start it with {ROOTS}=/that/folder to allow more."
         )
     return path

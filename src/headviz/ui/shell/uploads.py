@@ -44,18 +44,21 @@ def with_own_name(text: str, place: str) -> str:
 
 
 def with_readable_places(text: str) -> str:
-    """A sentence without the folders of uploads, which tell their owner nothing; what is missing is named."""
+    """A sentence without the folders of uploads, which tell their owner nothing."""
     folders = re.escape(str(uploads_folder()))
-    return re.sub(
-        rf"{folders}[/\\](upload-[0-9a-f]{{16}})(?: has no train file for task '[\w-]+'\. Looked for [^\n]*)?",
-        lambda found: _instead(found[1], "no train" in found[0]),
-        text,
-    )
+    return re.sub(rf"{folders}[/\\](upload-[0-9a-f]{{16}})", lambda found: _called(found[1]), text)
 
 
-def _instead(place: str, lacks_train: bool) -> str:
-    name = upload_name(place) or "The uploaded table"
-    return f"{name} {LACKS_TRAIN}" if lacks_train else name
+def about(wrong: UserError) -> str:
+    """An error's text for the owner of an upload: without the server's folders, and with what to do."""
+    place = wrong.parameters.get("place")
+    if wrong.code == "no-split" and wrong.parameters["split"] == "train" and place in uploads().values():
+        return f"{_called(place.name)} {LACKS_TRAIN}"
+    return with_readable_places(str(wrong))
+
+
+def _called(place: str) -> str:
+    return upload_name(place) or "The uploaded table"
 
 
 LACKS_TRAIN = (
@@ -81,10 +84,7 @@ def naming(place: str) -> Iterator[None]:
     try:
         yield
     except UserError as wrong:
-        said = with_own_name(str(wrong), place)
-        if said == str(wrong):
-            raise
-        raise type(wrong)(said) from wrong
+        raise wrong.reworded(with_own_name(about(wrong), place)) from wrong
 
 
 def readable_name(name: str) -> str:

@@ -166,15 +166,10 @@ def state_line(view: RunView) -> None:
         st.caption(f"No sign of life for {span(p.silent or 0)}: the machine may be busy or asleep.")
     if record.error:
         st.error(show.plain(record.error), icon=":material/error:")
-    over = final(record.error)
+    over = not record.resumable
     if view.state in NEXT:
         st.caption(ANEW if over else NEXT[view.state])
     runactions.buttons(view, busy=view.state in ACTIVE or view.state == QUEUED, again=not over)
-
-
-def final(error: str) -> bool:
-    """Whether an error says that nothing can be continued: what the run was about is not there any more."""
-    return "Start a new run" in error or "Start the run anew" in error
 
 
 def _doing(view: RunView) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
 
-from ....errors import OptionError, UserError
+from ....errors import Note, OptionError, UserError
 from ...parts import training
 from ...shell import jobs, loaders, numbers, show, state
 from ...shell.view import View
@@ -197,24 +196,26 @@ def make_plan(view: View, options: dict[str, Any]) -> PruningPlan:
     return PruningPlan.from_dict(options_of(view, options))
 
 
-_IN_WORDS: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
-    (r"\bkeep_per_layer is\b", lambda m: "“Heads each layer keeps” is"),
-    (r"\bA target sparsity of ([\d.]+)", lambda m: f"“Up to” {_per_cent(m[1])}"),
-    (r"\bthe target of ([\d.]+\d)", lambda m: f"“Up to” {_per_cent(m[1])}"),
-    (r"\bat most (0\.\d+|0)\b", lambda m: f"at most {_per_cent(m[1])}"),
-    (r" To end at \d+ heads, give until [\d.]+\d\.", lambda m: ""),
-)
+# what a plan refuses or remarks, by its code, in the names and units of the form: per cent where the plan has shares
+_IN_WORDS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "more-than-a-layer": lambda p: (
+        f"“Heads each layer keeps” is {p['keep_per_layer']}, but a layer has only {p['per_layer']} heads."
+    ),
+    "more-than-removable": lambda p: (
+        f"“Up to” {_per_cent(p['until'])} {p['but']} {_per_cent(p['most'])}, or keep fewer."
+    ),
+    "one-more-step": lambda p: p["text"].format(target=f"“Up to” {_per_cent(p['until'])}"),
+}
 
 
-def in_words(text: str) -> str:
-    """What a plan says of itself, in the names and units of the form: per cent where the plan has shares."""
-    for pattern, said in _IN_WORDS:
-        text = re.sub(pattern, said, text)
-    return text
+def in_words(said: UserError | str) -> str:
+    """A refusal or a remark of a plan in the form's words; what has none of its own stays as it is."""
+    words = _IN_WORDS.get(said.code) if isinstance(said, (UserError, Note)) else None
+    return str(said) if words is None else words(said.parameters)
 
 
-def _per_cent(share: str) -> str:
-    return f"{100 * float(share):g} %"
+def _per_cent(share: float) -> str:
+    return f"{100 * share:g} %"
 
 
 @contextmanager
@@ -223,7 +224,7 @@ def form_words() -> Iterator[None]:
     try:
         yield
     except UserError as wrong:
-        raise type(wrong)(in_words(str(wrong))) from wrong
+        raise wrong.reworded(in_words(wrong)) from wrong
 
 
 # ---- first the plan, then the start

@@ -150,10 +150,7 @@ def target(text: str) -> Path:
         path = Path(name).expanduser()
     except RuntimeError as error:
         raise UserError(f"'{name}' is no name of a folder here.") from error
-    try:
-        return loaders.confined(str(path if path.is_absolute() else home() / "models" / path))
-    except UserError as wrong:
-        raise UserError(str(wrong).replace("does not read", "does not write into")) from wrong
+    return loaders.confined(str(path if path.is_absolute() else home() / "models" / path), "write into")
 
 
 def _ask_folder(run_id: str, seed: int, step: int, field: str) -> None:

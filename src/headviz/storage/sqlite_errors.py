@@ -1,0 +1,28 @@
+"""What an error of SQLite means for us. No other file looks into these errors."""
+
+from __future__ import annotations
+
+import sqlite3
+
+LOCKED, FULL, DAMAGED, OTHER = "locked", "full", "damaged", "other"
+_MEANING = {
+    sqlite3.SQLITE_BUSY: LOCKED,
+    sqlite3.SQLITE_LOCKED: LOCKED,
+    sqlite3.SQLITE_FULL: FULL,
+    sqlite3.SQLITE_CORRUPT: DAMAGED,
+    sqlite3.SQLITE_NOTADB: DAMAGED,
+}
+_PRIMARY = 0xFF  # the low byte of an extended result code is the code itself
+
+
+def meaning(error: sqlite3.Error) -> str:
+    """One of LOCKED, FULL, DAMAGED, OTHER."""
+    code = getattr(
+        error, "sqlite_errorcode", None
+    )  # Python's own complaints, such as a closed database, have none
+    if code is None:
+        return OTHER
+    # SQLite reports a table definition that it cannot parse as its general error; only the text tells them apart
+    if code == sqlite3.SQLITE_ERROR and str(error).startswith("malformed database schema"):
+        return DAMAGED
+    return _MEANING.get(code & _PRIMARY, OTHER)
