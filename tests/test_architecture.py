@@ -51,7 +51,6 @@ KNOWN_CIRCLES = [
     {"evaluation.evaluator", "evaluation.plain", "evaluation.translation"},
     {"pruning.finetune.callbacks", "pruning.finetune.training"},
     {"runs.reading", "runs.sweep"},
-    {"runs.cluster", "runs.worker"},
 ]  # fmt: skip
 KNOWN_LONG = {"src/headviz/demo/phenomena/lexical.py", "src/headviz/pruning/finetune/training.py"}
 
