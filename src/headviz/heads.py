@@ -212,6 +212,11 @@ class HeadMask:
         """The heads of one layer that are off."""
         return tuple(h.head for h in self.off if h.layer == layer)
 
+    def kept_in(self, layer: int) -> tuple[int, ...]:
+        """The heads of one layer that are on."""
+        off = self.off_in(layer)
+        return tuple(h for h in range(self.num_heads) if h not in off)
+
     def first_difference(self, other: HeadMask) -> int | None:
         """The first layer in which two masks differ; None when they are equal."""
         self.check_grid(other)

@@ -18,7 +18,8 @@ from ..attribution import integration as path
 from ..attribution.rules import PathOptions
 from ..errors import ModelError, OptionError, TaskError, unknown_choice
 from ..evaluation.plain import encode_data
-from ..models.classifier import MASKED_LM, Classifier, Encoding
+from ..models.base import MASKED_LM
+from ..models.classifier import Classifier, Encoding
 from ..progress import Cancel, Progress, tracked
 from ..scores.sweeps import correlate
 
@@ -35,10 +36,10 @@ SOURCE = "the masked-language model's logit of the true token, one masked place 
 class _AtPlace(Classifier):
     """Answers with the logits of one position: [rows, vocabulary]."""
 
-    place: int = 0
+    position: int = 0
 
     def forward(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
-        return super().forward(batch, call)[:, self.place]
+        return super().forward(batch, call)[:, self.position]
 
 
 def masked_correlations(
@@ -64,7 +65,7 @@ def masked_correlations(
     for number, encoding in enumerate(tracked(encodings, progress, cancel)):
         place = hidden_place(encoding, seed, number)
         # one text at a time: every text has its own place to look at
-        at_place = _AtPlace(**{f.name: getattr(mlm, f.name) for f in dataclasses.fields(mlm)}, place=place)
+        at_place = _AtPlace(**{f.name: getattr(mlm, f.name) for f in dataclasses.fields(mlm)}, position=place)
         ids = list(encoding.ids)
         truth, ids[place] = ids[place], int(mlm.tokenizer.mask_token_id)
         masked = Encoding(ids, encoding.types, encoding.truncated, encoding.special)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from ..errors import ModelError, OptionError, TaskError
-from ..models.classifier import TRANSLATION
+from ..models.base import TRANSLATION
 from ..models.recurrent import RnnTranslator
 from .classifying import Classifying
 from .conditional import Prior

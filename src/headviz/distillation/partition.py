@@ -25,7 +25,7 @@ from ..models.layer_removal import Piece, trim
 from .removal import Removal
 
 if TYPE_CHECKING:
-    from ..models.classifier import Classifier
+    from ..models.base import TransformerModel
 
 KEPT, USELESS, ZEROED = 0, 1, 2
 
@@ -90,11 +90,11 @@ class Partition:
 class Removed:
     """The student with the teacher's own weights, and where they came from."""
 
-    student: Classifier
+    student: TransformerModel
     partition: Partition
 
 
-def remove(clf: Classifier, removal: Removal) -> Removed:
+def remove(clf: TransformerModel, removal: Removal) -> Removed:
     """Take a part out of a model. The result is the student that copying makes."""
     if removal.attention:
         raise ModelError(
@@ -110,7 +110,7 @@ def remove(clf: Classifier, removal: Removal) -> Removed:
     return Removed(trimmed.classifier, partition)
 
 
-def _mask(clf: Classifier, removal: Removal) -> HeadMask:
+def _mask(clf: TransformerModel, removal: Removal) -> HeadMask:
     from ..models.layer_removal import rows_of
 
     mask = HeadMask.full(clf.num_layers, clf.num_heads).without(removal.heads)
@@ -128,7 +128,7 @@ def _mask(clf: Classifier, removal: Removal) -> HeadMask:
     return mask
 
 
-def _called(clf: Classifier, head: HeadId) -> str:
+def _called(clf: TransformerModel, head: HeadId) -> str:
     return f"{clf.row_name(head.layer)}·H{head.head}"
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import OptionError, TaskError
 from ..heads import HeadMask
-from ..models.classifier import TRANSLATION
+from ..models.base import TRANSLATION
 from ..models.recurrent import RnnTranslator, words_of
 from ..progress import Cancel, Progress, tracked
 from .comparison import Comparison, TextAnswers, compare

@@ -1,4 +1,4 @@
-"""A loaded model and its tokenizer, behind one small interface that every family answers alike."""
+"""A sequence classifier, or a model with a masked-language head, and its tokenizer."""
 
 from __future__ import annotations
 
@@ -6,25 +6,14 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..attention import NAME, Gate, HeadCall, Kernel, gates_for
-from ..errors import MaskError, ModelError
-from ..heads import ENCODER, HeadMask
-from .digest import tokenizer_digest, weights_digest
-from .families import Family, family_of
-
-if TYPE_CHECKING:
-    from .cost import Cost
-
-# kinds of output a model may have
-CLASSIFICATION = "classification"
-MASKED_LM = "masked-lm"
-TRANSLATION = "translation"
+from ..attention import HeadCall
+from ..errors import ModelError
+from .base import CLASSIFICATION, TransformerModel
 
 
 class Encoding(NamedTuple):
@@ -39,82 +28,15 @@ class Encoding(NamedTuple):
         return len(self.ids)
 
 
-class Projections(NamedTuple):
-    """The four matrices of one attention layer."""
+@dataclass(frozen=True, eq=False, repr=False)  # one line for a notebook, as every model has
+class Classifier(TransformerModel):
+    """A sequence classifier whose heads can be masked per call. Made by ``headviz.load`` or ``headviz.wrap``.
 
-    query: nn.Linear
-    key: nn.Linear
-    value: nn.Linear
-    output: nn.Linear
-
-
-@dataclass(frozen=True, eq=False)
-class Classifier:
-    """A sequence classifier whose heads can be masked per call.
-
-    Made by ``headviz.load`` or ``headviz.wrap``. The weights are frozen and in evaluation mode.
-    ``present`` tells which heads the model still has; ``num_layers`` and ``num_heads`` are those of
-    the original model, so that a head keeps its number after others have been removed.
+    ``present`` tells which heads the model still has; ``num_layers`` and ``num_heads`` are those of the original
+    model. ``logits`` are [B, C]. With a masked-language head (``kind`` "masked-lm") they are [B, T, V].
     """
 
-    model: nn.Module
-    tokenizer: Any
-    present: HeadMask
-    name: str = ""
     kind: str = CLASSIFICATION
-
-    def __post_init__(self) -> None:
-        if getattr(self.config, "_attn_implementation", None) != NAME:
-            raise ModelError(
-                "The model does not use headviz's attention function. Make one with headviz.wrap."
-            )
-        self.model.eval()
-        self.model.requires_grad_(False)
-
-    def __repr__(self) -> str:
-        """One line for a notebook; the weights are in ``model``."""
-        there = f"{self.num_layers}×{self.num_heads} heads"
-        if self.present.off:
-            there += f", {len(self.present.off)} removed"
-        return f"<{type(self).__name__} '{self.name}': {self.family.title}, {there}, {self.device}>"
-
-    # identity and shape -----------------------------------------------------------------------
-
-    @property
-    def config(self) -> Any:
-        return self.model.config
-
-    @property
-    def family(self) -> Family:
-        return family_of(self.config.model_type)
-
-    @property
-    def num_layers(self) -> int:
-        return self.present.num_layers
-
-    @property
-    def num_heads(self) -> int:
-        return self.present.num_heads
-
-    @property
-    def stacks(self) -> dict[str, range]:
-        """The rows of each stack of heads; a classifier has one stack, whose rows are its layers."""
-        return {ENCODER: range(self.num_layers)}
-
-    def row_name(self, row: int) -> str:
-        """What a row of the grid is called: ``L3``, or ``cross 3`` where there are several stacks."""
-        for stack, rows in self.stacks.items():
-            if row in rows:
-                return f"L{row}" if len(self.stacks) == 1 else f"{stack} {row - rows.start}"
-        raise MaskError(f"There is no row {row}: the model has 0 to {self.num_layers - 1}.")
-
-    @property
-    def heads_per_layer(self) -> list[int]:
-        return [self.num_heads - len(self.present.off_in(layer)) for layer in range(self.num_layers)]
-
-    @cached_property
-    def head_size(self) -> int:
-        return int(getattr(self.config, "head_dim", None) or self.config.hidden_size // self.num_heads)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -130,23 +52,6 @@ class Classifier:
     def is_regression(self) -> bool:
         return self.config.problem_type == "regression" or self.num_labels == 1
 
-    @property
-    def device(self) -> torch.device:
-        return next(self.model.parameters()).device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return next(self.model.parameters()).dtype
-
-    @cached_property
-    def digest(self) -> str:
-        """Identifies weights and configuration, whatever the model is called."""
-        return weights_digest(self.model, self.config.to_dict(), self.present.hex)
-
-    @cached_property
-    def tokenizer_digest(self) -> str:
-        return tokenizer_digest(self.tokenizer)
-
     @cached_property
     def max_length(self) -> int:
         """The most tokens the model takes, special tokens included."""
@@ -154,24 +59,6 @@ class Classifier:
         if self.family.position_offset:
             positions -= int(self.config.pad_token_id) + 1
         return min(positions, int(self.tokenizer.model_max_length))
-
-    @property
-    def full_mask(self) -> HeadMask:
-        """Every head that the model still has on; removed ones off."""
-        return self.present
-
-    # modules ----------------------------------------------------------------------------------
-
-    def module(self, path: str) -> Any:
-        """A module below the family's base model."""
-        return self.model.base_model.get_submodule(path)  # type: ignore[union-attr]
-
-    def projections(self, layer: int) -> Projections:
-        """W_Q, W_K, W_V and W_O of a layer (the same fused matrix three times where a family has one)."""
-        paths, where = self.family.attention[ENCODER], self.family.place(self.config, layer)
-        return Projections(
-            *(self.module(p.format(**where)) for p in (paths.query, paths.key, paths.value, paths.output))
-        )
 
     # input ------------------------------------------------------------------------------------
 
@@ -226,18 +113,7 @@ class Classifier:
             batch["token_type_ids"] = types
         return {k: v.to(self.device) for k, v in batch.items()}
 
-    def tokens(self, encoding: Encoding) -> list[str]:
-        """The tokens as text, for people to read."""
-        return [str(t) for t in self.tokenizer.convert_ids_to_tokens(encoding.ids)]
-
     # output -----------------------------------------------------------------------------------
-
-    def gates(self, mask: HeadMask | None) -> tuple[Gate, ...]:
-        return gates_for(mask, self.present, self.dtype, self.device)
-
-    def call(self, mask: HeadMask | None = None, kernel: Kernel = "sdpa", **asked: Any) -> HeadCall:
-        """A fresh ``HeadCall`` for one forward pass under a mask."""
-        return HeadCall(self.gates(mask), kernel, **asked)
 
     def forward(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
         """The logits of a batch; gradients flow if the caller has enabled them."""
@@ -248,30 +124,3 @@ class Classifier:
                 "the mask was not applied everywhere. Please report this model."
             )
         return logits
-
-    @torch.inference_mode()
-    def logits(
-        self, batch: dict[str, Tensor], mask: HeadMask | None = None, kernel: Kernel = "sdpa"
-    ) -> Tensor:
-        """The logits [B, C] of a batch under a mask, in float32, without gradients."""
-        return self.forward(batch, self.call(mask, kernel)).float()
-
-    # size and disk ----------------------------------------------------------------------------
-
-    def cost(self, mask: HeadMask | None = None, length: int = 128) -> Cost:
-        """Parameters and FLOPs for one text of ``length`` tokens once the mask's heads are really removed."""
-        from .cost import cost
-
-        return cost(self, mask, length)
-
-    def save(self, folder: str | Path) -> Path:
-        """Write a folder that ``headviz.load`` reads back with equal logits."""
-        from .saving import save
-
-        return save(self, Path(folder))
-
-    def export_masked(self, folder: str | Path, mask: HeadMask | None = None) -> Path:
-        """Write a plain transformers folder with the masked logits; same shapes, no speed gain."""
-        from .saving import export_masked
-
-        return export_masked(self, Path(folder), mask)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from torch import nn
 
-from ..attention import gates_for
 from ..heads import HeadMask
+from .network import Network
 from .position_tables import removed_parameters
-
-if TYPE_CHECKING:
-    from .classifier import Classifier
 
 
 @dataclass(frozen=True)
@@ -30,35 +26,33 @@ class Cost:
     length: int
 
 
-def cost(clf: Classifier, mask: HeadMask | None = None, length: int = 128) -> Cost:
+def cost(clf: Network, mask: HeadMask | None = None, length: int = 128) -> Cost:
     """The cost once the heads that ``mask`` switches off are really removed."""
     total = sum(p.numel() for p in clf.model.parameters())
     flops = 0
-    gates = gates_for(mask, clf.present, clf.dtype, clf.device)
+    under = clf.under(mask)
     for layer in range(clf.num_layers):
         matrices = clf.projections(layer)
         hidden = matrices.output.out_features
-        heads = clf.heads_per_layer[layer]
-        gate = gates[layer]
-        gone = 0 if gate is None else int((gate == 0).sum())
+        kept = len(under.kept_in(layer))
         if not clf.family.shared_layers:
-            total -= gone * parameters_per_head(clf, layer)
-        width = (heads - gone) * clf.head_size
+            total -= (clf.heads_per_layer[layer] - kept) * parameters_per_head(clf, layer)
+        width = kept * clf.head_size
         flops += 2 * length * hidden * width * 4  # W_Q, W_K, W_V, W_O
         flops += 2 * length * length * width * 2  # scores and the weighted sum
     flops += _feed_forward_flops(clf, length)
-    total -= removed_parameters(clf, clf.present if mask is None else clf.present | mask)
+    total -= removed_parameters(clf, under)
     return Cost(total, flops, length)
 
 
-def parameters_per_head(clf: Classifier, layer: int) -> int:
+def parameters_per_head(clf: Network, layer: int) -> int:
     """What removing one head of a layer frees: rows of W_Q, W_K, W_V with bias, columns of W_O."""
     query, _, _, output = clf.projections(layer)
     rows = clf.head_size * (query.in_features + (query.bias is not None))
     return 3 * rows + clf.head_size * output.out_features
 
 
-def _feed_forward_flops(clf: Classifier, length: int) -> int:
+def _feed_forward_flops(clf: Network, length: int) -> int:
     """The linear layers of the stack that are not attention, as often as they run."""
     attention = {id(m) for layer in range(clf.num_layers) for m in clf.projections(layer)}
     stacks = [clf.module(stack.modules) for stack in clf.family.layers.values()]

@@ -6,7 +6,8 @@ from typing import Any
 
 from ..errors import ModelError
 from ..heads import HeadMask
-from .classifier import CLASSIFICATION, MASKED_LM, TRANSLATION, Classifier
+from .base import CLASSIFICATION, MASKED_LM, TRANSLATION
+from .classifier import Classifier
 from .families import family_of
 from .translator import Translator, grid_of
 
@@ -72,7 +73,8 @@ def full_grid(config: Any, kind: str) -> HeadMask:
     return HeadMask.full(*family_of(config.model_type).grid(config))
 
 
-def wrapped(model: Any, tokenizer: Any, present: HeadMask, name: str, kind: str) -> Classifier:
+def wrapped(model: Any, tokenizer: Any, present: HeadMask, name: str, kind: str) -> Any:
     """Our class around it."""
-    made = Translator if kind == TRANSLATION else Classifier
-    return made(model, tokenizer, present, name, kind)
+    if kind == TRANSLATION:
+        return Translator(model, tokenizer, present, name)
+    return Classifier(model, tokenizer, present, name, kind)

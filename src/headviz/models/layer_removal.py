@@ -18,14 +18,11 @@ from torch import Tensor, nn
 from ..errors import ModelError
 from ..heads import HeadMask
 from . import position_tables as position
-from .classifier import Classifier
+from .base import TransformerModel
 from .families import FAMILIES, Family, family_of
 from .families.sheet import Layers
-from .pruning import _kept_rows, prune, require_prunable
-
-HOLLOW = "removed_feed_forward"  # in the configuration: {stack: [layers without a feed-forward block]}
-
-Place = tuple[str, int]  # stack and layer
+from .hollow import HOLLOW, Place, hollowed
+from .pruning import kept_rows, prune, require_prunable
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +48,7 @@ class Piece:
 class Trimmed:
     """A smaller model and how its weights follow from the larger one's."""
 
-    classifier: Classifier
+    classifier: TransformerModel
     kept: dict[str, Piece]  # name in the smaller model -> entries of the larger one
     zeroed: tuple[Piece, ...]  # entries of the larger model whose zero takes the removed parts out of it
     exact: bool  # whether the larger model with these zeros computes just what the smaller one does
@@ -59,7 +56,10 @@ class Trimmed:
 
 
 def trim(
-    clf: Classifier, heads: HeadMask | None = None, ffn: Sequence[Place] = (), layers: Sequence[Place] = ()
+    clf: TransformerModel,
+    heads: HeadMask | None = None,
+    ffn: Sequence[Place] = (),
+    layers: Sequence[Place] = (),
 ) -> Trimmed:
     """Remove all of it at once, with the teacher's own weights in what is left."""
     stacks = removable(clf.family) if ffn or layers else {}
@@ -102,10 +102,10 @@ def trim(
     return Trimmed(smaller, kept, tuple(zeroed), exact, remark)
 
 
-def _heads(clf: Classifier, present: HeadMask, kept: dict[str, Piece], zeroed: list[Piece]) -> None:
+def _heads(clf: TransformerModel, present: HeadMask, kept: dict[str, Piece], zeroed: list[Piece]) -> None:
     names = {id(m): name for name, m in clf.model.named_modules()}
     for row in range(clf.num_layers):
-        index = _kept_rows(clf.present, present, row, clf.head_size, torch.device("cpu"))
+        index = kept_rows(clf.present, present, row, clf.head_size, torch.device("cpu"))
         if index is None:
             continue
         query, key, value, output = clf.projections(row)
@@ -120,7 +120,7 @@ def _heads(clf: Classifier, present: HeadMask, kept: dict[str, Piece], zeroed: l
         zeroed.append(Piece(name, 1, gone.nonzero()[:, 0]))
 
 
-def _tables(clf: Classifier, smaller: Classifier, kept: dict[str, Piece]) -> None:
+def _tables(clf: TransformerModel, smaller: TransformerModel, kept: dict[str, Piece]) -> None:
     """Position tables have a column for every head that is left in any layer of their stack."""
     names = {id(m): name for name, m in clf.model.named_modules()}
     both = zip(position.tables(clf), position.tables(smaller), strict=True)
@@ -157,11 +157,6 @@ def hollow(model: Any, places: Iterable[Place], stacks: Mapping[str, Layers]) ->
         setattr(model.config, HOLLOW, gone)
 
 
-def hollowed(config: Any) -> list[Place]:
-    """Which feed-forward blocks a configuration says are gone."""
-    return [(stack, int(layer)) for stack, layers in getattr(config, HOLLOW, {}).items() for layer in layers]
-
-
 def hollow_like(model: Any) -> None:
     """Give a whole model the empty blocks that its configuration names, so that such weights can be loaded."""
     places = hollowed(model.config)
@@ -173,12 +168,12 @@ def hollow_like(model: Any) -> None:
 
 
 def _without_layers(
-    clf: Classifier,
+    clf: TransformerModel,
     stacks: Mapping[str, Layers],
     layers: Sequence[Place],
     kept: dict[str, Piece],
     zeroed: list[Piece],
-) -> Classifier:
+) -> TransformerModel:
     model: Any = clf.model  # a copy already
     before = {id(p): name for name, p in model.named_parameters()}
     names = {id(m): name for name, m in model.named_modules()}
@@ -242,7 +237,7 @@ def _renumber_hollow(config: Any, stack: str, left: list[int]) -> None:
         setattr(config, HOLLOW, {**gone, stack: [left.index(i) for i in gone[stack] if i in left]})
 
 
-def rows_of(clf: Classifier, stack: str, layer: int) -> Iterator[int]:
+def rows_of(clf: TransformerModel, stack: str, layer: int) -> Iterator[int]:
     """The rows of the head grid that belong to a layer: one, or two for a decoder that also looks at the encoder."""
     for name in {"encoder": ("encoder",), "decoder": ("cross", "decoder")}[stack]:
         yield clf.stacks[name][layer]
@@ -262,12 +257,12 @@ def removable(family: Family) -> Mapping[str, Layers]:
     return family.layers
 
 
-def depth(clf: Classifier, parts: Layers) -> int:
+def depth(clf: TransformerModel, parts: Layers) -> int:
     """How many layers a stack has."""
     return len(clf.module(parts.modules))
 
 
-def require_place(clf: Classifier, stacks: Mapping[str, Layers], place: Place) -> None:
+def require_place(clf: TransformerModel, stacks: Mapping[str, Layers], place: Place) -> None:
     """One clear line for a stack or layer that the model lacks."""
     stack, layer = place
     if stack not in stacks:
@@ -277,7 +272,7 @@ def require_place(clf: Classifier, stacks: Mapping[str, Layers], place: Place) -
         raise ModelError(f"There is no {stack} layer {layer}: the model has 0 to {n - 1}, counted from zero.")
 
 
-def require_left(clf: Classifier, stacks: Mapping[str, Layers], layers: Sequence[Place]) -> None:
+def require_left(clf: TransformerModel, stacks: Mapping[str, Layers], layers: Sequence[Place]) -> None:
     """One clear line for a removal of all layers, or of one that others are built on."""
     for stack in dict.fromkeys(s for s, _ in layers):
         gone = {layer for s, layer in layers if s == stack}

@@ -15,7 +15,8 @@ import torch
 from ..attention import NAME
 from ..errors import ModelError, unknown_choice
 from ..heads import HeadMask
-from .classifier import CLASSIFICATION, TRANSLATION, Classifier
+from .base import CLASSIFICATION, TRANSLATION
+from .classifier import Classifier
 from .families import family_of
 from .fresh_weights import renew_head
 from .hub import download

@@ -10,19 +10,17 @@ Cross-attention has no table: transformers adds zeros there, of as many heads as
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 
 from ..heads import HeadMask
 from .families import CROSS
-
-if TYPE_CHECKING:
-    from .classifier import Classifier
+from .network import Network
 
 
-def tables(clf: Classifier) -> Iterator[tuple[nn.Embedding, range]]:
+def tables(clf: Network) -> Iterator[tuple[nn.Embedding, range]]:
     """Each table and the rows of the grid that it serves."""
     for stack, attention in clf.family.attention.items():
         if attention.position_table:
@@ -31,11 +29,10 @@ def tables(clf: Classifier) -> Iterator[tuple[nn.Embedding, range]]:
 
 def columns(present: HeadMask, rows: range) -> list[int]:
     """The heads that a stack's table has a column for."""
-    gone = [set(present.off_in(row)) for row in rows]
-    return [h for h in range(present.num_heads) if not all(h in off for off in gone)]
+    return sorted({h for row in rows for h in present.kept_in(row)})
 
 
-def removed_parameters(clf: Classifier, after: HeadMask) -> int:
+def removed_parameters(clf: Network, after: HeadMask) -> int:
     """How many numbers of tables go when ``clf`` is pruned to the heads ``after``."""
     return sum(
         table.num_embeddings * (len(columns(clf.present, rows)) - len(columns(after, rows)))
@@ -43,7 +40,7 @@ def removed_parameters(clf: Classifier, after: HeadMask) -> int:
     )
 
 
-def fit(clf: Classifier, before: HeadMask) -> None:
+def fit(clf: Network, before: HeadMask) -> None:
     """Bring the tables of a model from the heads ``before`` to those it has; new columns are zero. In place."""
     for table, rows in tables(clf):
         old, new = columns(before, rows), columns(clf.present, rows)
@@ -55,8 +52,7 @@ def fit(clf: Classifier, before: HeadMask) -> None:
             table.weight = nn.Parameter(fresh, requires_grad=False)
             table.embedding_dim = len(new)
         for row in rows:
-            gone = set(clf.present.off_in(row))
-            own = [new.index(h) for h in new if h not in gone]
+            own = [new.index(h) for h in clf.present.kept_in(row)]
             _attention(clf, row).register_buffer(
                 "bias_heads",
                 None if len(own) == len(new) else torch.tensor(own, dtype=torch.long, device=clf.device),
@@ -69,7 +65,7 @@ def fit(clf: Classifier, before: HeadMask) -> None:
             _attention(clf, row).n_heads = 1 if uneven else clf.num_heads
 
 
-def _attention(clf: Classifier, row: int) -> Any:
+def _attention(clf: Network, row: int) -> Any:
     """The module that holds a row's matrices."""
-    stack, i = clf.place(row)  # type: ignore[attr-defined]
+    stack, i = clf.place(row)
     return clf.module(clf.family.attention[stack].module.format(i=i))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from typing import TypeVar
 
 import torch
 from torch import nn
@@ -11,22 +12,23 @@ from torch import nn
 from ..errors import MaskError, ModelError
 from ..heads import HeadMask
 from . import position_tables as position
-from .classifier import Classifier
+from .network import Network
+
+N = TypeVar("N", bound=Network)
 
 
-def prune(clf: Classifier, mask: HeadMask) -> Classifier:
-    """A new, smaller classifier with the same logits as ``clf`` under ``mask``.
+def prune(clf: N, mask: HeadMask) -> N:
+    """A new, smaller model with the same logits as ``clf`` under ``mask``.
 
     Heads keep their original numbers: pruning twice by those numbers is pruning once by both. The
     caller's model is left as it was, and shares no memory with the result.
     """
     require_prunable(clf)
-    clf.gates(mask)  # refuses a mask of another grid
     kept = clf.present | mask
     model = copy.deepcopy(clf.model)
     smaller = dataclasses.replace(clf, model=model, present=kept)
     for layer in range(clf.num_layers):
-        index = _kept_rows(clf.present, kept, layer, clf.head_size, clf.device)
+        index = kept_rows(clf.present, kept, layer, clf.head_size, clf.device)
         if index is None:
             continue
         query, key, value, output = smaller.projections(layer)
@@ -37,7 +39,7 @@ def prune(clf: Classifier, mask: HeadMask) -> Classifier:
     return smaller
 
 
-def require_prunable(clf: Classifier) -> None:
+def require_prunable(clf: Network) -> None:
     """A clear error for families whose heads can be masked but not removed."""
     if not clf.family.prunable:
         raise ModelError(
@@ -46,11 +48,11 @@ def require_prunable(clf: Classifier) -> None:
         )
 
 
-def empty_like_pruned(model: nn.Module, present: HeadMask, head_size: int, place: Classifier) -> None:
+def empty_like_pruned(model: nn.Module, present: HeadMask, head_size: int, place: Network) -> None:
     """Give a model with all heads the shapes of a pruned one, so that pruned weights can be loaded into it."""
     everything = HeadMask.full(present.num_layers, present.num_heads)
     for layer in range(present.num_layers):
-        index = _kept_rows(everything, present, layer, head_size, torch.device("cpu"))
+        index = kept_rows(everything, present, layer, head_size, torch.device("cpu"))
         if index is not None:
             query, key, value, output = place.projections(layer)
             for matrix in (query, key, value):
@@ -59,15 +61,14 @@ def empty_like_pruned(model: nn.Module, present: HeadMask, head_size: int, place
     position.fit(dataclasses.replace(place, present=present), everything)
 
 
-def _kept_rows(
+def kept_rows(
     before: HeadMask, after: HeadMask, layer: int, head_size: int, device: torch.device
 ) -> torch.Tensor | None:
     """Row numbers, in the matrices as they are now, of the heads that stay; None if all do."""
-    gone_before, gone_after = set(before.off_in(layer)), set(after.off_in(layer))
-    if gone_after - gone_before == set():
+    present, kept = before.kept_in(layer), set(after.kept_in(layer))
+    if kept.issuperset(present):
         return None
-    present = [h for h in range(before.num_heads) if h not in gone_before]
-    rows = [i * head_size + k for i, h in enumerate(present) if h not in gone_after for k in range(head_size)]
+    rows = [i * head_size + k for i, h in enumerate(present) if h in kept for k in range(head_size)]
     return torch.tensor(rows, dtype=torch.long, device=device)
 
 

@@ -17,8 +17,7 @@ import torch
 from torch import Tensor
 
 from ..errors import ModelError
-from ..heads import HeadMask
-from .classifier import TRANSLATION
+from .base import TRANSLATION
 from .recurrent_network import Rnn, RnnConfig
 from .saving import write_folder
 
@@ -98,7 +97,6 @@ class RnnTranslator:
     source: Vocabulary
     target: Vocabulary
     name: str = ""
-    kind: str = TRANSLATION
     max_length: int = LONGEST  # words of a translation
 
     def __post_init__(self) -> None:
@@ -132,6 +130,10 @@ class RnnTranslator:
         return sha.hexdigest()
 
     @property
+    def kind(self) -> str:
+        return TRANSLATION
+
+    @property
     def title(self) -> str:
         """What kind of model it is."""
         attention = "with" if self.model.config.attention else "without"
@@ -141,17 +143,15 @@ class RnnTranslator:
     def dtype(self) -> torch.dtype:
         return self.model.output.weight.dtype
 
-    def gates(self, mask: HeadMask | None = None) -> NoReturn:
-        """There is nothing to mask."""
+    def no_heads(self, *_: object) -> NoReturn:
+        """The answer to every question about heads."""
         raise ModelError(
             f"'{self.name}' is {self.title} and has no attention heads to look into, to mask or to remove. "
             "It can be evaluated and distilled."
         )
 
-    def _no_heads(self) -> NoReturn:
-        self.gates()
-
-    num_layers = num_heads = heads_per_layer = present = stacks = family = property(_no_heads)
+    num_layers = num_heads = heads_per_layer = present = stacks = family = property(no_heads)
+    gates = under = row_name = no_heads
 
     @property
     def parameters(self) -> int:

@@ -16,8 +16,9 @@ import torch
 from ..errors import ModelError
 from ..heads import HeadMask
 from . import position_tables as position
-from .classifier import TRANSLATION, Classifier
-from .layer_removal import hollowed
+from .hollow import hollowed
+from .network import Network
+from .pruning import zero_columns
 from .quiet import quiet
 
 RECORD = "headviz.json"
@@ -25,7 +26,7 @@ WEIGHTS = "pruned.safetensors"  # not transformers' file name: it could not load
 FORMAT = 1
 
 
-def save(clf: Classifier, folder: Path) -> Path:
+def save(clf: Network, folder: Path) -> Path:
     """Save a model so that ``headviz.load`` gives equal logits in a fresh process.
 
     With all heads present the folder is a plain transformers folder too.
@@ -39,8 +40,8 @@ def save(clf: Classifier, folder: Path) -> Path:
         from safetensors.torch import save_file
 
         _plain_config(clf.model.config).save_pretrained(into)
-        if clf.kind == TRANSLATION:
-            generation: Any = clf.model.generation_config
+        generation: Any = getattr(clf.model, "generation_config", None)
+        if generation is not None:
             generation.save_pretrained(into)
         save_file(_unshared(clf.model), into / WEIGHTS, metadata={"format": "pt"})
         record = {
@@ -58,14 +59,12 @@ def save(clf: Classifier, folder: Path) -> Path:
     return write_folder(folder, write)
 
 
-def export_masked(clf: Classifier, folder: Path, mask: HeadMask | None = None) -> Path:
+def export_masked(clf: Network, folder: Path, mask: HeadMask | None = None) -> Path:
     """Save all original shapes with the switched-off heads' columns of W_O zeroed.
 
     Any transformers version loads the folder and gives the masked logits. It saves no time and no
     memory: use ``prune`` and ``save`` for that.
     """
-    from .pruning import zero_columns
-
     if clf.family.shared_layers:
         raise ModelError(
             f"A masked export is not possible: {clf.family.why_not_prunable}. Masks given with each call work."
@@ -75,10 +74,10 @@ def export_masked(clf: Classifier, folder: Path, mask: HeadMask | None = None) -
             "A masked export is not possible: the model has lost a feed-forward block, and plain transformers "
             "knows no layer without one. Save it instead; headviz.load reads it."
         )
-    off = clf.present if mask is None else clf.present | mask
+    under = clf.under(mask)
     whole = with_all_shapes(clf)
     for layer in range(clf.num_layers):
-        heads = list(off.off_in(layer))
+        heads = list(under.off_in(layer))
         if heads:
             zero_columns(whole.projections(layer).output, heads, clf.head_size)
 
@@ -89,17 +88,15 @@ def export_masked(clf: Classifier, folder: Path, mask: HeadMask | None = None) -
     return write_folder(folder, write)
 
 
-def with_all_shapes(clf: Classifier) -> Classifier:
+def with_all_shapes(clf: Network) -> Network:
     """A copy in which removed heads are back in shape, with zero weights: same logits, original sizes."""
     model = copy.deepcopy(clf.model)
     whole = dataclasses.replace(clf, model=model, present=HeadMask.full(clf.num_layers, clf.num_heads))
     for layer in range(clf.num_layers):
-        gone = set(clf.present.off_in(layer))
-        if not gone:
+        kept = clf.present.kept_in(layer)
+        if len(kept) == clf.num_heads:
             continue
-        rows = [
-            h * clf.head_size + k for h in range(clf.num_heads) if h not in gone for k in range(clf.head_size)
-        ]
+        rows = [h * clf.head_size + k for h in kept for k in range(clf.head_size)]
         size = clf.num_heads * clf.head_size
         query, key, value, output = whole.projections(layer)
         for matrix in (query, key, value):

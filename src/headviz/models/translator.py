@@ -20,7 +20,7 @@ from torch import Tensor
 from ..attention import HeadCall, Kernel, RunOrder
 from ..errors import ModelError, OptionError, TaskError, unknown_choice
 from ..heads import ENCODER, HeadMask
-from .classifier import TRANSLATION, Classifier, Projections
+from .base import TRANSLATION, TransformerModel
 from .decoding_cache import new_cache
 from .families import CROSS, DECODER
 from .quiet import quiet
@@ -42,8 +42,8 @@ class SentenceEncoding(NamedTuple):
         return len(self.ids)
 
 
-@dataclass(frozen=True, eq=False, repr=False)  # one line for a notebook, as the classifier has
-class Translator(Classifier):
+@dataclass(frozen=True, eq=False, repr=False)  # one line for a notebook, as every model has
+class Translator(TransformerModel):
     """An encoder-decoder model whose heads can be masked per call. Made by ``headviz.load`` or ``headviz.wrap``.
 
     ``logits`` are those of the reference's tokens given the tokens before (teacher forcing), [B, T, V];
@@ -51,7 +51,6 @@ class Translator(Classifier):
     of both sides for models that know several. ``reading`` sets them.
     """
 
-    kind: str = TRANSLATION
     prefix: str = ""
     languages: tuple[str, str] | None = None
 
@@ -64,6 +63,10 @@ class Translator(Classifier):
             )
         # transformers refuses keywords of generate() that it does not know; ours reaches the attention function
         self.model._validate_model_kwargs = _any_keyword  # type: ignore[assignment]
+
+    @property
+    def kind(self) -> str:
+        return TRANSLATION
 
     # stacks -----------------------------------------------------------------------------------
 
@@ -80,40 +83,11 @@ class Translator(Classifier):
         e, d = self.encoder_layers, self.decoder_layers
         return {ENCODER: range(e), CROSS: range(e, e + d), DECODER: range(e + d, e + 2 * d)}
 
-    def place(self, row: int) -> tuple[str, int]:
-        """The stack of a row, and the layer in it."""
-        for stack, rows in self.stacks.items():
-            if row in rows:
-                return stack, row - rows.start
-        raise IndexError(row)
-
-    def projections(self, layer: int) -> Projections:
-        """W_Q, W_K, W_V and W_O of a row of the grid."""
-        stack, i = self.place(layer)
-        paths = self.family.attention[stack]
-        return Projections(
-            *(self.module(p.format(i=i)) for p in (paths.query, paths.key, paths.value, paths.output))
-        )
-
     @cached_property
     def order(self) -> RunOrder:
         """The encoder runs once; each decoder layer attends to itself, then to the encoder."""
         pairs = zip(self.stacks[DECODER], self.stacks[CROSS], strict=True)
         return RunOrder(tuple(self.stacks[ENCODER]), tuple(row for pair in pairs for row in pair))
-
-    # what a classifier has and a translator has not ---------------------------------------------
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def num_labels(self) -> int:
-        return 0
-
-    @property
-    def is_regression(self) -> bool:
-        return False
 
     # input ------------------------------------------------------------------------------------
 
@@ -145,7 +119,7 @@ class Translator(Classifier):
             languages=(languages[0], languages[1]),
         )
 
-    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[SentenceEncoding]:  # type: ignore[override]
+    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[SentenceEncoding]:
         """Token ids of each source; with ``pairs``, the references, those of each reference as well."""
         if len(texts) == 0:
             return []
@@ -189,10 +163,6 @@ class Translator(Classifier):
         return {k: v.to(self.device) for k, v in batch.items()}
 
     # output -----------------------------------------------------------------------------------
-
-    def call(self, mask: HeadMask | None = None, kernel: Kernel = "sdpa", **asked: Any) -> HeadCall:
-        """A fresh ``HeadCall`` for one forward pass, or one translated batch, under a mask."""
-        return HeadCall(self.gates(mask), kernel, order=self.order, **asked)
 
     def forward(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
         """The logits [B, T, V] of the references' tokens; gradients flow if the caller has enabled them.

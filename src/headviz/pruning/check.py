@@ -15,7 +15,7 @@ from ..errors import ModelError, OptionError, TaskError
 from ..evaluation.plain import class_order
 from ..evaluation.translation import require_translation
 from ..heads import HeadMask
-from ..models.classifier import TRANSLATION
+from ..models.base import TRANSLATION
 from ..models.pruning import require_prunable
 from . import sizes
 from .algorithms import ALGORITHMS

@@ -14,7 +14,7 @@ from ..attribution.integration import BUDGET
 from ..errors import OptionError, TaskError
 from ..evaluation.plain import class_order, encode_data, gold_for
 from ..heads import HeadMask, HeadScores
-from ..models.classifier import TRANSLATION
+from ..models.base import TRANSLATION
 from ..storage.store import Store
 from . import translation
 from .catalogue import DEFAULT, Score, preset_named, score_named

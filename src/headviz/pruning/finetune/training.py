@@ -26,7 +26,7 @@ from ...attribution.inputs import NUM_TEXTS
 from ...errors import OptionError, TaskError, UserError
 from ...evaluation.plain import class_order, encode_data, gold_for, metrics_for
 from ...evaluation.translation import require_translation
-from ...models.classifier import TRANSLATION
+from ...models.base import TRANSLATION
 from ...models.quiet import quiet
 from ...models.translator import NO_TOKEN
 from ...tasks.labels import parse_order

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import Cancelled
 from ...evaluation.plain import encode_data
-from ...models.classifier import TRANSLATION
+from ...models.base import TRANSLATION
 from .moments import Moments, moments, set_weights, weights_of
 from .sentence_streams import sentence_moments
 from .streams import Stream

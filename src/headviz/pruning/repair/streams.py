@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ...errors import Cancelled
 from ...evaluation.plain import encode_data
-from ...models.classifier import TRANSLATION
+from ...models.base import TRANSLATION
 from ...models.fast.packing import Chunk, pack
 from ...models.fast.stages import Stages, stages_for
 from .moments import Moments, moments

@@ -1,0 +1,153 @@
+"""What every model is to the rest of headviz: ``Model``, and ``TransformerModel`` for those with attention heads."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from ..attention import NAME, Gate, HeadCall, Kernel, RunOrder, gates_for
+from ..errors import ModelError
+from ..heads import HeadMask
+from .cost import Cost, cost
+from .network import Network
+from .saving import export_masked, save
+
+# kinds of output a model may have
+CLASSIFICATION = "classification"
+MASKED_LM = "masked-lm"
+TRANSLATION = "translation"
+
+
+class Model(Protocol):
+    """What ``headviz.load`` gives: a network that can be identified, evaluated, distilled and saved.
+
+    A model without attention heads answers questions about heads with a ``ModelError`` that says so.
+    """
+
+    @property
+    def model(self) -> nn.Module: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def device(self) -> torch.device: ...
+    @property
+    def dtype(self) -> torch.dtype: ...
+    @property
+    def max_length(self) -> int: ...
+    @property
+    def present(self) -> HeadMask: ...
+    @property
+    def num_layers(self) -> int: ...
+    @property
+    def num_heads(self) -> int: ...
+    @property
+    def heads_per_layer(self) -> list[int]: ...
+    @property
+    def stacks(self) -> Mapping[str, range]: ...
+
+    def row_name(self, row: int) -> str: ...
+    def under(self, mask: HeadMask | None) -> HeadMask: ...
+    def gates(self, mask: HeadMask | None) -> tuple[Gate, ...]: ...
+    def save(self, folder: str | Path) -> Path: ...
+
+
+class Encoded(Protocol):
+    """One input as token ids, whatever the kind of model."""
+
+    @property
+    def ids(self) -> list[int]: ...
+    @property
+    def types(self) -> list[int]: ...  # 0 = first text, 1 = second
+    @property
+    def truncated(self) -> bool: ...
+    @property
+    def special(self) -> list[bool]: ...  # [CLS], [SEP] and the like
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TransformerModel(Network, ABC):
+    """A transformers model whose heads can be masked per call. The weights are frozen and in evaluation mode."""
+
+    def __post_init__(self) -> None:
+        if getattr(self.config, "_attn_implementation", None) != NAME:
+            raise ModelError(
+                "The model does not use headviz's attention function. Make one with headviz.wrap."
+            )
+        self.model.eval()
+        self.model.requires_grad_(False)
+
+    def __repr__(self) -> str:
+        """One line for a notebook; the weights are in ``model``."""
+        there = f"{self.num_layers}×{self.num_heads} heads"
+        if self.present.off:
+            there += f", {len(self.present.off)} removed"
+        return f"<{type(self).__name__} '{self.name}': {self.title}, {there}, {self.device}>"
+
+    @property
+    @abstractmethod
+    def max_length(self) -> int:
+        """The most tokens a text may have."""
+
+    @abstractmethod
+    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Sequence[Encoded]:
+        """Token ids of each text, or pair."""
+
+    @abstractmethod
+    def collate(self, encodings: Sequence[Any]) -> dict[str, Tensor]:
+        """A right-padded batch on the model's device."""
+
+    @abstractmethod
+    def forward(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
+        """The logits of a batch; gradients flow if the caller has enabled them."""
+
+    @torch.inference_mode()
+    def logits(
+        self, batch: dict[str, Tensor], mask: HeadMask | None = None, kernel: Kernel = "sdpa"
+    ) -> Tensor:
+        """The logits of a batch under a mask, in float32, without gradients."""
+        return self.forward(batch, self.call(mask, kernel)).float()
+
+    def tokens(self, encoding: Encoded) -> list[str]:
+        """The tokens as text, for people to read."""
+        return [str(t) for t in self.tokenizer.convert_ids_to_tokens(encoding.ids)]
+
+    # masks ------------------------------------------------------------------------------------
+
+    @property
+    def order(self) -> RunOrder | None:
+        """The order in which the rows run; None = row by row."""
+        return None
+
+    def gates(self, mask: HeadMask | None) -> tuple[Gate, ...]:
+        return gates_for(mask, self.present, self.dtype, self.device)
+
+    def call(self, mask: HeadMask | None = None, kernel: Kernel = "sdpa", **asked: Any) -> HeadCall:
+        """A fresh ``HeadCall`` for one forward pass, or one translated batch, under a mask."""
+        return HeadCall(self.gates(mask), kernel, order=self.order, **asked)
+
+    # size and disk ----------------------------------------------------------------------------
+
+    def cost(self, mask: HeadMask | None = None, length: int = 128) -> Cost:
+        """Parameters and FLOPs for one text of ``length`` tokens once the mask's heads are really removed."""
+        return cost(self, mask, length)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write a folder that ``headviz.load`` reads back with equal logits."""
+        return save(self, Path(folder))
+
+    def export_masked(self, folder: str | Path, mask: HeadMask | None = None) -> Path:
+        """Write a plain transformers folder with the masked logits; same shapes, no speed gain."""
+        return export_masked(self, Path(folder), mask)

@@ -1,0 +1,137 @@
+"""The weights of a transformers model, the grid of its heads, and where the matrices of each row are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from ..errors import MaskError
+from ..heads import ENCODER, HeadMask
+from .digest import tokenizer_digest, weights_digest
+from .families import Family, family_of
+
+
+class Projections(NamedTuple):
+    """The four matrices of one attention layer."""
+
+    query: nn.Linear
+    key: nn.Linear
+    value: nn.Linear
+    output: nn.Linear
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Network(ABC):
+    """A transformers model with its tokenizer and the heads that it still has (``present``).
+
+    ``num_layers`` and ``num_heads`` are those of the original model, so that a head keeps its number after others
+    have been removed.
+    """
+
+    model: nn.Module
+    tokenizer: Any
+    present: HeadMask
+    name: str = ""
+
+    # identity ---------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """The kind of output."""
+
+    @property
+    def config(self) -> Any:
+        return self.model.config
+
+    @property
+    def family(self) -> Family:
+        return family_of(self.config.model_type)
+
+    @property
+    def title(self) -> str:
+        """What kind of model it is."""
+        return self.family.title
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return next(self.model.parameters()).dtype
+
+    @cached_property
+    def digest(self) -> str:
+        """Identifies weights and configuration, whatever the model is called."""
+        return weights_digest(self.model, self.config.to_dict(), self.present.hex)
+
+    @cached_property
+    def tokenizer_digest(self) -> str:
+        return tokenizer_digest(self.tokenizer)
+
+    # grid of heads ----------------------------------------------------------------------------
+
+    @property
+    def num_layers(self) -> int:
+        return self.present.num_layers
+
+    @property
+    def num_heads(self) -> int:
+        return self.present.num_heads
+
+    @property
+    def heads_per_layer(self) -> list[int]:
+        return [len(self.present.kept_in(layer)) for layer in range(self.num_layers)]
+
+    @cached_property
+    def head_size(self) -> int:
+        return int(getattr(self.config, "head_dim", None) or self.config.hidden_size // self.num_heads)
+
+    @property
+    def stacks(self) -> dict[str, range]:
+        """The rows of each stack of heads. An encoder is one stack, whose rows are its layers."""
+        return {ENCODER: range(self.num_layers)}
+
+    def place(self, row: int) -> tuple[str, int]:
+        """The stack of a row, and the layer in it."""
+        for stack, rows in self.stacks.items():
+            if row in rows:
+                return stack, row - rows.start
+        raise MaskError(f"There is no row {row}: the model has 0 to {self.num_layers - 1}.")
+
+    def row_name(self, row: int) -> str:
+        """What a row of the grid is called: ``L3``, or ``cross 3`` where there are several stacks."""
+        stack, layer = self.place(row)
+        return f"L{row}" if len(self.stacks) == 1 else f"{stack} {layer}"
+
+    @property
+    def full_mask(self) -> HeadMask:
+        """Every head that the model still has on; removed ones off."""
+        return self.present
+
+    def under(self, mask: HeadMask | None) -> HeadMask:
+        """The heads that are on under a mask: those that it keeps and the model still has. None = all it has."""
+        return self.present if mask is None else self.present | mask
+
+    # modules ----------------------------------------------------------------------------------
+
+    def module(self, path: str) -> Any:
+        """A module below the family's base model."""
+        return self.model.base_model.get_submodule(path)  # type: ignore[union-attr]
+
+    def projections(self, layer: int) -> Projections:
+        """W_Q, W_K, W_V and W_O of a row (the same fused matrix three times where a family has one)."""
+        stack, i = self.place(layer)
+        paths, where = self.family.attention[stack], self.family.place(self.config, i)
+        return Projections(
+            *(
+                self.module(path.format(**where))
+                for path in (paths.query, paths.key, paths.value, paths.output)
+            )
+        )
