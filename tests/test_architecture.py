@@ -46,8 +46,6 @@ LINES = 350
 KNOWN_UPWARD = {("charts", "analyses"), ("charts", "runs")}
 KNOWN_CIRCLES = [
     {"tasks.dataset", "tasks.sampling", "tasks.strata"},
-    {"models.classifier", "models.cost", "models.layer_removal", "models.position_tables", "models.pruning",
-     "models.saving"},
     {"evaluation.evaluator", "evaluation.plain", "evaluation.translation"},
     {"pruning.finetune.callbacks", "pruning.finetune.training"},
     {"runs.reading", "runs.sweep"},

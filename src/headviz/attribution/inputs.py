@@ -26,7 +26,7 @@ def expected_texts(clf: Classifier) -> int | None:
     said = getattr(clf.config, NUM_TEXTS, None)
     if said in (1, 2):
         return int(said)
-    names = {name.casefold() for name in clf.labels}
+    names = {name.casefold() for name in clf.classes or ()}
     found = {
         task.num_texts
         for task in TASKS.values()

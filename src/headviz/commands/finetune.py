@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "out": str(out),
         "base": clf.name,
         "task": train.task.name,
-        "labels": list(clf.labels),
+        "labels": list(clf.classes or ()),
         "mask": clf.present.hex,
         "heads_per_layer": clf.heads_per_layer,
         "seed": args.seed,

@@ -47,6 +47,10 @@ class Model(Protocol):
     @property
     def max_length(self) -> int: ...
     @property
+    def classes(self) -> tuple[str, ...] | None: ...
+    @property
+    def answers(self) -> str: ...
+    @property
     def present(self) -> HeadMask: ...
     @property
     def num_layers(self) -> int: ...
@@ -101,6 +105,16 @@ class TransformerModel(Network, ABC):
     def max_length(self) -> int:
         """The most tokens a text may have."""
 
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """The names of the classes that it answers with, in the order of the logits; None where it has none."""
+        return None
+
+    @property
+    @abstractmethod
+    def answers(self) -> str:
+        """What it answers with, for people to read."""
+
     @abstractmethod
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Sequence[Encoded]:
         """Token ids of each text, or pair."""
@@ -112,6 +126,19 @@ class TransformerModel(Network, ABC):
     @abstractmethod
     def forward(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
         """The logits of a batch; gradients flow if the caller has enabled them."""
+
+    @abstractmethod
+    def labelled(self, encodings: Sequence[Any], gold: Sequence[float] | None) -> dict[str, Tensor]:
+        """A batch with what it should answer as ``labels``: gold answers, or the encodings' references."""
+
+    @abstractmethod
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The mean loss that the model is trained with."""
+
+    @property
+    def training_options(self) -> dict[str, Any]:
+        """What transformers' own forward pass is given besides a batch while training."""
+        return {}
 
     @torch.inference_mode()
     def logits(

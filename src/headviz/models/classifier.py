@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..attention import HeadCall
 from ..errors import ModelError
@@ -43,6 +43,14 @@ class Classifier(TransformerModel):
         """The class names, in the order of the logits."""
         names = self.config.id2label
         return tuple(str(names[i]) for i in range(len(names)))
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.labels
+
+    @property
+    def answers(self) -> str:
+        return "a number (regression)" if self.is_regression else ", ".join(self.labels)
 
     @property
     def num_labels(self) -> int:
@@ -124,3 +132,16 @@ class Classifier(TransformerModel):
                 "the mask was not applied everywhere. Please report this model."
             )
         return logits
+
+    # training ---------------------------------------------------------------------------------
+
+    def labelled(self, encodings: Sequence[Encoding], gold: Sequence[float] | None) -> dict[str, Tensor]:
+        """A batch with its gold answers as ``labels``: class numbers, or values for a regression."""
+        dtype = torch.float32 if self.is_regression else torch.long
+        return self.collate(encodings) | {"labels": torch.tensor(gold, dtype=dtype, device=self.device)}
+
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Cross-entropy; the squared error of a regression."""
+        if self.is_regression:
+            return nn.functional.mse_loss(logits[:, 0], labels.float())
+        return nn.functional.cross_entropy(logits, labels)

@@ -134,6 +134,10 @@ class RnnTranslator:
         return TRANSLATION
 
     @property
+    def answers(self) -> str:
+        return "none (translates)"
+
+    @property
     def title(self) -> str:
         """What kind of model it is."""
         attention = "with" if self.model.config.attention else "without"
@@ -150,6 +154,7 @@ class RnnTranslator:
             "It can be evaluated and distilled."
         )
 
+    classes = None
     num_layers = num_heads = heads_per_layer = present = stacks = family = property(no_heads)
     gates = under = row_name = no_heads
 

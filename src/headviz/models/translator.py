@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..attention import HeadCall, Kernel, RunOrder
 from ..errors import ModelError, OptionError, TaskError, unknown_choice
@@ -67,6 +67,10 @@ class Translator(TransformerModel):
     @property
     def kind(self) -> str:
         return TRANSLATION
+
+    @property
+    def answers(self) -> str:
+        return "none (translates)"
 
     # stacks -----------------------------------------------------------------------------------
 
@@ -181,6 +185,22 @@ class Translator(TransformerModel):
                     tensor for _, tensor in sorted(zip(rows, kept, strict=True), key=lambda pair: pair[0])
                 ]
         return logits
+
+    # training ---------------------------------------------------------------------------------
+
+    def labelled(self, encodings: Sequence[Any], gold: Sequence[float] | None = None) -> dict[str, Tensor]:
+        """A batch of sentences whose references are the labels."""
+        return self.collate(encodings)
+
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The mean over all tokens of the references."""
+        return nn.functional.cross_entropy(logits.transpose(1, 2), labels, ignore_index=NO_TOKEN)
+
+    @property
+    def training_options(self) -> dict[str, Any]:
+        return {"use_cache": False}
+
+    # translating ------------------------------------------------------------------------------
 
     @torch.inference_mode()
     def generate(

@@ -74,7 +74,7 @@ def first_state(
         data_digest=data_digest(context),
         num_layers=clf.num_layers,
         num_heads=clf.num_heads,
-        labels=clf.labels,
+        labels=clf.classes or (),
         sizes=tuple(steps),
         finetune=None if options is None else options.to_dict(),
         versions=_versions(clf),

@@ -189,7 +189,7 @@ def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | N
         return Context(Path(folder), clf, train, dev, score=score)
 
     def load_base(seed: int) -> Classifier:
-        fresh = clf.labels or None  # a translation model has no head to be put on anew
+        fresh = clf.classes  # a translation model has no head to be put on anew
         found = load(base, revision=plan.base_revision, device=plan.device, fresh_labels=fresh, seed=seed)
         found = reading(plan, found)
         return found if plan.initialisation == "pretrained" else randomised(found, seed)

@@ -28,7 +28,6 @@ from ...evaluation.plain import class_order, encode_data, gold_for, metrics_for
 from ...evaluation.translation import require_translation
 from ...models.base import TRANSLATION
 from ...models.quiet import quiet
-from ...models.translator import NO_TOKEN
 from ...tasks.labels import parse_order
 from ..options import FinetuneOptions, seed_number
 from ..state import Point
@@ -237,8 +236,6 @@ def _trainer(
 ) -> Any:
     from transformers import PrinterCallback, Trainer, TrainingArguments
 
-    regression, translates = clf.is_regression, clf.kind == TRANSLATION
-
     class _Trainer(Trainer):
         def _get_train_sampler(self, train_dataset: Any = None) -> Any:
             return watch.order
@@ -247,18 +244,8 @@ def _trainer(
             self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
         ) -> Any:
             labels = inputs.pop("labels")
-            if translates:
-                inputs["use_cache"] = False
-            outputs = model(**inputs)
-            logits = outputs.logits.float()
-            if translates:  # [B, T, V]: the mean over all tokens of the references
-                loss = torch.nn.functional.cross_entropy(
-                    logits.transpose(1, 2), labels, ignore_index=NO_TOKEN
-                )
-            elif regression:
-                loss = torch.nn.functional.mse_loss(logits[:, 0], labels.float())
-            else:
-                loss = torch.nn.functional.cross_entropy(logits, labels)
+            outputs = model(**inputs, **clf.training_options)
+            loss = clf.loss(outputs.logits.float(), labels)
             if model.training and not bool(torch.isfinite(loss)):
                 step, total = int(self.state.global_step), int(self.state.max_steps)
                 raise Diverged(
@@ -267,12 +254,7 @@ def _trainer(
             return (loss, {"logits": outputs.logits}) if return_outputs else loss
 
     def collate(batch: list[tuple[Any, Any]]) -> dict[str, torch.Tensor]:
-        out = clf.collate([e for e, _ in batch])
-        if translates:
-            return out  # the references are labels already
-        dtype = torch.float32 if regression else torch.long
-        out["labels"] = torch.tensor([y for _, y in batch], dtype=dtype, device=out["input_ids"].device)
-        return out
+        return clf.labelled([e for e, _ in batch], [y for _, y in batch])
 
     patience = None if options.early_stopping is None else Patience(options.early_stopping)
     stopping = patience is not None

@@ -112,7 +112,7 @@ class FinetuneJob:
                 "best_epoch": trained.best_epoch,
                 "curve": plain(trained.curve),
                 "digest": trained.classifier.digest,
-                "labels": list(clf.labels),
+                "labels": list(clf.classes or ()),
                 "seed": spec.seed,
                 "model": MODEL,
             },

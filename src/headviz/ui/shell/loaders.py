@@ -174,7 +174,7 @@ def _stacks(config: dict[str, Any]) -> tuple[tuple[str, int], ...]:
 def _shape_of_model(clf: Classifier) -> Shape:
     several = len(clf.stacks) > 1
     return Shape(
-        clf.present, clf.labels, tuple((n, len(r)) for n, r in clf.stacks.items()) if several else ()
+        clf.present, clf.classes or (), tuple((n, len(r)) for n, r in clf.stacks.items()) if several else ()
     )
 
 

@@ -34,7 +34,7 @@ def card(clf: Classifier) -> None:
     rows = [
         ("model", clf.name),
         ("family", clf.family.title),
-        ("classes", ", ".join(clf.labels) if not clf.is_regression else "a number (regression)"),
+        ("classes", clf.answers),
         (
             "heads there",
             f"{len(clf.present.kept)} of {clf.present.size}" + (f", {gone} really removed" if gone else ""),
@@ -187,7 +187,7 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
         return
     names, first = list(table), pd.DataFrame({n: cells[:3] for n, cells in table.items()})
     st.dataframe(first, hide_index=True, height="content")
-    guess = guess_label(table, () if clf is None else clf.labels)
+    guess = guess_label(table, () if clf is None else clf.classes or ())
     wanted = None if clf is None else expected_texts(clf)
     texts = st.multiselect(
         "Text columns (one, or two for pairs)", names, guess_texts(table, guess, wanted), max_selections=2,
