@@ -1,6 +1,6 @@
 """How fast the dashboard answers, measured in a browser: medians and 95th percentiles against the aims.
 
-    python bench/dashboard.py            # starts its own server on the demo
+    python -m bench.dashboard            # starts its own server on the demo
 
 first page    from the start of the server's process until the grid of the first page is there    aim 6 s
 page open     the first page until its grid is there; server up, nothing cached in the browser   aim 2 s
@@ -16,58 +16,17 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import socket
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.support.server import serve
+
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 AIMS = {"first page": 6.0, "page open": 2.0, "head click": 0.2, "mask toggle": 0.4}
-
-
-@contextmanager
-def server() -> Iterator[tuple[str, float]]:
-    """A dashboard of its own: its address, and when its process began."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with tempfile.TemporaryDirectory() as home:
-        command = [
-            sys.executable,
-            "-m",
-            "streamlit",
-            "run",
-            "app.py",
-            "--server.port",
-            str(port),
-            "--server.headless",
-            "true",
-        ]
-        begun = time.perf_counter()
-        process = subprocess.Popen(
-            command, cwd=ROOT, env={**os.environ, "HEADVIZ_HOME": home}, stdout=subprocess.DEVNULL
-        )
-        address = f"http://127.0.0.1:{port}"
-        try:
-            while True:
-                try:
-                    urllib.request.urlopen(f"{address}/_stcore/health", timeout=2).close()
-                    break
-                except OSError:
-                    time.sleep(0.05)
-            print(f"server start          {time.perf_counter() - begun:6.2f} s")
-            yield address, begun
-        finally:
-            process.terminate()
-            process.wait(20)
 
 
 def settle(tab: Any) -> None:
@@ -174,8 +133,12 @@ def main() -> None:
     with sync_playwright() as playwright:
         path = os.environ.get("CHROMIUM") or shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        with server() as (address, begun):
-            found = measured(browser, address, begun, times)
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            serve(Path(folder) / "home", Path(folder) / "log.txt") as running,
+        ):
+            print(f"server start          {time.perf_counter() - running.begun:6.2f} s")
+            found = measured(browser, running.address, running.begun, times)
     print(f"load before {load[0]:.1f}, after {os.getloadavg()[0]:.1f}; {os.cpu_count()} cores")
     for name, seconds in found.items():
         ranked = sorted(seconds)

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +11,7 @@ from urllib.parse import urlencode, urlparse
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from support.server import serve
 
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
@@ -55,44 +50,15 @@ def server_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def server(studio_folder: Path, server_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a running dashboard."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    env = {
-        **os.environ,
-        "HEADVIZ_HOME": str(server_home),
-        "HEADVIZ_NICENESS": os.environ.get(
-            "HEADVIZ_NICENESS", "0"
-        ),  # a busy machine would make the tests wait
+    log = tmp_path_factory.mktemp("log") / "server.log"
+    environment = {
+        "HEADVIZ_NICENESS": os.environ.get("HEADVIZ_NICENESS", "0"),  # or a busy machine lets the tests wait
         "HEADVIZ_ROOTS": str(studio_folder),
         "HF_HUB_OFFLINE": "1",
         "OMP_NUM_THREADS": "1",
     }
-    command = [
-        sys.executable,
-        "-m",
-        "streamlit",
-        "run",
-        "app.py",
-        "--server.port",
-        str(port),
-        "--server.headless",
-        "true",
-    ]
-    log = (tmp_path_factory.mktemp("log") / "server.log").open("wb")
-    process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=subprocess.STDOUT)
-    address = f"http://127.0.0.1:{port}"
-    for _ in range(240):
-        try:
-            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2):
-                break
-        except OSError:
-            assert process.poll() is None, Path(log.name).read_text()
-            time.sleep(0.25)
-    yield address
-    process.terminate()
-    process.wait(20)
-    log.close()
+    with serve(server_home, log, **environment) as running:
+        yield running.address
     end_workers(server_home / "runs")
 
 

@@ -25,9 +25,10 @@ fastlinear models.fast.linear
 models.kernels models.fast.kernels
 models.packing models.fast.packing
 models.stages models.fast.stages
-models.layouts models.fast.layouts
+models.layouts models.families.sheet
 models.memory models.decoding_cache
-models.sums models.residual_writes
+models.sums models.families.sheet
+models.trunks models.families.sheet
 models.trimming models.layer_removal
 models.rnn models.recurrent_network
 models.fresh models.fresh_weights

@@ -1,0 +1,66 @@
+"""A dashboard in a process of its own, for browser tests and benchmarks."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 120  # seconds until the server answers; a loaded machine needs many
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running dashboard."""
+
+    address: str
+    begun: float  # time.perf_counter() at the start of its process
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def serve(home: Path, log: Path, **environment: str) -> Iterator[Server]:
+    """A dashboard on a free port that keeps its files in ``home`` and writes its messages to ``log``.
+
+    It answers when the block begins and has ended when the block is left.
+    """
+    port = free_port()
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    command += ["--server.headless", "true"]
+    env = {**os.environ, "HEADVIZ_HOME": str(home), **environment}
+    with log.open("wb") as messages:
+        begun = time.perf_counter()
+        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=messages, stderr=subprocess.STDOUT)
+        try:
+            address = f"http://127.0.0.1:{port}"
+            wait_until_healthy(address, process, log)
+            yield Server(address, begun)
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def wait_until_healthy(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        try:
+            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2):
+                return
+        except OSError:
+            if process.poll() is not None:
+                break
+            time.sleep(0.05)
+    raise RuntimeError(f"The dashboard does not answer. Its messages:\n{log.read_text(errors='replace')}")
