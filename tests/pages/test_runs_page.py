@@ -553,7 +553,7 @@ def test_a_sweep_over_tasks_puts_the_name_in_and_confines_the_folder(
 
 
 def test_the_sentence_of_a_sweep_names_no_winner_of_a_tie() -> None:
-    from headviz.runs.sweep import Row
+    from headviz.runs.sweep_table import Row
     from headviz.ui.pages.runs.sweep import finding
 
     def row(score: str, mean: float) -> Row:

@@ -12,7 +12,10 @@ from headviz.errors import Cancelled, OptionError, TaskError
 from headviz.evaluation.plain import evaluate
 from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions
-from headviz.pruning.finetune.training import Diverged, Order, fine_tune, updates_of
+from headviz.pruning.finetune.curve import Diverged
+from headviz.pruning.finetune.order import Order
+from headviz.pruning.finetune.trainer import updates_of
+from headviz.pruning.finetune.training import fine_tune
 from headviz.tasks import Dataset, get_task
 from support.pruning_plans import make_data
 from support.tiny import tiny_classifier
@@ -177,7 +180,7 @@ def test_early_stopping_keeps_the_best_epoch(clf):
 def test_an_undefined_metric_never_counts_as_the_best():
     from types import SimpleNamespace
 
-    from headviz.pruning.finetune.training import _measure
+    from headviz.pruning.finetune.trainer import _measure
 
     def told(value):
         return _measure(lambda logits: {"pearson": value, "other": 0.5})(

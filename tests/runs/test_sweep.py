@@ -12,7 +12,8 @@ from headviz.runs.prepare import Amount, amount
 from headviz.runs.queue import look
 from headviz.runs.registry import Registry
 from headviz.runs.states import IllegalTransition
-from headviz.runs.sweep import Member, Row, _spread, expand, results, start_sweep
+from headviz.runs.sweep import Member, _spread, expand, start_sweep
+from headviz.runs.sweep_table import Row, results
 from support.running import running_steps, until
 
 BASE = {"model": "models/{task}", "base": "theta0", "data": None}
@@ -136,14 +137,12 @@ def child(seed: int, steps: dict[float, float | None], full: float, algorithm: s
 
 
 def test_the_table_has_mean_and_sd_over_seeds_and_counts_what_is_missing():
-    view = SimpleNamespace(
-        children=[
-            child(0, {0.5: 0.8, 0.9: None}, 0.9),
-            child(1, {0.5: 0.6}, 0.7),
-            child(0, {}, 0.5, "iterative"),
-        ]
-    )
-    assert results(view) == [
+    children = [
+        child(0, {0.5: 0.8, 0.9: None}, 0.9),
+        child(1, {0.5: 0.6}, 0.7),
+        child(0, {}, 0.5, "iterative"),
+    ]
+    assert results(children) == [
         Row(
             "mrpc",
             "igspp",

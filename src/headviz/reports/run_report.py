@@ -15,7 +15,6 @@ from ..runs import baselines
 from ..runs.files import disk_errors, write_atomic
 from ..runs.reading import RunView
 from ..runs.record import PRUNE, SWEEP
-from ..runs.sweep import results
 from ..storage.tables import to_csv, to_latex
 from . import heads as report_heads
 from . import steps as report_steps
@@ -79,7 +78,7 @@ def run_table(view: RunView, full: bool) -> Table:
             "seeds",
             "missing",
         )
-        return columns, [tuple(getattr(r, name) for name in columns) for r in results(view)]
+        return columns, [tuple(getattr(r, name) for name in columns) for r in view.results()]
     if heads := report_heads.table_of({"kind": view.record.kind, "outcome": view.outcome}):
         return heads
     return report_steps.table(view, full)

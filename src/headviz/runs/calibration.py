@@ -146,7 +146,8 @@ def finetuning_seconds(
     import torch
 
     from ..evaluation.plain import evaluate
-    from ..pruning.finetune.training import require_trainable, updates_of
+    from ..pruning.finetune.trainer import updates_of
+    from ..pruning.finetune.training import require_trainable
     from .jobs.finetune import make
     from .jobs.loaded import forget
 
@@ -179,7 +180,8 @@ def _training(
     cancel: Cancel | None = None,
 ) -> float:
     """Seconds of a whole training, from its first updates."""
-    from ..pruning.finetune.training import fine_tune, updates_of
+    from ..pruning.finetune.trainer import updates_of
+    from ..pruning.finetune.training import fine_tune
 
     wanted = updates_of(options, len(train))
     part = _some(train, options.batch * options.accumulation * (UPDATES + 2))

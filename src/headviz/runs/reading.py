@@ -14,6 +14,7 @@ from .queue import look, look_at_all
 from .record import CARRIED, PRUNE, SWEEP, RunRecord
 from .registry import Registry
 from .states import ACTIVE, QUEUED, of_sweep
+from .sweep_table import Row, results
 
 QUIET = 10.0  # seconds without a beat after which a living worker is called unresponsive
 
@@ -64,6 +65,10 @@ class RunView:
         if record.started is None:
             return None
         return max(0.0, (record.ended or time.time()) - record.started)
+
+    def results(self) -> list[Row]:
+        """The table of a sweep so far: one row per sparsity and metric."""
+        return results(self.children)
 
     @property
     def count(self) -> tuple[int, int]:
@@ -117,10 +122,8 @@ class RunView:
             "log": list(self.log),
         }
         if record.kind == SWEEP:
-            from .sweep import results
-
             out["children"] = [c.to_json() for c in self.children]
-            out["results"] = [r.__dict__ for r in results(self)]
+            out["results"] = [r.__dict__ for r in self.results()]
         return out
 
 

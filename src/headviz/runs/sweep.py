@@ -1,19 +1,16 @@
-"""Sweeps: tasks × algorithms × scores × seeds as one parent with a run for each, and one table of results."""
+"""Sweeps: tasks × algorithms × scores × seeds as one parent with a run for each."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
 from ..progress import Cancel, Progress, tracked
 from ..pruning.algorithms import ALGORITHMS
 from ..pruning.plan import PruningPlan
-from . import baselines
 from .files import RunFiles
 from .queue import dispatch, room
 from .record import CARRIED, DASK, LOCAL, SWEEP, RunRecord
@@ -22,7 +19,6 @@ from .service import new_record
 
 if TYPE_CHECKING:
     from .prepare import Amount, Prepared
-    from .reading import RunView
 
 LIMIT = 1000  # runs in a sweep
 
@@ -182,65 +178,3 @@ def start_sweep(
         RunFiles(record.id, registry.folder).create()
     dispatch(registry)
     return registry.get(parent.id)
-
-
-# results --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of a sweep's table: a sparsity of one task, algorithm and score, over its seeds."""
-
-    task: str
-    algorithm: str
-    score: str
-    sparsity: float
-    metric: str
-    mean: float | None
-    sd: float | None  # None with fewer than two seeds
-    seeds: int
-    missing: int  # seeds without this step (yet)
-    model: str = baselines.PRUNED  # of 0 % which full model it is: as given, or retrained alike
-
-
-def results(view: RunView) -> list[Row]:
-    """The table of a sweep so far; a metric that is undefined for a seed counts as missing."""
-    groups: dict[tuple[str, str, str], list[RunView]] = {}
-    for child in view.children:
-        spec = child.record.spec
-        key = tuple(str(spec.get(n) or child.record.kind) for n in ("task", "algorithm", "score"))
-        groups.setdefault(key, []).append(child)  # type: ignore[arg-type]
-    rows = []
-    for (task, algorithm, score), runs in groups.items():
-        found: dict[tuple[float, str], list[float]] = {}
-        seeds = sum(len(r.record.spec.get("seeds") or [0]) for r in runs)
-        for run in runs:
-            for step in (*full_models(run), *run.steps):
-                for name, value in step["metrics"].items():
-                    values = found.setdefault((round(step["sparsity"], 9), name), [])
-                    if value is not None and math.isfinite(value):
-                        values.append(value)
-        full = baselines.against(runs[0].record.spec, runs[0].baseline)
-        for (sparsity, name), values in sorted(found.items()):
-            rows.append(
-                Row(
-                    task,
-                    algorithm,
-                    score,
-                    sparsity,
-                    name,
-                    mean(values) if values else None,
-                    stdev(values) if len(values) > 1 else None,
-                    len(values),
-                    max(0, seeds - len(values)),
-                    full if sparsity == 0 else baselines.PRUNED,
-                )
-            )
-    return rows
-
-
-def full_models(run: RunView) -> list[Mapping[str, Any]]:
-    """The full models that a run's steps compare with, one per seed: retrained alike, else θ* for each."""
-    which = baselines.against(run.record.spec, run.baseline)
-    found = [s for s in baselines.distinct(run.baseline) if baselines.role(s) == which]
-    return found if which == baselines.RETRAINED else found * len(run.record.spec.get("seeds") or [0])

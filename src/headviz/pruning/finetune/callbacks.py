@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback
 
-from ...errors import Cancelled
+from ...progress import stop_if
+from .checkpoints import WHOLE
+from .order import Order
 
 if TYPE_CHECKING:
-    from ...evaluation.plain import Cancel, Progress
-    from .training import Order
+    from ...progress import Cancel, Progress
 
-WHOLE = "headviz-whole"  # lies in checkpoints that were written to their end
 PRIMARY = "eval_primary"  # the dev metric that early stopping watches, as Trainer logs it
 TELL = 1.0  # seconds between two tellings of the losses so far
 
@@ -41,8 +41,7 @@ class Watch(TrainerCallback):
         self.order.epoch = int(state.epoch or 0)  # the fraction is what a resumed epoch has behind it
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if self.cancel is not None and self.cancel():
-            raise Cancelled
+        stop_if(self.cancel)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self.progress is not None:

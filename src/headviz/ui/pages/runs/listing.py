@@ -229,8 +229,8 @@ def _sweep_recipe(run: RunView) -> tuple[str, str]:
     from ....reports.run_report import command_of
 
     python = (
-        "from headviz.runs import reading, sweep\n"
-        f"sweep.results(reading.show({run.record.id!r}))  # the table above, one row per sparsity and metric"
+        "from headviz.runs import reading\n"
+        f"reading.show({run.record.id!r}).results()  # the table above, one row per sparsity and metric"
     )
     specs = [c.record.spec for c in run.children]
     axes = {n: list(dict.fromkeys(str(s.get(n)) for s in specs)) for n in ("task", "algorithm", "score")}

@@ -18,7 +18,7 @@ from .checkpoint import state_of
 if TYPE_CHECKING:
     from ....charts.runs import Curve
     from ....runs.reading import RunView
-    from ....runs.sweep import Row
+    from ....runs.sweep_table import Row
 
 TABS = ("Results", "Its runs", "Winning tickets")
 
@@ -26,9 +26,8 @@ TABS = ("Results", "Its runs", "Winning tickets")
 def detail(view: RunView) -> None:
     """Everything below the state line."""
     from ....charts.runs import run_curves
-    from ....runs.sweep import results
 
-    rows = results(view)
+    rows = view.results()
     tasks = list(dict.fromkeys(r.task for r in rows))
     if rows:
         if said := finding(rows):
@@ -97,7 +96,7 @@ def _spread(r: Row) -> str:
 def curves(view: RunView, task: str) -> list[Curve]:
     """One curve for each algorithm and score of a task, over its seeds."""
     from ....charts.runs import Curve, curve_of
-    from ....runs.sweep import full_models
+    from ....runs.sweep_table import full_models
 
     groups: dict[tuple[str, str], list[RunView]] = {}
     for child in view.children:

@@ -1,0 +1,63 @@
+"""The folder of a training: whose it is, and which of its checkpoints were written to their end."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...errors import OptionError
+from ..options import FinetuneOptions
+
+if TYPE_CHECKING:
+    from ...models.classifier import Classifier
+    from ...tasks import Dataset
+
+WHOLE = "headviz-whole"  # lies in checkpoints that were written to their end
+FINGERPRINT = "training.json"
+
+
+@contextmanager
+def training_folder(folder: str | Path | None) -> Iterator[Path]:
+    """The folder that was asked for, or a temporary one."""
+    if folder is None:
+        with tempfile.TemporaryDirectory(prefix="headviz-training-") as temporary:
+            yield Path(temporary)
+        return
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    yield place
+
+
+def claim(place: Path, clf: Classifier, train: Dataset, options: FinetuneOptions, seed: int) -> None:
+    """Refuse to continue somebody else's training."""
+    mine = {
+        "options": options.to_dict(),
+        "seed": seed,
+        "model": clf.digest,
+        "data": hashlib.sha256(f"{train.digest}{clf.tokenizer_digest}".encode()).hexdigest(),
+    }
+    path = place / FINGERPRINT
+    if path.exists():
+        there = json.loads(path.read_text(encoding="utf-8"))
+        if there != mine:
+            changed = ", ".join(k for k in mine if there.get(k) != mine[k])
+            raise OptionError(
+                f"'{place}' holds checkpoints of another training (different {changed}). "
+                "Remove the folder, or choose another, to start anew."
+            )
+        return
+    part = path.with_suffix(".tmp")
+    part.write_text(json.dumps(mine), encoding="utf-8")
+    part.replace(path)
+
+
+def whole_checkpoint(place: Path) -> str | None:
+    """The newest checkpoint that was written to its end; halves of others are left out."""
+    found = [p.parent for p in place.glob(f"checkpoint-*/{WHOLE}")]
+    newest = max(found, key=lambda p: int(p.name.rsplit("-", 1)[1]), default=None)
+    return None if newest is None else str(newest)
