@@ -14,6 +14,7 @@ from typing import TypeVar
 from .errors import Cancelled
 
 Progress = Callable[[int, int], None]  # (done, total)
+PhaseProgress = Callable[[str, int, int], None]  # (phase, done, total)
 Cancel = Callable[[], bool]  # True = stop
 
 T = TypeVar("T")
@@ -55,6 +56,11 @@ def part(progress: Progress | None, number: int, parts: int) -> Progress | None:
     if progress is None:
         return None
     return lambda done, total: progress(number * total + done, parts * total)
+
+
+def of_phase(progress: PhaseProgress | None, phase: str) -> Progress | None:
+    """The progress of one phase of a work that names its phases."""
+    return None if progress is None else lambda done, total: progress(phase, done, total)
 
 
 def after(progress: Progress | None, before: int, total: int) -> Progress | None:

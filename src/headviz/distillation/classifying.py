@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from ..errors import ModelError, TaskError
 from ..evaluation.plain import class_order, encode_data, evaluate, gold_for
 from ..models.fresh_weights import fresh
-from .problem import Call, Cancel
+from ..progress import Cancel
+from .problem import Call
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier

@@ -7,24 +7,22 @@ import dataclasses
 import math
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from ..errors import RunError
+from ..progress import Cancel, PhaseProgress, of_phase
 from .context import ITERATES, Context, open_context
 from .iterates import save_iterate
 from .methods import COPY, LIKELIHOOD, METHODS, TEACHER, Method
 from .options import TrainingOptions
 from .plan import STUDENTS, DistillationPlan
 from .plan import TEACHER as TEACHER_PIECE
-from .problem import Cancel
 from .progress import State, absorb, begin, load, outcome, ready, save
 from .students import train
 
-PhaseProgress = Callable[[str, int, int], None]
 FAR = 0.5  # of the copied weights' length: from here on a conditional mean is an extrapolation
 WORK = "training"
 
@@ -92,12 +90,18 @@ def collect(context: Context, progress: PhaseProgress | None = None, cancel: Can
         if step % options.gap == 0:
             save_iterate(model, paths[step // options.gap - 1])
 
-    tell = None if progress is None else lambda done, total: progress("collecting iterates", done, total)
     onward = Method("further training", COPY, LIKELIHOOD)
     train(
-        context.teacher, _Unmeasured(context.problem), onward, training, options.seed,
-        folder=context.folder / WORK / ITERATES, at_step=keep, progress=tell, cancel=cancel,
-    )  # fmt: skip
+        context.teacher,
+        _Unmeasured(context.problem),
+        onward,
+        training,
+        options.seed,
+        folder=context.folder / WORK / ITERATES,
+        at_step=keep,
+        progress=of_phase(progress, "collecting iterates"),
+        cancel=cancel,
+    )
 
 
 class _Unmeasured:
@@ -120,7 +124,6 @@ def _student(
     init, seed = plan.piece(piece)
     method = METHODS[init]
     start = time.perf_counter()
-    tell = None if progress is None else lambda done, total: progress(f"training {piece}", done, total)
     trained = train(
         context.subject,
         context.problem,
@@ -130,7 +133,7 @@ def _student(
         prior=context.prior if method.needs_posterior else None,
         teacher=copy.deepcopy(context.teacher.model) if method.objective == TEACHER else None,
         folder=context.folder / WORK / piece,
-        progress=tell,
+        progress=of_phase(progress, f"training {piece}"),
         cancel=cancel,
     )
     folder = context.folder / STUDENTS / piece

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from torch import Tensor, nn
 
+from ..progress import Cancel
+
 Call = Callable[..., Any]  # the model, or the model with other weights
-Cancel = Callable[[], bool]
 
 
 class Subject(Protocol):

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import Cancelled, TaskError
+from ..errors import TaskError
 from ..models.recurrent import BEGIN, END, RnnTranslator, padded
 from ..models.recurrent_network import Rnn, redrawn
-from .problem import Call, Cancel
+from ..progress import Cancel, tracked
+from .problem import Call
 
 if TYPE_CHECKING:
     from ..tasks import Dataset
@@ -58,9 +59,7 @@ class RnnTranslating:
         from ..tasks import metrics
 
         found: list[str] = []
-        for at in range(0, len(self.dev), CHUNK):
-            if cancel is not None and cancel():
-                raise Cancelled
+        for at in tracked(range(0, len(self.dev), CHUNK), cancel=cancel):
             found += subject.translate(self.dev.texts[at : at + CHUNK])
         return metrics(self.dev.task, found, self.dev.references)
 

@@ -14,7 +14,8 @@ from ..errors import ModelError
 from ..evaluation.plain import evaluate
 from ..models.fresh_weights import fresh
 from ..models.translator import NO_TOKEN
-from .problem import Call, Cancel
+from ..progress import Cancel
+from .problem import Call
 from .recurrent import require_translation
 
 if TYPE_CHECKING:

@@ -23,15 +23,15 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from ..errors import Cancelled, UserError
+from ..errors import UserError
+from ..progress import Cancel, Progress, stop_if
 from .conditional import Prior
 from .curves import Point
 from .methods import COPY, RANDOM, TEACHER, VARIATIONAL, Method
 from .options import TrainingOptions
-from .problem import Batches, Call, Cancel, Problem
+from .problem import Batches, Call, Problem
 from .variational import Divergence, draw, nats_per_weight, starting_log_sd
 
-Progress = Callable[[int, int], None]
 CHECKPOINT = "checkpoint.safetensors"
 
 
@@ -99,8 +99,7 @@ def train(
             progress(run.step, options.steps)
         if run.step == options.steps:
             break
-        if cancel is not None and cancel():
-            raise Cancelled
+        stop_if(cancel)
         run.advance()
         if at_step is not None:
             at_step(run.step, run.model)

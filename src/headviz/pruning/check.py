@@ -17,11 +17,11 @@ from ..evaluation.translation import require_translation
 from ..heads import HeadMask
 from ..models.base import TRANSLATION
 from ..models.pruning import require_prunable
+from ..progress import Cancel, PhaseProgress, of_phase
 from . import sizes
 from .algorithms import ALGORITHMS
 from .finetune.training import require_trainable
 from .judging import evaluated, judge_of, record_of
-from .loop import PhaseProgress
 from .options import FinetuneOptions
 from .plan import PruningPlan
 from .repair.apply import require_repairable
@@ -31,7 +31,6 @@ from .state import State, Work
 from .step_scores import parts_of, require_score
 
 if TYPE_CHECKING:
-    from ..evaluation.plain import Cancel
     from ..models.classifier import Classifier
     from ..tasks import SampleReport
     from .context import Context
@@ -61,7 +60,7 @@ def first_state(
         require_trainable(base, context.train, context.dev, options)
         base_digest = base.digest
     notes = notes_of(context, plan)
-    tell = None if progress is None else lambda done, total: progress("evaluate", done, total)
+    tell = of_phase(progress, "evaluate")
     result = evaluated(context, plan, clf, None, {}, progress=tell, cancel=cancel)
     full = HeadMask.full(clf.num_layers, clf.num_heads)
     work = Work("build", plan.seeds[0], 0)

@@ -21,9 +21,9 @@ from .plan import PruningPlan
 if TYPE_CHECKING:
     import numpy as np
 
-    from ..evaluation.plain import Cancel, Progress
     from ..heads import HeadMask
     from ..models.classifier import Classifier
+    from ..progress import Cancel, Progress
     from ..storage.store import Store
     from .state import State, StepRecord
 

@@ -6,15 +6,14 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..errors import Cancelled, RunError
+from ..errors import RunError
+from ..progress import Cancel, PhaseProgress, stop_if
 from .algorithms import ALGORITHMS
 from .plan import PruningPlan
 from .state import BUILD, CHOOSE, Done, ScorePart, State, Work
 
 if TYPE_CHECKING:
-    from ..evaluation.plain import Cancel
     from .context import Context
-    from .loop import PhaseProgress
 
 
 def start(
@@ -68,8 +67,9 @@ def perform(
     cancel: Cancel | None = None,
     parts: Sequence[ScorePart] | None = None,
 ) -> Done:
-    """Do one piece of work. ``progress(phase, done, total)`` is told; ``cancel()`` stops it with ``Cancelled``.
+    """Do one piece of work. ``cancel()`` stops it with ``Cancelled``.
 
+    ``progress(phase, done, total)`` is told; the phases are score, repair, train and evaluate.
     ``parts`` are those of its scoring, all of them in their order, where they have been measured already.
     """
     from .loop import Loop
@@ -104,8 +104,7 @@ def measure_part(
 
 
 def _require_ready(plan: PruningPlan, state: State, work: Work, cancel: Cancel | None) -> None:
-    if cancel is not None and cancel():
-        raise Cancelled
+    stop_if(cancel)
     if work not in ready(plan, state):
         raise RunError(f"Work {work.key} cannot be done now: it is finished, or something it needs is not.")
 

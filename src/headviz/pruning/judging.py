@@ -20,9 +20,9 @@ from .records import Result
 from .state import StepRecord, Work, logits_digest
 
 if TYPE_CHECKING:
-    from ..evaluation.plain import Cancel, Progress
     from ..heads import HeadMask
     from ..models.classifier import Classifier
+    from ..progress import Cancel, Progress
     from ..tasks import Dataset
     from .context import Context
     from .plan import PruningPlan

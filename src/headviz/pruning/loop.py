@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import RunError
 from ..heads import HeadId, HeadMask, lowest
 from ..models.pruning import prune
+from ..progress import Cancel, PhaseProgress, Progress, of_phase
 from ..scores.scoring import gate_gradients
 from ..scores.statistics import total
 from .algorithms import ALGORITHMS
@@ -29,14 +30,9 @@ from .state import Choice, Done, ScorePart, State, Work
 from .step_scores import measured_part, plain_table, score_table
 
 if TYPE_CHECKING:
-    from ..evaluation.plain import Cancel, Progress
     from ..models.classifier import Classifier
     from ..tasks import Dataset
     from .context import Context
-
-PhaseProgress = Callable[
-    [str, int, int], None
-]  # (phase, done, total); phases: score, repair, train, evaluate
 
 
 class _Part(Exception):
@@ -325,5 +321,4 @@ class Loop:
 
     def told(self, phase: str) -> Progress | None:
         """The progress callback of one phase."""
-        tell = self.progress
-        return None if tell is None else lambda done, total: tell(phase, done, total)
+        return of_phase(self.progress, phase)

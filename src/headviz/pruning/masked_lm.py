@@ -12,14 +12,15 @@ import numpy as np
 import torch
 
 from ..attention import HeadCall
-from ..errors import Cancelled, ModelError, TaskError
+from ..errors import ModelError, TaskError
 from ..evaluation.plain import batches, encode_data
+from ..progress import tracked
 from ..scores.statistics import layer_normed, mean, total
 
 if TYPE_CHECKING:
-    from ..evaluation.plain import Cancel, Progress
     from ..heads import HeadMask
     from ..models.classifier import Classifier, Encoding
+    from ..progress import Cancel, Progress
     from ..tasks import Dataset
 
 SHARE = 0.15  # of a text's own tokens, at least one
@@ -71,10 +72,7 @@ def masked_gradients(
     places = [masked_places(e, seed, i) for i, e in enumerate(encodings)]
     out = np.zeros((len(data), mlm.num_layers, mlm.num_heads))
     gates = mlm.gates(mask)
-    done = 0
-    for index in batches([len(e) for e in encodings], BATCH_TOKENS):
-        if cancel is not None and cancel():
-            raise Cancelled
+    for index in tracked(batches([len(e) for e in encodings], BATCH_TOKENS), progress, cancel, size=len):
         batch = mlm.collate([encodings[i] for i in index])
         row = torch.tensor([r for r, i in enumerate(index) for _ in places[i]], device=mlm.device)
         column = torch.tensor([p for i in index for p in places[i]], device=mlm.device)
@@ -94,9 +92,6 @@ def masked_gradients(
         for layer, g in enumerate(found):
             present = [h for h in range(mlm.num_heads) if h not in mlm.present.off_in(layer)]
             out[np.ix_(index, [layer], present)] = g.reshape(len(index), 1, -1).double().cpu().numpy()
-        done += len(index)
-        if progress is not None:
-            progress(done, len(data))
     if mask is not None:
         out[:, ~mask.array()] = 0.0
     return out

@@ -14,9 +14,9 @@ from .records import Scored
 from .state import Table
 
 if TYPE_CHECKING:
-    from ..evaluation.plain import Cancel, Progress
     from ..heads import HeadMask
     from ..models.classifier import Classifier
+    from ..progress import Cancel, Progress
     from ..tasks import Dataset
     from .context import ScoreFunction
     from .plan import PruningPlan

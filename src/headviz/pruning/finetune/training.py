@@ -35,8 +35,8 @@ from .order import Rows
 from .trainer import trainer_for
 
 if TYPE_CHECKING:
-    from ...evaluation.plain import Cancel, Progress
     from ...models.classifier import Classifier
+    from ...progress import Cancel, Progress
     from ...tasks import Dataset
 
 

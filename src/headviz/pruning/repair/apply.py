@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ModelError, OptionError, unknown_choice
@@ -11,13 +12,14 @@ from ...models.fast.stages import is_fast
 from ...models.pruning import prune
 from .bias import compensate
 from .kinds import NOTHING, REPAIRS
-from .refit import refit
-from .tune import tune
+from .refit import refit_output
+from .streams import rebuild
+from .tune import scale_heads
 
 if TYPE_CHECKING:
-    from ...evaluation.plain import Cancel, Progress
     from ...heads import HeadMask
     from ...models.classifier import Classifier
+    from ...progress import Cancel, Progress
     from ...tasks import Dataset
 
 
@@ -51,12 +53,9 @@ def repaired(
     error = None
     if repair == "bias":
         error = compensate(clf, small, data, {} if memory is None else memory, progress, cancel)
-    elif repair == "tune":
-        error = tune(clf, small, data, progress, cancel)
-    elif repair == "refit":
-        error = refit(clf, small, data, progress, cancel)
     elif repair != NOTHING:
-        raise OptionError(f"Repair '{repair}' is in the table and nowhere else.")
+        solve = {"tune": partial(scale_heads, head_size=small.head_size), "refit": refit_output}[repair]
+        error = rebuild(clf, small, data, solve, progress, cancel)
     return Repaired(small, error, time.perf_counter() - start)
 
 

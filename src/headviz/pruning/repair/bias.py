@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import Cancelled
 from ...evaluation.plain import encode_data
 from ...models.base import TRANSLATION
+from ...progress import tracked
 from .moments import Moments, moments, set_weights, weights_of
 from .sentence_streams import sentence_moments
 from .streams import Stream
 
 if TYPE_CHECKING:
-    from ...evaluation.plain import Cancel, Progress
     from ...models.classifier import Classifier
+    from ...progress import Cancel, Progress
     from ...tasks import Dataset
 
 
@@ -66,13 +66,9 @@ def output_moments(
         return sentence_moments(full, data, progress, cancel)  # type: ignore[arg-type]
     stream = Stream.begin(full, encode_data(full, data))
     found = []
-    for layer in range(full.num_layers):
-        if cancel is not None and cancel():
-            raise Cancelled
+    for layer in tracked(range(full.num_layers), progress, cancel):
         outputs = [stream.outputs(layer, i) for i in range(len(stream.chunks))]
         found.append(moments((o, o[:, :0]) for o in outputs))
         if layer + 1 < full.num_layers:
             stream.pass_layer(layer, outputs)
-        if progress is not None:
-            progress(layer + 1, full.num_layers)
     return found

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ...errors import Cancelled
 from ...evaluation.plain import batches
 from ...heads import ENCODER
 from ...models.translator import NO_TOKEN
+from ...progress import tracked
 from .moments import Moments, moments, weights_of
 
 if TYPE_CHECKING:
-    from ...evaluation.plain import Cancel, Progress
     from ...models.translator import Translator
+    from ...progress import Cancel, Progress
     from ...tasks import Dataset
 
 BATCH_TOKENS = 4096
@@ -35,15 +35,10 @@ def sentence_moments(
 ) -> list[Moments]:
     """Second moments of every row's head outputs in the full model, from one pass."""
     total: list[Moments] | None = None
-    given = _batches(full, data)
-    for number, batch in enumerate(given, 1):
-        if cancel is not None and cancel():
-            raise Cancelled
+    for batch in tracked(_batches(full, data), progress, cancel):
         outputs = [_real(full, row, batch, o) for row, o in enumerate(_outputs(full, batch))]
         found = [moments([(o, o[:, :0])], _constant(full, row)) for row, o in enumerate(outputs)]
         total = found if total is None else [a + b for a, b in zip(total, found, strict=True)]
-        if progress is not None:
-            progress(number, len(given))
     assert total is not None
     return total
 
@@ -60,15 +55,10 @@ def rebuild_sentences(
     # sums are read by hooks: on copies, because others may be using the models
     teacher, student = (_copy(clf) for clf in (full, small))
     given = _batches(full, data)
-    for done, step in enumerate(range(full.num_layers), 1):
-        row = full.order.row(step)
-        if cancel is not None and cancel():
-            raise Cancelled
+    for row in tracked(map(full.order.row, range(full.num_layers)), progress, cancel):
         fit(row, moments(_pairs(teacher, student, row, given, cancel), _constant(small, row)))
         theirs, ours = student.projections(row).output, small.projections(row).output
         theirs.weight, theirs.bias = ours.weight, ours.bias
-        if progress is not None:
-            progress(done, full.num_layers)
 
 
 def _pairs(
@@ -76,9 +66,7 @@ def _pairs(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """(outputs of the kept heads [N, W], what W_O and its bias should make of them [N, D]), batch by batch."""
     weights = torch.from_numpy(weights_of(student, row))
-    for batch in given:
-        if cancel is not None and cancel():
-            raise Cancelled
+    for batch in tracked(given, cancel=cancel):
         wanted, _ = _sum(teacher, row, batch)
         own, outputs = _sum(student, row, batch)
         attended = outputs.double().cpu() @ weights[:-1] + weights[-1]

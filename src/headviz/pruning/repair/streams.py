@@ -13,20 +13,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from ...errors import Cancelled
 from ...evaluation.plain import encode_data
 from ...models.base import TRANSLATION
 from ...models.fast.packing import Chunk, pack
 from ...models.fast.stages import Stages, stages_for
-from .moments import Moments, moments
+from ...progress import tracked
+from .moments import Moments, moments, set_weights, weights_of
 from .sentence_streams import rebuild_sentences
 
 if TYPE_CHECKING:
-    from ...evaluation.plain import Cancel, Progress
     from ...models.classifier import Classifier, Encoding
+    from ...progress import Cancel, Progress
     from ...tasks import Dataset
 
 CHUNK_TOKENS = 4096
@@ -72,22 +73,44 @@ def rebuild(
     full: Classifier,
     small: Classifier,
     data: Dataset,
-    fit: Callable[[int, Moments], None],
+    solve: Callable[[np.ndarray, Moments], np.ndarray],
     progress: Progress | None = None,
     cancel: Cancel | None = None,
-) -> None:
-    """Call ``fit(layer, moments)`` for each layer in turn; it may change ``small``'s W_O of that layer.
+) -> dict[str, float]:
+    """Solve W_O of each layer of ``small`` in turn (edited in place); ``solve(W_O, moments)`` gives the new one.
 
-    What is wanted of a layer includes what the layers before it have left wrong in the residual stream.
+    What is wanted of a layer includes what the layers before it have left wrong in the residual stream. Returns the
+    squared error on the sample before and after, as a share of what the attention outputs should have been.
     """
+    total = {"before": 0.0, "after": 0.0, "energy": 0.0}
+
+    def fit(layer: int, m: Moments) -> None:
+        weights = weights_of(small, layer)
+        total["energy"] += m.energy
+        total["before"] += m.error(weights)
+        new = solve(weights, m)
+        set_weights(small, layer, new)
+        total["after"] += m.error(new)
+
+    _fit_layers(full, small, data, fit, progress, cancel)
+    return {k: total[k] / total["energy"] if total["energy"] else 0.0 for k in ("before", "after")}
+
+
+def _fit_layers(
+    full: Classifier,
+    small: Classifier,
+    data: Dataset,
+    fit: Callable[[int, Moments], None],
+    progress: Progress | None,
+    cancel: Cancel | None,
+) -> None:
+    """Call ``fit(layer, moments)`` for each layer in turn; it may change ``small``'s W_O of that layer."""
     if full.kind == TRANSLATION:
         rebuild_sentences(full, small, data, fit, progress, cancel)  # type: ignore[arg-type]
         return
     encodings = encode_data(full, data)
     teacher, student = Stream.begin(full, encodings), Stream.begin(small, encodings)
-    for layer in range(full.num_layers):
-        if cancel is not None and cancel():
-            raise Cancelled
+    for layer in tracked(range(full.num_layers), progress, cancel):
         theirs = [teacher.outputs(layer, i) for i in range(len(teacher.chunks))]
         mine = [student.outputs(layer, i) for i in range(len(student.chunks))]
         pairs = (
@@ -101,5 +124,3 @@ def rebuild(
         if layer + 1 < full.num_layers:
             teacher.pass_layer(layer, theirs)
             student.pass_layer(layer, mine)
-        if progress is not None:
-            progress(layer + 1, full.num_layers)

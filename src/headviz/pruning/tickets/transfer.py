@@ -7,16 +7,17 @@ criterion of ``tickets``; a mask that matches on several tasks is *universal*.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...errors import Cancelled, MaskError
+from ...errors import MaskError
 from ...evaluation.plain import class_order, evaluate
 from ...heads import HeadMask
 from ...models.pruning import prune
+from ...progress import of_phase, tracked
 from ...results import Result
 from ..check import check_base
 from ..finetune.training import fine_tune
@@ -25,7 +26,7 @@ from ..options import FinetuneOptions
 from .winning import Ticket, mean_and_sd, ticket, universal
 
 if TYPE_CHECKING:
-    from ...evaluation.plain import Cancel
+    from ...progress import Cancel, PhaseProgress, Progress
     from ..context import Context
 
 FULL = ""  # the source of cells with every head on
@@ -75,7 +76,7 @@ def transfer(
     options: FinetuneOptions | None = None,
     label_orders: Mapping[str, Sequence[str] | None] | None = None,
     known: Sequence[Cell] = (),
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: PhaseProgress | None = None,
     cancel: Cancel | None = None,
 ) -> Iterator[Cell]:
     """Yield every cell, one at a time; those already ``known`` are not computed again.
@@ -101,14 +102,12 @@ def transfer(
         for source in (FULL, *masks)
         for seed in (seeds if retrain else (None,))
     ]
-    for number, (source, target, seed) in enumerate(wanted):
-        if cancel is not None and cancel():
-            raise Cancelled
+    for number, (source, target, seed) in enumerate(tracked(wanted, cancel=cancel), 1):
         if (source, target, seed) in there:
             continue
         context = targets[target]
         mask = masks[source] if source else HeadMask.full(context.clf.num_layers, context.clf.num_heads)
-        tell = None if progress is None else (lambda d, t, n=number: progress(f"{n + 1}/{len(wanted)}", d, t))
+        tell = of_phase(progress, f"{number}/{len(wanted)}")
         order = (label_orders or {}).get(target)
         yield _cell(context, mask, source, target, seed, options, order, tell, cancel)
 
@@ -121,7 +120,7 @@ def _cell(
     seed: int | None,
     options: FinetuneOptions | None,
     order: Sequence[str] | None,
-    progress: Callable[[int, int], None] | None,
+    progress: Progress | None,
     cancel: Cancel | None,
 ) -> Cell:
     if seed is not None:
