@@ -11,7 +11,7 @@ import headviz
 from headviz import cli
 from headviz.distillation.driver import distil, perform
 from headviz.distillation.plan import DistillationPlan
-from headviz.distillation.progress import begin, outcome, ready
+from headviz.distillation.run_state import begin, outcome, ready
 from headviz.errors import Cancelled, OptionError, RunError, UserError
 from headviz.models.recurrent import RnnTranslator
 from support.tiny import PAIRS, TEXTS, tiny_folder
@@ -359,7 +359,7 @@ def test_unknown_pieces_are_refused(teacher, data, tmp_path):
 
 def test_plans_and_states_are_light():
     code = (
-        "import sys, headviz.distillation.progress, headviz.distillation.plan, headviz.runs.jobs.distill; "
+        "import sys, headviz.distillation.run_state, headviz.distillation.plan, headviz.runs.jobs.distill; "
         "print([m for m in ('torch', 'transformers', 'scipy') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

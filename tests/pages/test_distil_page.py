@@ -10,7 +10,7 @@ import pytest
 
 from headviz.charts.distil import learning_curves
 from headviz.distillation.plan import DistillationPlan
-from headviz.distillation.progress import absorb, begin
+from headviz.distillation.run_state import absorb, begin
 from headviz.errors import UserError
 from headviz.runs.jobs.distill import make
 

@@ -16,7 +16,7 @@ from headviz.errors import RunError
 from headviz.heads import HeadMask
 from headviz.reports.html_page import Page
 from headviz.reports.run_report import command_of, run_csv, run_html, run_json, run_table, run_tex, write_run
-from headviz.runs.reading import Progress, RunView
+from headviz.runs.reading import RunView, WorkerReport
 from headviz.runs.record import RunRecord
 
 EVIL = '=cmd|"<script>alert(1)</script> & 50 %_{x}'
@@ -47,7 +47,7 @@ def view() -> RunView:
         state="failed",
         steps=(step(0, 0.5, 0.75), step(0, 1.0, None), step(1, 0.5, 0.25)),
         baseline=(step(0, 0.0, 0.9, reference=True),),
-        progress=Progress(),
+        progress=WorkerReport(),
         log=("a line", EVIL),
         outcome={},
     )

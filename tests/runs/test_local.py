@@ -298,7 +298,7 @@ def test_the_progress_of_a_running_run_is_told(registry):
     until(lambda: reading.show(run.id).progress.remaining, 5, "an estimate")
     assert 0.3 < reading.show(run.id).progress.remaining < 12
     service.cancel(run.id)
-    assert reading.show(run.id).progress == reading.Progress()
+    assert reading.show(run.id).progress == reading.WorkerReport()
 
 
 def test_an_identity_is_more_than_a_pid():

@@ -20,7 +20,7 @@ from .methods import COPY, LIKELIHOOD, METHODS, TEACHER, Method
 from .options import TrainingOptions
 from .plan import STUDENTS, DistillationPlan
 from .plan import TEACHER as TEACHER_PIECE
-from .progress import State, absorb, begin, load, outcome, ready, save
+from .run_state import State, absorb, begin, load, outcome, ready, save
 from .students import train
 
 FAR = 0.5  # of the copied weights' length: from here on a conditional mean is an extrapolation

@@ -148,7 +148,7 @@ class Loop:
         key = ("gradients", plan.label_order, data.digest)  # the context's memory outlives a plan
         if key not in context.memory:
             context.memory[key] = gate_gradients(
-                context.clf, data, plan.label_order, self.told("score"), self.cancel
+                context.clf, data, plan.label_order, self.progress_of("score"), self.cancel
             )
         gradients = context.memory[key]  # [n, L, H]
         mask = search(gradients, self.size, plan.keep_per_layer, rows_of(plan, context.clf))
@@ -202,7 +202,7 @@ class Loop:
         about: dict[str, Any] = {
             "seed": self.work.seed,
             "mask": mask,
-            "progress": self.told("score"),
+            "progress": self.progress_of("score"),
             "cancel": self.cancel,
         }
         if self._only is not None:
@@ -264,7 +264,7 @@ class Loop:
                 dev=dev,
                 label_order=order,
                 folder=context.training_folder(seed, self.work.step),
-                progress=self.told("train"),
+                progress=self.progress_of("train"),
                 cancel=self.cancel,
             )
 
@@ -281,7 +281,7 @@ class Loop:
             self.context.sample(self.plan, self.work.seed, self.plan.repair_samples),
             self.plan.repair,
             memory=self.context.memory,
-            progress=self.told("repair"),
+            progress=self.progress_of("repair"),
             cancel=self.cancel,
         )
 
@@ -305,7 +305,14 @@ class Loop:
         repair_error: dict[str, float] | None = None,
     ) -> Result:
         return evaluated(
-            self.context, self.plan, clf, mask, seconds, repair_error, self.told("evaluate"), self.cancel
+            self.context,
+            self.plan,
+            clf,
+            mask,
+            seconds,
+            repair_error,
+            self.progress_of("evaluate"),
+            self.cancel,
         )
 
     # small things -----------------------------------------------------------------------------
@@ -319,6 +326,6 @@ class Loop:
     def _mask(self, text: str) -> HeadMask:
         return HeadMask.from_hex(text, self.state.num_layers, self.state.num_heads)
 
-    def told(self, phase: str) -> Progress | None:
+    def progress_of(self, phase: str) -> Progress | None:
         """The progress callback of one phase."""
         return of_phase(self.progress, phase)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import RunError
 from .files import RunFiles, write_json
-from .kinds import Job, make_job
+from .kinds import RunJob, make_job
 from .record import RunRecord
 from .registry import Registry
 from .states import FINISH
@@ -21,7 +21,7 @@ class Carrier:
         self.registry = registry
         self.record = record
         self.files = RunFiles(record.id, registry.folder)
-        self.job: Job = make_job(record.kind, record.spec)
+        self.job: RunJob = make_job(record.kind, record.spec)
         self.files.sweep_temporary()
         self.files.results.mkdir(parents=True, exist_ok=True)
         self.number, raw, damaged = self.files.load_checkpoint()

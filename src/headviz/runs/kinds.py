@@ -8,6 +8,7 @@ where the registry is. A result depends only on which pieces are absorbed, never
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import RunError, unknown_choice
-from ..progress import Cancel
+from ..progress import Cancel, PhaseProgress
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,13 @@ class Tools:
     are there, and those that the work leaves are kept.
     """
 
-    progress: Callable[[str, int, int], None]
+    progress: PhaseProgress
     cancel: Cancel
     folder: Path
 
 
-class Job(Protocol):
-    """One kind's work, made from its spec. States are the job's own; ``pack`` and ``unpack`` make them bytes."""
+class RunJob(Protocol):
+    """One kind's work, made from its spec. States are the job's own; ``pack`` and ``unpack`` make them bytes (JSON)."""
 
     def begin(self) -> Any:
         """The state before any work."""
@@ -43,9 +44,11 @@ class Job(Protocol):
 
     def parcel(self, state: Any, piece: str) -> bytes:
         """Everything that a piece needs from the state."""
+        return b""
 
     def needs(self, state: Any, piece: str) -> Sequence[str]:
         """Files or folders, relative to the run's own, that a piece reads (models trained by an earlier piece)."""
+        return ()
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         """Do a piece. Heavy; without side effects that matter."""
@@ -62,9 +65,11 @@ class Job(Protocol):
     def expected(self, state: Any) -> int:
         """How many steps there will be; 0 = not known yet."""
 
-    def pack(self, state: Any) -> bytes: ...
+    def pack(self, state: Any) -> bytes:
+        return json.dumps(state).encode()
 
-    def unpack(self, raw: bytes) -> Any: ...
+    def unpack(self, raw: bytes) -> Any:
+        return json.loads(raw)
 
     def finish(self, state: Any, folder: Path) -> dict[str, Any]:
         """Called once when nothing is left: may write files into ``folder``; the outcome as JSON."""
@@ -90,10 +95,10 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def make_job(kind: str, spec: dict[str, Any]) -> Job:
+def make_job(kind: str, spec: dict[str, Any]) -> RunJob:
     """The job of a run; a spec that does not fit is a ``UserError``."""
     if kind not in KINDS:
         raise RunError(unknown_choice("kind of run", kind, KINDS))
     module, _, name = KINDS[kind].place.partition(":")
-    make: Callable[[dict[str, Any]], Job] = getattr(import_module(f".jobs.{module}", __package__), name)
+    make: Callable[[dict[str, Any]], RunJob] = getattr(import_module(f".jobs.{module}", __package__), name)
     return make(spec)

@@ -20,7 +20,7 @@ QUIET = 10.0  # seconds without a beat after which a living worker is called unr
 
 
 @dataclass(frozen=True)
-class Progress:
+class WorkerReport:
     """What a worker last said of itself. None = not known (yet)."""
 
     phase: str | None = None
@@ -52,7 +52,7 @@ class RunView:
     state: str
     steps: tuple[dict[str, Any], ...]
     baseline: tuple[dict[str, Any], ...]
-    progress: Progress
+    progress: WorkerReport
     log: tuple[str, ...]
     outcome: dict[str, Any]
     children: tuple[RunView, ...] = ()
@@ -169,7 +169,7 @@ def _view(
         state=state,
         steps=tuple(steps),
         baseline=tuple(full),
-        progress=read_progress(record, files) if record.state in ACTIVE else Progress(),
+        progress=read_progress(record, files) if record.state in ACTIVE else WorkerReport(),
         log=tuple(files.log_tail(log_lines)) if log_lines else (),
         outcome=files.read_json(files.outcome) if record.state == "done" else {},
         children=children,
@@ -177,12 +177,12 @@ def _view(
     )
 
 
-def read_progress(record: RunRecord, files: RunFiles) -> Progress:
+def read_progress(record: RunRecord, files: RunFiles) -> WorkerReport:
     """The worker's last report; one of an earlier attempt says nothing about this one."""
     found = files.read_json(files.progress)
     asked = files.cancel_flag.exists()
     if found.get("attempt") != record.attempt:
-        return Progress(phase="starting", cancelling=asked)
+        return WorkerReport(phase="starting", cancelling=asked)
     if found.get("place") == place():
         silent = monotonic() - found["beat"]
     else:
@@ -199,7 +199,7 @@ def read_progress(record: RunRecord, files: RunFiles) -> Progress:
         "memory",
     )
     known: dict[str, Any] = {n: found[n] for n in names if found.get(n) is not None}
-    return Progress(**known, silent=silent, cancelling=asked)
+    return WorkerReport(**known, silent=silent, cancelling=asked)
 
 
 def _position(registry: Registry, record: RunRecord) -> int | None:

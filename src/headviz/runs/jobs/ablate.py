@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...heads import HeadMask
-from ..kinds import Tools
+from ...progress import of_phase
+from ..kinds import RunJob, Tools
 from .loaded import Source, read_spec
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ State = dict[
 
 
 @dataclass(frozen=True)
-class AblationJob:
-    """Follows the protocol of ``kinds.Job``."""
+class AblationJob(RunJob):
+    """One piece per layer, after a first one that measures the baseline."""
 
     spec: AblationSpec
 
@@ -61,9 +62,6 @@ class AblationJob:
     def parcel(self, state: State, piece: str) -> bytes:
         return b"" if piece == CHECK else json.dumps(state["base"]).encode()
 
-    def needs(self, state: State, piece: str) -> list[str]:
-        return []
-
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         from ...analyses.common import subject, sweep
         from ...evaluation.comparison import measure
@@ -74,9 +72,6 @@ class AblationJob:
         evaluator = _evaluator(self.spec)
         about = subject(evaluator, self.spec.metric)
         begun = time.perf_counter()
-
-        def tell(done: int, total: int) -> None:
-            tools.progress("evaluating", done, total)
 
         if piece == CHECK:
             present = evaluator.clf.present
@@ -97,7 +92,7 @@ class AblationJob:
             [base.without([h]) for h in heads],
             about.metric,
             reference=base,
-            progress=tell,
+            progress=of_phase(tools.progress, "evaluating"),
             cancel=tools.cancel,
         )
         rows = [
@@ -128,13 +123,6 @@ class AblationJob:
 
     def expected(self, state: State) -> int:
         return 0 if state["about"] is None else len({h.layer for h in _mask(state).kept})
-
-    def pack(self, state: State) -> bytes:
-        return json.dumps(state).encode()
-
-    def unpack(self, raw: bytes) -> State:
-        found: State = json.loads(raw)
-        return found
 
     def finish(self, state: State, folder: Path) -> dict[str, Any]:
         """The table of ``headviz ablate``, in the same words."""

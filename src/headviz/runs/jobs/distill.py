@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...distillation.plan import TEACHER, DistillationPlan
-from ...distillation.progress import State, absorb, begin, checked, outcome, ready, save
-from ..kinds import Tools
+from ...distillation.run_state import State, absorb, begin, checked, outcome, ready, save
+from ..kinds import RunJob, Tools
 
 if TYPE_CHECKING:
     from ...distillation.context import Context
@@ -22,8 +22,8 @@ def make(spec: Mapping[str, Any]) -> DistillationJob:
 
 
 @dataclass(frozen=True)
-class DistillationJob:
-    """Follows the protocol of ``kinds.Job``."""
+class DistillationJob(RunJob):
+    """One piece per training, after the teacher's."""
 
     plan: DistillationPlan
 
@@ -32,9 +32,6 @@ class DistillationJob:
 
     def ready(self, state: State) -> list[str]:
         return ready(self.plan, state)
-
-    def parcel(self, state: State, piece: str) -> bytes:
-        return b""
 
     def needs(self, state: State, piece: str) -> list[str]:
         """The iterates, where a student's prior is made of them."""

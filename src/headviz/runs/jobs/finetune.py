@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...progress import of_phase
 from ...pruning.options import FinetuneOptions, seed_number
 from ..files import write_json
-from ..kinds import Tools
+from ..kinds import RunJob, Tools
 from .loaded import Source, read_spec
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ State = dict[str, Any]  # empty, then the result
 
 
 @dataclass(frozen=True)
-class FinetuneJob:
-    """Follows the protocol of ``kinds.Job``."""
+class FinetuneJob(RunJob):
+    """One piece: the whole training."""
 
     spec: FinetuneSpec
 
@@ -60,12 +61,6 @@ class FinetuneJob:
 
     def ready(self, state: State) -> list[str]:
         return [] if state else [TRAIN]
-
-    def parcel(self, state: State, piece: str) -> bytes:
-        return b""
-
-    def needs(self, state: State, piece: str) -> list[str]:
-        return []
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         from ...evaluation.plain import evaluate
@@ -83,7 +78,7 @@ class FinetuneJob:
             dev=dev,
             label_order=spec.label_order,
             folder=tools.folder / "training",
-            progress=lambda done, total: tools.progress("training", done, total),
+            progress=of_phase(tools.progress, "training"),
             cancel=tools.cancel,
             curve=lambda points: write_json(
                 tools.folder / CURVE,
@@ -95,7 +90,7 @@ class FinetuneJob:
             trained.classifier,
             dev,
             label_order=spec.label_order,
-            progress=lambda done, total: tools.progress("evaluating", done, total),
+            progress=of_phase(tools.progress, "evaluating"),
             cancel=tools.cancel,
         )
         shutil.rmtree(tools.folder / MODEL, ignore_errors=True)  # of an attempt that ended before its record
@@ -151,13 +146,6 @@ class FinetuneJob:
 
     def expected(self, state: State) -> int:
         return 1
-
-    def pack(self, state: State) -> bytes:
-        return json.dumps(state).encode()
-
-    def unpack(self, raw: bytes) -> State:
-        found: State = json.loads(raw)
-        return found
 
     def finish(self, state: State, folder: Path) -> dict[str, Any]:
         shutil.rmtree(folder / "training", ignore_errors=True)

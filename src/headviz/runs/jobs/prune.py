@@ -23,7 +23,7 @@ from ...pruning.driver import absorb, ready, score_parts, works
 from ...pruning.plan import PruningPlan
 from ...pruning.state import BUILD, Done, ScorePart, State, Work
 from ..files import RunFiles
-from ..kinds import Tools
+from ..kinds import RunJob, Tools
 from ..record import RunRecord
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ class Held:
 
 
 @dataclasses.dataclass(frozen=True)
-class PruningJob:
-    """Follows the protocol of ``kinds.Job``. The state is ``Held``, None before the first piece."""
+class PruningJob(RunJob):
+    """The state is ``Held``, None before the first piece."""
 
     plan: PruningPlan
     digests: Mapping[str, str | None] = dataclasses.field(default_factory=dict)

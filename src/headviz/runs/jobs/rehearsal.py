@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Cancelled, OptionError, UserError, unknown_choice
-from ..kinds import Tools
+from ..kinds import RunJob, Tools
 
 PHASES = ("scoring", "training", "evaluating")
 
@@ -55,8 +55,8 @@ State = dict[str, list[dict[str, Any]]]  # chain -> its links
 
 
 @dataclass(frozen=True)
-class RehearsalJob:
-    """Follows the protocol of ``kinds.Job``."""
+class RehearsalJob(RunJob):
+    """One piece per link of a chain."""
 
     plan: Rehearsal
 
@@ -69,9 +69,6 @@ class RehearsalJob:
     def parcel(self, state: State, piece: str) -> bytes:
         links = state[piece]
         return json.dumps({"number": len(links), "before": links[-1]["value"] if links else ""}).encode()
-
-    def needs(self, state: State, piece: str) -> list[str]:
-        return []
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         given = json.loads(parcel)
@@ -118,13 +115,6 @@ class RehearsalJob:
 
     def expected(self, state: State) -> int:
         return self.plan.steps
-
-    def pack(self, state: State) -> bytes:
-        return json.dumps(state).encode()
-
-    def unpack(self, raw: bytes) -> State:
-        found: State = json.loads(raw)
-        return found
 
     def finish(self, state: State, folder: Path) -> dict[str, Any]:
         return {"value": _joined(state, self.plan.steps - 1), "plan": asdict(self.plan)}

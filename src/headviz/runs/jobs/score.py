@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import OptionError, RunError, unknown_choice
+from ...progress import of_phase
 from ...pruning.plan import LENGTH_FILTERS
-from ..kinds import Tools
+from ..kinds import RunJob, Tools
 from .loaded import Source, read_spec
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ class State:
 
 
 @dataclass(frozen=True)
-class ScoringJob:
-    """Follows the protocol of ``kinds.Job``."""
+class ScoringJob(RunJob):
+    """One piece per part of the examples, between a check and the joining."""
 
     spec: ScoreSpec
 
@@ -78,9 +79,6 @@ class ScoringJob:
     def parcel(self, state: State, piece: str) -> bytes:
         return _packed(state) if piece == JOIN else b""
 
-    def needs(self, state: State, piece: str) -> list[str]:
-        return []
-
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         from ...pruning.state import ScorePart
         from ...scores.parts import count, join, measure
@@ -91,7 +89,7 @@ class ScoringJob:
         if piece == CHECK:
             return json.dumps({"parts": count(job.score.name, len(job.data))}).encode()
         if piece != JOIN:
-            job.progress = lambda done, total: tools.progress("scoring", done, total)
+            job.progress = of_phase(tools.progress, "scoring")
             job.cancel = tools.cancel
             tables = measure(job, int(piece))
             return ScorePart(tables, time.perf_counter() - begun).to_bytes()

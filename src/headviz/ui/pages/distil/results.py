@@ -84,7 +84,7 @@ def _look(run_id: str, busy: bool) -> None:
 
 def outcome_of(view: RunView) -> dict[str, Any]:
     """What a run has found so far, finished or not."""
-    from ....distillation.progress import begin, outcome
+    from ....distillation.run_state import begin, outcome
 
     plan = DistillationPlan.from_dict(view.record.spec)
     so_far = begin(plan)
