@@ -47,10 +47,8 @@ KNOWN_UPWARD = {("charts", "analyses"), ("charts", "runs")}
 KNOWN_CIRCLES = [
     {"tasks.dataset", "tasks.sampling", "tasks.strata"},
     {"evaluation.evaluator", "evaluation.plain", "evaluation.translation"},
-    {"pruning.finetune.callbacks", "pruning.finetune.training"},
-    {"runs.reading", "runs.sweep"},
 ]  # fmt: skip
-KNOWN_LONG = {"src/headviz/demo/phenomena/lexical.py", "src/headviz/pruning/finetune/training.py"}
+KNOWN_LONG = {"src/headviz/demo/phenomena/lexical.py"}
 
 
 def modules(folder: Path) -> dict[str, Path]:

@@ -184,7 +184,7 @@ def test_planning_a_sweep_tells_how_far_it_is_and_can_be_stopped(tmp_path, own_h
     plans = expand(base, ["custom"], ["one-importance", "iterative"], ["random"], [0])
     seen = []
     prepared = prepare_all(plans, lambda i, n: seen.append((i, n)))
-    assert seen == [(0, 2), (1, 2)]
+    assert seen == [(0, 2), (1, 2), (2, 2)]
     assert prepared[0].context is prepared[1].context
     with pytest.raises(Cancelled):
         prepare_all(plans, cancel=lambda: True)
