@@ -83,7 +83,7 @@ pruning.scoring pruning.step_scores
 distillation.translating distillation.recurrent
 distillation.rnn distillation.recurrent_partition
 distillation.seq2seq distillation.sentences
-distillation.state distillation.progress
+distillation.state distillation.run_state
 charts_analyses charts.analyses
 charts_curves charts.curves
 charts_distil charts.distil
