@@ -199,6 +199,13 @@ def test_streamlit_stays_in_the_interface() -> None:
     assert not wrong
 
 
+def test_transformers_is_taken_from_one_module() -> None:
+    """Threads that load it at once would meet half-loaded modules, see ``headviz.attention``."""
+    own = re.compile(r"^\s*(import transformers|from transformers)\b", re.MULTILINE)
+    found = {name for name, path in MODULES.items() if own.search(path.read_text(encoding="utf-8"))}
+    assert found == {"attention"}
+
+
 def test_module_paths_stay_in_models() -> None:
     """Names of modules inside a transformers model, such as ``encoder.layer``, are known in one place."""
     wrong = [

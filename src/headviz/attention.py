@@ -18,10 +18,19 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
+import transformers as transformers
 from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface
 
 from .heads import HeadMask
+
+# transformers loads its modules at first use, and two threads that do so at once meet half-loaded ones. So everyone
+# takes transformers from here: Python lets one thread load this module, and all others wait until it is there.
+for _name in (
+    "AutoConfig", "AutoModelForMaskedLM", "AutoModelForSeq2SeqLM", "AutoModelForSequenceClassification",
+    "AutoTokenizer", "DynamicCache", "EncoderDecoderCache", "GenerationConfig", "PreTrainedModel",
+):  # fmt: skip
+    getattr(transformers, _name)
 
 NAME = "headviz"
 Kernel = Literal["sdpa", "eager"]

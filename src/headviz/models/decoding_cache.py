@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from transformers import DynamicCache, EncoderDecoderCache
-from transformers.cache_utils import DynamicLayer
+from ..attention import transformers
 
 
-class _Layer(DynamicLayer):
+class _Layer(transformers.cache_utils.DynamicLayer):
     """transformers takes a layer without heads for one that has seen no token, and the next token's place from it."""
 
     def get_seq_length(self) -> int:
@@ -18,7 +17,7 @@ class _Layer(DynamicLayer):
 
 def new_cache() -> Any:
     """An empty cache. It grows layer by layer: transformers sizes a T5 decoder's by the layers of the encoder."""
-    caches = DynamicCache(), DynamicCache()
+    caches = transformers.DynamicCache(), transformers.DynamicCache()
     for cache in caches:
         cache.layer_class_to_replicate = _Layer
-    return EncoderDecoderCache(*caches)
+    return transformers.EncoderDecoderCache(*caches)

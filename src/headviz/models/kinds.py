@@ -23,12 +23,12 @@ HEADS = {
 
 def auto_class(kind: str) -> Any:
     """transformers' loader for a kind of model."""
-    from transformers import AutoModelForMaskedLM, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
+    from ..attention import transformers
 
     return {
-        CLASSIFICATION: AutoModelForSequenceClassification,
-        MASKED_LM: AutoModelForMaskedLM,
-        TRANSLATION: AutoModelForSeq2SeqLM,
+        CLASSIFICATION: transformers.AutoModelForSequenceClassification,
+        MASKED_LM: transformers.AutoModelForMaskedLM,
+        TRANSLATION: transformers.AutoModelForSeq2SeqLM,
     }[kind]
 
 

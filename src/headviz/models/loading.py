@@ -6,13 +6,14 @@ import copy
 import dataclasses
 import json
 import re
+import threading
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ..attention import NAME
+from ..attention import NAME, transformers
 from ..errors import ModelError, unknown_choice
 from ..heads import HeadMask
 from .base import CLASSIFICATION, TRANSLATION
@@ -31,6 +32,9 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 NAMED = {"demo": "finetuned", "demo-pretrained": "pretrained", "demo-translation": "translation"}
 
 SAFE = {"trust_remote_code": False}
+
+# transformers loads a family's modules at first use, and the weights of a fresh head come from one generator
+_ONE_AT_A_TIME = threading.Lock()
 
 
 def load(
@@ -215,16 +219,15 @@ def _load_plain(
     seed: int,
 ) -> Any:
     from safetensors import SafetensorError
-    from transformers import AutoConfig
 
     _weights_present(folder, name)
-    config = AutoConfig.from_pretrained(folder, **SAFE)
+    config = transformers.AutoConfig.from_pretrained(folder, **SAFE)
     if fresh_labels is not None:
         config.id2label = dict(enumerate(fresh_labels))
         config.label2id = {v: i for i, v in enumerate(fresh_labels)}
         config.problem_type = "regression" if len(fresh_labels) == 1 else "single_label_classification"
     options = {"use_safetensors": True, "weights_only": True, "attn_implementation": NAME, **SAFE}
-    with torch.random.fork_rng(devices=[]), quiet():
+    with _ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), quiet():
         torch.manual_seed(seed)
         try:
             model, report = auto_class(kind).from_pretrained(
@@ -260,7 +263,6 @@ def _load_plain(
 def _load_pruned(folder: Path, record: dict[str, Any], name: object) -> tuple[Any, HeadMask, str]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
-    from transformers import AutoConfig, GenerationConfig
 
     from .layer_removal import hollow_like
     from .pruning import empty_like_pruned
@@ -276,13 +278,13 @@ def _load_pruned(folder: Path, record: dict[str, Any], name: object) -> tuple[An
         kind = str(record["kind"])
     except KeyError as error:
         raise ModelError(f"{RECORD} of '{name}' lacks {error}. Save the pruned model again.") from error
-    config = AutoConfig.from_pretrained(folder, **SAFE)
+    config = transformers.AutoConfig.from_pretrained(folder, **SAFE)
     if kind not in HEADS:
         raise ModelError(f"{RECORD} of '{name}' names an unknown kind of model, '{kind}'. Update headviz.")
-    with torch.random.fork_rng(devices=[]), quiet():
+    with _ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), quiet():
         model = auto_class(kind).from_config(config, attn_implementation=NAME, **SAFE)
         if kind == TRANSLATION:
-            model.generation_config = GenerationConfig.from_pretrained(folder)
+            model.generation_config = transformers.GenerationConfig.from_pretrained(folder)
     everything = HeadMask.full(present.num_layers, present.num_heads)
     shaped = wrapped(model, None, everything, "", kind)
     empty_like_pruned(model, present, shaped.head_size, shaped)
@@ -317,17 +319,15 @@ VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 
 
 def _tokenizer(folder: Path, name: object) -> Any:
-    from transformers import AutoTokenizer
-
     if not any(any(folder.glob(pattern)) for pattern in VOCABULARIES):
         # transformers would make an empty tokenizer, to which every word is unknown
         raise ModelError(
             f"'{name}' has no tokenizer: one of {', '.join(VOCABULARIES)} is needed. "
             "Save the tokenizer into the model's folder."
         )
-    with quiet():
+    with _ONE_AT_A_TIME, quiet():
         try:
-            tokenizer = AutoTokenizer.from_pretrained(folder, **SAFE)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **SAFE)
         except ImportError as error:
             missing = re.search(r"requires the (\S+) library", str(error))
             raise ModelError(

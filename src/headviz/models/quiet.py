@@ -9,8 +9,9 @@ from contextlib import contextmanager
 @contextmanager
 def quiet() -> Iterator[None]:
     """Errors only, no progress bars, while the block runs."""
-    from transformers.utils import logging
+    from ..attention import transformers
 
+    logging = transformers.utils.logging
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()

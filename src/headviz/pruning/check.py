@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-import transformers
 
 from .. import __version__
+from ..attention import transformers
 from ..errors import ModelError, OptionError, TaskError
 from ..evaluation.plain import class_order
 from ..evaluation.translation import require_translation

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transformers import TrainerCallback
-
+from ...attention import transformers
 from ...progress import stop_if
 from .checkpoints import WHOLE
 from .order import Order
@@ -23,7 +22,7 @@ TELL = 1.0  # seconds between two tellings of the losses so far
 History = list[dict[str, Any]]  # as Trainer keeps it
 
 
-class Watch(TrainerCallback):
+class Watch(transformers.TrainerCallback):
     """Looks in after every batch."""
 
     def __init__(
@@ -65,7 +64,7 @@ class Watch(TrainerCallback):
         (Path(args.output_dir) / f"checkpoint-{state.global_step}" / WHOLE).touch()
 
 
-class Patience(TrainerCallback):
+class Patience(transformers.TrainerCallback):
     """Early stopping that counts from the history: transformers' own begins to count anew when it is resumed."""
 
     def __init__(self, epochs: int) -> None:

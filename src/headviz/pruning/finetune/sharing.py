@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-import transformers
 
 from ... import __version__
+from ...attention import transformers
 from ...storage.store import make_key
 from ..options import FinetuneOptions, read_options
 from ..state import Point

@@ -1,4 +1,4 @@
-"""Our options as transformers' Trainer wants them: optimizer, schedule, loss and dev metrics."""
+"""Our options as transformers' transformers.Trainer wants them: optimizer, schedule, loss and dev metrics."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def trainer_for(
     watch: Watch,
     checkpoint: str | None,
 ) -> Any:
-    from transformers import PrinterCallback, Trainer, TrainingArguments
+    from ...attention import transformers
 
-    class _Trainer(Trainer):
+    class _Trainer(transformers.Trainer):
         def _get_train_sampler(self, train_dataset: Any = None) -> Any:
             return watch.order
 
@@ -61,7 +61,7 @@ def trainer_for(
     stopping = patience is not None
     by_epoch = options.checkpoint_steps is None or stopping
     ended = patience.ended(checkpoint) if patience and checkpoint else None
-    arguments = TrainingArguments(
+    arguments = transformers.TrainingArguments(
         output_dir=str(place),
         num_train_epochs=options.epochs if ended is None else ended,
         per_device_train_batch_size=options.batch,
@@ -107,7 +107,7 @@ def trainer_for(
     )
     # transformers takes any model with **kwargs for one that averages over accumulated batches itself
     trainer.model_accepts_loss_kwargs = False
-    trainer.remove_callback(PrinterCallback)
+    trainer.remove_callback(transformers.PrinterCallback)
     return trainer
 
 

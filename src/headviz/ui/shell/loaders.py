@@ -85,6 +85,9 @@ def model_name(name: str) -> str:
 
 def classifier(view: View) -> Classifier:
     """The model of a view. Shared by all sessions, which is safe because masks are arguments."""
+    if "imports" not in _settled:
+        with st.spinner("Loading torch and transformers, once after the start …"):
+            settle()
     return _classifier(model_name(view.model), view.revision, view.device, view.dtype)
 
 
@@ -92,7 +95,6 @@ def classifier(view: View) -> Classifier:
 def _classifier(name: str, revision: str, device: str, dtype: str) -> Classifier:
     import headviz
 
-    settle()
     return headviz.load(name, revision=revision or None, device=device, dtype=dtype or None)
 
 
@@ -285,13 +287,7 @@ def cost(clf: Classifier, mask: HeadMask | None = None) -> Cost:
 
 # ---- torch takes seconds to import: do it while the user reads the first page
 
-_HEAVY = (
-    "torch",
-    "transformers",
-    "headviz.models.loading",
-    "headviz.evaluation.evaluator",
-    "headviz.scores.scoring",
-)
+_HEAVY = ("headviz.models.loading", "headviz.evaluation.evaluator", "headviz.scores.scoring")
 _warming = threading.Event()
 _settled: Memo[bool] = Memo(1)
 

@@ -19,6 +19,10 @@ class Memo(Generic[V]):
         self._locks: dict[Hashable, threading.Lock] = {}
         self._lock = threading.Lock()
 
+    def __contains__(self, key: Hashable) -> bool:
+        with self._lock:
+            return key in self._values
+
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
         with self._lock:
             if key in self._values:
