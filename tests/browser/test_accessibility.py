@@ -22,7 +22,8 @@ STATES = (
 )
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("page", [file for file, _ in PAGES])
 def test_nothing_serious(visit: Callable[..., Any], query: dict[str, str], page: str, scheme: str) -> None:
     check(visit(color_scheme=scheme), page, query)

@@ -86,6 +86,7 @@ def test_what_a_link_has_wrong_stays_until_the_reader_does_something(
     assert not said.count()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [file for file, _ in PAGES])
 def test_no_page_is_wider_than_a_phone(visit: Open, query: dict[str, str], page: str) -> None:
     v = visit(viewport={"width": 390, "height": 800})
@@ -99,6 +100,7 @@ def test_no_page_is_wider_than_a_phone(visit: Open, query: dict[str, str], page:
     assert (wide, main) == (0, 0)
 
 
+@pytest.mark.slow
 def test_light_and_dark_follow_the_reader(visit: Open, query: dict[str, str]) -> None:
     shades = {}
     for scheme in ("light", "dark"):
@@ -120,6 +122,7 @@ def test_texts_are_never_run(visit: Open, query: dict[str, str], page: str) -> N
     assert not v.dialogs
 
 
+@pytest.mark.slow
 def test_an_upload_is_read_whatever_its_name_and_labels(
     visit: Open, query: dict[str, str], tmp_path: Path
 ) -> None:
@@ -150,6 +153,7 @@ def test_an_upload_is_read_whatever_its_name_and_labels(
     assert not v.dialogs
 
 
+@pytest.mark.slow
 def test_presentation_hides_the_controls(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     v.go("masklab", **query, mask=MASK, present="1")
@@ -178,6 +182,7 @@ def test_the_ranking_selects_by_mouse_and_by_keyboard(visit: Open) -> None:
     assert f"head={last[1:].replace('·H', '.')}" in v.page.url
 
 
+@pytest.mark.slow
 def test_the_code_is_drawn_when_it_is_opened(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     v.go("", **query)

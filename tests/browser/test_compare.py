@@ -54,6 +54,7 @@ def test_ones_own_pair_flips_and_the_planted_head_is_found(visit: Open, planted:
     ]
 
 
+@pytest.mark.slow
 def test_the_found_head_can_be_looked_at(visit: Open, planted: dict[str, str]) -> None:
     v = visit()
     v.go("compare", **planted, mask=OFF.hex, a=f"a dog {studio.FLIPS}", b="a cat runs")
@@ -64,6 +65,7 @@ def test_the_found_head_can_be_looked_at(visit: Open, planted: dict[str, str]) -
     assert f"head={HEAD.dotted}" in v.page.url
 
 
+@pytest.mark.slow
 def test_emptied_fields_stay_empty_until_an_example_is_taken(visit: Open, planted: dict[str, str]) -> None:
     v = visit()
     v.go("compare", **planted)
@@ -83,6 +85,7 @@ def test_emptied_fields_stay_empty_until_an_example_is_taken(visit: Open, plante
     assert "blank" not in v.page.url
 
 
+@pytest.mark.slow
 def test_token_names_keep_their_distance_on_a_phone(visit: Open, planted: dict[str, str]) -> None:
     v = visit(viewport={"width": 390, "height": 900})
     v.go("compare", **planted, a="a dog sleeps " * 5, b="a cat runs", tokens="1")
@@ -95,6 +98,7 @@ def test_token_names_keep_their_distance_on_a_phone(visit: Open, planted: dict[s
     assert v.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.slow
 def test_labels_of_a_model_are_never_run(visit: Open, query: dict[str, str], studio_folder: Any) -> None:
     labels = (ATTACK, f"neutral {ATTACK}", "**contradiction**")
     folder = studio.make_planted(studio_folder / "labelled", labels=labels)

@@ -49,6 +49,7 @@ def test_mouse_keyboard_headers_and_undo(visit: Open, query: dict[str, str]) -> 
     v.heads_off(2)
 
 
+@pytest.mark.slow
 def test_drag_switches_many_and_a_double_click_solos(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     v.go("masklab", **query)
@@ -95,6 +96,7 @@ def test_a_link_restores_the_view_elsewhere(visit: Open, query: dict[str, str]) 
     assert other.cell("L1·H1").get_attribute("aria-pressed") == "false"
 
 
+@pytest.mark.slow
 def test_two_people_have_masks_of_their_own(visit: Open, query: dict[str, str]) -> None:
     one, two = visit(), visit()
     for v in (one, two):
@@ -113,6 +115,7 @@ def test_two_people_have_masks_of_their_own(visit: Open, query: dict[str, str]) 
     assert [h.dotted for h in mask_in_address(two).off] == ["7.0", "7.1"]
 
 
+@pytest.mark.slow
 def test_the_mask_stays_when_one_leaves_and_returns(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     v.go("masklab", **query)
@@ -126,6 +129,7 @@ def test_the_mask_stays_when_one_leaves_and_returns(visit: Open, query: dict[str
     v.heads_off(1)
 
 
+@pytest.mark.slow
 def test_a_mask_goes_out_as_json_and_comes_back(visit: Open, query: dict[str, str], tmp_path: Path) -> None:
     v = visit()
     v.go("masklab", **query, mask=HeadMask.full(12, 12).without([(3, 5), (7, 0)]).hex)
@@ -148,6 +152,7 @@ def test_a_mask_goes_out_as_json_and_comes_back(visit: Open, query: dict[str, st
     assert [h.dotted for h in mask_in_address(v).off] == ["3.5", "7.0"]
 
 
+@pytest.mark.slow
 def test_the_keyboard_selects_a_head_and_walks_on(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     v.go("", **query, score="magnitude")
@@ -171,6 +176,7 @@ def test_the_keyboard_selects_a_head_and_walks_on(visit: Open, query: dict[str, 
     v.page.locator("h3", has_text="L2·H2").wait_for()
 
 
+@pytest.mark.slow
 def test_a_mask_file_names_the_weights_it_was_made_on(visit: Open, query: dict[str, str]) -> None:
     import headviz
 
@@ -187,6 +193,7 @@ def test_a_mask_file_names_the_weights_it_was_made_on(visit: Open, query: dict[s
     assert made["digest"] == headviz.load(query["model"]).digest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
 def test_column_names_never_touch(visit: Open, query: dict[str, str], width: int) -> None:
     v = visit(viewport={"width": width, "height": 900})

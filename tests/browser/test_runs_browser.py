@@ -123,6 +123,7 @@ def test_a_run_is_started_left_found_again_cancelled_resumed_and_its_mask_opened
     v.heads_off(len(mask.off))
 
 
+@pytest.mark.slow
 def test_a_small_sweep_shows_its_plan_and_runs(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     v.go("runs", **query, score="magnitude", limit="24")
@@ -148,6 +149,7 @@ def test_a_small_sweep_shows_its_plan_and_runs(visit: Open, query: dict[str, str
     state_of(v, "browser sweep", "cancelled", "done")
 
 
+@pytest.mark.slow
 def test_a_finished_step_is_followed_and_taken_along(
     visit: Open, query: dict[str, str], tmp_path: Path
 ) -> None:
@@ -180,6 +182,7 @@ def test_a_finished_step_is_followed_and_taken_along(
     assert any("/masked/" in n for n in names)
 
 
+@pytest.mark.slow
 def test_a_table_of_ones_own_is_mapped_column_by_column(
     visit: Open, query: dict[str, str], tmp_path: Path
 ) -> None:

@@ -103,6 +103,7 @@ def test_the_loss_rewards_the_right_answer_or_an_even_one() -> None:
     assert roles.role_loss(sure, labels[:1], ~robbed[:1], 0.0) > math.log(3)
 
 
+@pytest.mark.slow
 def test_gates_close_first_where_nothing_is_lost_and_leave_the_model_alone() -> None:
     import headviz
 

@@ -101,7 +101,7 @@ def test_all_stages_leave_their_folders(whole: Path) -> None:
     assert not list(whole.rglob("*.pt"))
 
 
-@pytest.mark.parametrize("updates", [1, 5, 9, 11, 15])
+@pytest.mark.parametrize("updates", [5, 11, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 9, 15))])
 def test_stopped_and_continued_gives_the_same_weights(whole: Path, tmp_path: Path, updates: int) -> None:
     _stopped_after(_trainer(tmp_path), updates)
     _trainer(tmp_path).run()
@@ -109,6 +109,7 @@ def test_stopped_and_continued_gives_the_same_weights(whole: Path, tmp_path: Pat
         assert torch.equal(value, _weights(tmp_path)[name]), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["small", "classifier"])
 def test_stopped_while_a_stage_is_written_gives_the_same_weights(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -11,6 +11,7 @@ from headviz.errors import TaskError
 from headviz.evaluation import resampling
 from headviz.evaluation.comparison import Answers, compare, deltas, measure
 from headviz.tasks.metrics import metric as task_metric
+from support.metrics import metric_of_rows
 
 
 def _classes(n: int = 200, classes: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -21,6 +22,10 @@ def _classes(n: int = 200, classes: int = 2, seed: int = 0) -> tuple[np.ndarray,
     return gold, full, masked
 
 
+def _of(name: str, gold: np.ndarray, said: np.ndarray) -> float:
+    return float(metric_of_rows(name, gold[None], said[None])[0])
+
+
 def _numbers(n: int = 120, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     gold = rng.normal(size=n)
@@ -28,14 +33,17 @@ def _numbers(n: int = 120, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.nd
     return gold, full, full + rng.normal(size=n) * 0.4
 
 
-def _of(name: str, gold: np.ndarray, said: np.ndarray) -> float:
-    if name == "matthews":
-        return matthews_corrcoef(gold, said)
-    if name == "f1":
-        return f1_score(gold, said)
-    if name == "accuracy":
-        return float(np.mean(gold == said))
-    return (stats.pearsonr if name == "pearson" else stats.spearmanr)(gold, said).statistic
+@pytest.mark.parametrize("name", ["f1", "matthews", "pearson", "spearman"])
+def test_metric_of_many_draws_is_that_of_sklearn_and_scipy(name: str) -> None:
+    known = {
+        "f1": f1_score,
+        "matthews": matthews_corrcoef,
+        "pearson": lambda a, b: stats.pearsonr(a, b).statistic,
+        "spearman": lambda a, b: stats.spearmanr(a, b).statistic,
+    }
+    gold, full, masked = _numbers() if name in resampling.REGRESSION_METRICS else _classes()
+    wanted = [known[name](gold, full), known[name](gold, masked)]
+    assert metric_of_rows(name, np.stack([gold, gold]), np.stack([full, masked])) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("name", ["accuracy", "f1", "matthews", "pearson", "spearman"])
@@ -59,10 +67,8 @@ def test_interval_equals_resampling_the_examples(name: str) -> None:
     gold, full, masked = _numbers() if regression else _classes()
     found = deltas(Answers(gold, full, 0 if regression else 2), [masked], name)[0]
     rng = np.random.default_rng(7)
-    drawn = []
-    for _ in range(4000):
-        i = rng.integers(0, len(gold), len(gold))
-        drawn.append(_of(name, gold[i], masked[i]) - _of(name, gold[i], full[i]))
+    i = rng.integers(0, len(gold), (4000, len(gold)))
+    drawn = metric_of_rows(name, gold[i], masked[i]) - metric_of_rows(name, gold[i], full[i])
     low, high = np.quantile(drawn, [0.025, 0.975])
     width = high - low
     assert found.delta == pytest.approx(_of(name, gold, masked) - _of(name, gold, full))
@@ -77,11 +83,11 @@ def test_swap_test_equals_swapping_the_examples(name: str) -> None:
     found = deltas(Answers(gold, full, 0 if regression else 2), [masked], name)[0]
     rng = np.random.default_rng(5)
     seen = abs(_of(name, gold, masked) - _of(name, gold, full))
-    hits = 0
-    for _ in range(3000):
-        swap = rng.random(len(gold)) < 0.5
-        a, b = np.where(swap, full, masked), np.where(swap, masked, full)
-        hits += abs(_of(name, gold, a) - _of(name, gold, b)) >= seen - 1e-12
+    swap = rng.random((3000, len(gold))) < 0.5
+    a, b = np.where(swap, full, masked), np.where(swap, masked, full)
+    golds = np.broadcast_to(gold, swap.shape)
+    apart = np.abs(metric_of_rows(name, golds, a) - metric_of_rows(name, golds, b))
+    hits = np.sum(apart >= seen - 1e-12)
     assert found.p_value == pytest.approx((1 + hits) / 3001, abs=0.035)
 
 

@@ -281,6 +281,7 @@ def test_cancelling_a_sweep_on_a_cluster_stops_all_its_runs(cluster, registry):
     assert {c.state for c in reading.show(sweep.id).children} == {"cancelled"}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_examples_of_a_scoring_are_split_over_both_workers_and_one_may_die(cluster, registry, tmp_path):
     """One seed without training: nothing but the parts of its scoring can be done at the same time."""
