@@ -9,7 +9,8 @@ from .dataset import Dataset, Example
 from .labels import OTHER, label_map, predicted
 from .loading import check_request, load_task
 from .metrics import METRICS, metric, metrics, points_in, why_undefined
-from .sampling import DEFAULT_SAMPLES, LengthFilter, SampleReport, sample, text_lengths
+from .sample_report import LengthFilter, SampleReport
+from .sampling import DEFAULT_SAMPLES, sample, text_lengths
 
 __all__ = [
     "DEFAULT_SAMPLES",

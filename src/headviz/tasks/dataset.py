@@ -7,15 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import TaskError
 from .catalogue import Task
-
-if TYPE_CHECKING:
-    from .sampling import SampleReport
+from .sample_report import SampleReport
 
 NO_SLICE = "(none)"
 
