@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from . import __version__
+from . import __version__, plugins
 from .errors import INTERNAL, Cancelled, UserError, unknown_choice
 from .models.fast.thread_spinning import wait_briefly
 
@@ -95,6 +95,8 @@ def _run(name: str, words: list[str]) -> int:
     if name not in COMMANDS:
         raise UserError(unknown_choice("command", name, COMMANDS))
     module_name, text = COMMANDS[name]
+    plugins.load_environment()
+    plugins.load(_plugin_files(name, words))  # first: their names stand in the command's help
     module = import_module(f".commands.{module_name}", __package__)
     parser = _Parser(prog=f"headviz {name}", description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
     module.add_arguments(parser)
@@ -104,6 +106,14 @@ def _run(name: str, words: list[str]) -> int:
     if result is not None:
         sys.stdout.write((to_json(result) if args.json else module.show(result)).rstrip() + "\n")
     return DONE
+
+
+def _plugin_files(name: str, words: list[str]) -> list[str]:
+    """What every ``--plugin`` names."""
+    parser = _Parser(prog=f"headviz {name}", add_help=False, allow_abbrev=False)
+    parser.add_argument("--plugin", action="append", default=[])
+    files: list[str] = parser.parse_known_args(words)[0].plugin
+    return files
 
 
 def to_json(result: Any) -> str:

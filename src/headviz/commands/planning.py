@@ -11,9 +11,16 @@ from typing import Any
 from ..errors import OptionError
 from ..pruning.algorithms import ALGORITHMS
 from ..pruning.options import FinetuneOptions
-from ..pruning.plan import INITIALISATIONS, KEEP_MODELS, LENGTH_FILTERS, SCORE_SOURCES, PruningPlan
+from ..pruning.plan import (
+    BESIDE_THE_PLAN,
+    INITIALISATIONS,
+    KEEP_MODELS,
+    LENGTH_FILTERS,
+    SCORE_SOURCES,
+    PruningPlan,
+)
 from ..pruning.repair.kinds import REPAIRS
-from .common import positive_int
+from .common import add_plugin, positive_int
 from .finetune import add_training, training_options
 
 
@@ -108,13 +115,15 @@ def add_plan(parser: argparse.ArgumentParser, several: bool = False) -> None:
         help="a further option of the score",
     )
     add_training(parser)
+    add_plugin(parser)
     parser.add_argument("--no-full", action="store_true", help="do not fine-tune the unpruned model as well")
 
 
 def read_plan(args: argparse.Namespace, spec: dict[str, Any] | None = None, **chosen: str) -> PruningPlan:
     """The plan of these flags; ``spec`` is a plan as JSON that flags given beside it override."""
     options: dict[str, Any] = dict(spec or {})
-    options.pop("digests", None)
+    for name in BESIDE_THE_PLAN:
+        options.pop(name, None)
     for name in ("model", "task", "algorithm", "score", *(f for f, _, _ in PLAN.values())):
         value = chosen.get(name, getattr(args, name))
         if value is not None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+from .. import plugins
 from ..errors import UserError
+from .common import add_plugin
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="address to listen on (127.0.0.1: this machine only)",
     )
     parser.add_argument("--headless", action="store_true", help="do not open a browser window")
+    add_plugin(parser)
 
 
 def app_file() -> Path:
@@ -38,7 +42,10 @@ def run(args: argparse.Namespace) -> None:
     ]
     if args.headless:
         command += ["--server.headless", "true"]
-    status = subprocess.run(command, check=False).returncode
+    files = [str(Path(file).resolve()) for file in args.plugin or ()]
+    given = [*files, os.environ.get(plugins.FILES, "")]
+    environment = {**os.environ, plugins.FILES: os.pathsep.join(filter(None, given))}
+    status = subprocess.run(command, env=environment, check=False).returncode
     if status not in (0, 130, -2, -15):
         raise UserError(f"The dashboard's server ended with status {status}; its own message stands above.")
 

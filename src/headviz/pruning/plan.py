@@ -21,6 +21,7 @@ KEEP_MODELS = ("last", "all")
 SCORE_SOURCES = ("fine-tuned", "masked-lm")
 MASKED_LM_SCORES = tuple(s.name for s in SCORES.values() if s.pretrained)
 INITIALISATIONS = ("pretrained", "random")
+BESIDE_THE_PLAN = ("digests", "plugins")  # what a run's spec holds besides its plan
 LATER = ("stack", "prefix", "languages")
 
 

@@ -9,8 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .. import plugins
 from ..errors import RunError, unknown_choice
 from ..heads import HeadMask
+from ..pruning.algorithms import ALGORITHMS
+from ..pruning.plan import BESIDE_THE_PLAN
 from ..runs import baselines
 from ..runs.files import disk_errors, write_atomic
 from ..runs.reading import RunView
@@ -161,9 +164,10 @@ def command_of(run: Mapping[str, Any]) -> str:
         return (
             f"headviz run start --kind {run['kind']} --spec {shlex.quote(json.dumps(spec))}" if spec else ""
         )
-    plan = {k: v for k, v in spec.items() if k != "digests"}
+    plan = {k: v for k, v in spec.items() if k not in BESIDE_THE_PLAN}
     changed = _changed(spec)
-    words = ["headviz run start"]
+    files = plugins.files_of(spec)
+    words = ["headviz run start", *(f"--plugin {shlex.quote(file)}" for file in files)]
     for name in ("model", "base", "task", "data", "algorithm", "score"):
         if plan.get(name) is not None:
             words.append(f"--{name} {shlex.quote(str(plan[name]))}")
@@ -183,8 +187,11 @@ def _changed(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a pruning plan that are not what they would be by themselves."""
     from ..pruning.plan import PruningPlan
 
-    default = PruningPlan(**{name: spec[name] for name in _NAMED}).to_dict()
-    return {k: v for k, v in spec.items() if k != "digests" and v != default.get(k)}
+    named = {name: spec[name] for name in _NAMED}
+    if named["algorithm"] not in ALGORITHMS:  # of a plugin that is not loaded here
+        named["algorithm"] = next(iter(ALGORITHMS))
+    default = PruningPlan(**named).to_dict()
+    return {k: v for k, v in spec.items() if k not in BESIDE_THE_PLAN and v != default.get(k)}
 
 
 _NAMED = ("model", "task", "algorithm", "score")  # what every plan says
@@ -202,7 +209,9 @@ def python_of(run: Mapping[str, Any]) -> str:
         default = FinetuneOptions().to_dict()
         said["finetune"] = {k: v for k, v in said["finetune"].items() if v != default.get(k)}
     options = "".join(f"    {name}={value!r},\n" for name, value in said.items())
-    return (
+    files = plugins.files_of(spec)
+    loading = f"from headviz import plugins\nplugins.load({files!r})\n" if files else ""
+    return loading + (
         "from headviz.pruning import PruningPlan\nfrom headviz.runs import service\n"
         "from headviz.runs.prepare import prepare\n\n"
         f"plan = prepare(PruningPlan(\n{options}))\n"

@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
+from .. import plugins
 from ..errors import RunError, unknown_choice
 from ..progress import Cancel, PhaseProgress
 
@@ -96,9 +97,9 @@ KINDS: dict[str, Kind] = {
 
 
 def make_job(kind: str, spec: dict[str, Any]) -> RunJob:
-    """The job of a run; a spec that does not fit is a ``UserError``."""
+    """The job of a run, with the plugins that its spec names; a spec that does not fit is a ``UserError``."""
     if kind not in KINDS:
         raise RunError(unknown_choice("kind of run", kind, KINDS))
     module, _, name = KINDS[kind].place.partition(":")
     make: Callable[[dict[str, Any]], RunJob] = getattr(import_module(f".jobs.{module}", __package__), name)
-    return make(spec)
+    return make(plugins.without(spec))

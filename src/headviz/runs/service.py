@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from .. import __version__
+from .. import __version__, plugins
 from ..errors import RunError
 from .files import RunFiles
 from .kinds import make_job
@@ -44,12 +44,13 @@ def new_record(
     """A record that is not written yet; a spec that its kind cannot read is refused here."""
     if executor not in EXECUTORS:
         raise RunError(f"An executor is one of {', '.join(EXECUTORS)}, not '{executor}'.")
+    spec = {**spec, **plugins.used_by(spec)}
     if kind != SWEEP:
-        make_job(kind, dict(spec))
+        make_job(kind, spec)
     return RunRecord(
         id=new_id(),
         kind=kind,
-        spec=dict(spec),
+        spec=spec,
         title=title or kind,
         owner=this_user() if owner is None else owner,
         version=__version__,

@@ -24,6 +24,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as read_tensors
 from safetensors.numpy import save as write_tensors
 
+from .. import plugins
 from ..errors import OptionError
 from .home import home
 from .sqlite_errors import DAMAGED, meaning
@@ -56,6 +57,8 @@ def make_key(kind: str, **parts: object) -> str:
     Give digests of weights, tokenizer and input, the options, and the algorithm's version;
     never a display name, which stays the same when the weights change.
     """
+    if plugins.salt():
+        parts["plugins"] = plugins.salt()
     text = json.dumps(parts, sort_keys=True, ensure_ascii=True, allow_nan=True, separators=(",", ":"))
     return f"{kind}:{hashlib.sha256(text.encode()).hexdigest()}"
 

@@ -20,7 +20,7 @@ import numpy as np
 from ...errors import RunError
 from ...pruning.algorithms import ALGORITHMS
 from ...pruning.driver import absorb, ready, score_parts, works
-from ...pruning.plan import PruningPlan
+from ...pruning.plan import BESIDE_THE_PLAN, PruningPlan
 from ...pruning.state import BUILD, Done, ScorePart, State, Work
 from ..files import RunFiles
 from ..kinds import RunJob, Tools
@@ -35,9 +35,8 @@ CHECK = "check"  # the first piece: load everything once, refuse what cannot wor
 
 def make(spec: Mapping[str, Any]) -> PruningJob:
     """``digests``, beside the plan's own options: what the weights and data were when the run was written down."""
-    options = dict(spec)
-    digests = options.pop("digests", None) or {}
-    return PruningJob(PruningPlan.from_dict(options), digests)
+    options = {name: value for name, value in spec.items() if name not in BESIDE_THE_PLAN}
+    return PruningJob(PruningPlan.from_dict(options), spec.get("digests") or {})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,4 +230,4 @@ def _step(record: Any) -> dict[str, Any]:
 def state_of(record: RunRecord, root: Path | None = None) -> State | None:
     """What a run has found so far, for readers; None before its first step. A damaged checkpoint is passed over."""
     _, raw, _ = RunFiles(record.id, root).load_checkpoint()
-    return make(record.spec).unpack(raw).state if raw else None
+    return Held.from_bytes(raw).state if raw else None

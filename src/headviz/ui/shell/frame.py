@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import streamlit as st
 
+from ... import plugins
 from ...errors import Cancelled, UserError
 from . import loaders, show, state
 from . import view_report as viewreport
@@ -91,6 +92,7 @@ def navigation() -> st.Page:
 
 def run() -> None:
     """The whole app: frame, chosen page, address bar."""
+    plugins.load_environment()
     st.set_page_config(page_title="headviz", page_icon=MARK, layout="wide")
     st.logo(LOGO, size="large")
     page = navigation()
@@ -108,6 +110,8 @@ def _guarded(page: st.Page) -> None:
     try:
         corner = _context_line()
         notices = st.container()
+        for line in plugins.refused():
+            notices.warning(show.plain(line), icon=":material/extension_off:")
         _notices(notices)
         _inside.page = page.title
         viewreport.begin()

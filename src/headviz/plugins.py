@@ -1,0 +1,253 @@
+"""Scores, algorithms, tasks, analyses and families from outside: a Python file, or an installed package.
+
+A plugin is a module with lists of entries under fixed names, such as ``SCORES = [Score(...)]`` (``docs/plugins.md``).
+Loading one adds its entries to headviz's own tables, so commands, forms and runs treat them as any other. A name that
+is taken already is refused, and nothing of a refused plugin is added. Files come from ``--plugin`` or
+``$HEADVIZ_PLUGINS``, never from a link or an upload: a plugin is code and may do anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .errors import OptionError, UserError
+
+FILES = "HEADVIZ_PLUGINS"  # environment: files, separated as in PATH
+SPEC = "plugins"  # the key under which a run's spec names the plugins it needs
+
+
+@dataclass(frozen=True)
+class Table:
+    """One of headviz's tables that plugins may add to. Its module is imported when an entry comes."""
+
+    what: str
+    declared: str  # the name of the list in a plugin, and of the table in headviz
+    module: str
+    entry: str  # the class of its entries
+    key: str = "name"  # the field that names an entry
+
+    def entries(self) -> dict[str, Any]:
+        found: dict[str, Any] = getattr(import_module(self.module, __package__), self.declared)
+        return found
+
+    def kind(self) -> type:
+        found: type = getattr(import_module(self.module, __package__), self.entry)
+        return found
+
+
+TABLES = {
+    "scores": Table("score", "SCORES", ".scores.catalogue", "Score"),
+    "algorithms": Table("algorithm", "ALGORITHMS", ".pruning.algorithms", "Algorithm"),
+    "tasks": Table("task", "TASKS", ".tasks.catalogue", "Task"),
+    "analyses": Table("analysis", "ANALYSES", ".analyses.catalogue", "Analysis"),
+    "families": Table("family", "FAMILIES", ".models.families", "Family", "model_type"),
+}
+
+
+class PluginWarning(UserWarning):
+    """A plugin of the environment that could not be loaded; the others work."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A plugin that has been loaded."""
+
+    source: str  # the file's full path, or "package:NAME" for an entry point
+    digest: str  # SHA-256 of the file that was executed
+    names: Mapping[str, tuple[str, ...]]  # what it added: "score" -> names
+
+    def to_dict(self) -> dict[str, str]:
+        return {"source": self.source, "digest": self.digest}
+
+
+_one = threading.RLock()  # sessions of the dashboard load at the same time
+_loaded: dict[str, Plugin] = {}  # by source
+_refused: dict[str, str] = {}  # by source: the line that says why
+
+
+def loaded() -> tuple[Plugin, ...]:
+    return tuple(_loaded.values())
+
+
+def refused() -> tuple[str, ...]:
+    """One line for each plugin of the environment that could not be loaded."""
+    return tuple(_refused.values())
+
+
+def load(files: Iterable[str | Path]) -> None:
+    """Load plugin files; a broken one is a ``UserError`` that names its file and line."""
+    for file in files:
+        _load_source(_full(file))
+
+
+def _full(file: str | Path) -> str:
+    return str(Path(file).expanduser().resolve())
+
+
+def _load_source(source: str) -> Plugin:
+    with _one:
+        return _load_point(source) if source.startswith("package:") else _load_file(source)
+
+
+def _load_file(source: str) -> Plugin:
+    """Execute a file, once per process, and add its entries."""
+    code = _read(Path(source))
+    digest = hashlib.sha256(code).hexdigest()
+    known = _loaded.get(source)
+    if known is not None:
+        if known.digest != digest:
+            raise OptionError(f"The plugin {source} has changed since it was loaded. Start headviz anew.")
+        return known
+    name = f"headviz_plugin_{digest[:16]}"
+    module = ModuleType(name)
+    module.__file__ = source
+    sys.modules[name] = module  # dataclasses look their module up
+    try:
+        exec(compile(code, source, "exec"), module.__dict__)
+    except Exception as error:
+        del sys.modules[name]
+        raise OptionError(_broken(source, source, error)) from error
+    return _add(source, digest, _declared(source, module))
+
+
+def load_environment() -> None:
+    """Load what ``$HEADVIZ_PLUGINS`` and installed packages bring, once per process; a broken one is a warning."""
+    wanted = [_full(f) for f in os.environ.get(FILES, "").split(os.pathsep) if f]
+    for source in [*wanted, *_installed()]:
+        if source in _refused:
+            continue
+        try:
+            _load_source(source)
+        except UserError as wrong:
+            _refused[source] = str(wrong)
+            warnings.warn(str(wrong), PluginWarning, stacklevel=2)
+
+
+def salt() -> str:
+    """What the cache's keys must hold besides weights and data: the plugins that say how a family is run."""
+    return " ".join(p.digest for p in loaded() if TABLES["families"].what in p.names)
+
+
+def used_by(spec: Mapping[str, Any]) -> dict[str, list[dict[str, str]]]:
+    """What to add to a run's spec so that its worker loads the plugins whose names the spec uses."""
+    said = {str(value) for value in spec.values()}
+    needed = [p.to_dict() for p in loaded() if said & {n for names in p.names.values() for n in names}]
+    return {SPEC: needed} if needed else {}
+
+
+def files_of(spec: Mapping[str, Any]) -> list[str]:
+    """The plugin files among those that a run's spec names."""
+    return [p["source"] for p in spec.get(SPEC) or () if not p["source"].startswith("package:")]
+
+
+def without(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's spec without the plugins it names, once they are loaded."""
+    require(spec.get(SPEC) or ())
+    return {name: value for name, value in spec.items() if name != SPEC}
+
+
+def require(plugins: Sequence[Mapping[str, str]]) -> None:
+    """Load the plugins that a run was written down with; one that has changed since is refused by name."""
+    for wanted in plugins:
+        source = wanted["source"]
+        found = _load_source(source)
+        if found.digest != wanted["digest"]:
+            raise OptionError(
+                f"The plugin {source} has changed since this run was written down. Bring the old file back, or start "
+                "a new run."
+            )
+
+
+@cache
+def _installed() -> dict[str, tuple[str, EntryPoint]]:
+    """The entry points ``headviz.scores``, … of installed packages, by source."""
+    return {
+        f"package:{point.value} ({group})": (group, point)
+        for group in TABLES
+        for point in entry_points(group=f"headviz.{group}")
+    }
+
+
+def _load_point(source: str) -> Plugin:
+    """An entry point is one entry, a list of them, or a module that declares them."""
+    if source in _loaded:
+        return _loaded[source]
+    if source not in _installed():
+        raise OptionError(f"The plugin {source.removeprefix('package:')} is needed here and not installed.")
+    group, point = _installed()[source]
+    spec = importlib.util.find_spec(point.module)
+    origin = str(spec.origin) if spec is not None else point.module
+    try:
+        found = point.load()
+    except Exception as error:
+        raise OptionError(_broken(source, origin, error)) from error
+    if isinstance(found, ModuleType):
+        entries = {group: _declared(source, found).get(group, [])}
+    else:
+        entries = {group: list(found) if isinstance(found, list | tuple) else [found]}
+    return _add(source, hashlib.sha256(_read(Path(origin))).hexdigest(), entries)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise OptionError(f"The plugin {path} cannot be read ({error.strerror}).") from error
+
+
+def _declared(source: str, module: ModuleType) -> dict[str, list[Any]]:
+    found = {
+        group: list(getattr(module, t.declared)) for group, t in TABLES.items() if hasattr(module, t.declared)
+    }
+    if not any(found.values()):
+        lists = ", ".join(t.declared for t in TABLES.values())
+        raise OptionError(f"The plugin {source} declares nothing. Give it a list named one of: {lists}.")
+    return found
+
+
+def _add(source: str, digest: str, groups: Mapping[str, Sequence[Any]]) -> Plugin:
+    """Check every entry, then add them all."""
+    names = {}
+    for group, entries in groups.items():
+        table = TABLES[group]
+        for entry in entries:
+            if not isinstance(entry, table.kind()):
+                raise OptionError(
+                    f"The plugin {source} lists in {table.declared} a {type(entry).__name__}, not a {table.entry}."
+                )
+        names[table.what] = tuple(str(getattr(entry, table.key)) for entry in entries)
+        for i, name in enumerate(names[table.what]):
+            if name in table.entries() or name in names[table.what][:i]:
+                raise OptionError(
+                    f"The plugin {source} declares the {table.what} '{name}', and there is one of that name already."
+                )
+    for group, entries in groups.items():
+        table = TABLES[group]
+        table.entries().update((getattr(entry, table.key), entry) for entry in entries)
+    plugin = _loaded[source] = Plugin(source, digest, names)
+    return plugin
+
+
+def _broken(source: str, file: str, error: Exception) -> str:
+    """What went wrong, with the last line of the plugin's own file that was reached."""
+    line = error.lineno if isinstance(error, SyntaxError) else None
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename == file:
+            line = frame.lineno
+    where = "" if line is None else f", line {line}"
+    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"The plugin {source}{where} is broken: {type(error).__name__}: {said}"

@@ -1,0 +1,223 @@
+"""Plugins: what a file adds works everywhere, what is wrong with it is said in one line, and nothing else breaks."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headviz import plugins
+from headviz.cli import main
+from headviz.errors import OptionError
+from headviz.heads import HeadMask
+from headviz.pruning.algorithms import ALGORITHMS
+from headviz.runs.kinds import make_job
+from headviz.runs.registry import Registry
+from headviz.scores import SCORES, score_heads
+from support.scored_data import made
+from support.tiny import tiny_classifier
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+SCORE = (EXAMPLES / "my_score.py").read_text(encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each test starts without plugins, and leaves headviz's tables as they were."""
+    monkeypatch.setattr(plugins, "_loaded", {})
+    monkeypatch.setattr(plugins, "_refused", {})
+    before = [(table, dict(table)) for table in (SCORES, ALGORITHMS)]
+    yield
+    for table, entries in before:
+        table.clear()
+        table.update(entries)
+
+
+def written(folder: Path, text: str, name: str = "mine.py") -> Path:
+    file = folder / name
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_the_documents_code_is_that_of_the_examples() -> None:
+    blocks = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8"), re.S
+    )
+    assert blocks == [SCORE, (EXAMPLES / "my_algorithm.py").read_text(encoding="utf-8")]
+
+
+def test_the_example_score_is_what_it_says() -> None:
+    plugins.load([EXAMPLES / "my_score.py"])
+    clf, data = tiny_classifier("bert"), made(6)
+    found = score_heads(clf, data, "loss-spread", cache=False)
+    each = [
+        score_heads(clf, data.subset([i]), "taylor", abs_level="signed", layer_norm=False, cache=False).values
+        for i in range(6)
+    ]
+    np.testing.assert_allclose(found.values, np.abs(each - np.mean(each, axis=0)).mean(axis=0), rtol=1e-3)
+    assert (found.stderr > 0).all()
+
+
+def test_a_table_is_taken_as_exact_and_options_reach_the_function(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        "from dataclasses import dataclass\nimport numpy as np\nfrom headviz.scores import Score\n"
+        "@dataclass(frozen=True)\nclass Options:\n    factor: int = 2\n"
+        "def level(given, options):\n"
+        "    return options.factor * np.ones((given.clf.num_layers, given.clf.num_heads))\n"
+        "SCORES = [Score('level', 'Level', 'all alike', '1', 'none', level, options=Options)]\n",
+    )
+    plugins.load([file])
+    found = score_heads(tiny_classifier("bert"), made(3), "level", factor=5)
+    assert (found.values == 5).all()
+    assert np.isnan(found.stderr).all()
+
+
+def test_the_command_line_knows_the_plugins_score(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--plugin", str(EXAMPLES / "my_score.py")]
+    with pytest.raises(SystemExit):
+        main(["score", *words, "--help"])
+    assert "loss-spread" in "".join(capsys.readouterr().out.split())
+    words += [
+        "--score",
+        "loss-spread",
+        "--model",
+        "demo",
+        "--task",
+        "demo",
+        "--samples",
+        "8",
+        "--no-cache",
+        "--json",
+    ]
+    assert main(["score", *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["score"] == "loss-spread"
+    assert np.isfinite(np.array(found["values"], dtype=float)).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import numpy\nx = 1 / 0\n", r"mine\.py, line 2 is broken: ZeroDivisionError"),
+        ("x = (\n", r"mine\.py, line 1 is broken: SyntaxError"),
+        ("import nowhere_to_be_found\n", r"mine\.py, line 1 is broken: ModuleNotFoundError"),
+        ("x = 1\n", r"declares nothing.*SCORES"),
+        ("SCORES = ['taylor']\n", r"lists in SCORES a str, not a Score"),
+        (
+            SCORE.replace('"loss-spread"', '"taylor"'),
+            r"the score 'taylor', and there is one of that name already",
+        ),
+        (SCORE + "SCORES = SCORES * 2\n", r"'loss-spread', and there is one of that name already"),
+    ],
+)
+def test_a_broken_plugin_is_named(
+    tmp_path: Path, text: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, before = written(tmp_path, text), dict(SCORES)
+    with pytest.raises(OptionError, match=said):
+        plugins.load([file])
+    assert before == SCORES
+    assert main(["score", "--plugin", str(file), "--model", "demo", "--task", "demo"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"none\.py cannot be read"):
+        plugins.load([tmp_path / "none.py"])
+
+
+def test_a_broken_plugin_of_the_environment_leaves_the_rest_working(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = written(tmp_path, "x = 1 / 0\n")
+    monkeypatch.setenv(plugins.FILES, os.pathsep.join([str(broken), str(EXAMPLES / "my_score.py")]))
+    with pytest.warns(plugins.PluginWarning, match="line 1 is broken"):
+        plugins.load_environment()
+    assert "loss-spread" in SCORES
+    assert len(plugins.refused()) == 1
+    plugins.load_environment()  # said once
+
+
+def test_an_installed_package_brings_a_score(tmp_path: Path) -> None:
+    written(tmp_path, SCORE, "spread_package.py")
+    folder = tmp_path / "spread_package-1.0.dist-info"
+    folder.mkdir()
+    written(folder, "Metadata-Version: 2.1\nName: spread-package\nVersion: 1.0\n", "METADATA")
+    written(folder, "[headviz.scores]\nmine = spread_package:SCORES\n", "entry_points.txt")
+    code = (
+        "from headviz import plugins; plugins.load_environment(); from headviz.scores import SCORES; "
+        "assert 'loss-spread' in SCORES; (p,) = plugins.loaded(); plugins.require([p.to_dict()]); print(p.source)"
+    )
+    path = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
+        timeout=120,
+    )  # fmt: skip
+    assert done.stdout.strip() == "package:spread_package:SCORES (scores)", done.stderr
+
+
+def test_a_runs_spec_names_the_plugins_it_uses_and_a_changed_one_is_refused(tmp_path: Path) -> None:
+    file = written(tmp_path, SCORE)
+    plugins.load([file, EXAMPLES / "my_algorithm.py"])
+    assert plugins.used_by({"score": "taylor", "algorithm": "isp"}) == {}
+    spec = {"score": "loss-spread", **plugins.used_by({"score": "loss-spread"})}
+    assert [p["source"] for p in spec["plugins"]] == [str(file)]
+    assert plugins.without(spec) == {"score": "loss-spread"}
+    plugins._loaded.clear()  # as a worker of its own would be
+    del SCORES["loss-spread"]
+    written(tmp_path, SCORE + "# another\n")
+    with pytest.raises(OptionError, match=r"mine\.py has changed since this run was written down"):
+        plugins.require(spec["plugins"])
+
+
+def test_a_run_with_both_plugins_is_carried_by_a_worker_and_not_resumed_with_another_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("psutil")
+    from support.real_runs import folders, options
+
+    file = written(tmp_path, SCORE)
+    place = folders(tmp_path / "real")
+    plan = {**options(place, "top-down", step=0.5, until=0.5), "score": "loss-spread"}
+    spec = written(tmp_path, json.dumps(plan), "plan.json")
+    words = ["--plugin", str(file), "--plugin", str(EXAMPLES / "my_algorithm.py"), "--spec", str(spec)]
+    assert main(["run", "start", *words, "--wait", "--json"]) == 0
+    run = json.loads(capsys.readouterr().out)
+    assert (run["state"], run["algorithm"], run["score"]) == ("done", "top-down", "loss-spread")
+    assert [p["source"] for p in run["spec"]["plugins"]] == [str(file), str(EXAMPLES / "my_algorithm.py")]
+    assert HeadMask.from_hex(run["steps"][0]["mask"], 2, 4).off == tuple((1, h) for h in range(4))
+
+    written(tmp_path, SCORE + "# another\n")
+    plugins._loaded.clear()
+    for table, name in ((SCORES, "loss-spread"), (ALGORITHMS, "top-down")):
+        del table[name]
+    report = tmp_path / "run.html"
+    assert main(["run", "report", run["id"], "--out", str(report)]) == 0  # what was found stays readable
+    assert f"--plugin {file}" in report.read_text(encoding="utf-8")
+    capsys.readouterr()
+    record = Registry().get(run["id"])
+    with pytest.raises(OptionError, match=r"mine\.py has changed since this run was written down"):
+        make_job(record.kind, record.spec)
+
+
+def test_the_dashboard_offers_the_plugins_score_and_names_a_broken_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    testing = pytest.importorskip("streamlit.testing.v1")
+    broken = written(tmp_path, "x = 1 / 0\n")
+    monkeypatch.setenv(plugins.FILES, os.pathsep.join([str(broken), str(EXAMPLES / "my_score.py")]))
+    monkeypatch.setenv("HEADVIZ_WARM", "0")
+    monkeypatch.chdir(ROOT)
+    with pytest.warns(plugins.PluginWarning):
+        app = testing.AppTest.from_file("app.py", default_timeout=120).run()
+    assert not app.exception
+    assert [w.value for w in app.warning if "mine.py, line 1 is broken" in w.value.replace("\\", "")]
+    scores = next(box for box in app.selectbox if box.label == "Score")
+    assert "loss-spread" in scores.options
