@@ -23,8 +23,8 @@ from transformers import BertConfig, BertForSequenceClassification
 
 import headviz
 from headviz import HeadMask
+from headviz.evaluation.dispatch import evaluate
 from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
-from headviz.evaluation.plain import evaluate
 
 HIDDEN = 144
 CLOCK = time.perf_counter

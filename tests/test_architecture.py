@@ -44,9 +44,7 @@ LINES = 350
 
 # What is still to be mended. These lists only shrink: what has been mended must be taken off.
 KNOWN_UPWARD = {("charts", "analyses"), ("charts", "runs")}
-KNOWN_CIRCLES = [
-    {"evaluation.evaluator", "evaluation.plain", "evaluation.translation"},
-]  # fmt: skip
+KNOWN_CIRCLES: list[set[str]] = []
 KNOWN_LONG = {"src/headviz/demo/phenomena/lexical.py"}
 
 

@@ -23,7 +23,7 @@ _LAZY = {
     "load_task": "tasks",
     "sample": "tasks",
     "Dataset": "tasks",
-    "evaluate": "evaluation.plain",
+    "evaluate": "evaluation.dispatch",
     "TranslationEvaluator": "evaluation.translation",
     "Evaluator": "evaluation.evaluator",
     "EvaluatorOptions": "evaluation.evaluator",
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from .attribution.attattr import attattr as attattr
     from .attribution.conductance import conductance as conductance
     from .attribution.tokens import token_attributions as token_attributions
+    from .evaluation.dispatch import evaluate as evaluate
     from .evaluation.evaluator import Evaluator as Evaluator
     from .evaluation.evaluator import EvaluatorOptions as EvaluatorOptions
-    from .evaluation.plain import evaluate as evaluate
     from .models.classifier import Classifier as Classifier
     from .models.loading import load as load
     from .models.loading import wrap as wrap

@@ -14,8 +14,8 @@ from headviz.analyses.cross_dataset import cross_dataset, relate
 from headviz.analyses.harmful import harmful
 from headviz.analyses.redundant import _by_promise, redundant
 from headviz.errors import Cancelled, OptionError
+from headviz.evaluation.dispatch import evaluate
 from headviz.evaluation.evaluator import Evaluator
-from headviz.evaluation.plain import evaluate
 from headviz.evaluation.significance import accuracy_intervals, benjamini_hochberg, mcnemar
 from support.analysed import learnt, unlearnt
 from support.tiny import tiny_classifier

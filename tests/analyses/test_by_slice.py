@@ -10,8 +10,8 @@ from headviz import HeadMask
 from headviz.analyses.ablation import ablate
 from headviz.analyses.by_slice import MOST, BySlice, by_slice
 from headviz.errors import Cancelled, OptionError
+from headviz.evaluation.dispatch import evaluate
 from headviz.evaluation.evaluator import Evaluator
-from headviz.evaluation.plain import evaluate
 from headviz.evaluation.significance import benjamini_hochberg
 from headviz.heads import HeadId
 from headviz.tasks import Dataset

@@ -17,7 +17,7 @@ from headviz.analyses.pruning_curve import _masks, pruning_curves
 from headviz.analyses.scatter import scatter
 from headviz.analyses.speed import speed
 from headviz.errors import MaskError, ModelError, OptionError
-from headviz.evaluation.plain import evaluate
+from headviz.evaluation.dispatch import evaluate
 from headviz.pruning.sizes import cumulative
 from headviz.reference import FILES, find, published
 from support.analysed import learnt

@@ -12,7 +12,7 @@ from headviz import HeadMask
 from headviz.cli import main
 from headviz.commands.analyse import ANALYSES
 from headviz.commands.analyse_text import TEXT, text_of
-from headviz.evaluation.plain import evaluate
+from headviz.evaluation.dispatch import evaluate
 from support.tiny import WORDS, tiny_folder
 
 LABELS = ["entailment", "neutral", "contradiction"]

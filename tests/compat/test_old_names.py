@@ -43,7 +43,7 @@ def test_names_of_a_module_that_is_a_package_now(package: str) -> None:
 
 
 def test_from_import_of_an_old_name() -> None:
-    with pytest.warns(DeprecationWarning, match=r"evaluate is now headviz.evaluation.plain.evaluate"):
+    with pytest.warns(DeprecationWarning, match=r"evaluate is now headviz.evaluation.dispatch.evaluate"):
         from headviz.evaluation import evaluate
     assert evaluate is headviz.evaluate
 

@@ -13,8 +13,8 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError, TaskError
+from headviz.evaluation.dispatch import evaluate
 from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
-from headviz.evaluation.plain import evaluate
 from headviz.evaluation.state_cache import plan
 from headviz.models.fast.kernels import bfloat16_here
 from headviz.models.fast.packing import pack

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import headviz
-from headviz.evaluation.plain import evaluate
+from headviz.evaluation.dispatch import evaluate
 from headviz.heads import HeadMask
 from headviz.pruning import ALGORITHMS, run_plan
 from headviz.pruning.finetune.training import fine_tune

@@ -9,7 +9,7 @@ import torch
 
 import headviz
 from headviz.errors import Cancelled, OptionError, TaskError
-from headviz.evaluation.plain import evaluate
+from headviz.evaluation.dispatch import evaluate
 from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions
 from headviz.pruning.finetune.curve import Diverged

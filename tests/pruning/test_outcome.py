@@ -8,7 +8,7 @@ import pytest
 
 import headviz
 from headviz.errors import RunError
-from headviz.evaluation.plain import evaluate
+from headviz.evaluation.dispatch import evaluate
 from headviz.pruning import run_plan
 from headviz.pruning.outcome import by_sparsity, model_of, seconds, summary, write_outcome
 from support.pruning_plans import context, plan

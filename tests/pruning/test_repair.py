@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import headviz
-from headviz.evaluation.plain import evaluate
+from headviz.evaluation.dispatch import evaluate
 from headviz.heads import HeadMask
 from headviz.pruning import REPAIRS, run_plan
 from headviz.pruning.repair.apply import repaired

@@ -10,7 +10,8 @@ from scipy.stats import t as student
 
 import headviz
 from headviz.errors import MaskError, ModelError, OptionError
-from headviz.evaluation.plain import class_order, evaluate
+from headviz.evaluation.dispatch import evaluate
+from headviz.evaluation.plain import class_order
 from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions, run_plan
 from headviz.pruning.finetune.training import fine_tune

@@ -6,8 +6,8 @@ import random
 
 import numpy as np
 
+from headviz.evaluation.dispatch import evaluate
 from headviz.evaluation.evaluator import Evaluator
-from headviz.evaluation.plain import evaluate
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
 

@@ -61,7 +61,7 @@ def dynamics(
     cancel: Cancel | None = None,
 ) -> Dynamics:
     """One pruning curve per checkpoint in ``folder``. ``score`` is only the name that ``scorer`` goes by."""
-    from ..evaluation.translation import evaluator_of
+    from ..evaluation.dispatch import evaluator_of
     from ..models.loading import load as load_model
 
     places = find_checkpoints(folder)

@@ -68,11 +68,11 @@ def add_figure(parser: argparse.ArgumentParser) -> None:
 
 
 def evaluator_for(args: argparse.Namespace, clf: Classifier, data: Dataset) -> Evaluator:
+    from ..evaluation.dispatch import evaluator_of
     from ..evaluation.evaluator import EvaluatorOptions
-    from ..evaluation.translation import evaluator_of
 
     options = EvaluatorOptions(budget=args.memory * 2**20, precision=args.precision)
-    found: Evaluator = evaluator_of(clf, data, options, label_order=args.label_order)
+    found = evaluator_of(clf, data, options, label_order=args.label_order)
     return found
 
 

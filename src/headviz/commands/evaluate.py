@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import OptionError
-from ..evaluation.plain import class_order, evaluate, undefined_for
+from ..evaluation.dispatch import evaluate
+from ..evaluation.plain import class_order, undefined_for
 from ..tasks import points_in
 from .analyse_text import between, p_text, points
 from .common import (
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     compared = {}
     with progress_bar("evaluating") as progress:
         if args.compare and mask is not None:
-            from ..evaluation.translation import evaluator_of
+            from ..evaluation.dispatch import evaluator_of
 
             evaluator = evaluator_of(clf, data, **about)
             result = evaluator.evaluate(mask, progress=progress)

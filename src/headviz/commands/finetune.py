@@ -68,7 +68,7 @@ def training_options(args: argparse.Namespace, recipe: FinetuneOptions | None) -
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ..evaluation.plain import evaluate
+    from ..evaluation.dispatch import evaluate
     from ..pruning.finetune.curve import Diverged
     from ..pruning.finetune.recipe import examples_of, recipe_of
     from ..pruning.finetune.training import fine_tune, require_trainable

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 def found(args: argparse.Namespace) -> StackReport:
     """The report that these arguments ask for."""
     from ..analyses.stacks import stack_report
-    from ..evaluation.translation import evaluator_of
+    from ..evaluation.dispatch import evaluator_of
     from ..scores import score_heads
     from ..tasks import sample
 

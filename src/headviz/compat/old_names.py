@@ -136,15 +136,16 @@ class SameModule:
         module.__spec__ = self.spec  # the import system has put the old name's there
 
 
-def names_of(package: str, module: str) -> Callable[[str], Any]:
-    """``__getattr__`` of a package that has the name of an old module: the old names are found in ``module``."""
+def names_of(package: str, *modules: str) -> Callable[[str], Any]:
+    """``__getattr__`` of a package that has the name of an old module: the old names are found in ``modules``."""
 
     def getattribute(name: str) -> Any:
         if not name.startswith("__") and find_spec(f"{package}.{name}") is None:
-            held = import_module(f"{package}.{module}")
-            if name in vars(held):
-                warn(f"{package}.{name}", f"{held.__name__}.{name}", 2)
-                return vars(held)[name]
+            for module in modules:
+                held = import_module(f"{package}.{module}")
+                if name in vars(held):
+                    warn(f"{package}.{name}", f"{held.__name__}.{name}", 2)
+                    return vars(held)[name]
         raise AttributeError(f"module '{package}' has no attribute '{name}'")
 
     return getattribute

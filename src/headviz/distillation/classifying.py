@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ModelError, TaskError
-from ..evaluation.plain import class_order, encode_data, evaluate, gold_for
+from ..evaluation.dispatch import evaluate
+from ..evaluation.plain import class_order, encode_data, gold_for
 from ..models.fresh_weights import fresh
 from ..progress import Cancel
 from .problem import Call

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ModelError
-from ..evaluation.plain import evaluate
+from ..evaluation.dispatch import evaluate
 from ..models.fresh_weights import fresh
 from ..models.translator import NO_TOKEN
 from ..progress import Cancel

@@ -143,7 +143,7 @@ class Evaluator:
         ``keep=False`` leaves no states behind: right for a sweep of masks that nobody will build upon.
         """
         start = time.perf_counter()
-        whole = self.clf.present if mask is None else mask | self.clf.present
+        whole = self.clf.under(mask)
         logits = self._seen(whole.off)
         if logits is None:
             logits = self._compute(whole, keep, progress, cancel)

@@ -71,33 +71,17 @@ def predictions_of(logits: np.ndarray) -> np.ndarray:
     return logits[:, 0] if logits.shape[1] == 1 else logits.argmax(axis=1)
 
 
-def evaluate(
+def evaluate_classes(
     clf: Classifier,
     data: Dataset,
     mask: HeadMask | None = None,
     *,
     batch_tokens: int = BATCH_TOKENS,
     label_order: Sequence[str] | str | None = None,
-    beams: int = 1,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Evaluation:
-    """Evaluate under a mask (None = every head the model has).
-
-    Texts of similar length share a batch of at most ``batch_tokens`` tokens, padding included.
-    Between batches ``progress(done, total)`` is told, and ``cancel()`` may stop everything with
-    ``Cancelled``. For many masks on the same data use ``headviz.Evaluator``, which reuses layers.
-
-    A translation model gives a ``TranslationEvaluation``; ``beams`` is for those alone, 1 = greedy.
-    """
-    if data.is_translation or clf.kind == "translation":
-        from .translation import evaluate_translation
-
-        return evaluate_translation(
-            clf, data, mask, beams=beams, batch_tokens=batch_tokens, progress=progress, cancel=cancel
-        )
-    if beams != 1:
-        raise OptionError("beams is for translation models; a classifier has none.")
+    """The classes, or values, that a classifier gives under a mask (None = every head the model has)."""
     start = time.perf_counter()
     if len(data) == 0:
         raise TaskError("There is nothing to evaluate: the data set has no examples.")
@@ -112,7 +96,7 @@ def evaluate(
         metrics=metrics_for(data, logits, order),
         logits=logits,
         gold=gold_for(data, order),
-        mask=clf.present if mask is None else clf.present | mask,
+        mask=clf.under(mask),
         seconds=time.perf_counter() - start,
         truncated=sum(e.truncated for e in encodings),
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,17 +16,15 @@ import numpy as np
 
 from ..errors import OptionError, TaskError
 from ..heads import HeadMask
-from ..models.base import TRANSLATION
+from ..models.base import Model
 from ..models.recurrent import RnnTranslator, words_of
 from ..progress import Cancel, Progress, tracked
 from .comparison import Comparison, TextAnswers, compare
-from .evaluator import Evaluator, EvaluatorOptions
 from .plain import BATCH_TOKENS, Evaluation, batches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..models.classifier import Classifier
     from ..models.translator import Translator
     from ..tasks import Dataset
 
@@ -66,7 +63,7 @@ class TranslationEvaluation(Evaluation):
 
 
 def evaluate_translation(
-    clf: Classifier,
+    clf: Model,
     data: Dataset,
     mask: HeadMask | None = None,
     *,
@@ -96,7 +93,7 @@ def evaluate_translation(
         metrics={name: score.value for name, score in scores.items()},
         logits=np.empty((len(data), 0), dtype=np.float32),
         gold=None,
-        mask=clf.present if mask is None else clf.present | mask,
+        mask=clf.under(mask),
         seconds=time.perf_counter() - start,
         truncated=found.truncated,
         translations=tuple(found.texts),
@@ -157,7 +154,7 @@ def _require_sentences(name: str, data: Dataset) -> None:
         )
 
 
-def require_translation(clf: Classifier, data: Dataset) -> Translator:
+def require_translation(clf: Model, data: Dataset) -> Translator:
     """The model as a translator, if model and data are both about translation."""
     from ..models.translator import Translator
 
@@ -168,7 +165,7 @@ def require_translation(clf: Classifier, data: Dataset) -> Translator:
     if not isinstance(clf, Translator):
         raise TaskError(
             f"Task '{data.task.name}' is a translation: it needs an encoder-decoder model (Marian, BART, mBART, T5), "
-            f"such as demo-translation, and '{clf.name}' is {clf.family.title}, an encoder only."
+            f"such as demo-translation, and '{clf.name}' is {clf.title}, an encoder only."
         )
     _require_sentences(clf.name, data)
     return clf
@@ -240,8 +237,8 @@ class TranslationOptions:
 class TranslationEvaluator:
     """Bound to one translator and one data set; masks already seen are not translated again. Safe to share."""
 
-    def __init__(self, clf: Classifier, data: Dataset, options: TranslationOptions | None = None) -> None:
-        self.clf: Any = require_translation(clf, data)
+    def __init__(self, clf: Model, data: Dataset, options: TranslationOptions | None = None) -> None:
+        self.clf = require_translation(clf, data)
         self.data, self.options = data, options or TranslationOptions()
         self._results: OrderedDict[tuple, TranslationEvaluation] = OrderedDict()
         self._lock = threading.Lock()
@@ -260,8 +257,7 @@ class TranslationEvaluator:
         cancel: Cancel | None = None,
     ) -> TranslationEvaluation:
         """The evaluation under a mask (None = every head the model has)."""
-        self.clf.gates(mask)  # refuses a mask of another grid
-        off = (self.clf.present if mask is None else self.clf.present | mask).off
+        off = self.clf.under(mask).off
         with self._lock:
             if off in self._results:
                 self._results.move_to_end(off)
@@ -302,23 +298,3 @@ class TranslationEvaluator:
         """Masked against full, on the same sentences."""
         masked = self.predictions(mask, progress=progress, cancel=cancel)
         return compare(self.answers(cancel=cancel), masked, self.data.task.metrics, self.data.slices)
-
-
-def evaluator_of(
-    clf: Classifier,
-    data: Dataset,
-    options: EvaluatorOptions | None = None,
-    *,
-    label_order: Sequence[str] | str | None = None,
-    beams: int = 1,
-) -> Any:
-    """An evaluator of many masks that fits the model: for a classifier or for a translator."""
-    if not (clf.kind == TRANSLATION or data.is_translation):
-        if beams != 1:
-            raise OptionError("beams is for translation models; a classifier has none.")
-        return Evaluator(clf, data, options, label_order=label_order)
-    if options is not None and options.precision != "float32":
-        raise OptionError(
-            f"A translation model is evaluated in its own precision; '{options.precision}' is for classifiers."
-        )
-    return TranslationEvaluator(clf, data, TranslationOptions(beams))

@@ -88,7 +88,7 @@ def _some(data: Dataset, count: int) -> Dataset:
 
 
 def _evaluation(prepared: Prepared, cancel: Cancel | None) -> float:
-    from ..evaluation.translation import evaluator_of
+    from ..evaluation.dispatch import evaluator_of
 
     context = prepared.context
     part = _some(context.dev, EXAMPLES)
@@ -145,7 +145,7 @@ def finetuning_seconds(
     """
     import torch
 
-    from ..evaluation.plain import evaluate
+    from ..evaluation.dispatch import evaluate
     from ..pruning.finetune.trainer import updates_of
     from ..pruning.finetune.training import require_trainable
     from .jobs.finetune import make

@@ -20,7 +20,7 @@ FOLDER = DATA / "translation"
 
 def measured(folder: Path = FOLDER) -> dict[str, Any]:
     """BLEU, chrF and the share of sentences translated exactly, overall and for each construction."""
-    from headviz.evaluation.plain import evaluate
+    from headviz.evaluation.dispatch import evaluate
     from headviz.models.loading import load
     from headviz.tasks import load_task
 

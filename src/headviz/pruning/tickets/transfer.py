@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import MaskError
-from ...evaluation.plain import class_order, evaluate
+from ...evaluation.dispatch import evaluate
+from ...evaluation.plain import class_order
 from ...heads import HeadMask
 from ...models.pruning import prune
 from ...progress import of_phase, tracked

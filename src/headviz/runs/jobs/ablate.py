@@ -159,9 +159,9 @@ def _mask(state: Mapping[str, Any]) -> HeadMask:
 
 @lru_cache(maxsize=1)
 def _evaluator(spec: AblationSpec) -> Evaluator:
-    from ...evaluation.translation import evaluator_of
+    from ...evaluation.dispatch import evaluator_of
 
-    found: Evaluator = evaluator_of(
+    found = evaluator_of(
         spec.classifier(), spec.dataset(spec.split, spec.limit), label_order=spec.label_order
     )
     return found

@@ -63,7 +63,7 @@ class FinetuneJob(RunJob):
         return [] if state else [TRAIN]
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
-        from ...evaluation.plain import evaluate
+        from ...evaluation.dispatch import evaluate
         from ...pruning.finetune.training import fine_tune
         from ...results import plain
 

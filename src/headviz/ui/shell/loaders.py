@@ -254,7 +254,7 @@ def _dataset(
 
 def evaluator(clf: Classifier, data: Dataset) -> Evaluator:
     """The evaluator of a model on some data, shared by all sessions."""
-    from ...evaluation.translation import evaluator_of
+    from ...evaluation.dispatch import evaluator_of
 
     key = (clf.digest, str(clf.dtype), str(clf.device), data.digest)
     return _evaluators.get(key, lambda: evaluator_of(clf, data))
@@ -262,13 +262,9 @@ def evaluator(clf: Classifier, data: Dataset) -> Evaluator:
 
 def check(clf: Classifier, data: Dataset) -> None:
     """Complain at once about a model and data that do not belong together; making an evaluator takes longer."""
-    from ...evaluation.plain import class_order
-    from ...evaluation.translation import require_translation
+    from ...evaluation.dispatch import check_fit
 
-    if len(clf.stacks) > 1 or data.is_translation:
-        require_translation(clf, data)
-    else:
-        class_order(clf, data)
+    check_fit(clf, data)
 
 
 def mismatch(clf: Classifier, data: Dataset) -> str:

@@ -223,7 +223,7 @@ def recipe(view: View, name: str, present: HeadMask, longest: int) -> tuple[str,
         lines.append(task_call(view))
     if "evaluator" in analysis.python:
         lines += [
-            "from headviz.evaluation.translation import evaluator_of",
+            "from headviz.evaluation.dispatch import evaluator_of",
             "evaluator = evaluator_of(clf, data)",
         ]
     if name == "cross-dataset":
