@@ -72,8 +72,7 @@ def evaluator_for(args: argparse.Namespace, clf: Classifier, data: Dataset) -> E
     from ..evaluation.evaluator import EvaluatorOptions
 
     options = EvaluatorOptions(budget=args.memory * 2**20, precision=args.precision)
-    found = evaluator_of(clf, data, options, label_order=args.label_order)
-    return found
+    return evaluator_of(clf, data, options, label_order=args.label_order)
 
 
 def table_of(args: argparse.Namespace) -> tuple[Ablation, Evaluator]:
