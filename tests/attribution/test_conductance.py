@@ -1,4 +1,4 @@
-"""Conductance against Captum, against a slow float64 integral, and against itself in other batches."""
+"""Conductance against a slow float64 integral, and against itself in other batches."""
 
 import os
 import subprocess
@@ -9,7 +9,6 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from captum.attr import LayerConductance
 
 import headviz
 from headviz import HeadMask
@@ -20,13 +19,6 @@ from headviz.errors import MaskError, ModelError, OptionError, TaskError
 from headviz.models.fast.kernels import bfloat16_here
 from headviz.storage.store import Store, StoreWarning
 from support.tiny import FAMILY_NAMES, PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_model
-
-CAPTUM_LAYERS = {
-    "bert": "bert.encoder.layer.{}.attention.self",
-    "roberta": "roberta.encoder.layer.{}.attention.self",
-    "electra": "electra.encoder.layer.{}.attention.self",
-    "distilbert": "distilbert.transformer.layer.{}.attention",
-}
 
 
 @pytest.fixture(scope="module")
@@ -40,43 +32,6 @@ def one(clf, i=1, **options):
 
 def distance(a, b):
     return np.linalg.norm(a - b) / np.linalg.norm(b)
-
-
-# against Captum -----------------------------------------------------------------------------------
-
-
-def captum_maps(family, clf, batch, start, end, target, steps):
-    """Captum's attribution of every layer's probabilities, under transformers' own eager attention."""
-    model = tiny_model(family)
-    model.set_attn_implementation("eager")
-    names = list(batch)
-
-    def logits(embeddings, *rest):
-        return model(inputs_embeds=embeddings, **dict(zip(names, rest, strict=True))).logits
-
-    for layer in range(clf.num_layers):
-        module = model.get_submodule(CAPTUM_LAYERS[family].format(layer))
-        found = LayerConductance(logits, module).attribute(
-            end, start, target=target, additional_forward_args=tuple(batch.values()), n_steps=steps
-        )
-        yield found[1].detach().numpy()
-
-
-@pytest.mark.parametrize("steps", [1, 5, 20])
-@pytest.mark.parametrize("family", CAPTUM_LAYERS)
-def test_the_captum_rule_is_captum_in_every_layer(family, steps):
-    clf = tiny_classifier(family)
-    encodings = clf.encode(TEXTS, PAIRS)
-    walk = Walk(clf, encodings, [2] * len(TEXTS), None)
-    found = sweep(clf, encodings, [2] * len(TEXTS), PathOptions(steps, "captum"))
-    reference = captum_maps(family, clf, walk.batch, walk.start, walk.end, 2, steps)
-    for layer, maps in enumerate(reference):
-        assert np.abs(maps).max() > 1e-4
-        for i, e in enumerate(encodings):
-            t = len(e)
-            np.testing.assert_allclose(
-                found[i].attribution[layer], maps[i, :, :t, :t], rtol=1e-4, atol=2e-6 * np.abs(maps).max()
-            )
 
 
 # against the integral -----------------------------------------------------------------------------

@@ -58,6 +58,7 @@ def test_info(capsys: pytest.CaptureFixture[str], model: Path) -> None:
     assert (result["layers"], result["heads"], result["heads_per_layer"]) == (12, 12, [12] * 12)
     assert result["labels"] == ["entailment", "neutral", "contradiction"]
     assert result["digest"] == clf.digest
+    assert result["evaluation"] == "fast, layer by layer"
     assert result["parameters"] == sum(p.numel() for p in clf.model.parameters())
 
 
