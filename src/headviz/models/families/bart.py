@@ -7,7 +7,13 @@ from .sheet import CROSS, DECODER, Attention, Family, Layers
 
 
 def _attention(module: str, reader: str) -> Attention:
-    return Attention(*(f"{module}.{name}_proj" for name in ("q", "k", "v", "out")), reader=reader)
+    return Attention(
+        query=f"{module}.q_proj",
+        key=f"{module}.k_proj",
+        value=f"{module}.v_proj",
+        output=f"{module}.out_proj",
+        reader=reader,
+    )
 
 
 def _layers(stack: str, crossing: tuple[str, ...], pre_norm: bool) -> Layers:

@@ -10,7 +10,10 @@ def _attention(stack: str, block: str, table: bool = False) -> Attention:
     module = f"{stack}.block.{{i}}.layer.{block}"
     number = int(block[0])
     return Attention(
-        *(f"{module}.{name}" for name in "qkvo"),
+        query=f"{module}.q",
+        key=f"{module}.k",
+        value=f"{module}.v",
+        output=f"{module}.o",
         # the first layer's table serves all layers of its stack
         position_table=f"{stack}.block.0.layer.{block}.relative_attention_bias" if table else "",
         reader=f"{stack}.block.{{i}}.layer.{number + 1}.layer_norm",

@@ -87,7 +87,7 @@ class WholePasses(_InOnePiece):
             return hidden
         logits = []
         for texts in _groups(hidden, chunk):
-            members = [Encoding(*text.T.tolist(), truncated=False, special=[]) for text in texts]
+            members = [Encoding(ids, types, False, []) for ids, types in texts.transpose(1, 2).tolist()]
             logits.append(self.clf.forward(self.clf.collate(members), HeadCall(tuple(gates))))
         return torch.cat(logits)
 
