@@ -119,10 +119,16 @@ def main() -> None:
         error, ranks, told, finer = np.array(found).T
         ratio, ratio2 = told / error, finer / error
         line = {
-            "rule": name, "steps": n, "error": error.mean(), "largest": error.max(), "rank": ranks.mean(),
-            "told_least": ratio.min(), "told_median": float(np.median(ratio)),
-            "finer_least": ratio2.min(), "finer_median": float(np.median(ratio2)),
-        }  # fmt: skip
+            "rule": name,
+            "steps": n,
+            "error": error.mean(),
+            "largest": error.max(),
+            "rank": ranks.mean(),
+            "told_least": ratio.min(),
+            "told_median": float(np.median(ratio)),
+            "finer_least": ratio2.min(),
+            "finer_median": float(np.median(ratio2)),
+        }
         out.append(line)
         print(
             f"{name:<12} {n:>5}  {error.mean():.4f}   {error.max():.4f}   {ranks.mean():.4f}"

@@ -35,8 +35,12 @@ DOCS = ROOT / "docs"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 INITS = ("random", "copy", "conditional", "variational", "kd")
 COLOURS = {
-    "random": "#8a8f98", "copy": "#c4651f", "conditional": "#0b7285", "variational": "#7b4fa3", "kd": "#3f7d3a",
-}  # fmt: skip
+    "random": "#8a8f98",
+    "copy": "#c4651f",
+    "conditional": "#0b7285",
+    "variational": "#7b4fa3",
+    "kd": "#3f7d3a",
+}
 
 
 @dataclasses.dataclass(frozen=True)

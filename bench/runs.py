@@ -138,17 +138,30 @@ class Cluster:
     def __enter__(self) -> None:
         where = self.home / f"scheduler-{time.monotonic_ns()}.json"
         self._start(
-            "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show",
-            "--scheduler-file", str(where),
-        )  # fmt: skip
+            "scheduler",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--no-dashboard",
+            "--no-show",
+            "--scheduler-file",
+            str(where),
+        )
         while not where.exists() or not where.read_text().rstrip().endswith("}"):
             time.sleep(0.05)
         address = json.loads(where.read_text())["address"]
         for _ in range(self.workers):
             self._start(
-                "worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard",
-                "--local-directory", str(self.home),
-            )  # fmt: skip
+                "worker",
+                address,
+                "--nthreads",
+                "1",
+                "--no-nanny",
+                "--no-dashboard",
+                "--local-directory",
+                str(self.home),
+            )
         os.environ["HEADVIZ_DASK"] = address
         from headviz.runs.cluster import connected
 

@@ -115,10 +115,16 @@ def study_of(out: Path) -> argparse.Namespace:
         except RunError:
             continue
         return argparse.Namespace(
-            out=out, model=plan["model"], base=plan["base"], task=plan["task"], sparsities=plan["sparsities"],
-            seeds=plan["seeds"], samples=plan["samples"], examples=plan["train_limit"],
+            out=out,
+            model=plan["model"],
+            base=plan["base"],
+            task=plan["task"],
+            sparsities=plan["sparsities"],
+            seeds=plan["seeds"],
+            samples=plan["samples"],
+            examples=plan["train_limit"],
             warmup=plan["finetune"]["warmup"],
-        )  # fmt: skip
+        )
     raise SystemExit(f"{out} holds no study with retraining.")
 
 

@@ -134,9 +134,12 @@ def test_an_installed_package_brings_a_score(tmp_path: Path) -> None:
     )
     path = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
         timeout=120,
-    )  # fmt: skip
+    )
     assert done.stdout.strip() == "package:spread_package:SCORES (scores)", done.stderr
 
 

@@ -28,9 +28,13 @@ class Outer(Result):
 
 def test_every_kind_of_field() -> None:
     result = Outer(
-        np.array([[1.0, np.nan], [np.inf, 0.5]]), HeadId(3, 5), HeadMask.full(2, 2).without([(0, 0)]), Inner(np.nan),
-        (Inner(1.0),), {"a": np.float32(0.5)},
-    )  # fmt: skip
+        np.array([[1.0, np.nan], [np.inf, 0.5]]),
+        HeadId(3, 5),
+        HeadMask.full(2, 2).without([(0, 0)]),
+        Inner(np.nan),
+        (Inner(1.0),),
+        {"a": np.float32(0.5)},
+    )
     assert json.loads(result.to_json()) == {
         "table": [[1.0, None], [None, 0.5]],
         "head": "3.5",

@@ -24,10 +24,15 @@ def tiny_mlm() -> object:
         torch.manual_seed(0)
         model = BertForMaskedLM(
             BertConfig(
-                vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-                intermediate_size=32, max_position_embeddings=64, initializer_range=0.4,
+                vocab_size=len(tokenizer),
+                hidden_size=16,
+                num_hidden_layers=2,
+                num_attention_heads=2,
+                intermediate_size=32,
+                max_position_embeddings=64,
+                initializer_range=0.4,
             )
-        ).eval()  # fmt: skip
+        ).eval()
     return headviz.wrap(model, tokenizer, "tiny-mlm")
 
 

@@ -17,10 +17,13 @@ Open = Callable[..., Any]
 LONG = 240_000  # milliseconds that an analysis may take on a busy machine
 # analysis -> what its sentence says
 SAID = {
-    "ablation": "heads cost", "by-slice": "for certain without a single head", "all-but-one": "one head is enough",
+    "ablation": "heads cost",
+    "by-slice": "for certain without a single head",
+    "all-but-one": "one head is enough",
     "pruning-curves": "can go without a clear loss",
-    "speed": "arithmetic allows", "harmful": "harm at q",
-}  # fmt: skip
+    "speed": "arithmetic allows",
+    "harmful": "harm at q",
+}
 
 
 def run(v: Any, name: str, query: dict[str, str], **more: str) -> Any:

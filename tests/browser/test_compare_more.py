@@ -178,9 +178,14 @@ def test_a_pair_where_the_model_takes_one_text_is_said_beside_the_fields(
         (data / f"{split}.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
     v = visit()
     asked = {
-        "model": str(folder), "task": "custom", "data": str(data), "columns": "text", "label": "label",
-        "a": "the dog sleeps", "b": "a cat runs",
-    }  # fmt: skip
+        "model": str(folder),
+        "task": "custom",
+        "data": str(data),
+        "columns": "text",
+        "label": "label",
+        "a": "the dog sleeps",
+        "b": "a cat runs",
+    }
     for page in ("compare", "head"):
         v.go(page, **asked)
         warned = v.page.get_by_test_id("stAlert").filter(has_text="reads one text (negative, positive)")

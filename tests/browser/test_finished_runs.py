@@ -17,8 +17,14 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
 
 KINDS = ("pruning", "score", "ablation", "fine-tuning", "sweep", "failed")
-SEEN = {"pruning": "After removing", "score": "Open it on Heads", "ablation": "Open it on Analyses",
-        "fine-tuning": "accuracy on dev", "sweep": "keeps most", "failed": "The disk is full"}  # fmt: skip
+SEEN = {
+    "pruning": "After removing",
+    "score": "Open it on Heads",
+    "ablation": "Open it on Analyses",
+    "fine-tuning": "accuracy on dev",
+    "sweep": "keeps most",
+    "failed": "The disk is full",
+}
 ATTACK = "<img src=x onerror=alert(1)> **bold** [x](javascript:alert(2))"
 
 
@@ -32,8 +38,10 @@ def finished(server: str, server_home: Path, studio_folder: Path) -> Iterator[di
     os.environ["HEADVIZ_HOME"] = str(server_home)
     try:
         runs, about = Runs(), {"owner": this_user()}
-        made = {name: runs.put("done", *what, **about, title=f"the {name} run") for name, what in
-                kinds(studio_folder).items()}  # fmt: skip
+        made = {
+            name: runs.put("done", *what, **about, title=f"the {name} run")
+            for name, what in kinds(studio_folder).items()
+        }
         made["sweep"], (made["member"], *_) = put_sweep(runs, studio_folder, **about, title="the sweep run")
         made["failed"] = runs.put("failed", *kinds(studio_folder)["pruning"], 3, **about, title=ATTACK)
         yield made

@@ -134,9 +134,11 @@ def test_a_small_sweep_shows_its_plan_and_runs(visit: Open, query: dict[str, str
     v.page.get_by_text("Every combination is a run of its own").wait_for()
     v.settle()
     for label, value in (
-        ("Seeds", "0,1"), ("Examples to score on", "12"), ("Each step removes, % of heads", "45"),
+        ("Seeds", "0,1"),
+        ("Examples to score on", "12"),
+        ("Each step removes, % of heads", "45"),
         ("Title (optional)", "browser sweep"),
-    ):  # fmt: skip
+    ):
         fill(v, label, value)
     v.page.get_by_role("button", name="Plan", exact=True).click()
     v.page.get_by_text("8 runs").first.wait_for(timeout=LONG)

@@ -47,17 +47,40 @@ def mistake(capsys, *words):
 
 def scored(data, *more):
     return (
-        "--task", "custom", "--data", data, "--text-columns", "a,b", "--label-column", "y",
-        "--length-filter", "none", *more,
-    )  # fmt: skip
+        "--task",
+        "custom",
+        "--data",
+        data,
+        "--text-columns",
+        "a,b",
+        "--label-column",
+        "y",
+        "--length-filter",
+        "none",
+        *more,
+    )
 
 
 def test_conductance_writes_the_maps(capsys, model, tmp_path):
     out = tmp_path / "maps.npz"
     told = call(
-        capsys, "conductance", "--model", model, "--text", "a dog sleeps", "--text-pair", "no dog runs",
-        "--steps", 8, "--off", "0.1", "--target", "neutral", "--out", out,
-    )  # fmt: skip
+        capsys,
+        "conductance",
+        "--model",
+        model,
+        "--text",
+        "a dog sleeps",
+        "--text-pair",
+        "no dog runs",
+        "--steps",
+        8,
+        "--off",
+        "0.1",
+        "--target",
+        "neutral",
+        "--out",
+        out,
+    )
     clf = headviz.load(model)
     mask = headviz.HeadMask.full(3, 4).without([(0, 1)])
     maps = headviz.conductance(clf, "a dog sleeps", "no dog runs", steps=8, mask=mask, target="neutral")
@@ -121,9 +144,20 @@ def test_a_place_that_cannot_be_written(capsys, model, tmp_path):
 
 def test_score_prints_the_contracts_fields(capsys, model, data):
     told = call(
-        capsys, "score", "--model", model, *scored(data), "--score", "conductance-spearman", "--samples", 12,
-        "--set", "steps=4", "--off", "1.2",
-    )  # fmt: skip
+        capsys,
+        "score",
+        "--model",
+        model,
+        *scored(data),
+        "--score",
+        "conductance-spearman",
+        "--samples",
+        12,
+        "--set",
+        "steps=4",
+        "--off",
+        "1.2",
+    )
     assert told["score"] == "conductance-spearman"
     assert np.array(told["values"], dtype=float).shape == (3, 4)
     assert told["values"][1][2] is None

@@ -63,10 +63,31 @@ def plan(teacher, data, **more):
 
 def command(teacher, data, out, *more):
     return [
-        "distill", "--model", teacher, "--task", "custom", "--data", data, "--text-columns", "a,b",
-        "--label-column", "y", "--steps", "4", "--batch", "4", "--every", "2", "--iterates", "4", "--gap", "1",
-        "--out", str(out), *more,
-    ]  # fmt: skip
+        "distill",
+        "--model",
+        teacher,
+        "--task",
+        "custom",
+        "--data",
+        data,
+        "--text-columns",
+        "a,b",
+        "--label-column",
+        "y",
+        "--steps",
+        "4",
+        "--batch",
+        "4",
+        "--every",
+        "2",
+        "--iterates",
+        "4",
+        "--gap",
+        "1",
+        "--out",
+        str(out),
+        *more,
+    ]
 
 
 def without_times(result):
@@ -194,10 +215,28 @@ def test_recurrent_translators_through_the_command(pairs, tmp_path, capsys):
     train = headviz.load_task("custom-translation", split="train", data=pairs)
     RnnTranslator.new(train.texts, train.references, embedding=8, hidden=12, units=8).save(tmp_path / "rnn")
     words = [
-        "distill", "--model", str(tmp_path / "rnn"), "--task", "custom-translation", "--data", pairs,
-        "--remove", "attention", "--init", "copy,conditional", "--steps", "4", "--batch", "4",
-        "--every", "2", "--iterates", "3", "--gap", "1",
-    ]  # fmt: skip
+        "distill",
+        "--model",
+        str(tmp_path / "rnn"),
+        "--task",
+        "custom-translation",
+        "--data",
+        pairs,
+        "--remove",
+        "attention",
+        "--init",
+        "copy,conditional",
+        "--steps",
+        "4",
+        "--batch",
+        "4",
+        "--every",
+        "2",
+        "--iterates",
+        "3",
+        "--gap",
+        "1",
+    ]
     assert cli.main([*words, "--out", str(tmp_path / "out"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert set(found["metrics"]) == {"bleu", "chrf"}
@@ -217,10 +256,27 @@ def test_transformer_translators_through_the_command(family, tmp_path, capsys):
         (tmp_path / f"{split}.tsv").write_text("\n".join(lines) + "\n")
     tiny_translator_folder(tmp_path / "m", family)
     words = [
-        "distill", "--model", str(tmp_path / "m"), "--task", "custom-translation", "--data", str(tmp_path),
-        "--steps", "4", "--batch", "4", "--every", "4", "--iterates", "3", "--gap", "1", "--init",
-        "copy,variational,kd", "--json",
-    ]  # fmt: skip
+        "distill",
+        "--model",
+        str(tmp_path / "m"),
+        "--task",
+        "custom-translation",
+        "--data",
+        str(tmp_path),
+        "--steps",
+        "4",
+        "--batch",
+        "4",
+        "--every",
+        "4",
+        "--iterates",
+        "3",
+        "--gap",
+        "1",
+        "--init",
+        "copy,variational,kd",
+        "--json",
+    ]
     assert cli.main([*words, "--remove", "layers:decoder.1", "--out", str(tmp_path / "out")]) == 0
     found = json.loads(capsys.readouterr().out)
     assert set(found["metrics"]) >= {"bleu", "chrf"}
@@ -292,10 +348,16 @@ def test_a_runs_students_are_listed_by_name():
 
     shown = show(
         {
-            "id": "0a1b2c3d", "title": "a run", "state": "done", "error": None, "position": None, "log": [],
-            "baseline": [piece("teacher", 98.0)], "steps": [piece("copy-s0", 91.0), piece("random-s0", None)],
+            "id": "0a1b2c3d",
+            "title": "a run",
+            "state": "done",
+            "error": None,
+            "position": None,
+            "log": [],
+            "baseline": [piece("teacher", 98.0)],
+            "steps": [piece("copy-s0", 91.0), piece("random-s0", None)],
         }
-    )  # fmt: skip
+    )
     lines = [line.split() for line in shown.splitlines()]
     assert ["copy-s0", "91.0000", "80", "1.5"] in lines
     assert any(line[:1] == ["random-s0"] and line[1] == "–" for line in lines)

@@ -57,9 +57,12 @@ def test_with_it_such_a_model_is_evaluated_scored_pruned_and_reloaded(tmp_path):
     for side in (SOURCES, TARGETS):
         made = io.BytesIO()
         spm.SentencePieceTrainer.train(
-            sentence_iterator=iter(side * 20), model_writer=made, vocab_size=40, hard_vocab_limit=False,
+            sentence_iterator=iter(side * 20),
+            model_writer=made,
+            vocab_size=40,
+            hard_vocab_limit=False,
             minloglevel=2,
-        )  # fmt: skip
+        )
         trained.append(made.getvalue())
     read = [spm.SentencePieceProcessor(model_proto=raw) for raw in trained]
     pieces = {p.id_to_piece(i) for p in read for i in range(p.get_piece_size())} - {"<s>", "</s>", "<unk>"}

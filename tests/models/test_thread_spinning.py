@@ -27,6 +27,9 @@ def test_programs_set_it_and_the_library_does_not(code: str, expected: str | Non
     bare = {k: v for k, v in os.environ.items() if k not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
     run = subprocess.run(
         [sys.executable, "-c", f"{code}; import os; print(); print(os.environ.get('GOMP_SPINCOUNT'))"],
-        capture_output=True, text=True, check=True, env=bare,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        env=bare,
+    )
     assert run.stdout.split()[-1] == str(expected)

@@ -36,18 +36,27 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def classifier(small: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setenv("HEADVIZ_ROOTS", str(small))
     return {
-        "model": str(small / "model"), "data": str(small / "data"), "mask": OFF.hex, "device": "cpu", "groups": "",
+        "model": str(small / "model"),
+        "data": str(small / "data"),
+        "mask": OFF.hex,
+        "device": "cpu",
+        "groups": "",
         "limit": "30",
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture
 def translator(small: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setenv("HEADVIZ_ROOTS", str(small))
     return {
-        "model": str(small / "translator"), "data": str(small / "pairs"), "task": "custom-translation",
-        "columns": "", "label": "", "groups": "", "device": "cpu",
-    }  # fmt: skip
+        "model": str(small / "translator"),
+        "data": str(small / "pairs"),
+        "task": "custom-translation",
+        "columns": "",
+        "label": "",
+        "groups": "",
+        "device": "cpu",
+    }
 
 
 def press_run(open_page: Callable[..., Any], name: str, address: dict[str, str]) -> Any:

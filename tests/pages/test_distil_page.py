@@ -23,9 +23,16 @@ def student(init: str, seed: int, ends: float) -> dict[str, Any]:
         for s, v in ((0, 0.3), (4, ends))
     ]
     return {
-        "init": init, "seed": seed, "curve": curve, "metrics": curve[-1]["metrics"], "parameters": 80,
-        "digest": "", "seconds": 4.0, "wall_seconds": 5.0, "model": f"students/{init}-s{seed}",
-    }  # fmt: skip
+        "init": init,
+        "seed": seed,
+        "curve": curve,
+        "metrics": curve[-1]["metrics"],
+        "parameters": 80,
+        "digest": "",
+        "seconds": 4.0,
+        "wall_seconds": 5.0,
+        "model": f"students/{init}-s{seed}",
+    }
 
 
 def view_of(*pieces: tuple[str, int, float]) -> Any:

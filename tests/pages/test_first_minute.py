@@ -63,8 +63,12 @@ os._exit(0)
 def said(script: str, *words: str, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", script, *words],
-        cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     return (done.stdout.strip().splitlines() or [done.stderr[-2000:]])[-1]
 
 

@@ -19,11 +19,15 @@ VIEWS = [
     ("heads", {"weights": "difference", "base": "some-base", "score": "taylor"}),
     ("head", {"head": "3.5", "target": "neutral", "steps": "8"}),
     ("masklab", {}),
-    ("compare", {"a": "it's \"quoted\" $HOME `ls`", "b": "a cat; rm -rf"}),
+    ("compare", {"a": 'it\'s "quoted" $HOME `ls`', "b": "a cat; rm -rf"}),
     ("distil", {}),
     ("data", {}),
-    *(("analyses", {"analysis": a.name}) for a in ANALYSES.values() if "classification" in a.kinds and not a.page),
-]  # fmt: skip
+    *(
+        ("analyses", {"analysis": a.name})
+        for a in ANALYSES.values()
+        if "classification" in a.kinds and not a.page
+    ),
+]
 
 
 def parsed(command: str) -> argparse.Namespace:

@@ -71,10 +71,17 @@ def test_a_run_left_as_it_is_has_the_plan_of_the_command_line(
 
     spec = spec_of(plain_form(score="magnitude"))
     plan = PruningPlan(
-        model=str(studio_folder / "model"), task="custom", algorithm="one-importance", score="magnitude",
-        data=str(studio_folder / "data"), text_columns=("premise", "hypothesis"), label_column="label",
-        dev_limit=24, samples=12, length_filter="none",
-    )  # fmt: skip
+        model=str(studio_folder / "model"),
+        task="custom",
+        algorithm="one-importance",
+        score="magnitude",
+        data=str(studio_folder / "data"),
+        text_columns=("premise", "hypothesis"),
+        label_column="label",
+        dev_limit=24,
+        samples=12,
+        length_filter="none",
+    )
     assert {k: v for k, v in spec.items() if k != "digests"} == plan.to_dict()
 
 
@@ -125,9 +132,14 @@ def test_a_translation_model_is_pruned_stack_by_stack(
 ) -> None:
     monkeypatch.setenv("HEADVIZ_ROOTS", str(translation))
     app = plain_form(
-        model=str(translation / "translator"), task="custom-translation", data=str(translation / "pairs"),
-        columns="", label="", groups="", score="magnitude",
-    )  # fmt: skip
+        model=str(translation / "translator"),
+        task="custom-translation",
+        data=str(translation / "pairs"),
+        columns="",
+        label="",
+        groups="",
+        score="magnitude",
+    )
     assert not app.exception
     assert "conductance-spearman" not in field(app.selectbox, "new_score_None").options
     stack = field(app.selectbox, "_stack")
@@ -152,13 +164,16 @@ def test_a_sweep_gives_each_score_its_own_options(home: Path) -> None:
     assert [p.score_options for p in made] == [(("abs_level", "token"),), ()]
 
 
-@pytest.mark.parametrize(("ending", "value", "answer"), [
-    ("new_step", 200, "“Each step removes, % of heads” is 200: give a whole number from 1 to 100"),
-    ("new_step", 0, "is 0: give"),
-    ("new_until", 0, "“Up to, % of heads” is 0"),
-    ("new_samples", 0, "“Examples to score on” is 0: give a whole number from 4 to 20,000"),
-    ("new_keep", -1, "“Heads each layer keeps” is -1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("ending", "value", "answer"),
+    [
+        ("new_step", 200, "“Each step removes, % of heads” is 200: give a whole number from 1 to 100"),
+        ("new_step", 0, "is 0: give"),
+        ("new_until", 0, "“Up to, % of heads” is 0"),
+        ("new_samples", 0, "“Examples to score on” is 0: give a whole number from 4 to 20,000"),
+        ("new_keep", -1, "“Heads each layer keeps” is -1"),
+    ],
+)
 def test_a_number_out_of_range_is_refused_and_nothing_can_be_planned_or_started_with_another(
     plain_form: Callable[..., Any], ending: str, value: int, answer: str
 ) -> None:

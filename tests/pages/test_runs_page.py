@@ -120,8 +120,15 @@ def test_a_step_opens_in_the_mask_lab_with_the_run_s_own_model(
 def retraining(studio_folder: Path, **changes: Any) -> dict[str, Any]:
     """Two steps of networks trained anew, for a few updates."""
     train = {"epochs": 1.0, "batch": 8, "learning_rate": 1e-3}
-    return pruning(studio_folder, algorithm="one-shot-isp", base=str(studio_folder / "model"), finetune=train,
-                   train_limit=16, sparsities=[0.25, 0.5], **changes)  # fmt: skip
+    return pruning(
+        studio_folder,
+        algorithm="one-shot-isp",
+        base=str(studio_folder / "model"),
+        finetune=train,
+        train_limit=16,
+        sparsities=[0.25, 0.5],
+        **changes,
+    )
 
 
 def test_a_retrained_run_names_its_baselines_and_opens_its_own_model(
@@ -267,11 +274,14 @@ def test_a_run_is_planned_before_it_can_be_started(
     assert record.id in str(app.session_state["headviz"].view.run)
 
 
-@pytest.mark.parametrize(("key", "value", "answer"), [
-    ("new_seeds", "0,x", "Seeds are whole numbers"),
-    ("new_seeds", "", "at least one seed"),
-    ("new_seeds", "1,1", "Each seed may be given once"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "value", "answer"),
+    [
+        ("new_seeds", "0,x", "Seeds are whole numbers"),
+        ("new_seeds", "", "at least one seed"),
+        ("new_seeds", "1,1", "Each seed may be given once"),
+    ],
+)
 def test_a_form_that_makes_no_sense_says_so(
     open_page: Callable[..., Any], home: Path, key: str, value: str, answer: str
 ) -> None:
@@ -303,8 +313,11 @@ def test_a_sweep_shows_its_plan_and_starts_all_or_nothing(
     (parent,) = [r for r in Registry().records() if r.kind == SWEEP]
     children = Registry().records(parent=parent.id)
     assert [(c.spec["score"], c.spec["seeds"]) for c in children] == [
-        ("magnitude", [0]), ("magnitude", [1]), ("random", [0]), ("random", [1])
-    ]  # fmt: skip
+        ("magnitude", [0]),
+        ("magnitude", [1]),
+        ("random", [0]),
+        ("random", [1]),
+    ]
     assert {c.owner for c in (parent, *children)} == {ME}
 
 
@@ -374,9 +387,19 @@ def test_a_score_run_opens_on_heads_with_its_own_numbers(
     assert button(app, "compute_fine-tuned") is None  # nothing is left to compute
 
 
-@pytest.mark.parametrize("more", [{"off": "0.1"}, {"split": "dev"}, {"limit": 20}, {"options": {"abs_level": "token"}},
-                                  {"length_filter": "none"}, {"score": "thesis-2024"}, {"score": "random", "seed": 3}],
-                         ids=lambda m: next(iter(m)))  # fmt: skip
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"off": "0.1"},
+        {"split": "dev"},
+        {"limit": 20},
+        {"options": {"abs_level": "token"}},
+        {"length_filter": "none"},
+        {"score": "thesis-2024"},
+        {"score": "random", "seed": 3},
+    ],
+    ids=lambda m: next(iter(m)),
+)
 def test_a_table_that_heads_would_not_compute_stays_where_it_is(more: dict[str, Any]) -> None:
     from headviz.ui.pages.runs.head_table import asked_on_heads
 
@@ -443,9 +466,13 @@ def test_a_fine_tuning_in_every_state(
         assert "6 updates, 2 epochs" in said(app)
 
 
-@pytest.mark.parametrize(("base", "answer"), [
-    ("", "Name what to train"), ("/nowhere", "outside the allowed folders"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("base", "answer"),
+    [
+        ("", "Name what to train"),
+        ("/nowhere", "outside the allowed folders"),
+    ],
+)
 def test_a_base_that_cannot_be_trained_is_said_beside_the_field(
     open_page: Callable[..., Any], home: Path, base: str, answer: str
 ) -> None:
@@ -480,8 +507,14 @@ def step(
     share: float, value: float, delta: float, low: float, high: float, mask: str = "f"
 ) -> dict[str, Any]:
     change = {"delta": delta, "low": low, "high": high, "p": 0.5}
-    return {"step": round(share * 4), "sparsity": share, "mask": mask, "metrics": {"accuracy": value},
-            "against": "given", "change": {"accuracy": change}}  # fmt: skip
+    return {
+        "step": round(share * 4),
+        "sparsity": share,
+        "mask": mask,
+        "metrics": {"accuracy": value},
+        "against": "given",
+        "change": {"accuracy": change},
+    }
 
 
 def test_runs_of_one_title_are_told_apart() -> None:
@@ -489,8 +522,10 @@ def test_runs_of_one_title_are_told_apart() -> None:
 
     from headviz.ui.pages.runs.listing import labels
 
-    made = [SimpleNamespace(state="done", record=SimpleNamespace(id=i, title=t)) for i, t in
-            (("a1", "twice"), ("b2", "twice"), ("c3", "once"))]  # fmt: skip
+    made = [
+        SimpleNamespace(state="done", record=SimpleNamespace(id=i, title=t))
+        for i, t in (("a1", "twice"), ("b2", "twice"), ("c3", "once"))
+    ]
     assert labels(made) == {"a1": "✓ twice · a1", "b2": "✓ twice · b2", "c3": "✓ once"}  # type: ignore[arg-type]
 
 

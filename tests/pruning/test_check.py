@@ -26,8 +26,10 @@ def test_a_target_that_keep_per_layer_forbids(tmp_path):
 
 def test_a_step_a_little_below_the_target_is_noted_before_the_run(tmp_path):
     """5 of 12 heads are not yet 0.42: the run goes on, and says so."""
-    says = ("5 of 12 heads are 41.67%, a little below the target of 0.42, so one more step follows, to 10 heads (83%). "
-            "To end at 5 heads, give until 0.416.",)  # fmt: skip
+    says = (
+        "5 of 12 heads are 41.67%, a little below the target of 0.42, so one more step follows, to 10 heads (83%). "
+        "To end at 5 heads, give until 0.416.",
+    )
     assert start(context(tmp_path), plan(step=0.4, until=0.42)).notes == says
     for p in (
         plan(step=0.4, until=0.416),

@@ -136,9 +136,13 @@ def test_tickets_of_runs_in_folders(tmp_path, capsys):
 
 def test_transfer_is_continued_from_its_file(place, capsys):
     target = {
-        "model": str(place / "base"), "task": "custom", "data": str(place), "text_columns": ["one", "two"],
-        "label_column": "label", "device": "cpu",
-    }  # fmt: skip
+        "model": str(place / "base"),
+        "task": "custom",
+        "data": str(place),
+        "text_columns": ["one", "two"],
+        "label_column": "label",
+        "device": "cpu",
+    }
     spec = place / "spec.json"
     spec.write_text(json.dumps({"masks": {"a": "7ff", "b": "0ff"}, "targets": {"t": target}}))
     status, out, err = call(capsys, "transfer", spec, "--out", place / "cells.jsonl", "--json")

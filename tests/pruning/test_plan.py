@@ -53,11 +53,22 @@ def test_a_misspelt_option_is_answered_with_the_nearest():
 @pytest.mark.parametrize(
     "options",
     [
-        {"epochs": 0}, {"batch": 0}, {"batch": 1.5}, {"learning_rate": 0}, {"learning_rate": float("inf")},
-        {"warmup": 2}, {"accumulation": 0}, {"precision": "fp16"}, {"schedule": "step"}, {"weight_decay": -1},
-        {"early_stopping": 0}, {"checkpoint_steps": 0}, {"epsilon": -1e-8}, {"max_grad_norm": 0},
+        {"epochs": 0},
+        {"batch": 0},
+        {"batch": 1.5},
+        {"learning_rate": 0},
+        {"learning_rate": float("inf")},
+        {"warmup": 2},
+        {"accumulation": 0},
+        {"precision": "fp16"},
+        {"schedule": "step"},
+        {"weight_decay": -1},
+        {"early_stopping": 0},
+        {"checkpoint_steps": 0},
+        {"epsilon": -1e-8},
+        {"max_grad_norm": 0},
     ],
-)  # fmt: skip
+)
 def test_fine_tuning_options_are_checked(options):
     with pytest.raises(OptionError, match=next(iter(options))):
         FinetuneOptions(**options)

@@ -96,8 +96,11 @@ def test_independent_trainings_are_ready_together(tmp_path):
     c = context(tmp_path / "chained")
     state = start(c, chained)
     assert [w.key for w in ready(chained, state)] == [
-        "build-s0-k0", "choose-s0-k1", "build-s2-k0", "choose-s2-k1",
-    ]  # fmt: skip
+        "build-s0-k0",
+        "choose-s0-k1",
+        "build-s2-k0",
+        "choose-s2-k1",
+    ]
     # the next mask waits for the model that its scores are of
     state = absorb(chained, state, perform(c, chained, state, Work("choose", 0, 1)))
     assert [w.key for w in ready(chained, state) if w.seed == 0] == ["build-s0-k0", "build-s0-k1"]

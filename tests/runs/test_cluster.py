@@ -39,9 +39,17 @@ class Cluster:
     def start(self, workers: int = 2) -> None:
         where = self.folder / "scheduler.json"
         self._spawn(
-            "scheduler", "--host", "tls://127.0.0.1" if self.tls else "127.0.0.1", "--port", "0",
-            "--no-dashboard", "--no-show", "--scheduler-file", str(where), *self.tls,
-        )  # fmt: skip
+            "scheduler",
+            "--host",
+            "tls://127.0.0.1" if self.tls else "127.0.0.1",
+            "--port",
+            "0",
+            "--no-dashboard",
+            "--no-show",
+            "--scheduler-file",
+            str(where),
+            *self.tls,
+        )
         until(where.exists, 30, "the scheduler")
         until(lambda: where.read_text().rstrip().endswith("}"), 5, "the scheduler's address")
         self.address = json.loads(where.read_text())["address"]
@@ -50,10 +58,19 @@ class Cluster:
 
     def add_worker(self, *more: str) -> subprocess.Popen:
         made = self._spawn(
-            "worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "30",
-            "--local-directory", str(self.folder), *self.tls,
+            "worker",
+            self.address,
+            "--nthreads",
+            "1",
+            "--no-nanny",
+            "--no-dashboard",
+            "--death-timeout",
+            "30",
+            "--local-directory",
+            str(self.folder),
+            *self.tls,
             *more,
-        )  # fmt: skip
+        )
         self.workers.append(made)
         return made
 
@@ -286,9 +303,14 @@ def test_cancelling_a_sweep_on_a_cluster_stops_all_its_runs(cluster, registry):
 def test_the_examples_of_a_scoring_are_split_over_both_workers_and_one_may_die(cluster, registry, tmp_path):
     """One seed without training: nothing but the parts of its scoring can be done at the same time."""
     spec = options(
-        folders(tmp_path / "real", train=400), "one-importance", samples=400, until=0.5, keep_per_layer=0,
-        score="conductance-spearman", score_options={"steps": 16},
-    )  # fmt: skip
+        folders(tmp_path / "real", train=400),
+        "one-importance",
+        samples=400,
+        until=0.5,
+        keep_per_layer=0,
+        score="conductance-spearman",
+        score_options={"steps": 16},
+    )
     local = service.start("prune", spec)
     assert ended(local.id, 200).error == ""
     before = [psutil.Process(w.pid).cpu_times().user for w in cluster.workers]
@@ -341,13 +363,51 @@ def certificates(tmp_path: Path) -> Path:
     def openssl(*arguments: str) -> None:
         subprocess.run(["openssl", *arguments], cwd=made, check=True, capture_output=True)
 
-    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca-key.pem", "-out", "ca.pem",
-            "-days", "2", "-subj", "/CN=test authority")  # fmt: skip
-    openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "request.pem",
-            "-subj", "/CN=localhost")  # fmt: skip
+    openssl(
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        "ca-key.pem",
+        "-out",
+        "ca.pem",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=test authority",
+    )
+    openssl(
+        "req",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        "key.pem",
+        "-out",
+        "request.pem",
+        "-subj",
+        "/CN=localhost",
+    )
     (made / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
-    openssl("x509", "-req", "-in", "request.pem", "-CA", "ca.pem", "-CAkey", "ca-key.pem", "-CAcreateserial",
-            "-out", "cert.pem", "-days", "2", "-extfile", "names")  # fmt: skip
+    openssl(
+        "x509",
+        "-req",
+        "-in",
+        "request.pem",
+        "-CA",
+        "ca.pem",
+        "-CAkey",
+        "ca-key.pem",
+        "-CAcreateserial",
+        "-out",
+        "cert.pem",
+        "-days",
+        "2",
+        "-extfile",
+        "names",
+    )
     return made
 
 

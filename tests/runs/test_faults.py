@@ -127,11 +127,18 @@ def test_each_family_of_algorithms_killed_once_on_the_demo(registry, algorithm):
     except (ModelError, TaskError, OSError, ImportError) as error:
         pytest.skip(f"the demo is not in this checkout: {error}")
     spec: dict[str, Any] = {
-        "model": "demo", "task": "demo", "algorithm": algorithm, "sparsities": [0.3, 0.6], "samples": 48,
-        "score": "fisher" if algorithm == "mask-search" else "taylor", "train_limit": 256, "dev_limit": 120,
-        "repair_samples": 64, "device": "cpu",
+        "model": "demo",
+        "task": "demo",
+        "algorithm": algorithm,
+        "sparsities": [0.3, 0.6],
+        "samples": 48,
+        "score": "fisher" if algorithm == "mask-search" else "taylor",
+        "train_limit": 256,
+        "dev_limit": 120,
+        "repair_samples": 64,
+        "device": "cpu",
         "finetune": {"epochs": 1.0, "batch": 32, "learning_rate": 1e-4, "checkpoint_steps": 3},
-    }  # fmt: skip
+    }
     expected = whole("prune", spec)
     assert interrupted("prune", spec, 1, random.Random(1), 2, 1.0) == expected
 
@@ -272,8 +279,11 @@ def test_a_full_disk_fails_the_run_and_more_room_lets_it_go_on(tmp_path):
     try:
         done = subprocess.run(
             ["unshare", "-rm", "sh", "-c", mount, script],
-            capture_output=True, text=True, check=False, env={**os.environ, "HEADVIZ_HOME": str(home)},
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "HEADVIZ_HOME": str(home)},
+        )
     except FileNotFoundError:
         pytest.skip("this machine has no unshare")
     if "mount:" in done.stderr or "unshare:" in done.stderr:

@@ -166,10 +166,18 @@ def test_a_translation_model_is_pruned_in_the_background(tmp_path, registry):
         lines = [f"{s}\t{t}" for s, t in zip(SOURCES * 2, TARGETS * 2, strict=True)]
         (tmp_path / "data" / f"{split}.tsv").write_text("\n".join(["source\ttarget", *lines]) + "\n")
     spec = {
-        "model": str(tmp_path / "model"), "task": "custom-translation", "data": str(tmp_path / "data"), "device": "cpu",
-        "algorithm": "iterative", "score": "taylor", "stack": "cross", "samples": 6, "length_filter": "none",
-        "step": 0.5, "until": 0.5,
-    }  # fmt: skip
+        "model": str(tmp_path / "model"),
+        "task": "custom-translation",
+        "data": str(tmp_path / "data"),
+        "device": "cpu",
+        "algorithm": "iterative",
+        "score": "taylor",
+        "stack": "cross",
+        "samples": 6,
+        "length_filter": "none",
+        "step": 0.5,
+        "until": 0.5,
+    }
     run = service.start("prune", spec)
     after = ended(run.id)
     assert (after.state, after.error) == ("done", "")

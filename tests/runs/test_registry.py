@@ -59,8 +59,12 @@ def test_steps_are_kept_under_their_numbers_and_the_history_tells_of_repeats(bas
     base.put_steps(run.id, "t", {0: {"v": 1}, 1: {"v": 2}, 2: {"v": 4}})
     assert base.steps(run.id) == [{"v": 1}, {"v": 2}, {"v": 4}]
     assert [(e["what"], e["words"]) for e in base.events(run.id)] == [
-        ("made", "by ann"), ("step", "0"), ("step", "2"), ("step", "1"), ("step again", "2"),
-    ]  # fmt: skip
+        ("made", "by ann"),
+        ("step", "0"),
+        ("step", "2"),
+        ("step", "1"),
+        ("step again", "2"),
+    ]
 
 
 def test_a_worker_that_was_replaced_may_not_write(base):

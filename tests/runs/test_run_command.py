@@ -81,7 +81,7 @@ def test_a_failed_run_gives_its_steps_and_status_2(registry, capsys):
         (("sweep", "--model", "m", "--task", "demo"), "--algorithm is needed"),
         (("sweep", *PLAN, "iterative", "--spec", '{"length_filtr": "none"}'), "length_filter"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_get_one_clear_line(registry, capsys, words, reason):
     status, out, err = headviz(capsys, *words)
     assert status == 2
@@ -147,9 +147,18 @@ def test_a_real_plan_is_shown_and_run_and_saved(registry, capsys, tmp_path):
 def test_the_times_of_a_plan_add_up():
     from headviz.commands.run_text import show
 
-    plan = {"seeds": 1, "finetunings": 4, "scorings": 1, "evaluations": 10, "heads_off": [1], "scoring_seconds": 25.0,
-            "finetuning_seconds": 30.0, "evaluation_seconds": 8.0, "total_seconds": 6 + 25 + 120 + 80.0,
-            "calibration_seconds": 3.0}  # fmt: skip
+    plan = {
+        "seeds": 1,
+        "finetunings": 4,
+        "scorings": 1,
+        "evaluations": 10,
+        "heads_off": [1],
+        "scoring_seconds": 25.0,
+        "finetuning_seconds": 30.0,
+        "evaluation_seconds": 8.0,
+        "total_seconds": 6 + 25 + 120 + 80.0,
+        "calibration_seconds": 3.0,
+    }
     said = {line[:19].strip(): line[19:] for line in show({"plan": plan}).splitlines()}
     assert said["time of evaluations"] == "  10 × 8 s = 80 s"
     assert said["time of finetunings"] == "  4 × 30 s = 2 min"

@@ -84,12 +84,16 @@ def test_a_full_disk_is_named_when_it_really_is_full(tmp_path):
         "print(f.load_checkpoint()[0], sorted(p.name for p in f.folder.iterdir()))\n"
     )
     mount = f'mount -t tmpfs -o size=1m tmpfs {small} && exec {sys.executable} -c "$0"'
-    done = subprocess.run(
-        ["unshare", "-rm", "sh", "-c", mount, script],
-        capture_output=True,
-        text=True,
-        check=False,
-    ) if Path("/usr/bin/unshare").exists() else None  # fmt: skip
+    done = (
+        subprocess.run(
+            ["unshare", "-rm", "sh", "-c", mount, script],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if Path("/usr/bin/unshare").exists()
+        else None
+    )
     if done is None or "mount" in done.stderr or "unshare" in done.stderr:
         pytest.skip("this machine does not let a user mount a small tmpfs")
     assert "is full. Free some space, then resume the run." in done.stdout, done.stderr

@@ -211,10 +211,15 @@ def test_a_fine_tuning_is_counted_and_timed_before_it_starts(tmp_path, own_home)
 
     place = folders(tmp_path / "x")
     spec = {
-        "model": place["base"], "task": "custom", "data": place["data"], "text_columns": ["text", "pair"],
-        "label_column": "label", "device": "cpu", "train_limit": 40,
+        "model": place["base"],
+        "task": "custom",
+        "data": place["data"],
+        "text_columns": ["text", "pair"],
+        "label_column": "label",
+        "device": "cpu",
+        "train_limit": 40,
         "finetune": {"epochs": 2.0, "batch": 8, "early_stopping": 1},
-    }  # fmt: skip
+    }
     updates, examples, seconds, device = finetuning_seconds(spec, 1)
     assert (updates, examples, device) == (10, 40, "cpu")
     assert seconds > 0

@@ -26,8 +26,16 @@ def source(studio_folder: Path) -> dict[str, Any]:
 
 
 def pruning(studio_folder: Path, **changes: Any) -> dict[str, Any]:
-    made = {**source(studio_folder), "algorithm": "one-importance", "score": "magnitude", "samples": 12, "step": 0.25,
-            "until": 0.75, "length_filter": "none", "dev_limit": 24}  # fmt: skip
+    made = {
+        **source(studio_folder),
+        "algorithm": "one-importance",
+        "score": "magnitude",
+        "samples": 12,
+        "step": 0.25,
+        "until": 0.75,
+        "length_filter": "none",
+        "dev_limit": 24,
+    }
     return {**made, **changes}
 
 
@@ -77,8 +85,12 @@ class Runs:
 
 
 def tuning(studio_folder: Path) -> dict[str, Any]:
-    return {**source(studio_folder), "train_limit": 24, "dev_limit": 12,
-            "finetune": {"epochs": 2.0, "batch": 8, "evaluate_epochs": True}}  # fmt: skip
+    return {
+        **source(studio_folder),
+        "train_limit": 24,
+        "dev_limit": 12,
+        "finetune": {"epochs": 2.0, "batch": 8, "evaluate_epochs": True},
+    }
 
 
 def said(app: Any) -> str:

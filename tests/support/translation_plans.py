@@ -36,10 +36,18 @@ def context(folder: Path, family: str = "marian", **options: Any) -> Context:
 
 def plan(algorithm: str = "one-importance", **options: Any) -> PruningPlan:
     settings: dict[str, Any] = {
-        "model": "tiny", "base": "tiny-base", "task": "custom-translation", "step": 0.25, "until": 0.5, "samples": 12,
-        "score": "fisher" if algorithm == "mask-search" else "taylor", "repair": "none", "length_filter": "none",
-        "finetune": QUICK, "device": "cpu",
-    }  # fmt: skip
+        "model": "tiny",
+        "base": "tiny-base",
+        "task": "custom-translation",
+        "step": 0.25,
+        "until": 0.5,
+        "samples": 12,
+        "score": "fisher" if algorithm == "mask-search" else "taylor",
+        "repair": "none",
+        "length_filter": "none",
+        "finetune": QUICK,
+        "device": "cpu",
+    }
     return PruningPlan(algorithm=algorithm, **{**settings, **options})
 
 

@@ -68,9 +68,14 @@ def test_a_quoted_header_is_said_where_the_columns_are_missed(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("ending", "sign", "said"),
-    [("csv", ";", "semicolons"), ("tsv", ";", "semicolons"), ("csv", "\t", "tabs"), ("tsv", ",", "commas"),
-     ("csv", "|", "bars")],
-)  # fmt: skip
+    [
+        ("csv", ";", "semicolons"),
+        ("tsv", ";", "semicolons"),
+        ("csv", "\t", "tabs"),
+        ("tsv", ",", "commas"),
+        ("csv", "|", "bars"),
+    ],
+)
 def test_another_separator_is_recognised(tmp_path: Path, ending: str, sign: str, said: str) -> None:
     with pytest.raises(
         TaskError, match=f"no column 'a'.*separated by {said}; a .csv has commas, a .tsv tabs"

@@ -194,8 +194,10 @@ WRITERS: dict[str, Callable[[Path, list[dict]], None]] = {
 @pytest.mark.parametrize("ending", WRITERS)
 @pytest.mark.parametrize("stem", ["dev", "validation"])
 def test_custom_pairs_in_every_format(ending: str, stem: str, tmp_path: Path) -> None:
-    rows = [{"id": i, "q": f"question {i}", "a": f"answer, {i}", "y": "no yes".split()[i % 2], "k": "xy"[i % 2]}
-            for i in range(6)]  # fmt: skip
+    rows = [
+        {"id": i, "q": f"question {i}", "a": f"answer, {i}", "y": "no yes".split()[i % 2], "k": "xy"[i % 2]}
+        for i in range(6)
+    ]
     WRITERS[ending](tmp_path / f"{stem}.{ending}", rows)
     data = load_task("custom", data=tmp_path, text_columns="q,a", label_column="y", slice_column="k")
     assert data.label_names == ("no", "yes")
@@ -392,8 +394,11 @@ def test_a_text_column_that_holds_no_texts(tmp_path: Path) -> None:
 def test_missing_files_say_what_was_looked_for(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="There is no folder or file"):
         load_task("rte", data=tmp_path / "nowhere")
-    with pytest.raises(TaskError, match=r"no dev file for task 'mnli'\. Looked for dev_matched, dev, validation as "
-                       r"\.tsv, \.csv, \.jsonl, \.parquet, also in MNLI/"):  # fmt: skip
+    with pytest.raises(
+        TaskError,
+        match=r"no dev file for task 'mnli'\. Looked for dev_matched, dev, validation as "
+        r"\.tsv, \.csv, \.jsonl, \.parquet, also in MNLI/",
+    ):
         load_task("mnli", data=tmp_path)
     (tmp_path / "dev.csv").write_text(GOOD)
     (tmp_path / "dev.tsv").write_text(GOOD)

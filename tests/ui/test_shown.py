@@ -26,8 +26,9 @@ def test_points_go_by_the_metric_s_unit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "colour"), [(-0.3, -0.1, "orange"), (0.1, 0.2, "blue"), (-0.1, 0.1, "gray"), (0.0, 0.0, "gray")]
-)  # fmt: skip
+    ("low", "high", "colour"),
+    [(-0.3, -0.1, "orange"), (0.1, 0.2, "blue"), (-0.1, 0.1, "gray"), (0.0, 0.0, "gray")],
+)
 def test_a_loss_never_looks_like_a_gain(low: float, high: float, colour: str) -> None:
     assert cost.colour_of(Delta("accuracy", 10, 0.9, 0.8, low, high, 0.1)) == colour
 

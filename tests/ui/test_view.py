@@ -8,9 +8,19 @@ import pytest
 from headviz.ui.shell.view import FIELDS, LONGEST_TEXT, SHOWN_BY, View, from_address, link_path, to_address
 
 FULL = replace(
-    View(), model="a/b c", task="mnli", score="taylor", head="3.5", mask="0f", example=7, a="é ‹b› & =?", b="x",
-    present=True, special=False, limit=0,
-)  # fmt: skip
+    View(),
+    model="a/b c",
+    task="mnli",
+    score="taylor",
+    head="3.5",
+    mask="0f",
+    example=7,
+    a="é ‹b› & =?",
+    b="x",
+    present=True,
+    special=False,
+    limit=0,
+)
 
 
 def test_a_view_survives_the_address() -> None:

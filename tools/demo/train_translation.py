@@ -171,9 +171,12 @@ def translate(model: Any, tokenizer: Any, pairs: list[Pair]) -> list[str]:
     model.eval()
     batch = collate(tokenizer, pairs)
     ids = model.generate(
-        input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], max_new_tokens=MAX_TOKENS - 1,
-        do_sample=False, num_beams=1,
-    )  # fmt: skip
+        input_ids=batch["input_ids"],
+        attention_mask=batch["attention_mask"],
+        max_new_tokens=MAX_TOKENS - 1,
+        do_sample=False,
+        num_beams=1,
+    )
     model.train()
     texts: list[str] = tokenizer.batch_decode(ids, skip_special_tokens=True)
     return texts
