@@ -15,7 +15,7 @@ SRC = ROOT / "src" / "headviz"
 
 # Lowest first. A package imports only from packages named before it, in its own line as well.
 LEVELS = [
-    "errors results heads progress plugins compat",
+    "errors results heads progress plugins compat recipes",
     "storage reference demo",
     "attention tasks",
     "models",

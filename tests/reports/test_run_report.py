@@ -15,7 +15,8 @@ from headviz.charts.runs import Curve, curve_of, run_curves
 from headviz.errors import RunError
 from headviz.heads import HeadMask
 from headviz.reports.html_page import Page
-from headviz.reports.run_report import command_of, run_csv, run_html, run_json, run_table, run_tex, write_run
+from headviz.reports.run_recipe import recipe_of
+from headviz.reports.run_report import run_csv, run_html, run_json, run_table, run_tex, write_run
 from headviz.runs.reading import RunView, WorkerReport
 from headviz.runs.record import RunRecord
 
@@ -123,7 +124,9 @@ def test_the_command_gives_the_same_plan_back():
         model="a model", base="b", task="mrpc", algorithm="igspp", score="taylor", seeds=(1, 2), step=0.2,
         keep_per_layer=1, label_order=("it's", "b"), score_options=(("abs_level", "batch"),),
     )  # fmt: skip
-    line = command_of({"kind": "prune", "spec": {**plan.to_dict(), "digests": {"model": "x"}}})
+    recipe = recipe_of({"kind": "prune", "spec": {**plan.to_dict(), "digests": {"model": "x"}}})
+    assert recipe is not None
+    line = recipe.written()[1]
     words = shlex.split(line.replace("\\\n", " "))
     assert words[:3] == ["headviz", "run", "start"]
     parser = argparse.ArgumentParser()
@@ -136,13 +139,14 @@ def test_the_command_gives_the_same_plan_back():
 def test_the_python_lines_give_the_same_plan_back_and_name_only_what_was_chosen():
     from headviz.pruning.options import FinetuneOptions
     from headviz.pruning.plan import PruningPlan
-    from headviz.reports.run_report import python_of
 
     plan = PruningPlan(
         model="a model", base="b", task="mrpc", algorithm="igspp", score="taylor", seeds=(1, 2), keep_per_layer=1,
         score_options=(("abs_level", "batch"),), finetune=FinetuneOptions(epochs=2.5, batch=8),
     )  # fmt: skip
-    lines = python_of({"kind": "prune", "spec": {**plan.to_dict(), "digests": {"model": "x"}}})
+    recipe = recipe_of({"kind": "prune", "spec": {**plan.to_dict(), "digests": {"model": "x"}}})
+    assert recipe is not None
+    lines = recipe.written()[0]
     made = lines[lines.index("PruningPlan(\n") : lines.index("))\n") + 1]
     assert eval(made, {"PruningPlan": PruningPlan}) == plan
     assert "None" not in lines

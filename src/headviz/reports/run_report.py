@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import plugins
 from ..errors import RunError, unknown_choice
 from ..heads import HeadMask
-from ..pruning.algorithms import ALGORITHMS
-from ..pruning.plan import BESIDE_THE_PLAN
 from ..runs import baselines
 from ..runs.files import disk_errors, write_atomic
 from ..runs.reading import RunView
@@ -22,6 +18,7 @@ from ..storage.tables import to_csv, to_latex
 from . import heads as report_heads
 from . import steps as report_steps
 from .html_page import Page
+from .run_recipe import recipe_of
 
 Table = tuple[tuple[str, ...], list[Sequence[Any]]]  # header, rows
 
@@ -121,10 +118,10 @@ def run_html(view: RunView) -> str:
         )
     page.heading("How it was made")
     page.facts(_facts(view, summary))
-    command = command_of(run)
-    if command:
+    recipe = recipe_of(run)
+    if recipe is not None:
         page.heading("The same again")
-        page.code(command)
+        page.code(recipe.written()[1])
     if view.log and view.state != "done":
         page.heading("End of the log")
         page.code("\n".join(view.log))
@@ -155,68 +152,6 @@ def _percent(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[list[
         [f"{v:.1%}" if h == "sparsity" and v is not None else v for h, v in zip(header, row, strict=True)]
         for row in rows
     ]
-
-
-def command_of(run: Mapping[str, Any]) -> str:
-    """The ``headviz`` line that starts the same run; empty for kinds that have none."""
-    spec = run["spec"]
-    if run["kind"] != "prune":
-        return (
-            f"headviz run start --kind {run['kind']} --spec {shlex.quote(json.dumps(spec))}" if spec else ""
-        )
-    plan = {k: v for k, v in spec.items() if k not in BESIDE_THE_PLAN}
-    changed = _changed(spec)
-    files = plugins.files_of(spec)
-    words = ["headviz run start", *(f"--plugin {shlex.quote(file)}" for file in files)]
-    for name in ("model", "base", "task", "data", "algorithm", "score"):
-        if plan.get(name) is not None:
-            words.append(f"--{name} {shlex.quote(str(plan[name]))}")
-    for name in ("samples", "step", "until"):
-        if name in changed:
-            words.append(f"--{name} {changed[name]}")
-    if "seeds" in changed:
-        words.append(f"--seeds {','.join(map(str, plan['seeds']))}")
-    said = {"model", "base", "task", "data", "algorithm", "score", "samples", "step", "until", "seeds"}
-    rest = {k: v for k, v in changed.items() if k not in said}
-    if rest:
-        words.append(f"--spec {shlex.quote(json.dumps(rest, ensure_ascii=False))}")
-    return " \\\n  ".join(words)
-
-
-def _changed(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a pruning plan that are not what they would be by themselves."""
-    from ..pruning.plan import PruningPlan
-
-    named = {name: spec[name] for name in _NAMED}
-    if named["algorithm"] not in ALGORITHMS:  # of a plugin that is not loaded here
-        named["algorithm"] = next(iter(ALGORITHMS))
-    default = PruningPlan(**named).to_dict()
-    return {k: v for k, v in spec.items() if k not in BESIDE_THE_PLAN and v != default.get(k)}
-
-
-_NAMED = ("model", "task", "algorithm", "score")  # what every plan says
-
-
-def python_of(run: Mapping[str, Any]) -> str:
-    """The lines of Python that start the same run, with the options that differ from their defaults."""
-    from ..pruning.options import FinetuneOptions
-
-    spec = run["spec"]
-    if run["kind"] != PRUNE:
-        return f"from headviz.runs import service\nservice.start({run['kind']!r}, {spec!r})"
-    said = {name: spec[name] for name in _NAMED} | _changed(spec)
-    if said.get("finetune"):
-        default = FinetuneOptions().to_dict()
-        said["finetune"] = {k: v for k, v in said["finetune"].items() if v != default.get(k)}
-    options = "".join(f"    {name}={value!r},\n" for name, value in said.items())
-    files = plugins.files_of(spec)
-    loading = f"from headviz import plugins\nplugins.load({files!r})\n" if files else ""
-    return loading + (
-        "from headviz.pruning import PruningPlan\nfrom headviz.runs import service\n"
-        "from headviz.runs.prepare import prepare\n\n"
-        f"plan = prepare(PruningPlan(\n{options}))\n"
-        "service.start('prune', plan.spec, title=plan.title, device=plan.device)"
-    )
 
 
 def _summary(view: RunView) -> dict[str, Any]:

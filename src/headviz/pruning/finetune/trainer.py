@@ -1,4 +1,4 @@
-"""Our options as transformers' transformers.Trainer wants them: optimizer, schedule, loss and dev metrics."""
+"""Our options as transformers' Trainer wants them: optimizer, schedule, loss and dev metrics."""
 
 from __future__ import annotations
 

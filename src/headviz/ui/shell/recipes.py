@@ -1,62 +1,84 @@
-"""Views as library calls and command lines, so that what one sees can be had again without the page."""
+"""A view's model, data and mask as parts of recipes, so that what one sees can be had again without the page."""
 
 from __future__ import annotations
 
-import shlex
+from typing import Any
 
 from ...heads import HeadMask
+from ...recipes.structure import Call, Command, Get, Import, Let, python
 from .view import View
+
+HEADVIZ = Import("headviz")
+Options = tuple[tuple[str, Any], ...]
+
+
+def load(view: View) -> Let:
+    device = "" if view.device == "auto" else view.device
+    given = {"revision": view.revision, "device": device, "dtype": view.dtype}
+    return Let("clf", Call("headviz.load", (view.model,), {k: v for k, v in given.items() if v}))
+
+
+def model_given(view: View) -> Options:
+    device = "" if view.device == "auto" else view.device
+    return ("model", view.model), ("revision", view.revision), ("dtype", view.dtype), ("device", device)
+
+
+def task(view: View, split: str = "dev", name: str = "data") -> Let:
+    given = {
+        "data": view.data,
+        "limit": view.limit,
+        "text_columns": view.columns,
+        "label_column": view.label,
+        "slice_column": view.groups,
+        "seed": view.seed,
+    }
+    words = {"split": split, **{k: v for k, v in given.items() if v}}
+    return Let(name, Call("headviz.load_task", (view.task,), words))
+
+
+def data_given(view: View) -> Options:
+    return (
+        ("task", view.task),
+        ("data", view.data),
+        ("limit", view.limit or None),
+        ("limit-seed", (view.seed or None) if view.limit else None),
+        ("text-columns", view.columns),
+        ("label-column", view.label),
+        ("slice-column", view.groups),
+    )
+
+
+def mask_of(mask: HeadMask) -> Let:
+    full = Call("headviz.HeadMask.full", (mask.num_layers, mask.num_heads))
+    return Let("mask", Call(Get(full, "without"), ([tuple(h) for h in mask.off],)) if mask.off else full)
+
+
+def mask_given(mask: HeadMask) -> Options:
+    return (("off", [h.dotted for h in mask.off]),)
+
+
+# for the page of analyses, whose recipes are text still ----------------------------------------
 
 
 def load_call(view: View) -> str:
-    more = ""
-    if view.revision:
-        more += f", revision={view.revision!r}"
-    if view.device != "auto":
-        more += f", device={view.device!r}"
-    if view.dtype:
-        more += f", dtype={view.dtype!r}"
-    return f"clf = headviz.load({view.model!r}{more})"
-
-
-def load_options(view: View) -> str:
-    more = "".join(
-        f" --{name} {shlex.quote(value)}"
-        for name, value in (("revision", view.revision), ("dtype", view.dtype))
-        if value
-    )
-    device = f" --device {shlex.quote(view.device)}" if view.device != "auto" else ""
-    return f"--model {shlex.quote(view.model)}{more}{device}"
+    return python(load(view))
 
 
 def task_call(view: View, split: str = "dev", name: str = "data") -> str:
-    parts = [repr(view.task), f"split={split!r}"]
-    if view.data:
-        parts.append(f"data={view.data!r}")
-    if view.limit:
-        parts.append(f"limit={view.limit}")
-    if view.columns:
-        parts.append(f"text_columns={view.columns!r}")
-    if view.label:
-        parts.append(f"label_column={view.label!r}")
-    if view.groups:
-        parts.append(f"slice_column={view.groups!r}")
-    if view.seed:
-        parts.append(f"seed={view.seed}")
-    return f"{name} = headviz.load_task({', '.join(parts)})"
-
-
-def task_options(view: View) -> str:
-    limit, seed = str(view.limit or ""), str(view.seed or "") if view.limit else ""
-    options = [("task", view.task), ("data", view.data), ("limit", limit), ("limit-seed", seed)]
-    options += [("text-columns", view.columns), ("label-column", view.label), ("slice-column", view.groups)]
-    return " ".join(f"--{name} {shlex.quote(value)}" for name, value in options if value)
+    return python(task(view, split, name))
 
 
 def mask_call(mask: HeadMask) -> str:
-    without = f".without({[tuple(h) for h in mask.off]})" if mask.off else ""
-    return f"mask = headviz.HeadMask.full({mask.num_layers}, {mask.num_heads}){without}"
+    return python(mask_of(mask))
+
+
+def load_options(view: View) -> str:
+    return " ".join(Command((), model_given(view)).parts()[1:])
+
+
+def task_options(view: View) -> str:
+    return " ".join(Command((), data_given(view)).parts()[1:])
 
 
 def off_option(mask: HeadMask) -> str:
-    return f" --off {','.join(h.dotted for h in mask.off)}" if mask.off else ""
+    return " ".join(["", *Command((), mask_given(mask)).parts()[1:]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,11 +12,11 @@ import streamlit as st
 from ....charts import maps as charts_maps
 from ....charts import style as charts
 from ....errors import UserError
+from ....recipes.structure import Call, Command, Get, Let, Name, Recipe
 from ...parts import first_mask as firstmask
 from ...parts import remarks, texts
 from ...parts.texts import Text
-from ...shell import jobs, loaders, show, state
-from ...shell.recipes import load_call, load_options, mask_call, off_option
+from ...shell import jobs, loaders, recipes, show, state
 from ...shell.view import View
 from . import attention_shift as moved
 from . import many_texts as many
@@ -145,16 +144,17 @@ def _tokens(column: Column, shown: Text, progress: jobs.Progress, cancel: jobs.C
 def recipe(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
     """The same answer from the library; the command explains the same text."""
     mask = state.mask(clf.present)
-    texts = f"[{shown.text!r}]" + (f", [{shown.pair!r}]" if shown.pair is not None else "")
-    python = "\n".join(
-        [
-            "import headviz",
-            load_call(view),
-            mask_call(mask),
-            f"batch = clf.collate(clf.encode({texts}))",
-            "print(clf.labels, clf.logits(batch, mask).softmax(-1))",
-        ]
+    texts = ([shown.text],) if shown.pair is None else ([shown.text], [shown.pair])
+    logits = Call("clf.logits", (Name("batch"), Name("mask")))
+    lines = (
+        recipes.HEADVIZ,
+        recipes.load(view),
+        recipes.mask_of(mask),
+        Let("batch", Call("clf.collate", (Call("clf.encode", texts),))),
+        Call("print", (Name("clf.labels"), Call(Get(logits, "softmax"), (-1,)))),
     )
-    pair = f" --text-pair {shlex.quote(shown.pair)}" if shown.pair is not None else ""
-    options = f"{load_options(view)} --text {shlex.quote(shown.text)}{pair}{off_option(mask)}"
-    return python, f"headviz conductance {options} --out maps.npz"
+    options = (
+        *recipes.model_given(view), ("text", shown.text), ("text-pair", shown.pair), *recipes.mask_given(mask),
+        ("out", "maps.npz"),
+    )  # fmt: skip
+    return Recipe(lines, Command(("conductance",), options)).written()

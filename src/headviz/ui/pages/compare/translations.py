@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ....heads import HeadMask
+from ....recipes.structure import Call, Command, Import, Name, Recipe
 from ...parts import first_mask as firstmask
 from ...parts.texts import Text
-from ...shell import jobs, show, state
-from ...shell.recipes import load_call, load_options, mask_call, off_option, task_options
+from ...shell import jobs, recipes, show, state
 from ...shell.view import View
 
 if TYPE_CHECKING:
@@ -98,13 +98,12 @@ def marked(first: str, other: str) -> str:
 
 def recipe(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
     mask = state.mask(clf.present)
-    python = "\n".join(
-        [
-            "import headviz",
-            "from headviz.evaluation.translation import translate",
-            load_call(view),
-            mask_call(mask),
-            f"print(translate(clf, [{shown.text!r}], mask))",
-        ]
+    lines = (
+        recipes.HEADVIZ,
+        Import("headviz.evaluation.translation", ("translate",)),
+        recipes.load(view),
+        recipes.mask_of(mask),
+        Call("print", (Call("translate", (Name("clf"), [shown.text], Name("mask"))),)),
     )
-    return python, f"headviz evaluate {load_options(view)} {task_options(view)}{off_option(mask)}"
+    options = (*recipes.model_given(view), *recipes.data_given(view), *recipes.mask_given(mask))
+    return Recipe(lines, Command(("evaluate",), options)).written()

@@ -10,8 +10,8 @@ import streamlit as st
 
 from ....charts import style as charts
 from ....errors import TaskError, UserError
-from ...shell import jobs, loaders, numbers, show, state, uploads
-from ...shell.recipes import load_call, load_options, task_call, task_options
+from ....recipes.structure import Call, Command, Get, Name, Recipe
+from ...shell import jobs, loaders, numbers, recipes, show, state, uploads
 from ...shell.view import View
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ def _lengths(clf: Classifier, view: View, dev: Dataset) -> tuple[list[tuple[str,
 
 def recipe(view: View) -> tuple[str, str]:
     """How to load the same model and data."""
-    python = "\n".join(
-        ["import headviz", load_call(view), task_call(view), "headviz.evaluate(clf, data).metrics"]
-    )
-    return python, f"headviz evaluate {load_options(view)} {task_options(view)}"
+    metrics = Get(Call("headviz.evaluate", (Name("clf"), Name("data"))), "metrics")
+    options = (*recipes.model_given(view), *recipes.data_given(view))
+    lines = (recipes.HEADVIZ, recipes.load(view), recipes.task(view), metrics)
+    return Recipe(lines, Command(("evaluate",), options)).written()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -16,6 +15,7 @@ from ....distillation.plan import DistillationPlan
 from ....distillation.removal import Removal
 from ....errors import OptionError, UserError
 from ....heads import HeadId
+from ....recipes.structure import Call, Command, Import, Let, Name, Recipe
 from ...shell import loaders, numbers, show, state
 from ...shell.loaders import Shape
 from ...shell.view import View
@@ -200,17 +200,18 @@ def recipe(plan: DistillationPlan) -> tuple[str, str]:
         "every": plan.training.every,
         "learning_rate": plan.training.learning_rate,
     }
-    words = ", ".join(f"{k}={v!r}" for k, v in (given | {"training": training}).items())
-    python = (
-        "from headviz.distillation.driver import distil\nfrom headviz.distillation.plan import DistillationPlan\n"
-        f"plan = DistillationPlan({words})\nresult = distil(plan, 'student')"
+    lines = (
+        Import("headviz.distillation.driver", ("distil",)),
+        Import("headviz.distillation.plan", ("DistillationPlan",)),
+        Let("plan", Call("DistillationPlan", (), given | {"training": training})),
+        Let("result", Call("distil", (Name("plan"), "student"))),
     )
-    asked = [
+    options = (
         ("model", plan.model), ("revision", plan.revision), ("device", None if plan.device == "auto" else plan.device),
         ("task", plan.task), ("data", plan.data), ("limit", plan.dev_limit), ("train-limit", plan.train_limit),
-        ("text-columns", ",".join(plan.text_columns or ())), ("label-column", plan.label_column),
-        ("remove", plan.remove), ("init", ",".join(plan.inits)), ("seeds", ",".join(map(str, plan.seeds))),
+        ("text-columns", plan.text_columns), ("label-column", plan.label_column),
+        ("remove", plan.remove), ("init", plan.inits), ("seeds", plan.seeds),
         ("steps", plan.training.steps), ("every", plan.training.every), ("learning-rate", plan.training.learning_rate),
         ("out", "student"),
-    ]  # fmt: skip
-    return python, "headviz distill " + " ".join(f"--{k} {shlex.quote(str(v))}" for k, v in asked if v)
+    )  # fmt: skip
+    return Recipe(lines, Command(("distill",), options)).written()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import streamlit as st
@@ -11,9 +10,9 @@ import streamlit as st
 from ....attribution.arcs import PARTS, positions, strongest
 from ....charts import maps as charts_maps
 from ....heads import HeadId, HeadMask
+from ....recipes.structure import Call, Command, Item, Let, Name, Recipe, Shown
 from ...parts.texts import Text
-from ...shell import jobs, show, state
-from ...shell.recipes import load_call, load_options, mask_call, off_option
+from ...shell import jobs, recipes, show, state
 from ...shell.view import View
 from ...widgets.grid import Look, head_grid
 
@@ -271,33 +270,23 @@ def verdict(chosen: HeadId, rho: float, target: str) -> str:
 def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId) -> tuple[str, str]:
     """The maps from the library and from the command line."""
     mask = state.mask(clf.present)
-    pair = f", {shown.pair!r}" if shown.pair is not None else ""
-    options = "".join(
-        f", {name}={value!r}"
+    changed = {
+        name: value
         for name, value, default in (
             ("steps", view.steps, 0), ("rule", view.rule, "richardson"), ("target", view.target, "predicted")
         )
         if value != default
-    )  # fmt: skip
-    options += f", label={shown.label!r}" if view.target == "gold" else ""
-    python = ["import headviz", load_call(view)]
+    }  # fmt: skip
+    words = changed | ({"label": shown.label} if view.target == "gold" else {})
+    lines: list[Any] = [recipes.HEADVIZ, recipes.load(view)]
     if mask.off:
-        python.append(mask_call(mask))
-        options += ", mask=mask"
-    python.append(f"maps = headviz.conductance(clf, {shown.text!r}{pair}{options})")
-    python.append(
-        f"maps.attention[{chosen.layer}, {chosen.head}], maps.attribution[{chosen.layer}, {chosen.head}]"
-    )
-    text = f" --text {shlex.quote(shown.text)}" + (
-        f" --text-pair {shlex.quote(shown.pair)}" if shown.pair else ""
-    )
-    more = "".join(
-        f" --{name} {shlex.quote(str(value))}"
-        for name, value, default in (
-            ("steps", view.steps, 0), ("rule", view.rule, "richardson"), ("target", view.target, "predicted")
-        )
-        if value != default
+        lines.append(recipes.mask_of(mask))
+        words["mask"] = Name("mask")
+    texts = (shown.text,) if shown.pair is None else (shown.text, shown.pair)
+    lines.append(Let("maps", Call("headviz.conductance", (Name("clf"), *texts), words)))
+    lines.append(Shown(tuple(Item(Name(f"maps.{kind}"), chosen) for kind in ("attention", "attribution"))))
+    options = (
+        *recipes.model_given(view), ("text", shown.text), ("text-pair", shown.pair), *changed.items(),
+        *recipes.mask_given(mask), ("out", "maps.npz"),
     )  # fmt: skip
-    return "\n".join(
-        python
-    ), f"headviz conductance {load_options(view)}{text}{more}{off_option(mask)} --out maps.npz"
+    return Recipe(tuple(lines), Command(("conductance",), options)).written()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +10,12 @@ import streamlit as st
 
 from ....charts.palette import scale_for
 from ....heads import HeadId, HeadMask, HeadScores
+from ....recipes.structure import Call, Command, Each, Get, Import, Lambda, Let, Name, Recipe
 from ....scores.catalogue import correlates, names_for
 from ...parts import abilities, scoring
-from ...shell import jobs, show, state
+from ...shell import jobs, recipes, show, state
 from ...shell import view_report as viewreport
 from ...shell.loaders import Shape
-from ...shell.recipes import load_call, load_options, task_call, task_options
 from ...shell.view import View
 from ...widgets.grid import Look, head_grid
 from ...widgets.ranking import rank_list
@@ -244,30 +243,35 @@ def ranking(found: HeadScores, shape: Shape) -> None:
 
 def recipe(view: View) -> tuple[str, str]:
     """The same table from the library and from the command line."""
-    lengths = "" if "translation" in view.task else ", lengths=clf.tokenizer"
+    clf, some = Name("clf"), Name("some")
     train = replace(view, limit=0)
-    python = [
-        "import headviz",
-        load_call(view),
-        task_call(train, "train", "train"),
-        f"some = headviz.sample(train, {view.samples}, seed={view.seed}{lengths})",
+    words = {"seed": view.seed} | ({} if "translation" in view.task else {"lengths": Name("clf.tokenizer")})
+    lines = [
+        recipes.HEADVIZ,
+        recipes.load(view),
+        recipes.task(train, "train", "train"),
+        Let("some", Call("headviz.sample", (Name("train"), view.samples), words)),
     ]
-    score = f"score={view.score!r}"
-    options = f"{task_options(train)} --score {view.score} --samples {view.samples} --seed {view.seed}"
+    score = {"score": view.score}
+    sample = (("score", view.score), ("samples", view.samples), ("seed", view.seed))
+    options = (*recipes.model_given(view), *recipes.data_given(train), *sample)
     if view.weights == "fine-tuned":
-        python.append(f"scores = headviz.score_heads(clf, some, {score})")
-        return "\n".join(python), f"headviz score {load_options(view)} {options}"
+        lines.append(Let("scores", Call("headviz.score_heads", (clf, some), score)))
+        return Recipe(tuple(lines), Command(("score",), options)).written()
     base = view.base or f"{view.model}-pretrained"
-    heads = scoring.FRESH_HEADS
-    python += [
-        "from headviz.analyses.correlation import correlation_grids",
-        f"before = [headviz.load({base!r}, fresh_labels=clf.labels, seed=s) for s in range({heads})]",
-        f"table = lambda model: headviz.score_heads(model, some, {score}).values",
-        f"grids = correlation_grids(clf, before, table, {score}, data={view.task!r}, n=len(some))",
-        "print(grids.pretrained, grids.fine_tuned, grids.difference)",
+    fresh = Call("headviz.load", (base,), {"fresh_labels": Name("clf.labels"), "seed": Name("s")})
+    table = Get(Call("headviz.score_heads", (Name("model"), some), score), "values")
+    about = {"score": view.score, "data": view.task, "n": Call("len", (some,))}
+    grids = (Name("grids.pretrained"), Name("grids.fine_tuned"), Name("grids.difference"))
+    lines += [
+        Import("headviz.analyses.correlation", ("correlation_grids",)),
+        Let("before", Each(fresh, "s", Call("range", (scoring.FRESH_HEADS,)))),
+        Let("table", Lambda("model", table)),
+        Let("grids", Call("correlation_grids", (clf, Name("before"), Name("table")), about)),
+        Call("print", grids),
     ]
-    more = f"--base {shlex.quote(base)} --heads {heads}"
-    return "\n".join(python), f"headviz analyse correlation {load_options(view)} {options} {more}"
+    options += (("base", base), ("heads", scoring.FRESH_HEADS))
+    return Recipe(tuple(lines), Command(("analyse", "correlation"), options)).written()
 
 
 def grids_empty(shape: Shape) -> None:

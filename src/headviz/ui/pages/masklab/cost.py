@@ -9,9 +9,9 @@ import streamlit as st
 
 from ....charts import style as charts
 from ....heads import HeadId, HeadMask
+from ....recipes.structure import Call, Command, Get, Name, Recipe
 from ...parts.measure import class_name, key_of
-from ...shell import jobs, loaders, show, state
-from ...shell.recipes import load_call, load_options, mask_call, task_call, task_options
+from ...shell import jobs, loaders, recipes, show, state
 from ...shell.view import View
 
 if TYPE_CHECKING:
@@ -288,15 +288,8 @@ def flipped_rows(data: Dataset, found: Measured, places: Sequence[tuple[str, int
 
 def recipe(view: View, clf: Classifier, found: Measured | None) -> tuple[str, str]:
     """The evaluation of this mask as a library call and as a command."""
-    off = state.mask(clf.present).off
-    python = "\n".join(
-        [
-            "import headviz",
-            load_call(view),
-            task_call(view),
-            mask_call(state.mask(clf.present)),
-            "print(headviz.evaluate(clf, data, mask=mask).metrics)",
-        ]
-    )
-    heads = f" --off {','.join(h.dotted for h in off)}" if off else ""
-    return python, f"headviz evaluate {load_options(view)} {task_options(view)}{heads}"
+    mask = state.mask(clf.present)
+    metrics = Get(Call("headviz.evaluate", (Name("clf"), Name("data")), {"mask": Name("mask")}), "metrics")
+    lines = (recipes.HEADVIZ, recipes.load(view), recipes.task(view), recipes.mask_of(mask))
+    options = (*recipes.model_given(view), *recipes.data_given(view), *recipes.mask_given(mask))
+    return Recipe((*lines, Call("print", (metrics,))), Command(("evaluate",), options)).written()

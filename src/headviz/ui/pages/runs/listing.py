@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....errors import RunError
-from ...shell import show, state
-from ...shell.recipes import load_options, task_options
+from ....recipes.structure import Call, Command, Get, Import, Recipe
+from ...shell import recipes, show, state
 from ...shell.view import View
 from . import actions as runactions
 from .actions import size
@@ -203,43 +203,33 @@ def log(view: RunView) -> None:
 
 def recipe(view: View, run: RunView | None = None) -> tuple[str, str]:
     """The chosen run once more, or the way to start one."""
-    from ....reports.run_report import command_of, python_of
+    from ....reports.run_recipe import lines_of, recipe_of
 
     if run is not None and run.children:
         return _sweep_recipe(run)
-    if run is not None and (command := command_of(run.to_json())):
-        python = (
-            f"{python_of(run.to_json())}\n\nfrom headviz.runs import reading\n"
-            f"reading.show({run.record.id!r}).steps  # those of the run above"
-        )
-        return python, command
+    if run is not None and (again := recipe_of(run.to_json())):
+        steps = Get(Call("reading.show", (run.record.id,)), "steps")
+        return replace(again, lines=(*again.lines, Import("headviz.runs", ("reading",)), steps)).written()
     name = st.session_state.get("new_algorithm", "one-importance")
-    python = (
-        "from headviz.pruning.plan import PruningPlan\nfrom headviz.runs import service\n"
-        "from headviz.runs.prepare import prepare\n"
-        f"plan = PruningPlan(model={view.model!r}, task={view.task!r}, algorithm={name!r}, score={view.score!r})\n"
-        "prepared = prepare(plan)\nservice.start('prune', prepared.spec, title=prepared.title, device=prepared.device)"
-    )
-    options = task_options(replace(view, groups="", seed=0)).replace("--limit", "--dev-limit")
-    return python, f"headviz run start {load_options(view)} {options} --algorithm {name} --score {view.score}"
+    plan = {"model": view.model, "task": view.task, "algorithm": name, "score": view.score}
+    data = {
+        **dict(recipes.data_given(replace(view, groups="", seed=0))),
+        "limit": None,
+        "dev-limit": view.limit or None,
+    }
+    given = (*recipes.model_given(view), *data.items(), ("algorithm", name), ("score", view.score))
+    return Recipe(lines_of(plan), Command(("run", "start"), given)).written()
 
 
 def _sweep_recipe(run: RunView) -> tuple[str, str]:
     """The sweep once more: its first run's command with every combination in it."""
-    from ....reports.run_report import command_of
+    from ....reports.run_recipe import recipe_of
 
-    python = (
-        "from headviz.runs import reading\n"
-        f"reading.show({run.record.id!r}).results()  # the table above, one row per sparsity and metric"
-    )
     specs = [c.record.spec for c in run.children]
     axes = {n: list(dict.fromkeys(str(s.get(n)) for s in specs)) for n in ("task", "algorithm", "score")}
-    seeds = list(dict.fromkeys(str(seed) for s in specs for seed in s.get("seeds") or ()))
-    lines = (
-        command_of(run.children[0].to_json())
-        .replace("headviz run start", "headviz run sweep")
-        .split(" \\\n  ")
-    )
-    lines = [x for x in lines if x.split(" ", 1)[0] not in ("--task", "--algorithm", "--score", "--seeds")]
-    lines += [f"--{name} {','.join(values)}" for name, values in axes.items()]
-    return python, " \\\n  ".join([*lines, f"--seeds {','.join(seeds)}"])
+    axes["seeds"] = list(dict.fromkeys(str(seed) for s in specs for seed in s.get("seeds") or ()))
+    first = recipe_of(run.children[0].to_json())
+    command = Command(("run", "sweep")) if first is None else replace(first.command, words=("run", "sweep"))
+    results = Call(Get(Call("reading.show", (run.record.id,)), "results"))  # the table above
+    lines = (Import("headviz.runs", ("reading",)), results)
+    return Recipe(lines, command.with_options(**axes), folded=True).written()
