@@ -175,3 +175,9 @@ def test_what_is_no_head_is_said_in_one_line(wrong):
 def test_what_is_no_mask_is_said_in_one_line():
     with pytest.raises(MaskError, match=r"HeadMask\.full"):
         HeadMask.full(2, 2) | [(1, 1)]
+
+
+def test_the_heads_of_a_layer_are_kept_or_off() -> None:
+    mask = HeadMask.full(2, 4).without([(1, 0), (1, 2)])
+    assert mask.kept_in(0) == (0, 1, 2, 3)
+    assert (mask.kept_in(1), mask.off_in(1)) == ((1, 3), (0, 2))

@@ -95,9 +95,8 @@ def gates_for(
     present.check_grid(mask)
     gates: list[Gate] = []
     for layer in range(present.num_layers):
-        gone = set(present.off_in(layer))
         off = set(mask.off_in(layer))
-        row = [0.0 if h in off else 1.0 for h in range(present.num_heads) if h not in gone]
+        row = [0.0 if h in off else 1.0 for h in present.kept_in(layer)]
         if all(row):
             gates.append(None)
         else:

@@ -502,3 +502,18 @@ def test_language_codes() -> None:
         clf.reading(languages=("xx", "fr_XX"))
     with pytest.raises(OptionError, match="two language codes"):
         clf.reading(languages=("fr_XX",))
+
+
+def test_a_translator_has_nothing_of_a_classifier() -> None:
+    translator = headviz.load("demo-translation")
+    assert not isinstance(translator, headviz.Classifier)
+    assert not any(hasattr(translator, name) for name in ("labels", "num_labels", "is_regression"))
+    assert (translator.classes, translator.answers) == (None, "none (translates)")
+
+
+def test_under_a_mask_removed_heads_stay_off() -> None:
+    translator = headviz.load("demo-translation")
+    full = translator.present
+    small = headviz.prune(translator, full.without([(0, 1)]))
+    assert small.under(None).off == ((0, 1),)
+    assert small.under(full.without([(2, 3)])).off == ((0, 1), (2, 3))

@@ -83,7 +83,7 @@ def ablate(
     """The table of all single-head ablations, on top of ``base`` (None = the full model)."""
     start = time.perf_counter()
     about = subject(evaluator, metric)
-    whole = evaluator.clf.present if base is None else base | evaluator.clf.present
+    whole = evaluator.clf.under(base)
     heads = whole.kept
     masks = [whole.without([h]) for h in heads]
     answers, found = sweep(evaluator, masks, about.metric, reference=whole, progress=progress, cancel=cancel)

@@ -103,7 +103,7 @@ def by_slice(
     start = time.perf_counter()
     about, data = subject(evaluator, metric), evaluator.data
     members = slices_of(data)
-    whole = evaluator.clf.present if base is None else base | evaluator.clf.present
+    whole = evaluator.clf.under(base)
     heads = whole.kept
     masks = [whole.without([h]) for h in heads]
     total = len(masks) + 1 + len(members)

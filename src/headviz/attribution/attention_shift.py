@@ -29,7 +29,7 @@ def attention_shift(clf: Classifier, text: str, pair: str | None, mask: HeadMask
         maps.append([p[0].float().cpu().numpy() for p in call.probs])  # per layer [h, T, T]
     out = np.full((clf.num_layers, clf.num_heads), np.nan)
     for layer, (before, after) in enumerate(zip(*maps, strict=True)):
-        present = [h for h in range(clf.num_heads) if h not in clf.present.off_in(layer)]
+        present = list(clf.present.kept_in(layer))
         out[layer, present] = 0.5 * np.abs(after - before).sum(-1).mean(-1)
     for head in mask.off:
         out[head] = np.nan
@@ -44,7 +44,7 @@ def attention_of(
     found = encode(clf, [text], None if pair is None else [pair])
     call = clf.call(mask, "eager", keep_probs=True)
     clf.forward(clf.collate(found), call)
-    there = [h for h in range(clf.num_heads) if h not in clf.present.off_in(head.layer)]
+    there = list(clf.present.kept_in(head.layer))
     if head.head not in there:
         raise MaskError(f"{head} was removed from '{clf.name}': it attends to nothing.")
     return clf.tokens(found[0]), call.probs[head.layer][0, there.index(head.head)].float().cpu().numpy()

@@ -104,9 +104,7 @@ class Walk:
         clf, classes = self.clf, self.classes
         assert classes is not None
         shape = (clf.num_layers, clf.num_heads)
-        heads = [
-            [h for h in range(clf.num_heads) if h not in clf.present.off_in(x)] for x in range(clf.num_layers)
-        ]
+        heads = [list(clf.present.kept_in(x)) for x in range(clf.num_layers)]
         out = []
         for i, e in enumerate(self.encodings):
             t = len(e)

@@ -52,7 +52,7 @@ def which_heads(
     if clf.is_regression:
         raise MaskError("A regression has no decision to restore; compare its numbers instead.")
     batch = clf.collate(encode(clf, [text], None if pair is None else [pair]))
-    whole = mask | clf.present
+    whole = clf.under(mask)
     off = [h for h in whole.off if h not in set(clf.present.off)]
     count = 0
 
@@ -117,7 +117,7 @@ def which_moves(
     if clf.is_regression:
         raise MaskError("A regression has no class probabilities; compare its numbers instead.")
     batch = clf.collate(encode(clf, [text], None if pair is None else [pair]))
-    whole = mask | clf.present
+    whole = clf.under(mask)
     off = [h for h in whole.off if h not in set(clf.present.off)]
     probabilities = clf.logits(batch, clf.full_mask)[0].softmax(-1)
     target = int(probabilities.argmax())

@@ -150,7 +150,7 @@ def read_mask(args: argparse.Namespace, clf: Classifier) -> HeadMask:
                 "--off names no head. Write heads as layer.head, separated by commas, such as 3.5,7.0."
             )
         mask = mask.without(heads)
-    return mask | clf.present
+    return clf.under(mask)
 
 
 def positive_int(text: str) -> int:

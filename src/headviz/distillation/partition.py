@@ -117,7 +117,7 @@ def _mask(clf: TransformerModel, removal: Removal) -> HeadMask:
     gone = [h for h in removal.heads if h in set(clf.present.off)]
     if gone:
         raise MaskError(f"{_called(clf, gone[0])} is not there any more: the model has lost it already.")
-    if not (mask | clf.present).kept:
+    if not clf.under(mask).kept:
         raise MaskError("This removes every head and leaves no attention at all. Keep at least one head.")
     for stack, layer in removal.layers:
         inside = [h for h in removal.heads if h.layer in set(rows_of(clf, stack, layer))]

@@ -48,7 +48,7 @@ def masked_lm_scores(
 ) -> MaskedScores:
     """``taylor`` (mean over texts of |∂Loss/∂ξ|, l2-normalised per layer) or ``fisher`` (sum of squares)."""
     gradients = masked_gradients(mlm, data, mask=mask, seed=seed, progress=progress, cancel=cancel)
-    kept = (mlm.present if mask is None else mlm.present | mask).array()
+    kept = mlm.under(mask).array()
     gradients[:, ~kept] = np.nan
     found = layer_normed(mean(np.abs(gradients)), kept) if score == "taylor" else total(gradients**2)
     return MaskedScores(found.values, found.low, found.high)
@@ -90,7 +90,7 @@ def masked_gradients(
             loss = (torch.nn.functional.cross_entropy(logits, truth, reduction="none") * weight).sum()
             found = torch.autograd.grad(loss, own)
         for layer, g in enumerate(found):
-            present = [h for h in range(mlm.num_heads) if h not in mlm.present.off_in(layer)]
+            present = list(mlm.present.kept_in(layer))
             out[np.ix_(index, [layer], present)] = g.reshape(len(index), 1, -1).double().cpu().numpy()
     if mask is not None:
         out[:, ~mask.array()] = 0.0

@@ -55,7 +55,7 @@ def score_table(
     values = np.asarray(found.values, dtype=float)
     if values.shape != (clf.num_layers, clf.num_heads):
         raise ModelError(f"Score '{plan.score}' gave a table of {values.shape}, not of the model's heads.")
-    kept = (clf.present if mask is None else clf.present | mask).array()
+    kept = clf.under(mask).array()
     if not np.isfinite(values[kept]).any() and kept.any():
         raise ModelError(f"Score '{plan.score}' could not be measured for any head of '{clf.name}'.")
     return Scored(
@@ -151,7 +151,7 @@ def measured_part(
     from ..scores.parts import measure
     from ..scores.scoring import Job
 
-    on = clf.present if mask is None else clf.present | mask
+    on = clf.under(mask)
     key = (clf.digest, on.hex, data.digest, plan.digest, seed)
     known = memory.get("scoring")
     if known is None or known[0] != key:

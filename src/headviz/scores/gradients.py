@@ -31,7 +31,7 @@ def gates(chunk: Chunk) -> list[Callable[[], Tables]]:
     clf, size = chunk.clf, len(chunk.encodings)
     tables = {name: np.full((size, clf.num_layers, clf.num_heads), np.nan) for name in ("signed", "token")}
     for layer, part in enumerate(parts):
-        heads = [h for h in range(clf.num_heads) if h not in clf.present.off_in(layer)]
+        heads = list(clf.present.kept_in(layer))
         tables["signed"][:, layer, heads] = part.sum(dim=-1).cpu().numpy()
         tables["token"][:, layer, heads] = part.abs().sum(dim=-1).cpu().numpy()
     off = ~chunk.mask.array()

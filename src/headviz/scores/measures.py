@@ -95,7 +95,7 @@ def magnitude(given: Given, options: NoOptions) -> Summary:
     clf = given.clf
     values = np.full((clf.num_layers, clf.num_heads), np.nan)
     for layer in range(clf.num_layers):
-        kept = [h for h in range(clf.num_heads) if h not in clf.present.off_in(layer)]
+        kept = list(clf.present.kept_in(layer))
         values[layer, kept] = _norm_product(clf, layer, len(kept))
     return exact(values)
 

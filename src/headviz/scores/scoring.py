@@ -91,7 +91,7 @@ class Job:
         self.score: Score = score_named(DEFAULT if score is None else score)
         self.options = build(self.score.options, self.score.name, options)
         clf.gates(mask)  # refuses a mask of another model
-        self.mask = clf.present if mask is None else mask | clf.present
+        self.mask = clf.under(mask)
         self.clf, self.data, self.preset = clf, data, preset
         self.progress, self.cancel = progress, cancel
         self.truncated = 0

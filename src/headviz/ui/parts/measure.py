@@ -34,7 +34,7 @@ def key_of(clf: Classifier, data: Dataset, *more: object) -> tuple[object, ...]:
 
 def measured(clf: Classifier, data: Dataset, mask: HeadMask) -> Measured | None:
     """Full against masked, or None while progress stands on the page."""
-    whole = mask | clf.present
+    whole = clf.under(mask)
     loaders.check(clf, data)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Measured:

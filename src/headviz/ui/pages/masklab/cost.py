@@ -33,7 +33,7 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
     """The primary metric before and after, with its uncertainty, and what the mask saves."""
     best = found.comparison.primary
     mask = state.mask(clf.present)
-    off = len((mask | clf.present).off) - len(clf.present.off)
+    off = len(clf.under(mask).off) - len(clf.present.off)
     change = f"{show.points(best.delta, best.scale)} points" if best.delta else "unchanged"
     share = 100 * off / max(1, len(clf.present.kept))
     figures: list[tuple[str, str, str, Literal["orange", "blue", "gray"]]] = [
