@@ -19,8 +19,8 @@ from headviz import HeadMask
 from headviz.attribution.integration import Walk, sweep
 from headviz.attribution.rules import PathOptions
 from headviz.errors import ModelError
+from headviz.evaluation.dispatch import evaluate
 from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
-from headviz.evaluation.plain import evaluate
 from headviz.heads import ENCODER
 from headviz.models.families import FAMILIES, family_of
 from headviz.models.families.sheet import Attention, Family, Layers
