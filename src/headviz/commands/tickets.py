@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ..pruning.algorithms import ALGORITHMS
+    from ..pruning.algorithms import retrains
     from ..pruning.tickets.thesis_tables import table_62, table_63, table_64
 
     for name in ("pruned_at", "retrained_at"):
@@ -47,9 +47,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             )
     named = [(name, state) for name in args.runs for state in _states(name)]
     states = [state for _, state in named]
-    retrained = [s for s in states if ALGORITHMS[s.plan["algorithm"]].retrains and s.plan["retrain_full"]]
+    retrained = [s for s in states if retrains(s.plan["algorithm"]) and s.plan["retrain_full"]]
     for name, state in named:
-        if state not in retrained and ALGORITHMS[state.plan["algorithm"]].retrains:
+        if state not in retrained and retrains(state.plan["algorithm"]):
             warn(f"run {name} did not train the full model and has no tickets.")
     found = (table_62(retrained), table_63(states, args.pruned_at), table_64(states, args.retrained_at))
     return {"tables": [t.to_dict() for t in found]}

@@ -193,3 +193,8 @@ _ENTRIES = (
 )
 
 ALGORITHMS: dict[str, Algorithm] = {entry.name: entry for entry in _ENTRIES}
+
+
+def retrains(name: str) -> bool:
+    """Whether a recorded run trained its pruned models; no, for a plugin's algorithm that is not loaded here."""
+    return name in ALGORITHMS and ALGORITHMS[name].retrains

@@ -12,7 +12,7 @@ from ..heads import HeadMask
 from ..models.pruning import prune
 from ..storage.tables import to_csv
 from . import roles
-from .algorithms import ALGORITHMS
+from .algorithms import ALGORITHMS, retrains
 from .plan import PruningPlan
 from .repair.apply import repaired
 from .repair.kinds import NOTHING
@@ -75,7 +75,6 @@ def summary(state: State) -> dict[str, Any]:
     """A run as JSON for reports: plan, steps, means over seeds, shares of time, tickets where there are any."""
     out = state.to_dict()
     steps = [s for s in out["records"] if s["step"] > 0]
-    algorithm = ALGORITHMS[state.plan["algorithm"]]
     found: dict[str, Any] = {
         "plan": out["plan"],
         "finetune": out["finetune"],
@@ -93,7 +92,7 @@ def summary(state: State) -> dict[str, Any]:
         "seconds": seconds(state),
         "notes": out["notes"],
     }
-    if algorithm.retrains and state.plan["retrain_full"]:
+    if retrains(state.plan["algorithm"]) and state.plan["retrain_full"]:
         won = tickets(state)
         best = highest(won)
         found["tickets"] = [t.to_dict() for t in won]

@@ -32,7 +32,7 @@ SOURCES = {"fine-tuned": "the fine-tuned model", "masked-lm": "the pre-trained o
 def title_of(name: str) -> str:
     from ....pruning.algorithms import ALGORITHMS
 
-    return ALGORITHMS[name].title
+    return ALGORITHMS[name].title if name in ALGORITHMS else name
 
 
 def seeds(key: str, default: str) -> str:
