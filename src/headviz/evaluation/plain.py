@@ -11,9 +11,7 @@ import numpy as np
 
 from ..errors import OptionError, TaskError
 from ..heads import HeadMask
-from ..progress import Cancel as Cancel
-from ..progress import Progress as Progress
-from ..progress import tracked
+from ..progress import Cancel, Progress, tracked
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
