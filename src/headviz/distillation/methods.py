@@ -24,22 +24,38 @@ class Method:
         return self.start == CONDITIONAL
 
 
-# fmt: off
 METHODS: dict[str, Method] = {
-    "random":      Method("random weights", RANDOM, LIKELIHOOD,
-                          "a fresh network without the part, trained on the task"),
-    "copy":        Method("copied weights", COPY, LIKELIHOOD,
-                          "the teacher's own weights that are left, trained further"),
-    "conditional": Method("conditional mean", CONDITIONAL, LIKELIHOOD,
-                          "the weights to be expected of the teacher were the removed ones zero, trained further"),
-    "variational": Method("variational inference", CONDITIONAL, VARIATIONAL,
-                          "a distribution of weights around that expectation, held near it while it learns"),
-    "kd":          Method("random weights, teacher's logits", RANDOM, TEACHER,
-                          "a fresh network that learns the teacher's probabilities"),
-    "kd-copy":     Method("copied weights, teacher's logits", COPY, TEACHER,
-                          "the weights that are left, learning the teacher's probabilities"),
+    "random": Method(
+        "random weights", RANDOM, LIKELIHOOD, "a fresh network without the part, trained on the task"
+    ),
+    "copy": Method(
+        "copied weights", COPY, LIKELIHOOD, "the teacher's own weights that are left, trained further"
+    ),
+    "conditional": Method(
+        "conditional mean",
+        CONDITIONAL,
+        LIKELIHOOD,
+        "the weights to be expected of the teacher were the removed ones zero, trained further",
+    ),
+    "variational": Method(
+        "variational inference",
+        CONDITIONAL,
+        VARIATIONAL,
+        "a distribution of weights around that expectation, held near it while it learns",
+    ),
+    "kd": Method(
+        "random weights, teacher's logits",
+        RANDOM,
+        TEACHER,
+        "a fresh network that learns the teacher's probabilities",
+    ),
+    "kd-copy": Method(
+        "copied weights, teacher's logits",
+        COPY,
+        TEACHER,
+        "the weights that are left, learning the teacher's probabilities",
+    ),
 }
-# fmt: on
 
 
 def get_method(name: str) -> Method:

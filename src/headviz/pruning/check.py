@@ -36,10 +36,12 @@ if TYPE_CHECKING:
     from .context import Context
 
 # what must be equal for a mask found on θ* to mean the same heads of θ0
-SHAPE = (
-    "num_hidden_layers", "num_attention_heads", "hidden_size", "intermediate_size", "vocab_size", "decoder_layers",
-    "num_decoder_layers", "encoder_ffn_dim", "decoder_ffn_dim",
-)  # fmt: skip
+SHAPE = tuple(
+    (
+        "num_hidden_layers num_attention_heads hidden_size intermediate_size vocab_size decoder_layers "
+        "num_decoder_layers encoder_ffn_dim decoder_ffn_dim"
+    ).split()
+)
 
 
 def first_state(

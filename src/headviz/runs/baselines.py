@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from statistics import mean, stdev
 from typing import Any
 
-from ..pruning.roles import GIVEN, NAMES, PRUNED, RETRAINED, WORDS
-
-__all__ = ["GIVEN", "NAMES", "PRUNED", "RETRAINED", "WORDS", "Step", "against", "changes", "distinct", "full_of",
-           "named", "retrains", "role", "summary"]  # fmt: skip
+from ..pruning.roles import GIVEN as GIVEN
+from ..pruning.roles import NAMES as NAMES
+from ..pruning.roles import PRUNED as PRUNED
+from ..pruning.roles import RETRAINED as RETRAINED
+from ..pruning.roles import WORDS as WORDS
 
 Step = Mapping[str, Any]  # a step of a run as JSON
 

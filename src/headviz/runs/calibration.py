@@ -166,9 +166,8 @@ def finetuning_seconds(
         torch.set_num_threads(before)
         forget()
     rounds = 1 + (int(options.epochs) if options.evaluate_epochs or options.early_stopping else 0)
-    return (
-        updates_of(options, len(train)), len(train), LOADING + training + rounds * evaluation, str(clf.device)
-    )  # fmt: skip
+    seconds = LOADING + training + rounds * evaluation
+    return updates_of(options, len(train)), len(train), seconds, str(clf.device)
 
 
 def _training(

@@ -99,10 +99,12 @@ def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context], cance
 
 
 # the options of a plan that say what is loaded
-_LOADED = (
-    "model", "revision", "base", "base_revision", "task", "data", "text_columns", "label_column", "train_split",
-    "dev_split", "train_limit", "dev_limit", "device", "prefix", "languages",
-)  # fmt: skip
+_LOADED = tuple(
+    (
+        "model revision base base_revision task data text_columns label_column train_split dev_split "
+        "train_limit dev_limit device prefix languages"
+    ).split()
+)
 
 
 def amount(plan: PruningPlan, steps: int) -> Amount:

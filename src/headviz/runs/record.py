@@ -101,11 +101,12 @@ def check_id(text: str) -> str:
 
 # rows of the registry -------------------------------------------------------------------------
 
-COLUMNS = (
-    "id", "kind", "spec", "title", "owner", "version", "executor", "device", "threads", "expected", "parent",
-    "created", "state", "attempt", "claim", "claimed", "started", "ended", "place", "pid", "pid_start", "error",
-    "archived", "resumable",
-)  # fmt: skip
+COLUMNS = tuple(
+    (
+        "id kind spec title owner version executor device threads expected parent created state attempt claim "
+        "claimed started ended place pid pid_start error archived resumable"
+    ).split()
+)
 
 
 def to_row(record: RunRecord) -> dict[str, Any]:

@@ -156,11 +156,6 @@ class Registry:
             rows = db.execute("SELECT body FROM steps WHERE run = ? ORDER BY number", (run_id,)).fetchall()
         return [json.loads(r["body"]) for r in rows]
 
-    def count_steps(self) -> dict[str, int]:
-        """Steps recorded so far, per run."""
-        with self._open() as db:
-            return dict(db.execute("SELECT run, COUNT(*) FROM steps GROUP BY run").fetchall())
-
     def events(self, run_id: str) -> list[dict[str, Any]]:
         """The history, oldest first: [{at, what, words}]."""
         with self._open() as db:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..errors import Cancelled, RunError, UserError
+from ..progress import stop_if
 from .carrier import Carrier
 from .failure import outcome_of
 from .files import RunFiles
@@ -98,8 +99,7 @@ def _work(registry: Registry, record: RunRecord, heart: Heart) -> None:
     heart.stepped(carrier.steps, carrier.expected, carrier.full)
     tools = Tools(heart.progress, heart.cancelled, carrier.files.results)
     while pieces := carrier.ready():
-        if tools.cancel():
-            raise Cancelled
+        stop_if(tools.cancel)
         piece = pieces[0]
         result = carrier.job.work(piece, carrier.job.parcel(carrier.state, piece), tools)
         heart.progress("recording", 0, 0)

@@ -13,7 +13,7 @@ from ...models.pruning import prune
 from .bias import compensate
 from .kinds import NOTHING, REPAIRS
 from .refit import refit_output
-from .streams import rebuild
+from .streams import Solve, rebuild
 from .tune import scale_heads
 
 if TYPE_CHECKING:
@@ -54,8 +54,9 @@ def repaired(
     if repair == "bias":
         error = compensate(clf, small, data, {} if memory is None else memory, progress, cancel)
     elif repair != NOTHING:
-        solve = {"tune": partial(scale_heads, head_size=small.head_size), "refit": refit_output}[repair]
-        error = rebuild(clf, small, data, solve, progress, cancel)
+        scale = partial(scale_heads, head_size=small.head_size)
+        solvers: dict[str, Solve] = {"tune": scale, "refit": refit_output}
+        error = rebuild(clf, small, data, solvers[repair], progress, cancel)
     return Repaired(small, error, time.perf_counter() - start)
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
+    from ...models.base import TransformerModel
     from ...models.classifier import Classifier
 
 RIDGE = 1e-3  # of the mean squared head output: keeps directions the sample hardly shows as they are
@@ -56,7 +57,7 @@ def moments(pieces: Iterable[tuple[Tensor, Tensor]], constant: bool = True) -> M
     return total
 
 
-def weights_of(clf: Classifier, layer: int) -> np.ndarray:
+def weights_of(clf: TransformerModel, layer: int) -> np.ndarray:
     """W_O with its bias as the last row (zero where it has none): [W + 1, D], float64."""
     matrix = clf.projections(layer).output
     bias = matrix.weight.new_zeros(matrix.out_features) if matrix.bias is None else matrix.bias

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ...tasks import Dataset
 
 CHUNK_TOKENS = 4096
+Solve = Callable[[np.ndarray, Moments], np.ndarray]  # W_O and a layer's moments -> the new W_O
 
 
 @dataclass
@@ -73,7 +74,7 @@ def rebuild(
     full: Classifier,
     small: Classifier,
     data: Dataset,
-    solve: Callable[[np.ndarray, Moments], np.ndarray],
+    solve: Solve,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> dict[str, float]:
