@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if result.truncated:
         warn(f"{result.truncated} of {result.n} texts were cut to the model's {clf.max_length} tokens.")
     undefined = {}
-    if not data.is_translation and any(np.isnan(v) for v in result.metrics.values()):
+    if data.labels is not None and any(np.isnan(v) for v in result.metrics.values()):
         undefined = undefined_for(data, result.logits, class_order(clf, data, args.label_order))
     about = {"model": clf.name, "task": data.task.name, "split": data.split, "origin": data.origin}
     return {**about, **result.to_json(), "undefined": undefined, **compared}

@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor, nn
 
 from ..attention import NAME, Gate, HeadCall, Kernel, RunOrder, gates_for
-from ..errors import ModelError
+from ..errors import ModelError, OptionError
 from ..heads import HeadMask
 from .cost import Cost, cost
 from .network import Network
@@ -150,6 +150,10 @@ class TransformerModel(Network, ABC):
     def tokens(self, encoding: Encoded) -> list[str]:
         """The tokens as text, for people to read."""
         return [str(t) for t in self.tokenizer.convert_ids_to_tokens(encoding.ids)]
+
+    def reading(self, prefix: str | None = None, languages: Sequence[str] | None = None) -> Self:
+        """The same model with a prefix or languages, which only translation models take."""
+        raise OptionError(f"A prefix and languages are for translation models; '{self.name}' is none.")
 
     # masks ------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from typing import NoReturn
 import torch
 from torch import Tensor
 
-from ..errors import ModelError
+from ..errors import ModelError, OptionError
 from .base import TRANSLATION
 from .recurrent_network import Rnn, RnnConfig
 from .saving import write_folder
@@ -146,6 +146,10 @@ class RnnTranslator:
     @property
     def dtype(self) -> torch.dtype:
         return self.model.output.weight.dtype
+
+    def reading(self, prefix: str | None = None, languages: Sequence[str] | None = None) -> NoReturn:
+        """Its vocabularies are those of one pair of languages."""
+        raise OptionError(f"'{self.name}' is {self.title} and takes no prefix and no languages.")
 
     def no_heads(self, *_: object) -> NoReturn:
         """The answer to every question about heads."""

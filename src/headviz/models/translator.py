@@ -12,7 +12,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -102,7 +102,7 @@ class Translator(TransformerModel):
         # a tokenizer without a bound says 10^30
         return min((int(n) for n in known if n is not None and n < 10**6), default=DEFAULT_LENGTH)
 
-    def reading(self, prefix: str | None = None, languages: Sequence[str] | None = None) -> Translator:
+    def reading(self, prefix: str | None = None, languages: Sequence[str] | None = None) -> Self:
         """The same model with a prefix before every source, or with these (source, target) language codes."""
         if languages is None:
             return replace(self, prefix=self.prefix if prefix is None else prefix)

@@ -211,10 +211,6 @@ def reading(plan: PruningPlan, clf: Classifier) -> Classifier:
     """A translation model with the plan's prefix and languages."""
     if plan.prefix is None and plan.languages is None:
         return clf
-    from ..models.translator import Translator
-
-    if not isinstance(clf, Translator):
-        raise OptionError(f"prefix and languages are for translation models; '{clf.name}' classifies.")
     return clf.reading(plan.prefix, plan.languages)
 
 
