@@ -57,7 +57,7 @@ scores.taskloss scores.task_loss
 scores.threads scores.spare_core
 analyses.table analyses.catalogue
 pruning.table pruning.algorithms
-pruning.gradients scores.gradients
+pruning.gradients scores.scoring
 pruning.igspf pruning.algorithms
 pruning.igspp pruning.algorithms
 pruning.isp pruning.algorithms
