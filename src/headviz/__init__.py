@@ -24,6 +24,7 @@ _LAZY = {
     "sample": "tasks",
     "Dataset": "tasks",
     "evaluate": "evaluation.dispatch",
+    "paired": "evaluation.paired",
     "TranslationEvaluator": "evaluation.translation",
     "Evaluator": "evaluation.evaluator",
     "EvaluatorOptions": "evaluation.evaluator",
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from .evaluation.dispatch import evaluate as evaluate
     from .evaluation.evaluator import Evaluator as Evaluator
     from .evaluation.evaluator import EvaluatorOptions as EvaluatorOptions
+    from .evaluation.paired import paired as paired
     from .models.classifier import Classifier as Classifier
     from .models.loading import load as load
     from .models.loading import wrap as wrap

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from ..errors import TaskError, unknown_choice
 from ..results import Result
@@ -15,7 +16,8 @@ from ..tasks import bleu as text_scores
 from ..tasks import metric as task_metric
 from ..tasks import points_in, why_undefined
 from . import resampling as rs
-from .significance import LEVEL, Flips, accuracy_intervals, confusion, flips, mcnemar
+from .intervals import accuracy_intervals, class_intervals, consistent, correlation_interval
+from .significance import LEVEL, Flips, confusion, flips, mcnemar
 
 
 @dataclass(frozen=True)
@@ -131,10 +133,11 @@ def deltas(
         better = np.array([np.count_nonzero(~right & (m == answers.gold)) for m in masked], dtype=np.int64)
         if not len(masked):
             return []
-        lows, highs = accuracy_intervals(worse, better, n, level)
+        p_values = mcnemar(worse, better)
+        lows, highs = consistent(*accuracy_intervals(worse, better, n, level), p_values, level)
         return [
             Delta(metric, n, full, float(np.mean(m == answers.gold)), float(low), float(high), float(p), name)
-            for m, low, high, p in zip(masked, lows, highs, mcnemar(worse, better), strict=True)
+            for m, low, high, p in zip(masked, lows, highs, p_values, strict=True)
         ]
     return [_sampled(answers, m, metric, full, seed, level, name) for m in masked]
 
@@ -194,15 +197,18 @@ def _sampled(
     answers: Answers, masked: NDArray, metric: str, full: float, seed: int, level: float, name: str
 ) -> Delta:
     value = measure(answers, masked, metric)
-    if answers.classes:
+    if np.isnan(value - full):
+        interval, p = (np.nan, np.nan), np.nan
+    elif answers.classes:
         joint = rs.joint_counts(answers.gold, answers.full, masked, answers.classes)
-        interval = rs.class_interval(joint, metric, seed, level)
-        p = rs.class_swap_p(joint, metric, seed)
+        interval, p = class_intervals(joint, metric, level), rs.class_swap_p(joint, metric, seed)
     else:
-        interval = rs.regression_interval(answers.gold, answers.full, masked, metric, seed, level)
+        as_values = rankdata if metric == "spearman" else np.asarray
+        interval = correlation_interval(*(as_values(x) for x in (answers.gold, answers.full, masked)), level)
         p = rs.regression_swap_p(answers.gold, answers.full, masked, metric, seed)
+    low, high = (float(end) for end in consistent(*interval, p, level))
     return Delta(
-        metric, len(answers.gold), full, value, *interval, p, name, _why_undefined(answers, masked, metric)
+        metric, len(answers.gold), full, value, low, high, p, name, _why_undefined(answers, masked, metric)
     )
 
 

@@ -1,10 +1,10 @@
-"""Paired bootstrap and swap test of metrics that are no plain mean.
+"""The paired swap test of metrics that are no plain mean.
 
 Class metrics depend on how many examples have each (gold, full answer, masked answer); those counts are
-resampled, not the examples, which is the same in distribution and takes no longer for 40,000 examples than
-for 400. Regression metrics resample the examples' weights.
+swapped, not the examples, which is the same in distribution and takes no longer for 40,000 examples than
+for 400.
 
-Accuracy has exact formulas in ``significance``: do not sample it.
+Accuracy has an exact test in ``significance``: do not sample it.
 
 Shape suffixes: K masks, R resamples, C classes, N examples.
 """
@@ -18,9 +18,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from ..errors import TaskError, unknown_choice
-from .significance import LEVEL, Interval
 
-BOOTSTRAPS = 4000
 SWAPS = 9999  # the smallest p is 1 / (SWAPS + 1): enough for 144 heads after Benjamini-Hochberg
 _CHUNK = 2_000_000  # weights held at once
 
@@ -71,33 +69,20 @@ def class_metric(gold: NDArray, predicted: NDArray, classes: int, metric: str) -
     return float(CLASS_METRICS[metric](joint_counts(gold, predicted, predicted, classes).sum(axis=2)))
 
 
-def class_interval(joint: NDArray, metric: str, seed: int = 0, level: float = LEVEL) -> Interval:
-    """Paired bootstrap interval of a class metric's delta."""
-    measure = CLASS_METRICS[metric]
-    if not _off_diagonal(joint).any():
-        return _unchanged(float(measure(joint.sum(axis=2))))
-    rng, n = np.random.default_rng(seed), int(joint.sum())
-    drawn = rng.multinomial(n, joint.ravel() / n, size=BOOTSTRAPS).reshape(-1, *joint.shape)
-    return _percentiles(measure(drawn.sum(axis=2)) - measure(drawn.sum(axis=3)), level)
-
-
 def class_swap_p(joint: NDArray, metric: str, seed: int = 0) -> float:
     """Paired swap test of a class metric."""
-    rng, measure = np.random.default_rng(seed), CLASS_METRICS[metric]
-    if not _off_diagonal(joint).any():
-        return float("nan") if np.isnan(measure(joint.sum(axis=2))) else 1.0
-
-    def delta(counts: NDArray) -> Floats:
-        return measure(counts.sum(axis=-2)) - measure(counts.sum(axis=-1))
-
-    moved = rng.binomial(joint, 0.5, size=(SWAPS, *joint.shape))
-    swapped = joint - moved + np.swapaxes(moved, -1, -2)
-    return _p_value(delta(swapped), float(delta(joint)))
-
-
-def _off_diagonal(joint: NDArray) -> NDArray:
-    """The counts of examples whose answer changed."""
-    return joint[:, ~np.eye(joint.shape[1], dtype=bool)]
+    measure = CLASS_METRICS[metric]
+    before, after = joint.sum(axis=2), joint.sum(axis=1)
+    gold, full, masked = np.nonzero(joint * ~np.eye(joint.shape[1], dtype=bool))  # cells of changed answers
+    if not len(gold):
+        return float("nan") if np.isnan(measure(before)) else 1.0
+    moved = np.random.default_rng(seed).binomial(joint[gold, full, masked], 0.5, size=(SWAPS, len(gold)))
+    one = np.zeros((len(gold), *before.shape), dtype=np.int64)  # what a swap in this cell does to ``before``
+    cell = np.arange(len(gold))
+    one[cell, gold, masked] += 1
+    one[cell, gold, full] -= 1
+    shift = np.tensordot(moved, one, axes=1)  # [R, C, C]
+    return _p_value(measure(after - shift) - measure(before + shift), float(measure(after) - measure(before)))
 
 
 # regression ---------------------------------------------------------------------------------------
@@ -117,24 +102,6 @@ REGRESSION_METRICS: dict[str, Callable[[NDArray, NDArray], float]] = {
     "pearson": pearson,
     "spearman": spearman,
 }
-
-
-def regression_interval(
-    gold: NDArray, full: NDArray, masked: NDArray, metric: str, seed: int = 0, level: float = LEVEL
-) -> Interval:
-    """Paired bootstrap interval of a correlation's delta."""
-    if np.array_equal(full, masked):
-        return _unchanged(REGRESSION_METRICS[metric](gold, full))
-    rng, n = np.random.default_rng(seed), len(gold)
-    deltas = []
-    for rows in _rows(BOOTSTRAPS, n):
-        weight = rng.multinomial(n, np.full(n, 1 / n), size=rows).astype(float)  # [R, N]
-        if metric == "spearman":
-            ranks = [_weighted_ranks(weight, x) for x in (gold, full, masked)]
-        else:
-            ranks = [x.astype(float) for x in (gold, full, masked)]
-        deltas.append(_weighted_r(weight, ranks[0], ranks[2]) - _weighted_r(weight, ranks[0], ranks[1]))
-    return _percentiles(np.concatenate(deltas), level)
 
 
 def regression_swap_p(gold: NDArray, full: NDArray, masked: NDArray, metric: str, seed: int = 0) -> float:
@@ -176,35 +143,11 @@ def _varies(weight: NDArray, x: NDArray) -> NDArray[np.bool_]:
     return np.where(there, x, -np.inf).max(axis=-1) > np.where(there, x, np.inf).min(axis=-1)
 
 
-def _weighted_ranks(weight: NDArray, values: NDArray) -> Floats:
-    """Average ranks [R, N] of each resample, in which value i occurs weight[r, i] times."""
-    order = np.argsort(values, kind="stable")
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts) - 1
-    up_to = np.cumsum(weight[:, order], axis=1)[:, last]  # resampled examples not above each distinct value
-    below = np.concatenate([np.zeros((len(weight), 1)), up_to[:, :-1]], axis=1)
-    return ((below + up_to + 1) / 2)[:, inverse]
-
-
 def _rows(total: int, n: int) -> Iterator[int]:
     """``total`` resamples in pieces that fit in memory."""
     step = max(1, _CHUNK // max(1, n))
     for start in range(0, total, step):
         yield min(step, total - start)
-
-
-def _unchanged(value: float) -> Interval:
-    """The interval of no change; a metric without a value has not stayed the same, it has no change either."""
-    return Interval(np.nan, np.nan) if np.isnan(value) else Interval(0.0, 0.0)
-
-
-def _percentiles(deltas: Floats, level: float) -> Interval:
-    deltas = deltas[~np.isnan(deltas)]  # a resample with one gold value only has no correlation
-    if deltas.size == 0:
-        return Interval(np.nan, np.nan)
-    tail = (1 - level) / 2
-    low, high = np.quantile(deltas, [tail, 1 - tail])
-    return Interval(float(low), float(high))
 
 
 def _p_value(deltas: Floats, observed: float) -> float:

@@ -1,0 +1,155 @@
+"""How often the intervals of a difference hold the truth: ``python bench/coverage.py [--runs 4000] [--out FILE.json]``.
+
+Simulated: a model's answers before and after a change, of which a small share differs, all of it to the worse, most
+of it, or to both sides alike; balanced, unbalanced and rare classes; the changes in one class or in all. Each cell
+draws data sets from a known population and counts the intervals that hold the population's difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headviz.evaluation.intervals import SLOPES, accuracy_intervals, class_intervals, correlation_interval
+
+SIZES = (50, 100, 200, 500, 2000)
+RATES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)  # share of answers that change
+TO_THE_WORSE = (1.0, 0.7, 0.5)  # share of the changes
+POSITIVE = (0.5, 0.68, 0.1)  # share of class 1
+ACCURACY = (0.7, 0.9)
+TARGET = 0.93
+
+
+def population(
+    positive: float, right: float, worse: float, better: float, only: int | None
+) -> NDArray | None:
+    """Shares [gold, before, after]; the changes are all in class ``only``, if given. None where it cannot be."""
+    joint = np.zeros((2, 2, 2))
+    for gold, share in ((0, 1 - positive), (1, positive)):
+        lost, mended = worse / right, better / (1 - right)
+        if only is not None:
+            lost, mended = (lost / share, mended / share) if gold == only else (0.0, 0.0)
+        if lost > 1 or mended > 1:
+            return None
+        other = 1 - gold
+        joint[gold, gold, other] = share * right * lost
+        joint[gold, gold, gold] = share * right * (1 - lost)
+        joint[gold, other, gold] = share * (1 - right) * mended
+        joint[gold, other, other] = share * (1 - right) * (1 - mended)
+    return joint
+
+
+def class_cells(metric: str, runs: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """Every combination for a class metric."""
+    for n, positive, right, rate, share, only in itertools.product(
+        SIZES, POSITIVE, ACCURACY, RATES, TO_THE_WORSE, (None, 0, 1)
+    ):
+        joint = population(positive, right, rate * share, rate * (1 - share), only)
+        if joint is None:
+            continue
+        truth = float(SLOPES[metric](joint.sum(axis=1))[0] - SLOPES[metric](joint.sum(axis=2))[0])
+        drawn = rng.multinomial(n, joint.ravel(), size=runs).reshape(-1, 2, 2, 2)
+        if metric == "accuracy":
+            was = np.eye(2, dtype=bool)
+            lost = (drawn * (was[:, :, None] & ~was[:, None, :])).sum(axis=(1, 2, 3))
+            mended = (drawn * (~was[:, :, None] & was[:, None, :])).sum(axis=(1, 2, 3))
+            low, high = accuracy_intervals(lost, mended, n)
+        else:
+            low, high = class_intervals(drawn, metric)
+        told = {"positive": positive, "right": right, "worse": share, "only": only}
+        yield cell(metric, n, rate, told, low, high, truth)
+
+
+def drawn_scores(rng: np.random.Generator, n: int, r: float, rate: float, kind: str) -> tuple[NDArray, ...]:
+    """Gold values and a model's answers before and after; a share of them is exchanged, shifted, or all are noisier."""
+    gold = rng.normal(size=n)
+    before = r * gold + np.sqrt(1 - r * r) * rng.normal(size=n)
+    change = rng.random(n) < rate
+    if kind == "exchanged":
+        return gold, before, np.where(change, rng.normal(size=n), before)
+    if kind == "shifted":
+        return gold, before, np.where(change, before - 2, before)
+    return gold, before, before + 3 * rate * rng.normal(size=n)
+
+
+def correlation_cells(runs: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """Pearson's r; the population's difference is that of a million examples."""
+    for r, rate, kind in itertools.product((0.3, 0.6, 0.9), RATES, ("exchanged", "shifted", "noisier")):
+        gold, before, after = drawn_scores(rng, 1_000_000, r, rate, kind)
+        truth = float(np.corrcoef(gold, after)[0, 1] - np.corrcoef(gold, before)[0, 1])
+        for n in SIZES:
+            ends = [correlation_interval(*drawn_scores(rng, n, r, rate, kind)) for _ in range(runs)]
+            low, high = np.array(ends).T
+            yield cell("pearson", n, rate, {"r": r, "kind": kind}, low, high, truth)
+
+
+def cell(
+    metric: str, n: int, rate: float, told: dict[str, Any], low: NDArray, high: NDArray, truth: float
+) -> dict:
+    """One row of the table. An interval that is not given does not hold the truth."""
+    holds = (low <= truth + 1e-12) & (high >= truth - 1e-12)
+    return {
+        "metric": metric,
+        "n": n,
+        "rate": rate,
+        **told,
+        "coverage": float(holds.mean()),
+        "not_given": float(np.isnan(low).mean()),
+        "width": float(np.nanmedian(high - low)),
+    }
+
+
+def table(cells: list[dict[str, Any]]) -> str:
+    """The lowest coverage and the median width by metric, size and rate, in Markdown."""
+    lines = [
+        "| metric | n | " + " | ".join(f"{rate:.1%}" for rate in RATES) + " |",
+        "|---" * (len(RATES) + 2) + "|",
+    ]
+    for metric, n in itertools.product(dict.fromkeys(c["metric"] for c in cells), SIZES):
+        row = []
+        for rate in RATES:
+            some = [c for c in cells if (c["metric"], c["n"], c["rate"]) == (metric, n, rate)]
+            width = np.median([c["width"] for c in some])
+            row.append(f"{min(c['coverage'] for c in some):.3f} ({100 * width:.1f})")
+        lines.append(f"| {metric} | {n} | " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--runs", type=int, default=4000, help="data sets for each cell (a fifth for correlations)"
+    )
+    parser.add_argument("--metrics", default="accuracy,f1,matthews,pearson")
+    parser.add_argument("--out", help="write every cell to this JSON file")
+    given = parser.parse_args()
+    rng = np.random.default_rng(0)
+    cells: list[dict[str, Any]] = []
+    for metric in given.metrics.split(","):
+        some = (
+            correlation_cells(given.runs // 5, rng)
+            if metric == "pearson"
+            else class_cells(metric, given.runs, rng)
+        )
+        cells += some
+    print(table(cells))
+    below = [c for c in cells if c["coverage"] < TARGET]
+    print(
+        f"\n{len(cells)} cells, lowest {min(c['coverage'] for c in cells):.3f}, {len(below)} below {TARGET}."
+    )
+    for c in sorted(below, key=lambda c: c["coverage"])[:10]:
+        print("  ", c)
+    if given.out:
+        with open(given.out, "w", encoding="utf-8") as file:
+            json.dump({"runs": given.runs, "cells": cells}, file, indent=1)
+    return 1 if below else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

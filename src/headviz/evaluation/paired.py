@@ -1,0 +1,105 @@
+"""``headviz.paired``: how much two sets of answers to the same examples differ, and what can be excluded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import OptionError, TaskError, unknown_choice
+from ..results import Result
+from . import resampling
+from .comparison import Answers, deltas
+from .significance import LEVEL
+
+
+@dataclass(frozen=True)
+class Paired(Result):
+    """The change of a metric: ``difference`` is after - before, from ``low`` to ``high``.
+
+    ``excludes`` is the largest loss that is still possible: a greater one is excluded at this level. ``worse`` and
+    ``better`` count the right answers lost and the wrong ones mended; for a correlation, examples whose answer fell
+    or rose.
+    """
+
+    metric: str
+    n: int
+    difference: float
+    low: float
+    high: float
+    p: float
+    worse: int
+    better: int
+
+    @property
+    def excludes(self) -> float:
+        return max(0.0, -self.low)
+
+
+def paired(
+    gold: ArrayLike,
+    before: ArrayLike,
+    after: ArrayLike,
+    metric: str = "accuracy",
+    level: float = LEVEL,
+) -> Paired:
+    """Compare two sets of predictions of the same examples.
+
+    All three are equally long rows: class numbers for accuracy, f1 (of class 1) and matthews, numbers for pearson
+    and spearman. -1 is an answer that is none of the classes. The interval and the test agree: it excludes zero
+    only where the test rejects. NaN where the metric is undefined.
+
+    >>> import headviz
+    >>> change = headviz.paired([0, 1] * 50, [0, 1] * 50, [0, 1] * 48 + [1, 1, 1, 1])
+    >>> change.worse, change.better, round(change.difference, 2), round(change.excludes, 3)
+    (2, 0, -0.02, 0.062)
+    """
+    known = {**resampling.CLASS_METRICS, **resampling.REGRESSION_METRICS}
+    if metric not in known:
+        raise OptionError(unknown_choice("metric", metric, known))
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise OptionError(f"The level must be a number between 0 and 1, such as 0.95, not {level!r}.")
+    classes = metric in resampling.CLASS_METRICS
+    rows = {
+        name: _row(values, name, classes)
+        for name, values in (("gold", gold), ("before", before), ("after", after))
+    }
+    lengths = {name: len(row) for name, row in rows.items()}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{n} {name}" for name, n in lengths.items())
+        raise TaskError(f"gold, before and after must be equally long; there are {told}.")
+    if classes and (rows["gold"] < 0).any():
+        raise TaskError("A gold label is negative. Give class numbers from 0.")
+    count = 1 + max(1, *(int(row.max(initial=0)) for row in rows.values())) if classes else 0
+    found = deltas(Answers(rows["gold"], rows["before"], count), [rows["after"]], metric, level=level)[0]
+    if classes:
+        was, now = rows["before"] == rows["gold"], rows["after"] == rows["gold"]
+    else:
+        was, now = rows["before"] > rows["after"], rows["after"] > rows["before"]
+    worse, better = int((was & ~now).sum()), int((now & ~was).sum())
+    ends = (found.interval_low, found.interval_high)
+    return Paired(metric, len(was), found.delta, *ends, found.p_value, worse, better)
+
+
+def _row(values: ArrayLike, name: str, classes: bool) -> NDArray:
+    """One checked row of class numbers, or of finite numbers."""
+    try:
+        row = np.asarray(values)
+    except ValueError as error:
+        raise TaskError(f"{name} must be a row of numbers; its parts differ in length.") from error
+    if row.ndim != 1 or row.dtype.kind not in "iufb" or row.dtype.kind == "b":
+        raise TaskError(f"{name} must be one row of numbers, not {_described(row)}.")
+    if not np.isfinite(row).all():
+        raise TaskError(f"{name} has a value that is not a finite number.")
+    if not classes:
+        return row.astype(float)
+    if (row != np.floor(row)).any() or (row < -1).any() or (row > 100_000).any():
+        raise TaskError(
+            f"{name} must hold class numbers: whole numbers from 0, or -1 for none of the classes."
+        )
+    return row.astype(np.int64)
+
+
+def _described(row: NDArray) -> str:
+    return f"{row.ndim} dimensions" if row.ndim != 1 else f"values of type {row.dtype}"
