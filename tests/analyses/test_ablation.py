@@ -16,7 +16,8 @@ from headviz.analyses.redundant import _by_promise, redundant
 from headviz.errors import Cancelled, OptionError
 from headviz.evaluation.dispatch import evaluate
 from headviz.evaluation.evaluator import Evaluator
-from headviz.evaluation.significance import accuracy_intervals, benjamini_hochberg, mcnemar
+from headviz.evaluation.paired import paired
+from headviz.evaluation.significance import benjamini_hochberg, mcnemar
 from support.analysed import learnt, unlearnt
 from support.tiny import tiny_classifier
 
@@ -33,8 +34,8 @@ def test_every_cell_is_the_plain_difference() -> None:
         right, now = full.predictions == full.gold, off.predictions == full.gold
         worse, better = int((right & ~now).sum()), int((~right & now).sum())
         p[h] = mcnemar(worse, better)
-        low, high = accuracy_intervals(worse, better, off.n)
-        assert (table.interval_low[h], table.interval_high[h]) == (-high[0], -low[0])
+        change = paired(full.gold, full.predictions, off.predictions)
+        assert (table.interval_low[h], table.interval_high[h]) == (-change.high, -change.low)
     np.testing.assert_allclose(table.p_value, p)
     np.testing.assert_allclose(table.q_value, benjamini_hochberg(p))
     np.testing.assert_array_equal(table.delta, -table.values)

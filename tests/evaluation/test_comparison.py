@@ -62,7 +62,7 @@ def test_matthews_of_three_classes_equals_sklearn() -> None:
 
 
 @pytest.mark.parametrize("name", ["accuracy", "f1", "matthews", "pearson", "spearman"])
-def test_interval_equals_resampling_the_examples(name: str) -> None:
+def test_interval_is_near_that_of_resampling_the_examples(name: str) -> None:
     regression = name in resampling.REGRESSION_METRICS
     gold, full, masked = _numbers() if regression else _classes()
     found = deltas(Answers(gold, full, 0 if regression else 2), [masked], name)[0]
@@ -72,8 +72,8 @@ def test_interval_equals_resampling_the_examples(name: str) -> None:
     low, high = np.quantile(drawn, [0.025, 0.975])
     width = high - low
     assert found.delta == pytest.approx(_of(name, gold, masked) - _of(name, gold, full))
-    assert found.interval_low == pytest.approx(low, abs=0.06 * width + 1 / len(gold))
-    assert found.interval_high == pytest.approx(high, abs=0.06 * width + 1 / len(gold))
+    assert found.interval_low == pytest.approx(low, abs=0.12 * width + 1 / len(gold))
+    assert found.interval_high == pytest.approx(high, abs=0.12 * width + 1 / len(gold))
 
 
 @pytest.mark.parametrize("name", ["f1", "matthews", "pearson", "spearman"])
@@ -99,11 +99,12 @@ def test_swap_test_of_accuracy_is_mcnemar() -> None:
 
 
 @pytest.mark.parametrize("name", ["accuracy", "f1", "matthews", "pearson", "spearman"])
-def test_nothing_changed_is_p_one_and_no_interval(name: str) -> None:
+def test_where_nothing_changed_p_is_one_and_the_interval_says_what_may_still_be(name: str) -> None:
     regression = name in resampling.REGRESSION_METRICS
     gold, full, _ = _numbers() if regression else _classes()
     found = deltas(Answers(gold, full, 0 if regression else 2), [full.copy()], name)[0]
-    assert (found.delta, found.interval_low, found.interval_high, found.p_value) == (0.0, 0.0, 0.0, 1.0)
+    assert (found.delta, found.p_value) == (0.0, 1.0)
+    assert -0.2 < found.interval_low < 0 < found.interval_high < 0.2
 
 
 def test_undefined_metric_is_missing_not_zero() -> None:

@@ -53,7 +53,7 @@ def paired(
     >>> import headviz
     >>> change = headviz.paired([0, 1] * 50, [0, 1] * 50, [0, 1] * 48 + [1, 1, 1, 1])
     >>> change.worse, change.better, round(change.difference, 2), round(change.excludes, 3)
-    (2, 0, -0.02, 0.062)
+    (2, 0, -0.02, 0.058)
     """
     known = {**resampling.CLASS_METRICS, **resampling.REGRESSION_METRICS}
     if metric not in known:

@@ -1,0 +1,127 @@
+"""Intervals of a difference: by hand, against finite differences, and how often they hold the truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from headviz.evaluation.intervals import (
+    SLOPES,
+    accuracy_intervals,
+    class_intervals,
+    consistent,
+    correlation_interval,
+)
+from headviz.evaluation.resampling import CLASS_METRICS
+from headviz.evaluation.significance import mcnemar
+
+
+def test_accuracy_by_hand() -> None:
+    """Bonett and Price: 5 lost, 1 mended of 98, so (2 - 6)/100 with a variance of (.08 - .0016)/100."""
+    low, high = accuracy_intervals(5, 1, 98)
+    half = 1.959964 * np.sqrt((0.08 - 0.0016) / 100)
+    assert (float(low), float(high)) == pytest.approx((-0.04 - half, -0.04 + half), abs=1e-7)
+
+
+def test_no_flip_leaves_the_rule_of_three() -> None:
+    low, high = accuracy_intervals(0, 0, 500)
+    assert (float(low), float(high)) == pytest.approx((-0.00599, 0.00599), abs=1e-5)
+    assert accuracy_intervals(0, 0, 7)[0] < -0.4
+
+
+def test_no_examples_give_no_interval() -> None:
+    low, high = accuracy_intervals(0, 0, 0)
+    assert np.isnan([low, high]).all()
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(80, 5000))
+def test_sides_exchanged_mirror_the_interval(worse: int, better: int, n: int) -> None:
+    low, high = accuracy_intervals(worse, better, n)
+    back = accuracy_intervals(better, worse, n)
+    assert (float(low), float(high)) == (-float(back[1]), -float(back[0]))
+    assert low <= (better - worse) / n <= high
+
+
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(60, 2000))
+def test_zero_is_excluded_only_where_the_test_rejects(worse: int, better: int, n: int) -> None:
+    p = mcnemar(worse, better)
+    low, high = consistent(*accuracy_intervals(worse, better, n), p)
+    if not low <= 0 <= high:
+        assert p <= 0.05
+
+
+def test_many_tables_at_once_equal_one_by_one() -> None:
+    rng = np.random.default_rng(1)
+    worse, better = rng.integers(0, 200, (12, 12)), rng.integers(0, 100, (12, 12))
+    low, high = accuracy_intervals(worse, better, 500)
+    assert (low[3, 7], high[3, 7]) == accuracy_intervals(worse[3, 7], better[3, 7], 500)
+    tables = rng.integers(0, 30, (5, 3, 3, 3))
+    low, high = class_intervals(tables, "matthews")
+    assert (low[2], high[2]) == pytest.approx(class_intervals(tables[2], "matthews"), rel=1e-12)
+
+
+@pytest.mark.parametrize("metric", SLOPES)
+def test_slopes_equal_finite_differences(metric: str) -> None:
+    table = np.random.default_rng(2).integers(3, 40, (3, 3)).astype(float)
+    value, slope = SLOPES[metric](table)
+    assert float(value) == pytest.approx(float(CLASS_METRICS[metric](table)))
+    for cell in np.ndindex(3, 3):
+        step = np.zeros((3, 3))
+        step[cell] = 1e-5
+        either = [float(CLASS_METRICS[metric](table + sign * step)) for sign in (1, -1)]
+        assert slope[cell] == pytest.approx((either[0] - either[1]) / 2e-5, rel=1e-5, abs=1e-9)
+
+
+def test_a_class_that_nobody_names_changes_nothing() -> None:
+    """The place for answers that are none of the classes widens no interval while it is empty."""
+    joint = np.random.default_rng(3).integers(1, 30, (2, 2, 2))
+    wider = np.zeros((3, 3, 3), dtype=np.int64)
+    wider[:2, :2, :2] = joint
+    assert class_intervals(wider, "f1") == pytest.approx(class_intervals(joint, "f1"))
+
+
+def _joint(rate: float, only: int | None) -> NDArray:
+    """Shares of gold, before, after: seven in ten right, every change a right answer lost."""
+    joint = np.zeros((2, 2, 2))
+    for gold, share in ((0, 0.68), (1, 0.32)):
+        lost = rate / 0.7 if only is None else rate / 0.7 / share * (gold == only)
+        joint[gold, gold, 1 - gold] = share * 0.7 * lost
+        joint[gold, gold, gold] = share * 0.7 * (1 - lost)
+        joint[gold, 1 - gold, 1 - gold] = share * 0.3
+    return joint
+
+
+@pytest.mark.parametrize(("n", "rate"), [(50, 0.02), (100, 0.005), (100, 0.01), (500, 0.005), (2000, 0.1)])
+@pytest.mark.parametrize("only", [None, 0, 1])
+@pytest.mark.parametrize("metric", SLOPES)
+def test_the_truth_is_held_as_often_as_said(metric: str, n: int, rate: float, only: int | None) -> None:
+    joint = _joint(rate, only)
+    truth = float(SLOPES[metric](joint.sum(axis=1))[0] - SLOPES[metric](joint.sum(axis=2))[0])
+    drawn = np.random.default_rng(4).multinomial(n, joint.ravel(), size=4000).reshape(-1, 2, 2, 2)
+    if metric == "accuracy":
+        low, high = accuracy_intervals(drawn[:, 0, 0, 1] + drawn[:, 1, 1, 0], np.zeros(4000), n)
+    else:
+        low, high = class_intervals(drawn, metric)
+    assert np.mean((low <= truth) & (truth <= high)) >= 0.93
+
+
+@pytest.mark.parametrize(("n", "rate"), [(50, 0.02), (200, 0.005), (200, 0.1)])
+def test_the_difference_of_correlations_is_held_too(n: int, rate: float) -> None:
+    rng = np.random.default_rng(5)
+
+    def draw(n: int) -> tuple[NDArray, NDArray, NDArray]:
+        gold = rng.normal(size=n)
+        before = 0.8 * gold + 0.6 * rng.normal(size=n)
+        return gold, before, np.where(rng.random(n) < rate, rng.normal(size=n), before)
+
+    gold, before, after = draw(400_000)
+    truth = np.corrcoef(gold, after)[0, 1] - np.corrcoef(gold, before)[0, 1]
+    held = [low <= truth <= high for low, high in (correlation_interval(*draw(n)) for _ in range(600))]
+    assert np.mean(held) >= 0.92
+
+
+def test_a_constant_has_no_correlation() -> None:
+    assert np.isnan(correlation_interval(np.arange(5.0), np.full(5, 0.1), np.arange(5.0))).all()

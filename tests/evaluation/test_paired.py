@@ -1,0 +1,115 @@
+"""headviz.paired: what it counts, what it refuses, and that its interval and its test agree."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import time
+
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score
+
+import headviz
+from headviz.evaluation import paired as module
+
+
+def _answers(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    gold = rng.integers(0, 3, n)
+    before = np.where(rng.random(n) < 0.85, gold, rng.integers(0, 3, n))
+    return gold, before, np.where(rng.random(n) < 0.95, before, rng.integers(0, 3, n))
+
+
+def test_counts_and_signs() -> None:
+    gold, before, after = _answers()
+    found = headviz.paired(gold, before, after)
+    assert found.worse == np.sum((before == gold) & (after != gold))
+    assert found.better == np.sum((before != gold) & (after == gold))
+    assert found.difference == pytest.approx(np.mean(after == gold) - np.mean(before == gold))
+    assert found.low < found.difference < found.high
+    assert found.excludes == max(0.0, -found.low)
+    assert json.loads(found.to_json())["worse"] == found.worse
+
+
+def test_four_losses_and_no_gain_are_not_significant_and_do_not_exclude_zero() -> None:
+    gold = np.zeros(100, dtype=int)
+    after = gold.copy()
+    after[:4] = 1
+    found = headviz.paired(gold, gold, after)
+    assert found.p == pytest.approx(0.125)
+    assert found.low < 0 <= found.high
+
+
+def test_the_same_answers_still_leave_a_loss_possible() -> None:
+    gold, before, _ = _answers(200)
+    assert headviz.paired(gold, before, before).excludes == pytest.approx(3 / 200, rel=0.01)
+
+
+@pytest.mark.parametrize("metric", ["f1", "matthews"])
+def test_other_class_metrics(metric: str) -> None:
+    gold, before, after = (x % 2 for x in _answers())
+    found = headviz.paired(gold, before, after, metric)
+    assert found.low < found.difference < found.high
+    if metric == "f1":
+        assert found.difference == pytest.approx(f1_score(gold, after) - f1_score(gold, before))
+
+
+def test_correlations_take_numbers() -> None:
+    rng = np.random.default_rng(1)
+    gold = rng.normal(size=80)
+    before = gold + rng.normal(size=80)
+    found = headviz.paired(gold, before, before + 0.1, "pearson")
+    assert found.difference == pytest.approx(0, abs=1e-12)
+    assert (found.worse, found.better) == (0, 80)
+    assert np.isnan(headviz.paired(gold, np.ones(80), before, "spearman").difference)
+
+
+def test_a_narrower_level_is_narrower() -> None:
+    gold, before, after = _answers()
+    wide, narrow = (headviz.paired(gold, before, after, level=level) for level in (0.99, 0.8))
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        ([0, 1], [0, 1], [0]),
+        ([], [], []),
+        ("ab", "ab", "ab"),
+        ([[0, 1]], [[0, 1]], [[0, 1]]),
+        ([0, 1], [0.5, 1], [0, 1]),
+        ([0, float("nan")], [0, 1], [0, 1]),
+        ([0, 1], [0, -2], [0, 1]),
+        ([-1, 1], [0, 1], [0, 1]),
+        ([0, 1], [True, False], [0, 1]),
+        ([0, 10**12], [0, 1], [0, 1]),
+        ([0, 10**400], [0, 1], [0, 1]),
+        ([0, [1]], [0, 1], [0, 1]),
+        (None, None, None),
+        ({}, {}, {}),
+    ],
+)
+def test_what_is_no_row_of_classes_is_refused(bad: tuple) -> None:
+    with pytest.raises(headviz.UserError):
+        headviz.paired(*bad)
+
+
+@pytest.mark.parametrize(
+    "options", [{"metric": "accurracy"}, {"level": 1.5}, {"level": "95"}, {"level": True}]
+)
+def test_options_are_checked(options: dict) -> None:
+    with pytest.raises(headviz.UserError):
+        headviz.paired([0, 1], [0, 1], [0, 1], **options)
+
+
+def test_ten_thousand_fit_in_a_minute() -> None:
+    gold, before, after = _answers(500)
+    start = time.process_time()
+    for _ in range(200):
+        headviz.paired(gold, before, after)
+    assert time.process_time() - start < 200 * 60 / 10_000
+
+
+def test_the_example_of_its_docstring() -> None:
+    assert doctest.testmod(module).failed == 0
