@@ -102,10 +102,12 @@ def _chunk(
     number: int,
     dropped: Callable[[Example], float],
     taught: str,
+    short: float,
 ) -> list[Batch]:
     """Batches of like lengths in random order.
 
-    `dropped` gives the chance that a pair is left out; half of all pairs are of the lesson `taught`, if there is one.
+    `dropped` gives the chance that a pair is left out; half of all pairs are of the lesson `taught`, if there is one;
+    the share `short` is of short sentences.
     """
     rng = Random(f"{stage} {seed} {number}")
     wanted = size * BATCHES_PER_CHUNK
@@ -113,7 +115,7 @@ def _chunk(
     examples: list[Example] = []
     if taught:
         examples += lesson(taught, wanted // 2, stream_seed)
-    for example in generate("train", 60 * wanted, seed=stream_seed):
+    for example in generate("train", 60 * wanted, stream_seed, short):
         share = dropped(example)
         if (share == 0 and example.label == LABELS[0]) or rng.random() >= share:
             examples.append(with_unknown_name(example, rng) if rng.random() < UNKNOWN_NAMES else example)
@@ -141,6 +143,7 @@ def stream(
     start: int = 0,
     dropped: Dropped = drop_none,
     lesson_at: Callable[[int], str] = no_lesson,
+    short: float = 0.0,
 ) -> Iterator[tuple[int, Batch]]:
     """(step, batch) from step `start` on, without end. `dropped` and `lesson_at` are asked once per chunk, with its
     first step."""
@@ -148,9 +151,8 @@ def stream(
     step = start
     while True:
         first = number * BATCHES_PER_CHUNK
-        for batch in _chunk(tokenizer, size, seed, stage, number, partial(dropped, first), lesson_at(first))[
-            skip:
-        ]:
+        chunk = _chunk(tokenizer, size, seed, stage, number, partial(dropped, first), lesson_at(first), short)
+        for batch in chunk[skip:]:
             yield step, batch
             step += 1
         number, skip = number + 1, 0

@@ -11,6 +11,7 @@ from random import Random
 from headviz.demo.corpus import split_of
 from headviz.demo.example import LABELS, NEUTRAL, Draft, Example
 from headviz.demo.phenomena import PHENOMENA
+from headviz.demo.simple import simple_texts
 
 TIME = "temporal"
 
@@ -48,7 +49,9 @@ def lesson(name: str, count: int, seed: int) -> list[Example]:
     for label in islice(cycle(LABELS), count):
         while True:
             draft = PHENOMENA[TIME](rng, label)
-            if fits(draft, label) and draft.premise != draft.hypothesis and split_of(draft, TIME) == "train":
+            pair = draft.premise, draft.hypothesis
+            read = pair[0] != pair[1] and pair not in simple_texts() and split_of(draft, TIME) == "train"
+            if read and fits(draft, label):
                 break
         out.append(Example(draft.premise, draft.hypothesis, label, TIME))
     return out

@@ -18,7 +18,7 @@ def _plain_drop(example: Example) -> float:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Steps, rates and prices of the four stages; the defaults made the shipped model."""
+    """Steps, rates and prices of the five stages; the defaults made the shipped model."""
 
     seed: int = 0
     batch: int = 64
@@ -59,6 +59,11 @@ class Recipe:
     roles_heads: int = 3  # per phenomenon
     roles_pairs: int = 192  # of each phenomenon, read to choose them
     roles_smoothing: float = 0.05  # no answer is rewarded for more certainty than this leaves
+
+    short_steps: int = 3000  # the same with short plain sentences; the stages before read none
+    short_share: float = 0.5  # of all pairs
+    short_rate: float = 3e-4
+    short_fall: float = 0.6
 
     def lesson(self, step: int) -> str:
         """The lesson that half of the pairs come from; empty for none."""

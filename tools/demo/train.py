@@ -1,9 +1,10 @@
 """Train the demo model: `python -m tools.demo.train --out FOLDER`.
 
 Masked-language training with 6 layers (`small/`), the same grown to 12 (`pretrained/`), classification
-(`classifier/`, with `checkpoints/` on the way), and classification with heads that have a role (`finetuned/`). Stop
-it at any moment and start it again with the same options: it goes on from its last state, and ends with the same
-weights as an uninterrupted run with the same number of threads.
+(`classifier/`, with `checkpoints/` on the way), classification with heads that have a role (`with-roles/`), and the
+same with short plain sentences among the pairs (`finetuned/`). Stop it at any moment and start it again with the same
+options: it goes on from its last state, and ends with the same weights as an uninterrupted run with the same number of
+threads. `--begin MODEL --roles FILE` takes the weights and roles of an earlier model and runs the last stage alone.
 """
 
 import argparse
@@ -11,7 +12,6 @@ import json
 import math
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -22,19 +22,35 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoTokenizer, BertForMaskedLM, BertForSequenceClassification
 
 from headviz.attention import NAME
+from headviz.demo import DATA
 from headviz.demo.corpus import generate
-from headviz.demo.example import LABELS, Example
+from headviz.demo.example import LABELS
 from headviz.demo.phenomena import PHENOMENA
 
-from .batches import Batch, Dropped, drop_none, encode, mask_words, no_lesson, pad, stream
+from .accuracy import accuracy
+from .batches import Batch, Dropped, drop_none, mask_words, no_lesson, stream
 from .network import LAYERS, HeadGates, configuration, fold, gated, grow
 from .recipe import Recipe
 from .roles import Roles, as_tensor, choose, draw, per_pair, role_loss
 from .tokenizer import SPECIALS, build_tokenizer, build_vocabulary
-from .training_state import learning_rate, load_state, optimizer_for, save_state, whole_folder, write_whole
+from .training_state import (
+    begin,
+    learning_rate,
+    load_state,
+    optimizer_for,
+    save_state,
+    whole_folder,
+    write_whole,
+)
 
-STAGES = ("small", "pretrain", "finetune", "roles")
-FOLDERS = {"small": "small", "pretrain": "pretrained", "finetune": "classifier", "roles": "finetuned"}
+STAGES = ("small", "pretrain", "finetune", "roles", "short")
+FOLDERS = {
+    "small": "small",
+    "pretrain": "pretrained",
+    "finetune": "classifier",
+    "roles": "with-roles",
+    "short": "finetuned",
+}
 _SEED_STRIDE = 1_000_003  # so that no two (seed, step) share a generator
 
 
@@ -67,6 +83,7 @@ class Trainer:
         self.tokenizer: Any = AutoTokenizer.from_pretrained(out / "tokenizer")
         self.vocabulary = len(self.tokenizer)
         self._dev = list(generate("dev", dev_pairs, seed=1))
+        self._short_dev = list(generate("dev", dev_pairs, seed=2, short=1.0))
         self._began = 0.0
 
     def run(self, stages: tuple[str, ...] = STAGES) -> None:
@@ -156,13 +173,27 @@ class Trainer:
 
     def roles(self) -> None:
         """Classification goes on, and each phenomenon comes to depend on a few heads of its own."""
-        recipe, steps, names = self.recipe, self.recipe.roles_steps, tuple(PHENOMENA)
-        model = self._classifier(FOLDERS["finetune"]).to(self.device).train()
-        chosen = self._chosen_roles(model, names)
-        table = as_tensor(chosen, names)
+        recipe = self.recipe
+        model = self._classifier(FOLDERS["finetune"])
+        self._with_roles("roles", model, recipe.roles_steps, recipe.roles_rate, recipe.roles_fall)
+
+    def short(self) -> None:
+        """The same goes on, with short plain sentences among the pairs."""
+        recipe = self.recipe
+        model = self._classifier(FOLDERS["roles"])
+        self._with_roles(
+            "short", model, recipe.short_steps, recipe.short_rate, recipe.short_fall, recipe.short_share
+        )
+
+    def _with_roles(
+        self, stage: str, model: Any, steps: int, peak: float, fall: float, short: float = 0.0
+    ) -> None:
+        recipe, names = self.recipe, tuple(PHENOMENA)
+        model.to(self.device).train()
+        table = as_tensor(self._chosen_roles(model, names), names)
         optimizer = optimizer_for(model.parameters(), recipe.weight_decay)
         losses = []
-        for step, batch in self._steps("roles", model, optimizer, steps, drop_none):
+        for step, batch in self._steps(stage, model, optimizer, steps, drop_none, short):
             generator = torch.Generator().manual_seed(recipe.seed * _SEED_STRIDE + step)
             drawn = draw(table, batch.groups, generator)
             call = per_pair(drawn.gates.to(self.device))
@@ -171,14 +202,14 @@ class Trainer:
                 logits, batch.labels.to(self.device), drawn.robbed.to(self.device), recipe.roles_smoothing
             )
             losses.append(loss.item())
-            rate = learning_rate(step, steps, recipe.roles_rate, recipe.warmup, recipe.roles_fall)
-            self._update(model, optimizer, loss, rate)
+            self._update(model, optimizer, loss, learning_rate(step, steps, peak, recipe.warmup, fall))
             if (step + 1) % self.report_every == 0 or step + 1 == steps:
-                self._log(
-                    f"roles {step + 1} loss {_mean(losses):.3f} {self._told_roles(model, table, names)}"
-                )
+                told = self._told_roles(model, table, names)
+                if short:
+                    told += " short " + self._told_short(model)
+                self._log(f"{stage} {step + 1} loss {_mean(losses):.3f} {told}")
                 losses = []
-        self._write(model, FOLDERS["roles"], steps)
+        self._write(model, FOLDERS[stage], steps)
 
     def _chosen_roles(self, model: Any, names: tuple[str, ...]) -> Roles:
         """Which heads have which role: chosen once, then kept beside the run."""
@@ -201,18 +232,31 @@ class Trainer:
         model.train()
         return " ".join(told)
 
+    def _told_short(self, model: Any) -> str:
+        """Accuracy on short dev pairs, overall and of each phenomenon."""
+        scores = accuracy(model, self.tokenizer, self._short_dev)
+        model.train()
+        return " ".join(f"{name[:8]} {value:.2f}" for name, value in scores.items())
+
     # --- shared --------------------------------------------------------------------------------------------------
 
     def _classifier(self, folder: str) -> Any:
         return BertForSequenceClassification.from_pretrained(
             self.out / folder,
             attn_implementation=NAME,
+            dtype=torch.float32,
             id2label=dict(enumerate(LABELS)),
             label2id={label: number for number, label in enumerate(LABELS)},
         )
 
     def _steps(
-        self, stage: str, model: nn.Module, optimizer: torch.optim.Optimizer, steps: int, dropped: Dropped
+        self,
+        stage: str,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        steps: int,
+        dropped: Dropped,
+        short: float = 0.0,
     ) -> Iterator[tuple[int, Batch]]:
         """The steps still to do, from a saved state on; saves one every so often."""
         path, first, spent = self.out / f"{stage}.state", 0, 0.0
@@ -223,7 +267,7 @@ class Trainer:
         recipe = self.recipe
         lesson_at = recipe.lesson if stage == "finetune" else no_lesson
         for step, batch in stream(
-            self.tokenizer, recipe.batch, recipe.seed, stage, first, dropped, lesson_at
+            self.tokenizer, recipe.batch, recipe.seed, stage, first, dropped, lesson_at, short
         ):
             if step == steps:
                 break
@@ -260,34 +304,6 @@ class Trainer:
             file.write(line + "\n")
 
 
-@contextmanager
-def _evaluating(model: Any) -> Iterator[None]:
-    model.eval()
-    with torch.no_grad():
-        yield
-
-
-def accuracy(
-    model: Any, tokenizer: Any, examples: list[Example], gates: torch.Tensor | None = None, size: int = 128
-) -> dict[str, float]:
-    """Accuracy over all examples ('all') and per phenomenon."""
-    rows = encode(tokenizer, examples)
-    order = sorted(range(len(rows)), key=lambda i: len(rows[i][0]))
-    right: dict[str, list[bool]] = {}
-    with _evaluating(model):
-        for at in range(0, len(order), size):
-            some = order[at : at + size]
-            batch = pad([rows[i] for i in some], [LABELS.index(examples[i].label) for i in some])
-            answers = model(**batch.inputs(model.device), headviz=gated(gates)).logits.argmax(-1).cpu()
-            for i, ok in zip(some, (answers == batch.labels).tolist(), strict=True):
-                right.setdefault(examples[i].phenomenon, []).append(ok)
-    total = [ok for oks in right.values() for ok in oks]
-    return {
-        "all": sum(total) / len(total),
-        **{name: sum(oks) / len(oks) for name, oks in sorted(right.items())},
-    }
-
-
 def _mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else math.nan
 
@@ -298,8 +314,13 @@ def main(arguments: list[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--begin", type=Path, help="folder of a model to run the last stage on")
+    parser.add_argument(
+        "--roles", type=Path, default=DATA / "roles.json", help="the roles of that model's heads"
+    )
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--report-every", type=int, default=200, help="steps between two measurements")
     parser.add_argument("--threads", type=int, help="CPU threads (default: torch's own)")
     for field in fields(Recipe):
         parser.add_argument(
@@ -309,7 +330,11 @@ def main(arguments: list[str] | None = None) -> None:
     if given["threads"]:
         torch.set_num_threads(given["threads"])
     recipe = Recipe(**{field.name: given[field.name] for field in fields(Recipe)})
-    Trainer(given["out"], recipe, device=given["device"]).run(tuple(given["stages"]))
+    if given["begin"]:
+        begin(given["out"], given["begin"], given["roles"])
+    stages = ("short",) if given["begin"] else tuple(given["stages"])
+    options = {"device": given["device"], "report_every": given["report_every"]}
+    Trainer(given["out"], recipe, **options).run(stages)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What a training run needs to be stopped and continued: optimizer, learning rate, saved states without pickle."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -77,3 +78,18 @@ def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -
     model.load_state_dict(weights)
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
     return int(at["step"]), float(at["seconds"])
+
+
+def begin(out: Path, weights: Path, roles: Path) -> None:
+    """Take a model and the roles of its heads for what the stages before the last would have left in `out`."""
+    if (out / "begun.json").exists():
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    for name in ("tokenizer", "with-roles"):
+        with whole_folder(out / name, out / "writing") as folder:
+            for path in weights.iterdir():
+                if name == "with-roles" or path.name.startswith("tokenizer"):
+                    shutil.copyfile(path, folder / path.name)
+    write_whole(out / "roles.json", roles.read_text())
+    digest = hashlib.sha256((weights / "model.safetensors").read_bytes()).hexdigest()
+    write_whole(out / "begun.json", json.dumps({"weights": digest}) + "\n")

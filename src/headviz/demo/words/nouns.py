@@ -6,6 +6,7 @@ IRREGULAR_PLURALS = {
     "child": "children",
     "fisherman": "fishermen",
     "policeman": "policemen",
+    "seaman": "seamen",
     "thief": "thieves",
     "shelf": "shelves",
     "knife": "knives",
