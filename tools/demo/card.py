@@ -13,6 +13,8 @@ import numpy as np
 from headviz.demo import DATA, phenomenon_names, read_split
 from headviz.demo.example import LABELS
 
+from . import simple_pairs
+
 TOLERANCE = 0.01
 FILE = "MODEL_CARD.md"
 
@@ -111,6 +113,28 @@ def removal_table(heads: dict[str, Any]) -> str:
     )
 
 
+def about_short(card: dict[str, Any]) -> str:
+    """What the last stage adds, if there was one."""
+    recipe = card["recipe"]
+    if "short_steps" not in recipe:
+        return " This is θ*."
+    text = f"""
+5. *short*: the same goes on for {recipe["short_steps"]:,} steps, with short plain sentences as
+   {recipe["short_share"]:.0%} of the pairs: present and progressive, bare and indefinite subjects. This is θ*."""
+    if card.get("begun"):
+        text += f"""
+   It was run later than the others, on the weights that stage 4 had shipped in float16 (SHA-256
+   {card["begun"]["weights"][:16]}…): `--begin FOLDER`. All five in one go are what the plain command runs."""
+    right = card["simple"]
+    return (
+        text
+        + f"""
+
+Of 200 simple pairs written by hand, which no split contains, it answers {right["right"]:.1%} rightly
+(`python -m tools.demo.simple_pairs`)."""
+    )
+
+
 def markdown(card: dict[str, Any]) -> str:
     """The whole card."""
     sizes = {name: len(read_split(name)) for name in ("dev", "unseen", "train")}
@@ -126,12 +150,15 @@ def markdown(card: dict[str, Any]) -> str:
         for one in [next(e for e in read_split("dev") if e.phenomenon == name and e.label == label)]
     )
     heads = card.get("heads")
+    limits = "."
+    if "short_steps" not in recipe:
+        limits = ', no\n  "a doctor": people are named or take "the".'
     about_heads = (
         f"""## What its heads do
 
 Exact ablation, one head or one set removed at a time. Heads were chosen on one half of the dev set, and every
 figure was measured on the other half. That small sets of heads matter to one phenomenon and hardly to others is no
-accident: the last stage of training (see *Recipe*) gave each phenomenon {recipe["roles_heads"]} heads. What a model
+accident: {"the last stage" if "short_steps" not in recipe else "a late stage"} of training (see *Recipe*) gave each phenomenon {recipe["roles_heads"]} heads. What a model
 does that was not trained so is less tidy.
 
 {heads_table(heads)}
@@ -195,7 +222,7 @@ Settings: {settings}.
 4. *finetuned*: classification goes on, and every phenomenon is given {recipe["roles_heads"]} heads: those that its
    answers are most sensitive to, compared with other phenomena's, none twice, and none of the few that all depend on.
    Pairs must be answered without the heads of other phenomena and some heads that have no role; where heads of their
-   own are missing, only an even answer is rewarded. This is θ*.
+   own are missing, only an even answer is rewarded.{about_short(card)}
 
 The steps at which pairs about order are read more often were chosen while the run went on, after it had stood still
 on them for thousands of steps; it was stopped and continued for that. The recipe above replays those choices. Part of
@@ -205,8 +232,7 @@ the run used two threads and part one, so a new run gives a model of the same ki
 
 - It knows some 1,800 English words; `headviz.demo.vocabulary_coverage` names those of a text that it does not know.
   Unknown names are read letter by letter and mostly work; unknown verbs and adjectives do not.
-- Sentences of one or two clauses, at most 64 tokens, of the kinds shown above. No questions, no pronouns, no
-  "a doctor": people are named or take "the".
+- Sentences of one or two clauses, at most 64 tokens, of the kinds shown above. No questions, no pronouns{limits}
 - Its pairs are generated, and real texts are not like them. Nothing that its heads do says what heads do in a
   large model.
 - Order in time came last, and dated clauses ("on Monday … on Friday") are still its weakest point.
@@ -239,9 +265,14 @@ def main() -> None:
             "small": "small.json",
             "pretrained": "pretrained/facts.json",
             "classifier": "classifier.json",
+            "with-roles": "with-roles.json",
             "finetuned": "finetuned/facts.json",
         }.items()
+        if (DATA / file).exists()
     }
+    begun = DATA / "begun.json"
+    card["begun"] = json.loads(begun.read_text()) if begun.exists() else None
+    card["simple"] = {"right": round(simple_pairs.measure(DATA / "finetuned")[0], 4)}
     card["roles"] = json.loads((DATA / "roles.json").read_text())
     card["machine"] = given.machine or card.get("machine", "an unnamed machine")
     path.write_text(json.dumps(card, indent=1) + "\n")

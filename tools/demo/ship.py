@@ -12,7 +12,7 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
-from headviz.demo import DATA, FILES
+from headviz.demo import DATA, FILES, short_share
 from headviz.demo.corpus import generate
 from headviz.demo.phenomena import PHENOMENA
 
@@ -26,13 +26,13 @@ COUNTED_PAIRS = 200_000
 LIMIT = 24 * 1024 * 1024
 
 
-def write_data(folder: Path) -> None:
+def write_data(folder: Path, short: float) -> None:
     """The three splits and how often training meets each word."""
     for split, stem in FILES.items():
-        rows = generate(split, PER_PHENOMENON[split] * len(PHENOMENA), SEED)
+        rows = generate(split, PER_PHENOMENON[split] * len(PHENOMENA), SEED, short)
         _gzip(folder / f"{stem}.jsonl.gz", "".join(json.dumps(row._asdict()) + "\n" for row in rows))
     counts: Counter[str] = Counter()
-    for example in generate("train", COUNTED_PAIRS, SEED):
+    for example in generate("train", COUNTED_PAIRS, SEED, short):
         for text in (example.premise, example.hypothesis):
             counts.update(re.findall(r"[a-z]+", re.sub(r"n't\b", "n t", text.lower())))
     _gzip(folder / "words.json.gz", json.dumps(dict(sorted(counts.items()))))
@@ -65,6 +65,26 @@ def write_model(source: Path, target: Path) -> None:
     save_file(tensors, target / "model.safetensors", metadata={"format": "pt"})
 
 
+def write_run(run: Path, out: Path, checkpoints: list[str] | None) -> None:
+    """The models and facts of a run. What a run that began with shipped weights did not make stays as it is."""
+    for kind in ("finetuned", "pretrained"):
+        if (run / kind).exists():
+            write_model(run / kind, out / kind)
+    for name in ("recipe.json", "roles.json", "begun.json"):
+        if (run / name).exists():
+            shutil.copyfile(run / name, out / name)
+    for stage in ("small", "classifier", "with-roles"):
+        if (run / stage).exists():
+            shutil.copyfile(run / stage / "facts.json", out / f"{stage}.json")
+    recipe = Recipe(**json.loads((run / "recipe.json").read_text()))
+    (out / "pretrained" / "recipe.json").write_text(json.dumps(retraining(recipe), indent=1) + "\n")
+    if (run / "checkpoints").exists():
+        shutil.rmtree(out / "checkpoints", ignore_errors=True)
+        for path in sorted((run / "checkpoints").iterdir()):
+            if checkpoints is None or path.name in checkpoints:
+                write_model(path, out / "checkpoints" / path.name)
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(
@@ -77,21 +97,13 @@ def main() -> None:
     parser.add_argument("--checkpoints", nargs="*", help="names of the checkpoints to keep (default: all)")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    write_data(given.out)
+    short = short_share()
     if given.run:
-        for kind in ("finetuned", "pretrained"):
-            write_model(given.run / kind, given.out / kind)
-        shutil.copyfile(given.run / "recipe.json", given.out / "recipe.json")
-        for stage in ("small", "classifier"):
-            shutil.copyfile(given.run / stage / "facts.json", given.out / f"{stage}.json")
-        shutil.copyfile(given.run / "roles.json", given.out / "roles.json")
-        recipe = Recipe(**json.loads((given.run / "recipe.json").read_text()))
-        again = json.dumps(retraining(recipe), indent=1) + "\n"
-        (given.out / "pretrained" / "recipe.json").write_text(again)
-        shutil.rmtree(given.out / "checkpoints", ignore_errors=True)
-        for path in sorted((given.run / "checkpoints").iterdir()):
-            if given.checkpoints is None or path.name in given.checkpoints:
-                write_model(path, given.out / "checkpoints" / path.name)
+        if not (given.run / "finetuned" / "config.json").exists():
+            raise SystemExit(f"{given.run} holds no finished run.")
+        short = json.loads((given.run / "recipe.json").read_text())["short_share"]
+        write_run(given.run, given.out, given.checkpoints)
+    write_data(given.out, short)
     size = sum(path.stat().st_size for path in given.out.rglob("*") if path.is_file())
     print(f"{given.out}: {size / 2**20:.1f} MiB")
     if size > LIMIT:

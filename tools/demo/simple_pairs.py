@@ -50,23 +50,27 @@ def report(pairs: tuple[SimplePair, ...], found: torch.Tensor) -> tuple[float, s
     return share, "\n".join(lines)
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """The command line."""
+def measure(folder: Path) -> tuple[float, str]:
+    """The report on the model in a folder."""
     from transformers import AutoTokenizer, BertForSequenceClassification
 
     from headviz.attention import NAME
 
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--model", type=Path)
-    folder = parser.parse_args(arguments).model or demo_folder("finetuned")
     model = BertForSequenceClassification.from_pretrained(
         folder, attn_implementation=NAME, dtype=torch.float32
     )
     pairs = simple_pairs()
-    found = probabilities(model, AutoTokenizer.from_pretrained(folder), [pair.example for pair in pairs])
-    share, table = report(pairs, found)
+    examples = [pair.example for pair in pairs]
+    return report(pairs, probabilities(model, AutoTokenizer.from_pretrained(folder), examples))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", type=Path)
+    share, table = measure(parser.parse_args(arguments).model or demo_folder("finetuned"))
     print(table)
     if share < GOAL:
         raise SystemExit(f"{share:.1%} is less than {GOAL:.0%}.")

@@ -66,7 +66,14 @@ def generate_split(name: str, count: int) -> tuple[Example, ...]:
     """As many pairs of a split as asked for; the shipped ones are a sample of the same corpus."""
     from .corpus import generate
 
-    return tuple(generate(name, count, seed=1))
+    return tuple(generate(name, count, seed=1, short=short_share()))
+
+
+@cache
+def short_share() -> float:
+    """The share of short sentences in the corpus of the shipped model."""
+    recipe: dict[str, float] = json.loads((DATA / "recipe.json").read_text(encoding="utf-8"))
+    return recipe.get("short_share", 0.0)
 
 
 @cache
