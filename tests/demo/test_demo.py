@@ -45,7 +45,7 @@ def test_splits_are_balanced_and_follow_from_the_generator(split: str) -> None:
     assert len(rows) == each * len(demo.phenomenon_names())
     assert set(counts) == {(name, label) for name in demo.phenomenon_names() for label in LABELS}
     assert max(counts.values()) - min(counts.values()) <= 2
-    assert rows == tuple(generate(split, len(rows), SEED))
+    assert rows == tuple(generate(split, len(rows), SEED, demo.short_share()))
 
 
 def test_shipped_splits_never_meet() -> None:
@@ -57,9 +57,9 @@ def test_shipped_splits_never_meet() -> None:
 def test_packing_data_twice_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tools.demo.ship.PER_PHENOMENON", dict.fromkeys(PER_PHENOMENON, 3))
     monkeypatch.setattr("tools.demo.ship.COUNTED_PAIRS", 500)
-    write_data(tmp_path)
+    write_data(tmp_path, 0.5)
     first = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    write_data(tmp_path)
+    write_data(tmp_path, 0.5)
     assert first == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with gzip.open(tmp_path / "dev.jsonl.gz", "rt") as lines:
         assert len([json.loads(line) for line in lines]) == 3 * len(demo.phenomenon_names())

@@ -11,6 +11,8 @@ from safetensors.torch import load_file
 from tools.demo import tokenizer, train
 from tools.demo.batches import mask_words, pad, stream, with_unknown_name
 from tools.demo.recipe import Recipe
+from tools.demo.ship import write_model
+from tools.demo.training_state import begin
 
 from headviz.demo.example import Example
 from headviz.demo.phenomena import PHENOMENA
@@ -26,6 +28,7 @@ TINY = Recipe(
     gate_rate=0.3,
     roles_steps=4,
     roles_pairs=2,
+    short_steps=3,
 )
 
 
@@ -83,6 +86,7 @@ def test_all_stages_leave_their_folders(whole: Path) -> None:
         ("small", 6),
         ("pretrained", 12),
         ("classifier", 12),
+        ("with-roles", 12),
         ("finetuned", 12),
         ("checkpoints/step-00003", 12),
     ):
@@ -101,7 +105,9 @@ def test_all_stages_leave_their_folders(whole: Path) -> None:
     assert not list(whole.rglob("*.pt"))
 
 
-@pytest.mark.parametrize("updates", [5, 11, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 9, 15))])
+@pytest.mark.parametrize(
+    "updates", [5, 11, 18, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 9, 15))]
+)
 def test_stopped_and_continued_gives_the_same_weights(whole: Path, tmp_path: Path, updates: int) -> None:
     _stopped_after(_trainer(tmp_path), updates)
     _trainer(tmp_path).run()
@@ -136,6 +142,28 @@ def test_stopped_while_a_stage_is_written_gives_the_same_weights(
     for key, value in _weights(whole).items():
         assert torch.equal(value, _weights(tmp_path)[key]), key
     assert not (tmp_path / "writing").exists()
+
+
+def test_the_last_stage_can_begin_with_the_weights_of_another_run(whole: Path, tmp_path: Path) -> None:
+    def begun(folder: Path) -> dict[str, torch.Tensor]:
+        begin(folder, whole / "with-roles", whole / "roles.json")
+        _trainer(folder).run(("short",))
+        return _weights(folder)
+
+    again = begun(tmp_path)
+    for name, value in _weights(whole).items():
+        assert torch.equal(value, again[name]), name
+    for file in ("roles.json", "tokenizer/tokenizer.json"):
+        assert (tmp_path / file).read_bytes() == (whole / file).read_bytes()
+    assert len(json.loads((tmp_path / "begun.json").read_text())["weights"]) == 64
+    assert not (tmp_path / "classifier").exists()
+
+
+def test_half_precision_weights_are_trained_in_full_precision(whole: Path, tmp_path: Path) -> None:
+    write_model(whole / "with-roles", tmp_path / "half")
+    begin(tmp_path / "run", tmp_path / "half", whole / "roles.json")
+    _trainer(tmp_path / "run").run(("short",))
+    assert {value.dtype for value in _weights(tmp_path / "run").values()} == {torch.float32}
 
 
 def test_another_seed_gives_other_weights(whole: Path, tmp_path: Path) -> None:

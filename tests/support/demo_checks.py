@@ -153,7 +153,7 @@ def relative_clause(premise: str, hypothesis: str) -> str:
                 clause = read(f"{head} {inner}")
                 if not (
                     (clause[3].startswith("the ") and len(clause[3].split()) == 2)
-                    or len(clause[3].split()) == 1
+                    or len(clause[3].split()) <= 1
                 ):
                     continue
             facts = [(matrix[0], matrix[1:]), (clause[0], clause[1:])]
@@ -195,7 +195,7 @@ def _people_joined(premise: str) -> bool:
     if second.startswith("not "):
         noun = second.removeprefix("not ").split()
         word = noun[1] if noun[0] in ("the", "a", "an") else noun[0]
-        return word in nouns.PEOPLE or word.capitalize() in nouns.NAMES
+        return word in nouns.PEOPLE + nouns.ANIMALS or word.capitalize() in nouns.NAMES
     return second.split()[-1] == "not"
 
 
@@ -286,7 +286,7 @@ def antonym(premise: str, hypothesis: str) -> str:
 def _bears(kind: str, subject: str) -> bool:
     noun = subject.split()[-1]
     if kind == "person":
-        return noun in nouns.PEOPLE or noun.capitalize() in nouns.NAMES
+        return noun in (*nouns.PEOPLE, "child") or noun.capitalize() in nouns.NAMES
     return noun in adjectives.BEARERS[kind]
 
 
@@ -405,7 +405,7 @@ _COUNT_WORDS = {
     "no": ("none of the", "not one of the", "no"),
     "not all": ("not all of the", "not all the", "not every"),
 }
-_SINGULAR = {nouns.plural(n): n for n in (*nouns.PEOPLE, "child", "pupil")}
+_SINGULAR = {nouns.plural(n): n for n in (*nouns.PEOPLE, *nouns.ANIMALS, "child", "pupil")}
 
 
 def quantifier(premise: str, hypothesis: str) -> str:
@@ -481,7 +481,7 @@ def temporal(premise: str, hypothesis: str) -> str:
             for phrase in phrases:
                 if text.endswith(" " + phrase):
                     text, when = text.removesuffix(" " + phrase), phrase
-        return text, when
+        return str(read(text)), when
 
     def order(text: str) -> tuple[str, str, str]:
         text = text.rstrip(".")
@@ -489,10 +489,12 @@ def temporal(premise: str, hypothesis: str) -> str:
         for pattern, relation in (
             (r"it is true that (.*) and that (.*)", "?"), (r"before (.*), (.*)", ">"), (r"after (.*), (.*)", "<"),
             (r"while (.*), (.*)", "="), (r"first (.*), and (?:then|later) (.*)", "<"), (r"(.*), and then (.*)", "<"),
+            (r"(.*), then (.*)", "<"),
             (r"(.*)\. later, (.*)", "<"), (r"(.*)\. earlier, (.*)", ">"), (r"(.*)\. also, (.*)", "?"),
             (r"(.*) before (.*)", "<"), (r"(.*) after (.*)", ">"), (r"(.*) earlier than (.*)", "<"),
             (r"(.*) later than (.*)", ">"), (r"(.*) while (.*)", "="), (r"(.*) at the same time as (.*)", "="),
             (r"(.*) on the same day as (.*)", "?"), (r"(.*), but (.*) too", "?"), (r"(.*), and (.*)", "&"),
+            (r"(.*) and (.*)", "?"), (r"(.*)\. (.*)", "?"),
         ):  # fmt: skip
             if found := re.fullmatch(pattern, text, flags=re.IGNORECASE):
                 (a, when_a), (b, when_b) = event(found[1]), event(found[2])

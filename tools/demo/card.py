@@ -150,15 +150,16 @@ def markdown(card: dict[str, Any]) -> str:
         for one in [next(e for e in read_split("dev") if e.phenomenon == name and e.label == label)]
     )
     heads = card.get("heads")
-    limits = "."
+    limits, giving = ".", "a late stage"
     if "short_steps" not in recipe:
+        giving = "the last stage"
         limits = ', no\n  "a doctor": people are named or take "the".'
     about_heads = (
         f"""## What its heads do
 
 Exact ablation, one head or one set removed at a time. Heads were chosen on one half of the dev set, and every
 figure was measured on the other half. That small sets of heads matter to one phenomenon and hardly to others is no
-accident: {"the last stage" if "short_steps" not in recipe else "a late stage"} of training (see *Recipe*) gave each phenomenon {recipe["roles_heads"]} heads. What a model
+accident: {giving} of training (see *Recipe*) gave each phenomenon {recipe["roles_heads"]} heads. What a model
 does that was not trained so is less tidy.
 
 {heads_table(heads)}
