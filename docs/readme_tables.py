@@ -42,7 +42,8 @@ def algorithms() -> Iterator[str]:
 
 
 def analyses() -> Iterator[str]:
-    from headviz.analyses.catalogue import ANALYSES, MICHEL, THESIS
+    from headviz.analyses.analysis import MICHEL, THESIS
+    from headviz.analyses.catalogue import ANALYSES
 
     yield "**Analyses** (each a figure, a table and one sentence; on a page of the dashboard and as a command):"
     yield ""

@@ -13,13 +13,13 @@ from headviz.analyses.all_but_one import all_but_one
 from headviz.analyses.pruning_curve import pruning_curves
 from headviz.analyses.stacks import (
     by_stack,
+    figure,
     published_best,
     published_single,
     rows_by_stack,
     stack_curves,
     stack_report,
 )
-from headviz.charts.analyses import figure
 from headviz.cli import main
 from headviz.errors import MaskError
 from headviz.evaluation.translation import TranslationEvaluator
@@ -104,7 +104,7 @@ def test_report(evaluator: TranslationEvaluator) -> None:
     report = stack_report(evaluator, "random", scores, evaluator, step=0.5)
     assert report.select == "other"
     assert json.loads(report.to_json())["published"]["one_head_kept"]["cross"][5] == [-18.89, True]
-    assert len(figure(report.curves).data) >= 3
+    assert len(figure(report).data) >= 3
 
 
 def test_published_figures() -> None:
@@ -135,8 +135,9 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown["published"]["one_head_kept"]["cross"][5][0] == -13.56
     assert main(asked) == 0
     text = capsys.readouterr().out
-    assert "published cross" in text
-    assert "cross heads pruned" in text
+    assert "published: Change of BLEU with one head of a layer" in text
+    assert "lowest random first, can go" in text
+    assert "cross 0" in text
 
 
 def test_a_classifier_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,9 +7,13 @@ import plotly.graph_objects as go
 import pytest
 
 from headviz import HeadMask
+from headviz.analyses import ablation, by_slice, cross_dataset, pruning_curve, redundant
+from headviz.analyses import harmful as harmful_heads
 from headviz.analyses.ablation import Ablation
 from headviz.analyses.all_but_one import AllButOne, BestHead
+from headviz.analyses.analysis import Picture, Table
 from headviz.analyses.by_slice import BySlice, SliceCost
+from headviz.analyses.catalogue import ANALYSES
 from headviz.analyses.common import Subject
 from headviz.analyses.correlation import Band, CorrelationGrids
 from headviz.analyses.cross_dataset import relate
@@ -19,9 +23,7 @@ from headviz.analyses.pruning_curve import Curve, CurvePoint, PruningCurves
 from headviz.analyses.redundant import Redundant, RedundantPair
 from headviz.analyses.scatter import Scatter
 from headviz.analyses.speed import Speed, SpeedRow
-from headviz.charts import analyses as charts_analyses
-from headviz.charts import curves as charts_curves
-from headviz.charts import heads as charts_heads
+from headviz.charts.style import write_html
 from headviz.heads import HeadId
 
 SUBJECT = Subject("m", "d", "mnli", "dev", "x", 500, "accuracy", "float32")
@@ -66,10 +68,10 @@ def results() -> dict[str, object]:
     pair = RedundantPair(HeadId(1, 0), HeadId(1, 1), 0.0, 0.01, 0.3, 0.25, 0.35, 0.29, 1e-6, 1e-5)
     return {
         "ablation": table(),
-        "by_slice": by_kind(),
-        "all_but_one": AllButOne(SUBJECT, "same", SUBJECT, 0.9, grid, rows),
-        "cross_dataset": relate(table(), table(1)),
-        "pruning_curves": curves(),
+        "by-slice": by_kind(),
+        "all-but-one": AllButOne(SUBJECT, "same", SUBJECT, 0.9, grid, rows),
+        "cross-dataset": relate(table(), table(1)),
+        "pruning-curves": curves(),
         "speed": Speed("m", FULL.without_random(72), 128, 3, 2, "cpu", 1.2, (9, 8), (20, 16),
                        (SpeedRow(1, 10, 1, 11, 1, 1.1), SpeedRow(16, 30, 1, 35, 2, 1.17))),
         "dynamics": Dynamics("f", "taylor", (Checkpoint("epoch-1", 0.8, (0.0, 0.5, 1.0), (1.0, 0.9, 0.4), curves()),)),
@@ -84,21 +86,34 @@ def results() -> dict[str, object]:
 
 @pytest.mark.parametrize("name", results())
 def test_every_result_draws(name: str, tmp_path: Path) -> None:
-    fig = charts_analyses.figure(results()[name])
+    fig = ANALYSES[name].figure(results()[name])
     assert isinstance(fig, go.Figure)
     assert any(len(trace.to_plotly_json()) for trace in fig.data)
-    page = charts_analyses.write_html(fig, tmp_path / "page.html").read_text(encoding="utf-8")
+    page = write_html(fig, tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Share chart" not in page or "showSendToCloud" in page
     assert '"showSendToCloud": false' in page
     assert 'src="https://' not in page
 
 
-def test_a_table_covers_all_results() -> None:
-    assert {type(r) for r in results().values()} == set(charts_analyses.DRAW)
+def test_every_analysis_is_drawn_above() -> None:
+    assert {*results(), "stacks"} == set(ANALYSES)
+
+
+@pytest.mark.parametrize("name", results())
+def test_every_view_has_a_sentence_and_tables_whose_rows_fit(name: str) -> None:
+    view = ANALYSES[name].view(results()[name])
+    assert view.finding.endswith(".")
+    tables = [part for part in view.parts if isinstance(part, Table)]
+    assert tables
+    for table in tables:
+        assert table.rows
+        assert {len(row) for row in table.rows} == {len(table.columns)}
+        assert len(table.masks) in (0, len(table.rows))
+    assert all(part.draw().data for part in view.parts if isinstance(part, Picture))
 
 
 def test_significant_heads_are_marked_and_the_baseline_is_drawn() -> None:
-    fig = charts_heads.ablation(table())
+    fig = ablation.figure(table())
     marks = next(t for t in fig.data if t.name and t.name.startswith("significant"))
     assert sorted(zip(marks.y, marks.x, strict=True)) == [(0, 0), (1, 1)]
     assert any(shape.x0 == shape.x1 == 0.9 for shape in fig.layout.shapes)
@@ -107,17 +122,16 @@ def test_significant_heads_are_marked_and_the_baseline_is_drawn() -> None:
 
 
 def test_kinds_are_drawn_in_the_order_of_their_cost_and_rings_are_significant() -> None:
-    fig = charts_heads.by_slice(by_kind())
+    fig = by_slice.figure(by_kind())
     heat, rings = fig.data
     assert list(heat.x) == ["L8·H6", "L4·H2"]
-    assert list(heat.y) == ["&lt;b>role&lt;/b>", "time"]
+    assert list(heat.y) == ["&lt;b&gt;role&lt;/b&gt;", "time"]
     np.testing.assert_allclose(heat.z, [[80, 0], [0, 10]])
-    assert (list(rings.x), list(rings.y)) == (["L8·H6"], ["&lt;b>role&lt;/b>"])
+    assert (list(rings.x), list(rings.y)) == (["L8·H6"], ["&lt;b&gt;role&lt;/b&gt;"])
 
 
 def test_published_rows_stand_apart() -> None:
-    rows = results()["all_but_one"]
-    fig = charts_analyses.figure(rows)
+    fig = ANALYSES["all-but-one"].figure(results()["all-but-one"])
     published = [t for t in fig.data if t.name and t.name.startswith("published")]
     assert len(published) == 1
     assert published[0].y[1] == pytest.approx(0.10)
@@ -125,7 +139,7 @@ def test_published_rows_stand_apart() -> None:
 
 
 def test_band_of_a_curve_is_its_interval() -> None:
-    fig = charts_curves.pruning_curves(curves())
+    fig = pruning_curve.figure(curves())
     band = fig.data[0]
     assert list(band.y[:3]) == pytest.approx([0.92, 0.67, 0.42])
     assert list(band.y[3:]) == pytest.approx([0.38, 0.63, 0.88])
@@ -133,34 +147,34 @@ def test_band_of_a_curve_is_its_interval() -> None:
 
 def test_nothing_found_says_so() -> None:
     empty = Harmful(SUBJECT, 0.9, 0.05, 144, ())
-    notes = [a.text for a in charts_heads.harmful(empty).layout.annotations]
+    notes = [a.text for a in harmful_heads.figure(empty).layout.annotations]
     assert any("no head does harm" in n for n in notes)
     none = Redundant(SUBJECT, 0.9, 2, 1, 1, 60, 60, ())
-    assert any("no redundant pair" in a.text for a in charts_heads.redundant(none).layout.annotations)
+    assert any("no redundant pair" in a.text for a in redundant.figure(none).layout.annotations)
 
 
 def test_texts_from_data_are_no_markup() -> None:
-    fig = charts_analyses.figure(results()["scatter"])
+    fig = ANALYSES["scatter"].figure(results()["scatter"])
     assert "<i>" not in fig.layout.yaxis.title.text
-    assert "&lt;i>" in fig.layout.yaxis.title.text
+    assert "&lt;i&gt;" in fig.layout.yaxis.title.text
     assert not any("<b>" in text for text in fig.data[0].text)
 
 
 def test_changes_of_bleu_are_drawn_as_they_are() -> None:
     from dataclasses import replace
 
-    from headviz.charts import style as charts
+    from headviz.charts import answers as charts
     from headviz.evaluation.comparison import Delta
 
     about = replace(SUBJECT, metric="bleu")
     shares, points = table(), replace(table(), subject=about)
     both = {
-        "points": charts_heads.harmful(harmful(points)).data[0].x,
-        "shares": charts_heads.harmful(harmful(shares)).data[0].x,
+        "points": harmful_heads.figure(harmful(points)).data[0].x,
+        "shares": harmful_heads.figure(harmful(shares)).data[0].x,
     }
     assert len(both["points"]) == 1
     assert np.allclose(np.array(both["shares"]), 100 * np.array(both["points"]))
-    drawn = charts_heads.cross_dataset(relate(points, points)).data[0].x
+    drawn = cross_dataset.figure(relate(points, points)).data[0].x
     assert np.allclose(sorted(drawn), sorted(points.values[np.isfinite(points.values)]))
     bleu = Delta("bleu", 10, 40.0, 38.0, -3.0, -1.0, 0.01, "passive")
     fig = charts.slices([bleu, replace(bleu, name="plain")], "bleu")

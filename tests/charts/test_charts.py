@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from headviz.attribution.arcs import Arc
+from headviz.charts import answers as charts
 from headviz.charts import maps as charts_maps
-from headviz.charts import style as charts
 from headviz.evaluation.comparison import Delta
 
 EVIL = "<a href='javascript:alert(1)'>x</a> %{y} & co"

@@ -85,7 +85,7 @@ def test_published_points_of_another_metric_are_not_taken_for_ours(metric: str, 
 
 
 def test_as_many_curves_are_drawn_as_can_be_told_apart() -> None:
-    from headviz.ui.pages.analyses.curves import shown_orders
+    from headviz.ui.pages.analyses.drawing import shown_lines
 
     names = [
         "conductance-spearman",
@@ -96,11 +96,11 @@ def test_as_many_curves_are_drawn_as_can_be_told_apart() -> None:
         "random",
         "oracle (ablation)",
     ]
-    usual = shown_orders(names, "fisher", "")
+    usual = shown_lines(names, "fisher", "")
     assert usual == ["taylor", "fisher", "magnitude", "random", "oracle (ablation)"]
-    assert shown_orders(names, "fisher", "random,taylor") == ["taylor", "random"]
-    assert shown_orders(names, "fisher", "no such order") == names  # of a link made elsewhere
-    assert shown_orders(["attattr-max"], "taylor", "") == ["attattr-max"]
+    assert shown_lines(names, "fisher", "random,taylor") == ["taylor", "random"]
+    assert shown_lines(names, "fisher", "no such order") == names  # of a link made elsewhere
+    assert shown_lines(["attattr-max"], "taylor", "") == ["attattr-max"]
 
 
 def test_an_order_is_computed_where_none_is_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,15 +10,36 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..charts.numbers import metric as metric_text
+from ..charts.numbers import number, points
 from ..evaluation.comparison import measure
 from ..evaluation.significance import benjamini_hochberg
 from ..heads import HeadId, HeadMask
 from ..progress import Cancel, Progress
 from ..results import Result
-from .common import SIGNIFICANT, Subject, empty_grid, subject, sweep
+from . import published
+from .analysis import (
+    COST,
+    ENDS,
+    MASKABLE,
+    METRIC,
+    MICHEL,
+    PAIRED,
+    Analysis,
+    Grid,
+    Picture,
+    Recipe,
+    Table,
+    View,
+    in_points,
+)
+from .common import SIGNIFICANT, Subject, empty_grid, measured, subject, sweep
 
 if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
     from ..evaluation.evaluator import Evaluator
+    from .given import Given
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,3 +117,134 @@ def ablate(
     baseline = measure(answers, answers.full, about.metric)
     seconds = time.perf_counter() - start
     return Ablation(about, whole, baseline, values, low, high, p, benjamini_hochberg(p), seconds)
+
+
+def run(given: Given) -> Ablation:
+    return ablate(
+        given.evaluator,
+        base=given.mask(),
+        metric=given.option("metric"),
+        progress=given.progress,
+        cancel=given.cancel,
+    )
+
+
+def figure(found: Ablation) -> Figure:
+    """The grid of costs, significant heads marked, beside the histogram against the baseline."""
+    from plotly.subplots import make_subplots
+
+    from ..charts.palette import BETTER, NEUTRAL, WORSE
+    from ..charts.style import SMALL, frame, grid
+
+    fig = make_subplots(1, 2, column_widths=[0.56, 0.44], horizontal_spacing=0.24)
+    grid(fig, found.subject.scale * found.values, "cost, points", 1, 1, bar_x=0.435)
+    marked = np.argwhere(found.significant())
+    fig.add_scatter(
+        x=marked[:, 1], y=marked[:, 0], mode="markers", name=f"significant (q < {SIGNIFICANT:g})",
+        marker={"symbol": "circle-open", "size": 11, "color": NEUTRAL, "line": {"width": 2}}, hoverinfo="skip",
+        row=1, col=1,
+    )  # fmt: skip
+    without = (found.baseline - found.values)[np.isfinite(found.values)]
+    fig.add_histogram(
+        x=without, marker={"color": BETTER}, name="heads", nbinsx=30, showlegend=False, row=1, col=2,
+        hovertemplate="%{x}: %{y} heads<extra></extra>",
+    )  # fmt: skip
+    fig.add_vline(x=found.baseline, line={"dash": "dash", "color": WORSE, "width": 2}, row=1, col=2)
+    fig.add_annotation(
+        x=found.baseline, y=1.0, yref="y2 domain", xref="x2", yanchor="bottom", showarrow=False,
+        text=f"baseline {found.baseline:.3f}", font={"size": SMALL},
+    )  # fmt: skip
+    fig.update_xaxes(title=f"{found.subject.metric} without one head", row=1, col=2)
+    fig.update_yaxes(title="heads", row=1, col=2)
+    return frame(fig, 110 + max(220, 26 * len(found.values)), top=34)
+
+
+def _histogram(found: Ablation) -> Figure:
+    from ..charts.histograms import value_histogram
+
+    about = found.subject
+    return value_histogram(about.scale * found.values, found.significant(), f"cost, points of {about.metric}")
+
+
+def view(found: Ablation) -> View:
+    about, scale = found.subject, found.subject.scale
+    clear = int((found.significant() & (found.values > 0)).sum())
+    hurts = len(found.harmful())
+    tables = (found.values, found.interval_low, found.interval_high)
+    return View(
+        f"{clear} of {int(np.isfinite(found.p_value).sum())} heads cost{'s' if clear == 1 else ''} something for "
+        f"certain; {int((found.values <= 0).sum())} cost nothing or less; {hurts or 'none'} "
+        f"{'does' if hurts == 1 else 'do'} harm.",
+        (
+            Picture(
+                "ablation_histogram",
+                lambda: _histogram(found),
+                f"How many heads cost how much; the full model has {about.metric} "
+                f"{metric_text(found.baseline, scale)}.",
+                COST,
+            ),
+            Table(
+                "ablation_table",
+                ("head", "cost", *ENDS, "p", "q"),
+                [
+                    [
+                        h,
+                        *(scale * float(t[h]) for t in tables),
+                        float(found.p_value[h]),
+                        float(found.q_value[h]),
+                    ]
+                    for h in measured(found.values)
+                ],
+                "All heads, the costliest first; costs in points.",
+                in_points("cost"),
+                shortened=12,
+                height=300,
+            ),
+        ),
+        grid=cost_grid(found, "ablation_grid"),
+        about=about.about(found.baseline),
+        rows=about.rows,
+    )
+
+
+def cost_grid(found: Ablation, key: str) -> Grid:
+    """The cost of every head in points, significant ones marked."""
+    about, scale = found.subject, found.subject.scale
+    ends = zip(found.interval_low, found.interval_high, strict=True)
+    return Grid(
+        key,
+        found.base,
+        scale * found.values,
+        f"cost: points of {about.metric} lost",
+        f"Points of {about.metric} that the model loses without each head, on {about.n} examples.",
+        tuple(HeadId(int(i), int(j)) for i, j in np.argwhere(found.significant())),
+        f"significant (q < {SIGNIFICANT:g})",
+        {
+            "cost, points": [[points(float(v), scale) for v in row] for row in found.values],
+            "95 %": [
+                [f"[{points(a, scale)}, {points(b, scale)}]" for a, b in zip(low, high, strict=True)]
+                for low, high in ends
+            ],
+            "q": [[number(float(v)) for v in row] for row in found.q_value],
+        },
+        COST,
+        PAIRED,
+    )
+
+
+ANALYSIS = Analysis(
+    "ablation",
+    "One head off",
+    "What does each head cost on its own, and is that more than chance?",
+    "one head off at a time: its cost, with significance",
+    f"{MICHEL}, §3.2, Figure 1, Table 1",
+    run,
+    figure,
+    view,
+    lambda _: Recipe(
+        ("from headviz.analyses.ablation import ablate", "found = ablate(evaluator)"), ("evaluator",)
+    ),
+    MASKABLE,
+    (METRIC,),
+    published.one_head_off,
+)

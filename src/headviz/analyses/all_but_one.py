@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..charts.numbers import points
 from ..errors import OptionError
 from ..evaluation.comparison import measure
 from ..evaluation.significance import benjamini_hochberg
 from ..heads import HeadId, HeadMask
 from ..progress import Cancel, Progress, after
 from ..results import Result
+from . import published
+from .analysis import (
+    ENDS,
+    METRIC,
+    MICHEL,
+    SAMPLES,
+    SEED,
+    SELECT,
+    Analysis,
+    Picture,
+    Recipe,
+    Table,
+    View,
+    in_points,
+)
 from .common import Subject, empty_grid, subject, sweep
 
 if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
     from ..evaluation.evaluator import Evaluator
+    from .given import Given
 
 Select = Literal["same", "other"]
 
@@ -97,3 +117,126 @@ def all_but_one(
 def _only(present: HeadMask, kept: HeadId) -> HeadMask:
     """Every other head of its layer off, all other layers untouched."""
     return present.without((kept.layer, h) for h in range(present.num_heads) if h != kept.head)
+
+
+def run(given: Given) -> AllButOne:
+    select = given.option("select")
+    return all_but_one(
+        given.evaluator,
+        select,
+        given.on(given.sample()) if select == "other" else None,
+        metric=given.option("metric"),
+        progress=given.progress,
+        cancel=given.cancel,
+    )
+
+
+def figure(found: AllButOne) -> Figure:
+    """What each layer's best single head changes, with its interval; Michel et al.'s table beside it for MNLI."""
+    import plotly.graph_objects as go
+
+    from ..charts.palette import NEUTRAL
+    from ..charts.style import FAINT, frame, tone, whisker
+    from ..reference import find
+
+    rows, unit = found.rows, found.subject.scale
+    values, low, high = (
+        [unit * getattr(r, name) for r in rows] for name in ("delta", "interval_low", "interval_high")
+    )
+    fig = go.Figure()
+    fig.add_hline(y=0, line={"color": FAINT, "width": 1})
+    fig.add_scatter(
+        x=[r.layer for r in rows], y=values, mode="markers", name="ours",
+        marker={"size": 10, "color": [tone(r.interval_low, r.interval_high) for r in rows]},
+        error_y=whisker(values, low, high),
+        customdata=[[HeadId(r.layer, r.head).dotted, r.p_value, r.q_value] for r in rows],
+        hovertemplate="only head %{customdata[0]} kept<br>%{y:+.2f} points<br>p %{customdata[1]:.3g}, "
+                      "q %{customdata[2]:.3g}<extra></extra>",
+    )  # fmt: skip
+    if found.subject.task == "mnli" and len(found.deltas) == 12:
+        name = "table3" if found.select == "same" else "table6"
+        fig.add_scatter(
+            x=list(range(12)), y=find("michel", name).numbers(name), mode="markers",
+            name="published: Michel et al. 2019, BERT-base",
+            marker={"symbol": "diamond-open", "size": 9, "color": NEUTRAL},
+        )  # fmt: skip
+    named = found.subject.rows
+    ticks = {"tickvals": list(range(len(named))), "ticktext": list(named)} if named else {"dtick": 1}
+    fig.update_xaxes(title="layer in which one head is kept", **ticks)
+    fig.update_yaxes(title=f"change of {found.subject.metric}, points")
+    return frame(fig, 360, top=34)
+
+
+def finding(found: AllButOne) -> str:
+    worst = min(found.rows, key=lambda r: r.delta, default=None)
+    if worst is None:
+        return "No layer of this model has heads."
+    enough = sum(r.interval_high >= 0 for r in found.rows)
+    layer = found.subject.rows[worst.layer] if found.subject.rows else f"layer {worst.layer}"
+    return (
+        f"In {enough} of {len(found.rows)} layers one head is enough; "
+        f"{layer} suffers most ({points(worst.delta, found.subject.scale)} points)."
+    )
+
+
+def view(found: AllButOne) -> View:
+    about, scale = found.subject, found.subject.scale
+    where = "the reported data" if found.select == "same" else "training examples"
+    rows = [
+        [
+            HeadId(r.layer, r.head),
+            *(scale * v for v in (r.delta, r.interval_low, r.interval_high)),
+            r.p_value,
+            r.q_value,
+        ]
+        for r in found.rows
+    ]
+    return View(
+        finding(found),
+        (
+            Picture(
+                "all_but_one_bars",
+                lambda: figure(found),
+                f"Change of {about.metric} when only the best head of one layer is left, chosen on {where}.",
+                r"\Delta_l = \max_h m(\text{only } h \text{ of layer } l) - m(\text{full})",
+                "Choosing and reporting on the same data flatters; 'training examples' does not.",
+            ),
+            Table(
+                "all_but_one_table",
+                ("best head", "change", *ENDS, "p", "q"),
+                rows,
+                "The best single head of each layer; changes in points.",
+                in_points("change"),
+                height=None if len(rows) <= 24 else 400,
+            ),
+        ),
+        about=(
+            *about.about(found.baseline),
+            ("heads chosen on", f"{found.chosen_on.data}, {found.chosen_on.n:,} examples ({found.select})"),
+        ),
+        rows=about.rows,
+    )
+
+
+def recipe(options: Mapping[str, Any]) -> Recipe:
+    same = options["select"] == "same"
+    call = "'same'" if same else "'other', evaluator_of(clf, some)"
+    return Recipe(
+        ("from headviz.analyses.all_but_one import all_but_one", f"found = all_but_one(evaluator, {call})"),
+        ("evaluator",) if same else ("evaluator", "some"),
+    )
+
+
+ANALYSIS = Analysis(
+    "all-but-one",
+    "All but one",
+    "How far does the best single head of each layer go?",
+    "all heads of a layer off but the best one",
+    f"{MICHEL}, §3.3, Tables 2, 3, 5 and 6",
+    run,
+    figure,
+    view,
+    recipe,
+    options=(METRIC, SELECT, SAMPLES, SEED),
+    published=published.one_head_kept,
+)

@@ -15,16 +15,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..charts.numbers import points
 from ..errors import OptionError
 from ..evaluation.comparison import Answers, Delta, deltas, measure
 from ..evaluation.significance import benjamini_hochberg
-from ..heads import HeadId, HeadMask
+from ..heads import HeadId, HeadMask, head_name
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
-from .common import SIGNIFICANT, Subject, predict_all, subject
+from .analysis import ENDS, MASKABLE, METRIC, Analysis, Picture, Recipe, Table, View, in_points
+from .common import SIGNIFICANT, Subject, measured, predict_all, subject
 
 if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
     from ..evaluation.evaluator import Evaluator
+    from .given import Given
 
 MOST = 60  # kinds; a column with more of them is rather one of values
 
@@ -76,7 +81,7 @@ class BySlice(Result):
         """
         orders = []
         for values, certain in zip(self.values, self.significant() & (self.values > 0), strict=True):
-            ranked = _costliest(values)
+            ranked = measured(values)
             orders.append(ranked[:1] + [h for h in ranked[1:] if certain[h]])
         turns = zip_longest(*orders)
         found = list(dict.fromkeys(h for turn in turns for h in turn if h is not None))[:most]
@@ -175,7 +180,7 @@ def _slice(
     metric: str,
 ) -> SliceCost:
     baseline = measure(answers.pick(index), answers.full[index], metric)
-    order = _costliest(tables["value"])
+    order = measured(tables["value"])
     significant = int(((np.nan_to_num(tables["q"], nan=1.0) < SIGNIFICANT) & (tables["value"] > 0)).sum())
     if not order:
         nan = float("nan")
@@ -190,7 +195,111 @@ def _slice(
     return SliceCost(name, len(index), baseline, head, cost, low, high, p, q, elsewhere, significant)
 
 
-def _costliest(values: NDArray) -> list[HeadId]:
-    """The measured heads, the costliest first; ties by layer and head."""
-    measured = (HeadId(int(i), int(j)) for i, j in np.argwhere(np.isfinite(values)))
-    return sorted(measured, key=lambda h: (-values[h], h))
+def run(given: Given) -> BySlice:
+    return by_slice(
+        given.evaluator,
+        base=given.mask(),
+        metric=given.option("metric"),
+        progress=given.progress,
+        cancel=given.cancel,
+    )
+
+
+def figure(found: BySlice) -> Figure:
+    """Kinds of examples down, the heads that they hang on across; a block on the diagonal is a specialist."""
+    from ..charts.heads import marked_map
+
+    heads = found.telling()
+    layer, head = np.array(heads, dtype=int).reshape(-1, 2).T
+    values, low, high = (
+        found.subject.scale * t[:, layer, head]
+        for t in (found.values, found.interval_low, found.interval_high)
+    )
+    return marked_map(
+        values,
+        low,
+        high,
+        found.significant()[:, layer, head],
+        [k.name for k in found.slices],
+        [head_name(h, found.subject.rows) for h in heads],
+        f"significant (q < {SIGNIFICANT:g})",
+    )
+
+
+def finding(found: BySlice) -> str:
+    scale, clear = found.subject.scale, [k for k in found.slices if k.significant]
+    if not clear:
+        sizes = [k.n for k in found.slices]
+        return (
+            "No kind of examples loses something for certain without a single head; with "
+            f"{min(sizes)} to {max(sizes)} examples of a kind, only large costs can be told from chance."
+        )
+    said = (
+        f"{len(clear)} of {len(found.slices)} kinds of examples "
+        f"lose{'s' if len(clear) == 1 else ''} something for certain without a single head"
+    )
+    first = found.slices[0]
+    if first.head is None:
+        return f"{said}."
+    name = head_name(first.head, found.subject.rows)
+    said += f"; {first.name} most, without {name}: {points(-first.cost, scale)} points"
+    others = f", and {points(-first.elsewhere, scale)} on all others"
+    return f"{said}{others if np.isfinite(first.elsewhere) else ''}."
+
+
+def view(found: BySlice) -> View:
+    about, scale = found.subject, found.subject.scale
+    rows = [
+        [
+            k.name, k.n, k.baseline, k.head,
+            *(scale * v for v in (k.cost, k.elsewhere, k.interval_low, k.interval_high)), k.p_value, k.q_value,
+            k.significant,
+        ]
+        for k in found.slices
+    ]  # fmt: skip
+    costs = ("costliest head", "cost", "elsewhere", *ENDS, "p", "q", "heads that cost")
+    return View(
+        finding(found),
+        (
+            Picture(
+                "by_slice_map",
+                lambda: figure(found),
+                f"Points of {about.metric} that each kind of examples loses without a head: every kind's costliest, "
+                "and others that cost it something for certain (rings: q < 0.05).",
+                r"c_{h,k} = m_k(\text{full}) - m_k(\text{full without } h)",
+                "m over the examples of kind k alone. q: Benjamini-Hochberg over all heads and kinds; intervals: "
+                "paired on the same examples, 95 %.",
+                "40" if len(found.telling()) > 12 else "",
+            ),
+            Table(
+                "by_slice_table",
+                (found.slice_name, "examples", about.metric, *costs),
+                rows,
+                "Costs in points. Elsewhere: what the same head costs all other examples. The costliest of many heads "
+                "was chosen on these very examples, so expect a little less on new ones.",
+                in_points("cost", "elsewhere") | {about.metric: "%.2f" if scale == 1 else "%.3f"},
+                [found.base.without([k.head]) if k.head else None for k in found.slices],
+                "Choose a row to switch its head off in the Mask lab.",
+                height=None if len(rows) <= 24 else 400,
+            ),
+        ),
+        about=about.about(found.baseline),
+        rows=about.rows,
+    )
+
+
+ANALYSIS = Analysis(
+    "by-slice",
+    "Kind by kind",
+    "Which kind of examples hangs on which head?",
+    "what each head costs on each kind of examples, with significance",
+    "the table of single ablations, by slice",
+    run,
+    figure,
+    view,
+    lambda _: Recipe(
+        ("from headviz.analyses.by_slice import by_slice", "found = by_slice(evaluator)"), ("evaluator",)
+    ),
+    (*MASKABLE, "slices"),
+    (METRIC,),
+)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import OptionError, unknown_choice
 from ..evaluation.comparison import Answers, Delta, deltas
+from ..heads import HeadId
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
 from ..tasks import points_in
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
     from ..heads import HeadMask
 
 SIGNIFICANT = 0.05  # of q values, in tables and pictures
+ORACLE = "oracle"  # an order of pruning: single-head ablation on the reported data itself
+
+
+def check_score(name: str) -> None:
+    """Refuse an order of pruning that there is not."""
+    from ..scores import SCORES
+
+    if name != ORACLE and name not in SCORES:
+        raise OptionError(unknown_choice("score", name, [*SCORES, ORACLE]))
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,18 @@ class Subject(Result):
     def scale(self) -> float:
         """Points in one unit of the metric."""
         return points_in(self.metric)
+
+    @property
+    def data(self) -> str:
+        return f"{self.task} {self.split}"
+
+    def about(self, baseline: float) -> tuple[tuple[str, str], ...]:
+        """What was measured, line by line."""
+        return (
+            ("model", self.model),
+            ("data", f"{self.data}, {self.n:,} examples"),
+            ("metric", f"{self.metric} {baseline:.4f}"),
+        )
 
 
 def subject(evaluator: Evaluator, metric: str | None = None) -> Subject:
@@ -106,3 +128,9 @@ def sweep(
 def empty_grid(mask: HeadMask) -> NDArray[np.float64]:
     """An L×H table in which nothing is measured."""
     return np.full((mask.num_layers, mask.num_heads), np.nan)
+
+
+def measured(values: NDArray) -> list[HeadId]:
+    """The heads with a value, the highest first; ties by layer and head."""
+    found = (HeadId(int(i), int(j)) for i, j in np.argwhere(np.isfinite(values)))
+    return sorted(found, key=lambda h: (-values[h], h))

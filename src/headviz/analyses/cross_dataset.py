@@ -6,16 +6,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
 
+from ..charts.numbers import number, p_text
 from ..errors import OptionError
 from ..evaluation.significance import LEVEL
+from ..heads import HeadId, head_name
 from ..progress import Cancel, Progress, after
 from ..results import Result
+from . import published
 from .ablation import Ablation, ablate
+from .analysis import COST, METRIC, MICHEL, Analysis, Option, Picture, Recipe, Table, View, in_points
 
 if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
     from ..evaluation.evaluator import Evaluator
+    from .given import Given
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +59,8 @@ def cross_dataset(
 
 def relate(first: Ablation, second: Ablation) -> CrossDataset:
     """The same from two tables that are there already."""
+    from scipy import stats
+
     both = np.isfinite(first.values) & np.isfinite(second.values)
     x, y = first.values[both], second.values[both]
     if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
@@ -65,3 +73,110 @@ def relate(first: Ablation, second: Ablation) -> CrossDataset:
     return CrossDataset(
         first, second, len(x), float(found.statistic), float(found.pvalue), float(low), float(high)
     )
+
+
+def run(given: Given) -> CrossDataset:
+    return cross_dataset(
+        given.evaluator,
+        given.on(given.second()),
+        metric=given.option("metric"),
+        progress=given.progress,
+        cancel=given.cancel,
+    )
+
+
+def figure(found: CrossDataset) -> Figure:
+    """One point per head, cost on one data set against cost on the other."""
+    import plotly.graph_objects as go
+
+    from ..charts.numbers import p_cell
+    from ..charts.palette import BETTER
+    from ..charts.style import FAINT, frame, note
+
+    a, b = found.first, found.second
+    both = np.argwhere(np.isfinite(a.values) & np.isfinite(b.values))
+    x, y = (t.subject.scale * t.values[tuple(both.T)] for t in (a, b))
+    fig = go.Figure(
+        go.Scatter(
+            x=x, y=y, mode="markers", showlegend=False, name="heads",
+            text=[head_name(HeadId(*map(int, h)), a.subject.rows) for h in both],
+            marker={"size": 8, "color": BETTER, "opacity": 0.75},
+            hovertemplate="%{text}<br>%{x:+.2f} points, %{y:+.2f} points<extra></extra>",
+        )
+    )  # fmt: skip
+    ends = [float(min(x.min(), y.min())), float(max(x.max(), y.max()))] if len(both) else [0.0, 1.0]
+    fig.add_scatter(
+        x=ends, y=ends, mode="lines", line={"color": FAINT, "dash": "dot"}, hoverinfo="skip", showlegend=False
+    )
+    said = "no correlation: one of the tables is constant"
+    if np.isfinite(found.pearson):
+        said = (
+            f"r = {found.pearson:.2f} [{found.interval_low:.2f}, {found.interval_high:.2f}], "
+            f"p {p_cell(found.p_value)}, {found.heads} heads"
+        )
+    note(fig, said)
+    fig.update_xaxes(title=f"cost on {a.subject.data}, points", zeroline=True)
+    fig.update_yaxes(title=f"cost on {b.subject.data}, points", zeroline=True)
+    return frame(fig, 400, top=34)
+
+
+def view(found: CrossDataset) -> View:
+    tables = (found.first, found.second)
+    names = [t.subject.data for t in tables]
+    rows = [
+        [HeadId(int(i), int(j)), *(t.subject.scale * float(t.values[i, j]) for t in tables)]
+        for i, j in np.argwhere(np.isfinite(found.first.values))
+    ]
+    rows.sort(key=lambda r: -r[1])
+    return View(
+        f"Costs on both data sets correlate with r = {number(found.pearson)} "
+        f"[{number(found.interval_low)}, {number(found.interval_high)}], {p_text(found.p_value)}.",
+        (
+            Picture(
+                "cross_scatter",
+                lambda: figure(found),
+                f"Each point is one head: what it costs on {names[0]} and on {names[1]}.",
+                COST,
+                "r: Pearson over heads; its interval by Fisher's transform, heads taken as independent.",
+            ),
+            Table(
+                "cross_table",
+                ("head", *names),
+                rows,
+                f"The cost of each head on both, in points, the costliest on {names[0]} first.",
+                in_points(*names),
+                shortened=12,
+                height=300,
+            ),
+        ),
+        about=tuple(
+            (f"data {i}", f"{t.subject.data}, {t.subject.n:,} examples") for i, t in enumerate(tables, 1)
+        ),
+        rows=found.first.subject.rows,
+    )
+
+
+ANALYSIS = Analysis(
+    "cross-dataset",
+    "Other data",
+    "Do the heads that matter here matter on another data set too?",
+    "the same ablation on two data sets, and how well they agree",
+    f"{MICHEL}, §3.4, Figure 2",
+    run,
+    figure,
+    view,
+    lambda _: Recipe(
+        (
+            "from headviz.analyses.cross_dataset import cross_dataset",
+            "found = cross_dataset(evaluator, evaluator_of(clf, other))",
+        ),
+        ("evaluator", "other"),
+    ),
+    options=(
+        METRIC,
+        Option("other-task", None, "the second data set (default: the same task)", metavar="T"),
+        Option("other-data", None, "its folder (default: that of --data)", metavar="DIR"),
+        Option("other-split", None, "its split (default: that of --split)", metavar="S"),
+    ),
+    published=published.two_datasets,
+)

@@ -7,23 +7,43 @@ that checkpoint's own unpruned metric.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from ..charts.numbers import metric as metric_text
 from ..errors import ModelError
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
+from .analysis import (
+    METRIC,
+    MICHEL,
+    ORDER,
+    SAMPLES,
+    SEED,
+    STEP,
+    Analysis,
+    Option,
+    Picture,
+    Recipe,
+    Table,
+    View,
+)
+from .common import ORACLE, check_score
 from .pruning_curve import PruningCurves, pruning_curves
 
 if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
     from ..evaluation.evaluator import Evaluator
     from ..models.classifier import Classifier
     from ..tasks import Dataset
+    from .given import Given
 
+KEPT = 0.95  # of the unpruned metric
 Scorer = Callable[["Evaluator"], NDArray]  # an L×H table, high = keep
 
 
@@ -90,3 +110,122 @@ def find_checkpoints(folder: str | Path) -> list[Path]:
             "Fine-tune with checkpoints kept, or give the folder above them."
         )
     return sorted(places, key=lambda p: [int(t) if t.isdigit() else t for t in re.split(r"(\d+)", p.name)])
+
+
+def run(given: Given) -> Dynamics:
+    from .ablation import ablate
+
+    score = given.option("score")
+    check_score(score)
+
+    def scorer(evaluator: Evaluator) -> NDArray:
+        if score == ORACLE:
+            return ablate(evaluator, cancel=given.cancel).values
+        table: NDArray = given.score(evaluator.clf, score, given.sample(evaluator.clf))
+        return table
+
+    return dynamics(
+        given.option("checkpoints"),
+        given.data,
+        score,
+        scorer,
+        step=given.option("step"),
+        metric=given.option("metric"),
+        evaluator=given.on,
+        load=given.load,
+        progress=given.progress,
+        cancel=given.cancel,
+    )
+
+
+def figure(found: Dynamics) -> Figure:
+    """One line per checkpoint, later ones stronger: percentage pruned against percentage of the unpruned metric."""
+    import plotly.graph_objects as go
+
+    from ..charts.style import frame, safe
+
+    fig = go.Figure()
+    last = max(1, len(found.checkpoints) - 1)
+    for k, point in enumerate(found.checkpoints):
+        part = k / last  # more ink and more width: both read on a light and on a dark page
+        fig.add_scatter(
+            x=[100 * s for s in point.sparsities], y=[100 * r for r in point.relative], mode="lines+markers",
+            name=point.name, line={"color": f"rgba(28,140,163,{0.3 + 0.7 * part:.2f})", "width": 1.5 + 1.5 * part},
+            marker={"size": 5 + 2 * part},
+            hovertemplate="%{x:.0f} % pruned: %{y:.1f} % of " + f"{point.baseline:.3f}"
+                          + "<extra>" + safe(point.name) + "</extra>",
+        )  # fmt: skip
+    fig.update_xaxes(title="heads pruned, %", range=[-2, 102])
+    fig.update_yaxes(title="% of the unpruned metric")
+    return frame(fig, 400, top=34, showlegend=True)
+
+
+def _spare(checkpoint: Checkpoint) -> float:
+    """The largest share of heads off that leaves most of the metric."""
+    points = zip(checkpoint.sparsities, checkpoint.relative, strict=True)
+    return max((s for s, r in points if r >= KEPT), default=0.0)
+
+
+def view(found: Dynamics) -> View:
+    first, last = found.checkpoints[0], found.checkpoints[-1]
+    about = last.curves.subject
+    columns = ("unpruned", "share off", "share of unpruned")
+    return View(
+        f"{100 * KEPT:.0f} % of the metric stays with {100 * _spare(first):.0f} % of the heads off at {first.name}, "
+        f"and with {100 * _spare(last):.0f} % off at {last.name}.",
+        (
+            Picture(
+                "dynamics_curves",
+                lambda: figure(found),
+                f"Each line is one checkpoint, pruned in the order of its own {found.score} score, later ones "
+                f"stronger; the last one reaches {metric_text(last.baseline, about.scale)} unpruned.",
+                r"m(\text{masked}) / m(\text{full})",
+            ),
+            Table(
+                "dynamics_table",
+                ("checkpoint", *columns),
+                [
+                    [c.name, c.baseline, s, r]
+                    for c in found.checkpoints
+                    for s, r in zip(c.sparsities, c.relative, strict=True)
+                ],
+                "The metric as a share of each checkpoint's own unpruned metric.",
+                dict.fromkeys(columns, "%.3f"),
+                height=300,
+            ),
+        ),
+        about=(("data", f"{about.data}, {about.n:,} examples"), ("metric", about.metric)),
+    )
+
+
+def recipe(options: Mapping[str, Any]) -> Recipe:
+    return Recipe(
+        (
+            "from headviz.analyses.dynamics import dynamics",
+            "found = dynamics(checkpoints, data, 'taylor',",
+            "                 lambda e: headviz.score_heads(e.clf, some, score='taylor').values)",
+        ),
+        ("some", "checkpoints"),
+    )
+
+
+ANALYSIS = Analysis(
+    "dynamics",
+    "Training dynamics",
+    "From which point of training on can heads go?",
+    "pruning curves of the checkpoints of a training run",
+    f"{MICHEL}, §6, Figure 5",
+    run,
+    figure,
+    view,
+    recipe,
+    ("data",),
+    (
+        METRIC,
+        Option("checkpoints", None, "folder with one folder per checkpoint", metavar="DIR", required=True),
+        ORDER,
+        STEP,
+        SAMPLES,
+        SEED,
+    ),
+)

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ..heads import HeadId
+from ..heads import HeadId, head_name
 from ..results import Result
+from . import ablation as single
 from .ablation import Ablation
+from .analysis import ENDS, MASKABLE, METRIC, PAIRED, Analysis, Picture, Recipe, Table, View, in_points
 from .common import SIGNIFICANT, Subject
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from .given import Given
 
 
 @dataclass(frozen=True)
@@ -48,3 +56,78 @@ def harmful(ablation: Ablation, level: float = SIGNIFICANT) -> Harmful:
     )
     tested = int((ablation.p_value == ablation.p_value).sum())
     return Harmful(ablation.subject, ablation.baseline, level, tested, rows)
+
+
+def run(given: Given) -> Harmful:
+    return harmful(single.run(given))
+
+
+def figure(found: Harmful) -> Figure:
+    """What removing each harmful head gains."""
+    from ..charts.heads import changes
+    from ..charts.palette import BETTER
+
+    unit = found.subject.scale
+    return changes(
+        [head_name(r.head, found.subject.rows) for r in found.heads],
+        [(unit * r.delta, unit * r.interval_low, unit * r.interval_high) for r in found.heads],
+        [(r.p_value, r.q_value) for r in found.heads],
+        axis=f"gain in {found.subject.metric} without the head, points",
+        colour=BETTER,
+        nothing=f"no head does harm at q < {found.level:g} ({found.tested} tested)",
+    )
+
+
+def view(found: Harmful) -> View:
+    many, scale = len(found.heads), found.subject.scale
+    rows = [
+        [r.head, *(scale * v for v in (r.delta, r.interval_low, r.interval_high)), r.p_value, r.q_value]
+        for r in found.heads
+    ]
+    parts = (
+        Picture(
+            "harmful_bars",
+            lambda: figure(found),
+            "What the model gains without each of these heads.",
+            r"\Delta_h = m(\text{full without } h) - m(\text{full})",
+            PAIRED,
+        ),
+        Table(
+            "harmful_table",
+            ("head", "gain", *ENDS, "p", "q"),
+            rows,
+            "Gains in points. They are the best of many, so expect less on new data.",
+            in_points("gain"),
+        ),
+    )
+    return View(
+        f"{many} of {found.tested} heads {'does' if many == 1 else 'do'} harm at q < {found.level:g}."
+        if many
+        else f"No head of {found.tested} does harm at q < {found.level:g}.",
+        parts if many else (),
+        about=found.subject.about(found.baseline),
+        rows=found.subject.rows,
+        note="" if many else f"So there is nothing to draw. {PAIRED}",
+    )
+
+
+ANALYSIS = Analysis(
+    "harmful",
+    "Harmful heads",
+    "Which heads is the model better without?",
+    "heads whose removal improves the metric significantly",
+    "the table of single ablations",
+    run,
+    figure,
+    view,
+    lambda _: Recipe(
+        (
+            "from headviz.analyses.ablation import ablate",
+            "from headviz.analyses.harmful import harmful",
+            "found = harmful(ablate(evaluator))",
+        ),
+        ("evaluator",),
+    ),
+    MASKABLE,
+    (METRIC,),
+)

@@ -6,8 +6,8 @@ knows the answers, and shows what a score could reach, not what a score may use.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +17,35 @@ from numpy.typing import NDArray
 from ..errors import OptionError
 from ..evaluation.comparison import measure
 from ..heads import HeadMask, lowest
-from ..progress import Cancel, Progress
+from ..progress import Cancel, Progress, part
 from ..results import Result
-from .common import Subject, subject, sweep
+from . import published
+from .analysis import (
+    ENDS,
+    METRIC,
+    MICHEL,
+    SAMPLES,
+    SEED,
+    STEP,
+    Analysis,
+    Lines,
+    Option,
+    Picture,
+    Recipe,
+    Table,
+    View,
+    in_points,
+)
+from .common import ORACLE, Subject, check_score, subject, sweep
 
 if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
     from ..evaluation.evaluator import Evaluator
+    from .given import Given
+
+
+ORACLE_NAME = "oracle (ablation)"
 
 
 @dataclass(frozen=True)
@@ -96,14 +119,14 @@ def pruning_curves(
     baseline = measure(answers, answers.full, about.metric)
     curves, used = [], 0
     for name, plan in plans.items():
-        part = found[used : used + len(plan)]
+        own = found[used : used + len(plan)]
         used += len(plan)
         curves.append(
             Curve(
                 name,
                 tuple(
                     CurvePoint(m.sparsity, m, d.masked, d.delta, d.interval_low, d.interval_high, d.p_value)
-                    for m, d in zip(plan, part, strict=True)
+                    for m, d in zip(plan, own, strict=True)
                 ),
             )
         )
@@ -138,3 +161,149 @@ def _masks(present: HeadMask, values: Any, step: float, until: float, keep_per_l
             continue
         masks.append(mask)
     return masks
+
+
+def run(given: Given) -> PruningCurves:
+    from .ablation import ablate
+
+    steps = {"step": given.option("step"), "until": given.option("until")}
+    keep, metric = given.option("keep-per-layer"), given.option("metric")
+    check_steps(**steps, keep_per_layer=keep, heads=given.clf.num_heads)
+    names = [name.strip() for name in given.option("scores").split(",") if name.strip()]
+    for name in names:
+        check_score(name)
+    orders = {}
+    for name in names:
+        if name == ORACLE:
+            first = part(given.progress, 0, 2)
+            table = ablate(given.evaluator, metric=metric, progress=first, cancel=given.cancel)
+            orders[ORACLE_NAME] = table.values
+        else:
+            orders[name] = given.score(given.clf, name, given.sample())
+    return pruning_curves(
+        given.evaluator,
+        orders,
+        **steps,
+        keep_per_layer=keep,
+        metric=metric,
+        progress=part(given.progress, 1, 2) if ORACLE in names else given.progress,
+        cancel=given.cancel,
+    )
+
+
+def figure(found: PruningCurves) -> Figure:
+    """Metric against percentage pruned; bands are the paired interval of the change."""
+    import plotly.graph_objects as go
+
+    from ..charts.palette import CLASSES
+    from ..charts.style import FAINT, band, frame, safe
+
+    fig, unit = go.Figure(), found.subject.scale
+    fig.add_hline(y=found.baseline, line={"color": FAINT, "dash": "dash", "width": 1.2})
+    for k, curve in enumerate(found.curves):
+        shade = CLASSES[k % len(CLASSES)]
+        x = [100 * p.sparsity for p in curve.points]
+        low = [found.baseline + p.interval_low for p in curve.points]
+        band(fig, x, low, [found.baseline + p.interval_high for p in curve.points], shade, curve.name)
+        fig.add_scatter(
+            x=x, y=[p.value for p in curve.points], mode="lines+markers", name=curve.name, legendgroup=curve.name,
+            line={"color": shade, "width": 2, "dash": "dot" if curve.name.startswith(ORACLE) else _again(k)},
+            marker={"size": 6},
+            customdata=[[unit * v for v in (p.delta, p.interval_low, p.interval_high)] for p in curve.points],
+            hovertemplate="%{x:.0f} % pruned: %{y:.4g}<br>change %{customdata[0]:+.2f} points "
+                          "[%{customdata[1]:+.2f}, %{customdata[2]:+.2f}]<extra>" + safe(curve.name) + "</extra>",
+        )  # fmt: skip
+    fig.update_xaxes(title="heads pruned, %", range=[-2, 102])
+    fig.update_yaxes(title=found.subject.metric)
+    return frame(fig, 400, top=34)
+
+
+def _again(place: int) -> str:
+    """Colours that come a second time are told apart by their dashes."""
+    from ..charts.palette import CLASSES
+
+    return ("solid", "dash", "dashdot")[place // len(CLASSES) % 3]
+
+
+def view(found: PruningCurves) -> View:
+    best = max(found.curves, key=lambda c: c.free)
+    return View(
+        f"{100 * best.free:.0f} % of the heads can go without a clear loss in the order of {best.name}.",
+        parts(
+            found,
+            "pruning_curves",
+            "Heads masked lowest score first; bands are the 95 % paired intervals. The oracle knows the answers: it "
+            "shows what a score could reach.",
+        ),
+        about=found.subject.about(found.baseline),
+        rows=found.subject.rows,
+    )
+
+
+def parts(found: PruningCurves, key: str, caption: str) -> tuple[Picture, Table]:
+    """The curves and the table of their points."""
+    scale, metric = found.subject.scale, found.subject.metric
+    points = [(c, p) for c in found.curves for p in c.points]
+    rows = [
+        [c.name, p.sparsity, len(p.mask.off), p.value,
+         *(scale * v for v in (p.delta, p.interval_low, p.interval_high)), p.p_value]
+        for c, p in points
+    ]  # fmt: skip
+    formula = r"m(\text{masked}) \text{ against } |\text{off}| / |\text{heads}|"
+    return (
+        Picture(key, lambda: figure(found), caption, formula),
+        Table(
+            f"{key}_table",
+            ("order", "share off", "heads off", metric, "change", *ENDS, "p"),
+            rows,
+            "Changes in points.",
+            in_points("change") | {"share off": "%.3f", metric: "%.2f" if scale == 1 else "%.4f"},
+            [p.mask for _, p in points],
+            "Choose a row to take its mask to the Mask lab.",
+            height=300,
+        ),
+    )
+
+
+def recipe(options: Mapping[str, Any]) -> Recipe:
+    names = [name for name in options["scores"].split(",") if name != ORACLE]
+    return Recipe(
+        (
+            f"names = {names}",
+            "from headviz.analyses.pruning_curve import pruning_curves",
+            "from headviz.analyses.ablation import ablate",
+            "orders = {name: headviz.score_heads(clf, some, score=name).values for name in names}",
+            f"orders['{ORACLE_NAME}'] = ablate(evaluator).values",
+            "found = pruning_curves(evaluator, orders)",
+        ),
+        ("evaluator", "some"),
+    )
+
+
+def only(found: PruningCurves, names: Sequence[str]) -> PruningCurves:
+    """The same with some of the curves."""
+    return replace(found, curves=tuple(c for c in found.curves if c.name in names))
+
+
+ANALYSIS = Analysis(
+    "pruning-curves",
+    "Pruning curves",
+    "How much can go, in the order of each score and in the best order there is?",
+    "metric against percentage pruned, by scores and by the oracle",
+    f"{MICHEL}, §4, Figures 3 and 6",
+    run,
+    figure,
+    view,
+    recipe,
+    options=(
+        METRIC,
+        Option("scores", "conductance-spearman", "score orders; 'oracle' is ablation's own", metavar="A,B,…"),
+        STEP,
+        Option("until", 1.0, "last sparsity", "share", "S"),
+        Option("keep-per-layer", 0, "heads that stay in every layer", "number", "N"),
+        SAMPLES,
+        SEED,
+    ),
+    published=published.without_loss,
+    lines=Lines(lambda found: [c.name for c in found.curves], only),
+)

@@ -8,10 +8,10 @@ in turn, until the time is up. What single ablations do not show at all is there
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,26 @@ from ..progress import Cancel, Progress, stop_if
 from ..results import Result
 from ..tasks import predicted
 from .ablation import Ablation, ablate
+from .analysis import (
+    CLASSES,
+    ENDS,
+    METRIC,
+    PAIRED,
+    Analysis,
+    Option,
+    Picture,
+    Recipe,
+    Table,
+    View,
+    in_points,
+)
 from .common import SIGNIFICANT, Subject
 
 if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
     from ..evaluation.evaluator import Evaluator
+    from .given import Given
 
 
 @dataclass(frozen=True)
@@ -164,3 +180,97 @@ def _by_promise(
 
 def _logits(evaluator: Evaluator, base: HeadMask, head: HeadId) -> NDArray[np.float64]:
     return evaluator.evaluate(base.without([head]), keep=False).logits.astype(np.float64)
+
+
+def run(given: Given) -> Redundant:
+    return redundant(
+        given.evaluator,
+        metric=given.option("metric"),
+        seconds=given.option("seconds"),
+        progress=given.progress,
+        cancel=given.cancel,
+    )
+
+
+def figure(found: Redundant, most: int = 20) -> Figure:
+    """The costliest pairs: what the two heads cost apart, added up, and together."""
+    from ..charts.heads import changes
+    from ..charts.palette import WORSE
+
+    rows, unit = found.pairs[:most], found.subject.scale
+    return changes(
+        [f"{r.first} + {r.second}" for r in rows],
+        [(unit * r.cost, unit * r.interval_low, unit * r.interval_high) for r in rows],
+        [(r.p_value, r.q_value) for r in rows],
+        axis=f"cost in {found.subject.metric}, points",
+        colour=WORSE,
+        nothing=f"no redundant pair among the {found.evaluated} evaluated of {found.candidates}",
+        name="both off",
+        beside=("one by one, added up", [unit * (r.cost_first + r.cost_second) for r in rows]),
+    )
+
+
+def view(found: Redundant) -> View:
+    many, scale = len(found.pairs), found.subject.scale
+    rows = [
+        [
+            (p.first, p.second),
+            *(scale * v for v in (p.cost, p.cost_first, p.cost_second, p.excess, p.interval_low, p.interval_high)),
+            p.q_value,
+        ]
+        for p in found.pairs
+    ]  # fmt: skip
+    costs = ("cost", "first alone", "second alone", "excess")
+    parts = (
+        Picture(
+            "redundant_bars",
+            lambda: figure(found),
+            "What both heads of a pair cost apart and together.",
+            r"c_{gh} - (c_g + c_h)",
+            PAIRED,
+        ),
+        Table(
+            "redundant_table",
+            ("pair", *costs, *ENDS, "q"),
+            rows,
+            f"Costs in points, of pairs whose heads are harmless one by one, as {found.harmless} heads are. "
+            "Excess: what the pair costs beyond the sum of both.",
+            in_points(*costs),
+        ),
+    )
+    return View(
+        f"{many or 'No'} pair{'s' if many != 1 else ''} of harmless heads "
+        f"cost{'' if many != 1 else 's'} something together ({found.evaluated} of {found.candidates} pairs tried).",
+        parts if many else (),
+        about=found.subject.about(found.baseline),
+        rows=found.subject.rows,
+        note=""
+        if many
+        else f"So there is nothing to draw; {found.harmless} heads are harmless alone. {PAIRED}",
+    )
+
+
+def recipe(options: Mapping[str, Any]) -> Recipe:
+    seconds = options["seconds"]
+    return Recipe(
+        (
+            "from headviz.analyses.redundant import redundant",
+            f"found = redundant(evaluator, seconds={seconds:g})",
+        ),
+        ("evaluator",),
+    )
+
+
+ANALYSIS = Analysis(
+    "redundant",
+    "Stand-ins",
+    "Which pairs are harmless alone, but not together?",
+    "pairs of heads, harmless one by one but not together",
+    "a search over the most promising pairs",
+    run,
+    figure,
+    view,
+    recipe,
+    options=(METRIC, Option("seconds", 60.0, "time for the search", "share", "S")),
+    kinds=(CLASSES,),
+)

@@ -7,16 +7,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
+from ..charts.numbers import number, signed
 from ..errors import MaskError, OptionError, unknown_choice
 from ..heads import HeadId
 from ..results import Result
+from .analysis import CLASSES, THESIS, Analysis, Option, Picture, Table, View
 
 if TYPE_CHECKING:
-    from ..attribution.maps import Maps
+    from plotly.graph_objects import Figure
 
-COEFFICIENTS = {"spearman": stats.spearmanr, "kendall": stats.kendalltau, "pearson": stats.pearsonr}
+    from ..attribution.maps import Maps
+    from .given import Given
+
+COEFFICIENTS = {
+    "spearman": "spearmanr",
+    "kendall": "kendalltau",
+    "pearson": "pearsonr",
+}  # their names in scipy
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +44,8 @@ class Scatter(Result):
 
 def scatter(maps: Maps, head: tuple[int, int], coefficient: str = "spearman") -> Scatter:
     """Read one head off the maps of one example; no score averaged over examples comes from here."""
+    from scipy import stats
+
     if coefficient not in COEFFICIENTS:
         raise OptionError(unknown_choice("coefficient", coefficient, COEFFICIENTS))
     layers, heads = maps.attention.shape[:2]
@@ -49,5 +59,82 @@ def scatter(maps: Maps, head: tuple[int, int], coefficient: str = "spearman") ->
     if np.isnan(x).any():
         raise MaskError(f"Head {where.dotted} was removed from this model, so it has no attention map.")
     constant = np.ptp(x) == 0 or np.ptp(y) == 0
-    value = float("nan") if constant else float(COEFFICIENTS[coefficient](x, y).statistic)
+    value = float("nan") if constant else float(getattr(stats, COEFFICIENTS[coefficient])(x, y).statistic)
     return Scatter(where, maps.tokens, maps.target_label, maps.method, x, y, coefficient, value, maps.error)
+
+
+def run(given: Given) -> Scatter:
+    from ..attribution.conductance import conductance
+
+    head = HeadId.parse(given.option("head"))
+    maps = conductance(
+        given.clf, given.option("text"), given.option("text-pair"), target=given.option("target")
+    )
+    return scatter(maps, head, given.option("coefficient"))
+
+
+def figure(found: Scatter) -> Figure:
+    """Every connection of one head: attention across, attribution up."""
+    from ..charts.maps import scatter as cloud
+    from ..charts.style import note
+
+    pairs = [f"{q} → {k}" for q in found.tokens for k in found.tokens]
+    value = "undefined, one of the two is constant" if np.isnan(found.value) else f"{found.value:+.3f}"
+    fig = cloud(
+        found.attention, found.attribution, pairs, "attention", f"{found.method} for “{found.target}”"
+    )
+    note(fig, f"{found.head}: {found.coefficient} {value}")
+    return fig.update_layout(margin_t=34)
+
+
+def view(found: Scatter) -> View:
+    order = np.argsort(-np.abs(found.attribution), kind="stable")
+    tokens, size = found.tokens, len(found.tokens)
+    rows = [
+        [f"{tokens[i // size]} → {tokens[i % size]}", float(found.attention[i]), float(found.attribution[i])]
+        for i in order
+    ]
+    return View(
+        f"{found.coefficient} of attention and attribution in {found.head}: {signed(found.value)}.",
+        (
+            Picture(
+                "scatter", lambda: figure(found), f"One point per connection; explained: {found.target}."
+            ),
+            Table(
+                "scatter_table",
+                ("connection", "attention", found.method),
+                rows,
+                "The strongest attribution first.",
+                {"attention": "%.4f", found.method: "%.4g"},
+                shortened=12,
+                height=300,
+            ),
+        ),
+        about=(
+            ("explained", found.target),
+            ("connections", str(len(found.attention))),
+            ("relative error", number(found.error)),
+        ),
+    )
+
+
+ANALYSIS = Analysis(
+    "scatter",
+    "Attention against attribution",
+    "Does a head look where its contribution comes from?",
+    "attention against attribution of one head on one example",
+    f"{THESIS}, Figure 6.5",
+    run,
+    figure,
+    view,
+    needs=("model",),
+    options=(
+        Option("text", None, "the text", metavar="A", required=True),
+        Option("text-pair", None, "its pair", metavar="B"),
+        Option("head", None, "the head, such as 3.5", metavar="L.H", required=True),
+        Option("coefficient", "spearman", "spearman, kendall or pearson", metavar="C"),
+        Option("target", "predicted", "class to explain", metavar="T"),
+    ),
+    kinds=(CLASSES,),
+    page="head",
+)

@@ -7,7 +7,7 @@ can never double the speed.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +15,20 @@ import numpy as np
 
 from ..errors import OptionError
 from ..heads import HeadMask
-from ..models.pruning import prune
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
+from . import published
+from .analysis import CLASSES, MICHEL, Analysis, Option, Picture, Recipe, Table, View
 
 if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
     from torch import Tensor
 
     from ..models.classifier import Classifier
+    from .given import Given
 
 BATCHES = (1, 4, 16, 64)
+SCATTER = 0.2  # sd as a share of the mean above which a timing is no measurement
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,8 @@ def speed(
 ) -> Speed:
     """Time both models in turn on random full-length texts; the first round warms up and is not counted."""
     import torch
+
+    from ..models.pruning import prune
 
     if repeats < 2:
         raise OptionError("A standard deviation needs at least 2 repeats.")
@@ -136,3 +142,127 @@ def _time(clf: Classifier, batch: dict[str, Tensor]) -> float:
     if wait is not None:
         wait()
     return time.perf_counter() - start
+
+
+def run(given: Given) -> Speed:
+    batches = given.option("batches")
+    try:
+        sizes = [int(size) for size in batches.split(",")]
+    except ValueError:
+        sizes = []
+    if not sizes or min(sizes) < 1:
+        raise OptionError(f"'{batches}' is not a list of batch sizes, such as 1,4,16,64.")
+    mask = given.mask()
+    if mask is None:
+        share, present = given.option("remove"), given.clf.present
+        if not 0 < share < 1:
+            raise OptionError(f"--remove takes a share between 0 and 1, not {share}.")
+        mask = present.without_random(max(0, round(share * present.size) - len(present.off)))
+    return speed(
+        given.clf,
+        mask,
+        batches=sizes,
+        length=given.option("length"),
+        repeats=given.option("repeats"),
+        progress=given.progress,
+        cancel=given.cancel,
+    )
+
+
+def figure(found: Speed) -> Figure:
+    """Examples per second of both models, and their ratio below the arithmetic ceiling."""
+    from plotly.subplots import make_subplots
+
+    from ..charts.palette import BETTER, NEUTRAL, WORSE
+    from ..charts.style import FAINT, SMALL, frame
+
+    fig = make_subplots(1, 2, column_widths=[0.58, 0.42], horizontal_spacing=0.12)
+    names = [f"batch {r.batch}" for r in found.rows]
+    for name, rates, shade in (
+        ("full model", [(r.full, r.full_sd) for r in found.rows], NEUTRAL),
+        (f"{len(found.mask.off)} heads removed", [(r.pruned, r.pruned_sd) for r in found.rows], BETTER),
+    ):
+        fig.add_bar(
+            x=names, y=[mean for mean, _ in rates], name=name, marker={"color": shade}, row=1, col=1,
+            error_y={"type": "data", "array": [sd for _, sd in rates], "thickness": 1.2, "width": 4},
+            hovertemplate="%{x}: %{y:.1f}/s<extra></extra>",
+        )  # fmt: skip
+    fig.add_scatter(
+        x=names, y=[r.ratio for r in found.rows], mode="markers+text", showlegend=False, textposition="bottom center",
+        text=[f"{r.ratio:.2f}×" for r in found.rows], marker={"size": 11, "color": BETTER}, row=1, col=2,
+        hovertemplate="%{x}: %{y:.3f}×<extra></extra>",
+    )  # fmt: skip
+    fig.add_hline(y=found.ceiling, line={"dash": "dash", "color": WORSE}, row=1, col=2)
+    fig.add_hline(y=1.0, line={"color": FAINT, "width": 1}, row=1, col=2)
+    fig.add_annotation(
+        x=0, xref="x2 domain", y=found.ceiling, yref="y2", yanchor="bottom", xanchor="left", showarrow=False,
+        text=f"arithmetic ceiling {found.ceiling:.2f}×", font={"size": SMALL},
+    )  # fmt: skip
+    top = max([found.ceiling, *(r.ratio for r in found.rows)])
+    low = min(0.9, *(r.ratio - 0.1 for r in found.rows))
+    fig.update_yaxes(title="examples per second", row=1, col=1)
+    fig.update_yaxes(title="times as fast", range=[low, top * 1.06], row=1, col=2)
+    return frame(fig, 360, top=34, barmode="group")
+
+
+def view(found: Speed) -> View:
+    at = max(found.rows, key=lambda r: r.batch)
+    scatter = max(
+        sd / mean for r in found.rows for mean, sd in ((r.full, r.full_sd), (r.pruned, r.pruned_sd))
+    )
+    rates = ("full, ex/s", "sd", "pruned, ex/s", "sd pruned")
+    return View(
+        f"×{at.ratio:.2f} at batch {at.batch}; arithmetic allows ×{found.ceiling:.2f} "
+        f"({len(found.mask.off)} of {found.mask.size} heads removed).",
+        (
+            Picture(
+                "speed_bars",
+                lambda: figure(found),
+                f"Examples per second, texts of {found.length} tokens, {found.threads} "
+                f"thread{'s' if found.threads > 1 else ''}, {found.device}; mean ± sd of {found.repeats} repeats.",
+                r"\text{ceiling} = \text{FLOPs}(\text{full}) / \text{FLOPs}(\text{pruned})",
+                "The ceiling is the ratio of the matrix products' FLOPs: removing heads alone cannot beat it.",
+                "40",
+            ),
+            Table(
+                "speed_table",
+                ("batch", *rates, "ratio"),
+                [[r.batch, r.full, r.full_sd, r.pruned, r.pruned_sd, r.ratio] for r in found.rows],
+                "Both models timed in turn.",
+                dict.fromkeys(rates, "%.1f") | {"ratio": "%.2f"},
+            ),
+        ),
+        about=(("model", found.model), ("device", f"{found.device}, {found.threads} threads")),
+        warning=f"These timings scatter by up to {100 * scatter:.0f} %: the machine did other work meanwhile. "
+        "Run it again when it is quiet before quoting a ratio."
+        if scatter > SCATTER
+        else "",
+    )
+
+
+def recipe(options: Mapping[str, Any]) -> Recipe:
+    return Recipe(
+        ("from headviz.analyses.speed import speed", f"found = speed(clf, mask, length={options['length']})")
+    )
+
+
+ANALYSIS = Analysis(
+    "speed",
+    "Speed",
+    "How much faster is the model once the heads of the mask are gone?",
+    "examples per second before and after really removing heads",
+    f"{MICHEL}, §5, Table 4",
+    run,
+    figure,
+    view,
+    recipe,
+    ("model", "mask"),
+    (
+        Option("remove", 0.5, "without a mask: this share, at random", "share", "S"),
+        Option("length", 128, "tokens", "count", "T"),
+        Option("repeats", 7, "timed rounds", "count", "N"),
+        Option("batches", "1,4,16,64", "batch sizes", metavar="A,B,…"),
+    ),
+    published.speeds,
+    (CLASSES,),
+)

@@ -14,18 +14,36 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..charts.numbers import points as in_points
 from ..errors import MaskError
 from ..progress import Cancel, Progress, part, tracked
 from ..reference import find
 from ..results import Result
+from . import pruning_curve, published
 from .ablation import Ablation, ablate
 from .all_but_one import AllButOne, Select, all_but_one
+from .analysis import (
+    MICHEL,
+    ORDER,
+    SAMPLES,
+    SEED,
+    SELECT,
+    STEP,
+    TRANSLATIONS,
+    Analysis,
+    Recipe,
+    Table,
+    View,
+)
 from .common import Subject
 from .pruning_curve import Curve, PruningCurves, pruning_curves
 
 if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
     from ..evaluation.evaluator import Evaluator
     from ..models.classifier import Classifier
+    from .given import Given
 
 LEVEL = 0.01  # p values below it are marked, as in the published tables
 REFERENCE = "michel-wmt"
@@ -198,3 +216,90 @@ def published_best(select: str) -> Mapping[str, list[tuple[float, bool]]]:
             (value, cell.endswith("*")) for value, cell in zip(table.numbers(name), cells, strict=True)
         ]
     return found
+
+
+def run(given: Given) -> StackReport:
+    some, score = given.sample(), given.option("score")
+    return stack_report(
+        given.evaluator,
+        score,
+        given.score(given.clf, score, some),
+        given.on(some) if given.option("select") == "other" else None,
+        step=given.option("step"),
+        progress=given.progress,
+        cancel=given.cancel,
+    )
+
+
+def figure(found: StackReport) -> Figure:
+    return pruning_curve.figure(found.curves)
+
+
+def view(found: StackReport) -> View:
+    about = found.subject
+    free = [f"{100 * c.free:.0f} % of {c.name}" for c in found.curves.curves]
+    single = [
+        [f"{t.stack} {i}", *(_marked(about.scale * v, m) for v, m in zip(row, t.marked[i], strict=True))]
+        for t in found.tables
+        for i, row in enumerate(t.deltas)
+    ]
+    kept = [
+        [f"{r.stack} {r.layer}", f"H{r.head}", _marked(about.scale * r.delta, r.marked)] for r in found.rows
+    ]
+    return View(
+        f"Without a clear loss, lowest {found.score} first, can go: {', '.join(free)}.",
+        (
+            *pruning_curve.parts(
+                found.curves,
+                "stack_curves",
+                f"Each stack's heads masked alone, lowest {found.score} first; bands are the 95 % paired intervals.",
+            ),
+            Table(
+                "stack_single",
+                ("stack and layer", *(f"H{h}" for h in range(found.tables[0].deltas.shape[1]))),
+                single,
+                f"Change of {about.metric} in points without one head; * p < 0.01.",
+            ),
+            Table(
+                "stack_kept",
+                ("stack and layer", "head kept", "change"),
+                kept,
+                "One head of a layer kept, all others of that layer off; * p < 0.01.",
+            ),
+        ),
+        about=about.about(found.baseline),
+        rows=about.rows,
+    )
+
+
+def _marked(points: float, mark: bool) -> str:
+    return "–" if points != points else in_points(points, 1) + ("*" if mark else "")
+
+
+def recipe(options: Mapping[str, Any]) -> Recipe:
+    other = ", evaluator_of(clf, some)" if options["select"] == "other" else ""
+    return Recipe(
+        (
+            "from headviz.analyses.stacks import stack_report",
+            "scores = headviz.score_heads(clf, some, score='taylor').values",
+            f"found = stack_report(evaluator, 'taylor', scores{other})",
+        ),
+        ("evaluator", "some"),
+    )
+
+
+ANALYSIS = Analysis(
+    "stacks",
+    "Stack by stack",
+    "Which kind of attention can a translation model do without?",
+    "the published analyses of translation models, stack by stack",
+    f"{MICHEL}, §3.2, §3.3, §5, Tables 1, 2 and 5, Figure 4",
+    run,
+    figure,
+    view,
+    recipe,
+    options=(SELECT, ORDER, STEP, SAMPLES, SEED),
+    published=published.by_stack,
+    kinds=(TRANSLATIONS,),
+    command="stacks",
+)

@@ -9,10 +9,12 @@ import numpy as np
 import plotly.graph_objects as go
 
 from .palette import BETTER, WORSE, either_scale, scale_for
-from .style import layout, safe
+from .style import SMALL, frame, safe
 
 if TYPE_CHECKING:
     from ..attribution.arcs import Arc
+
+MANY = 5000  # points that a browser cannot draw one by one
 
 
 def matrix(
@@ -38,7 +40,7 @@ def matrix(
     )  # fmt: skip
     _token_axes(fig, queries, keys)
     row = 15 if len(queries) <= 34 else 11  # pixels in which the name of a token can be read
-    return layout(fig, 150 + max(row, 320 // max(1, len(queries))) * len(queries))
+    return frame(fig, 150 + max(row, 320 // max(1, len(queries))) * len(queries))
 
 
 def _token_axes(fig: go.Figure, queries: Sequence[str], keys: Sequence[str]) -> None:
@@ -79,11 +81,10 @@ def layer(
             colorscale=either_scale(signed), hovertemplate="query %{y}, key %{x}<br>%{z:.4f}<extra></extra>",
             row=i // columns + 1, col=i % columns + 1,
         )  # fmt: skip
-    fig = layout(fig, 40 + 150 * rows)
-    fig.update_annotations(font_size=11)
+    fig = frame(fig, 40 + 150 * rows, top=24)
+    fig.update_annotations(font_size=SMALL)
     fig.update_xaxes(showticklabels=False, showgrid=False, zeroline=False)
     fig.update_yaxes(showticklabels=False, showgrid=False, zeroline=False, autorange="reversed")
-    fig.update_layout(margin={"t": 24})
     return fig
 
 
@@ -109,7 +110,7 @@ def arcs(found: Sequence[Arc], queries: Sequence[str], keys: Sequence[str], sign
             textfont={"size": size}, hoverinfo="skip", showlegend=False,
         )  # fmt: skip
     rows = max(len(queries), len(keys))
-    fig = layout(fig, 60 + max(12, min(20, 640 // max(1, rows))) * rows)
+    fig = frame(fig, 60 + max(12, min(20, 640 // max(1, rows))) * rows)
     fig.update_xaxes(visible=False, range=[-0.42, 1.42])
     fig.update_yaxes(visible=False, range=[rows - 0.3, -0.7])
     return fig
@@ -119,8 +120,10 @@ def scatter(
     x: Sequence[float], y: Sequence[float], names: Sequence[str], x_title: str, y_title: str
 ) -> go.Figure:
     """A cloud of points with its names on hover."""
+    x_title, y_title = safe(x_title), safe(y_title)
+    kind = go.Scattergl if len(x) > MANY else go.Scatter
     fig = go.Figure(
-        go.Scatter(
+        kind(
             x=np.asarray(x, dtype=np.float32), y=np.asarray(y, dtype=np.float32), mode="markers",
             text=[safe(n) for n in names],
             marker={"size": 6, "opacity": 0.6, "color": BETTER},
@@ -130,7 +133,7 @@ def scatter(
     # no SI prefixes: an attribution of 50µ means nothing
     fig.update_xaxes(title=x_title, zeroline=True, tickformat=".2~g")
     fig.update_yaxes(title=y_title, zeroline=True, tickformat=".2~g")
-    return layout(fig, 360)
+    return frame(fig, 360)
 
 
 def token_rows(rows: Sequence[tuple[str, str, np.ndarray]], tokens: Sequence[str]) -> go.Figure:
@@ -155,7 +158,7 @@ def token_rows(rows: Sequence[tuple[str, str, np.ndarray]], tokens: Sequence[str
         tickvals=list(range(len(tokens))), ticktext=list(tokens), side="top", showgrid=False, zeroline=False,
         tickangle=-45 if len(tokens) <= 24 else -90, tickfont={"size": 12 if len(tokens) <= 24 else 11},
     )  # fmt: skip
-    return layout(fig, 110 + 40 * len(rows))
+    return frame(fig, 110 + 40 * len(rows))
 
 
 def _written(fig: go.Figure, values: np.ndarray) -> None:

@@ -1,23 +1,29 @@
-"""Data to plotly figures. No streamlit: the report and notebooks draw with the same functions.
+"""The one style of all figures: frame, margins, fonts, lines, hover, and what several of them are made of.
 
-Backgrounds and text colours are left to the page's theme; colours with a meaning come from ``palette``.
+Text colours are left to the page's theme; colours with a meaning come from ``palette``. Nothing here imports plotly, so
+that a page without a figure does not wait for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import plotly.graph_objects as go
 
-from .palette import BETTER, CLASSES, NEUTRAL, WORSE, scale_for
+from .palette import BETTER, NEUTRAL, WORSE, either_scale, scale_for
 
 if TYPE_CHECKING:
-    from ..evaluation.comparison import Delta
+    from plotly.graph_objects import Figure
 
-FONT = 12
+FONT, SMALL = 12, 11
 ROW = 26  # pixels per line of a horizontal chart
+FAINT = "rgba(140,146,152,0.65)"  # lines that stand behind
+GRID = "rgba(140,146,152,0.22)"
+CLEAR = "rgba(0,0,0,0)"
+# on a transparent paper plotly would guess a dark box behind its buttons
+MODEBAR = {"bgcolor": CLEAR, "color": "rgba(140,146,152,0.75)", "activecolor": "rgba(140,146,152,1)"}
 
 
 def safe(text: str) -> str:
@@ -25,165 +31,85 @@ def safe(text: str) -> str:
     return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("%{", "% {")
 
 
-def layout(fig: go.Figure, height: int, **more: Any) -> go.Figure:
+def frame(fig: Figure, height: int, *, top: int = 8, **more: Any) -> Figure:
+    """Size, margins, legend and axes of every figure. ``top`` leaves room above for a note; ``more`` is layout."""
     fig.update_layout(
         height=height,
-        margin={"l": 8, "r": 12, "t": 28 if more.get("title") else 8, "b": 8},
+        margin={"l": 8, "r": 12, "t": top, "b": 8},
         font={"size": FONT},
         hoverlabel={"namelength": -1},
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0, "title": None},
         dragmode=False,
+        paper_bgcolor=CLEAR,
+        plot_bgcolor=CLEAR,
+        modebar=MODEBAR,
         **more,
     )
-    fig.update_xaxes(automargin=True, fixedrange=True)
-    fig.update_yaxes(automargin=True, fixedrange=True)
+    fig.update_xaxes(automargin=True, fixedrange=True, gridcolor=GRID)
+    fig.update_yaxes(automargin=True, fixedrange=True, gridcolor=GRID)
     return fig
 
 
-def slices(deltas: Sequence[Delta], metric: str) -> go.Figure:
-    """One line per slice: the full model, the masked one, the interval of the change as a whisker."""
-    order = sorted(deltas, key=lambda d: (d.delta, d.name), reverse=True)
-    names = [safe(d.name) for d in order]
-    fig = go.Figure()
-    # the way from one value to the other; two traces with gaps, because one shape per slice takes five times as long
-    for colour, part in (
-        (WORSE, [d for d in order if d.delta < 0]),
-        (BETTER, [d for d in order if d.delta > 0]),
-    ):
-        fig.add_scatter(
-            x=[v for d in part for v in (d.full, d.masked, None)], mode="lines", hoverinfo="skip",
-            y=[v for d in part for v in (safe(d.name), safe(d.name), None)], showlegend=False, opacity=0.28,
-            line={"color": colour, "width": 5},
-        )  # fmt: skip
-    fig.add_scatter(
-        x=[d.full for d in order], y=names, mode="markers", name="full model",
-        marker={"symbol": "line-ns-open", "size": 13, "line": {"width": 2.5}, "color": NEUTRAL},
-        hovertemplate="%{y}<br>full model %{x:.3f}<extra></extra>",
+def grid(
+    fig: Figure,
+    table: np.ndarray,
+    name: str,
+    row: int,
+    col: int,
+    values: Sequence[float] | None = None,
+    show_bar: bool = True,
+    bar_x: float = 1.01,
+) -> None:
+    """Layers down, heads across, blue above zero and orange below; not measured stays empty."""
+    scale = scale_for(list(values) if values is not None else [float(v) for v in table.ravel()], signed=True)
+    fig.add_heatmap(
+        z=table, zmin=scale.lo, zmax=scale.hi, colorscale=either_scale(True), xgap=1.5, ygap=1.5, showscale=show_bar,
+        colorbar={"thickness": 9, "len": 0.9, "x": bar_x, "tickformat": ".2g"},
+        hovertemplate="L%{y}·H%{x}<br>" + name + " %{z:+.4f}<extra></extra>", row=row, col=col,
     )  # fmt: skip
-    fig.add_scatter(
-        x=[d.masked for d in order], y=names, mode="markers", name="masked",
-        marker={"size": 10, "color": [_direction(d) for d in order]},
-        error_x={
-            "type": "data", "symmetric": False, "thickness": 1.2, "width": 3, "color": NEUTRAL,
-            "array": [d.interval_high - d.delta for d in order],
-            "arrayminus": [d.delta - d.interval_low for d in order],
-        },
-        customdata=[[d.scale * v for v in (d.delta, d.interval_low, d.interval_high)] + [d.n] for d in order],
-        hovertemplate="%{y}<br>masked %{x:.3f}<br>change %{customdata[0]:+.1f} points "
-        "[%{customdata[1]:+.1f}, %{customdata[2]:+.1f}]<br>%{customdata[3]} examples<extra></extra>",
-    )  # fmt: skip
-    fig.update_xaxes(title=metric, range=[-0.02, 1.02] if _shares(order) else None)
-    fig.update_yaxes(categoryorder="array", categoryarray=names)
-    return layout(fig, 76 + ROW * max(2, len(order)))
+    fig.update_yaxes(
+        autorange="reversed", title="layer", dtick=1, showgrid=False, zeroline=False, row=row, col=col
+    )
+    fig.update_xaxes(title="head", dtick=1, showgrid=False, zeroline=False, row=row, col=col)
 
 
-def _direction(d: Delta) -> str:
-    if d.interval_high < 0:
+def band(
+    fig: Figure, x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str, group: str
+) -> None:
+    """The interval around a line, as an area of its colour; it goes with the line in the legend."""
+    fig.add_scatter(
+        x=[*x, *x[::-1]], y=[*high, *low[::-1]], fill="toself", fillcolor=colour, opacity=0.15, mode="none",
+        hoverinfo="skip", showlegend=False, legendgroup=group,
+    )  # fmt: skip
+
+
+def whisker(values: Sequence[float], low: Sequence[float], high: Sequence[float]) -> dict[str, Any]:
+    """Intervals of points, as plotly's error bars."""
+    return {
+        "type": "data", "symmetric": False, "thickness": 1.2, "width": 3, "color": NEUTRAL,
+        "array": [h - v for v, h in zip(values, high, strict=True)],
+        "arrayminus": [v - lo for v, lo in zip(values, low, strict=True)],
+    }  # fmt: skip
+
+
+def tone(low: float, high: float) -> str:
+    """The colour of a change with this interval."""
+    if high < 0:
         return WORSE
-    return BETTER if d.interval_low > 0 else NEUTRAL
+    return BETTER if low > 0 else NEUTRAL
 
 
-def _shares(deltas: Sequence[Delta]) -> bool:
-    return all(0 <= v <= 1 for d in deltas for v in (d.full, d.masked) if v == v)
-
-
-def confusion(full: np.ndarray, masked: np.ndarray, labels: Sequence[str]) -> go.Figure:
-    """The masked model's confusion matrix, coloured by its difference from the full model's.
-
-    Blue is better everywhere: more right answers on the diagonal, fewer wrong ones beside it.
-    """
-    change = masked.astype(int) - full.astype(int)
-    better = change * np.where(np.eye(*change.shape) == 1, 1, -1)
-    scale = scale_for([float(v) for v in change.ravel()] or [0.0], signed=True)
-    names = [safe(x) for x in labels]
-    fig = go.Figure(
-        go.Heatmap(
-            z=better, x=names, y=names, zmin=scale.lo, zmax=scale.hi, xgap=2, ygap=2, showscale=False,
-            colorscale=[[0, "rgba(214,110,30,0.6)"], [0.5, "rgba(140,146,152,0.12)"], [1, "rgba(60,130,205,0.6)"]],
-            text=[[_plus(c) for c in row] for row in change], customdata=np.stack([masked, full], axis=-1),
-            hovertemplate="gold %{y}, predicted %{x}<br>masked %{customdata[0]} (%{text})"
-            "<br>full model %{customdata[1]}<extra></extra>",
-        )
+def note(fig: Figure, text: str) -> None:
+    """A line above the picture, at its left."""
+    fig.add_annotation(
+        x=0.0, y=1.0, xref="paper", yref="paper", xanchor="left", yanchor="bottom", showarrow=False,
+        text=safe(text), font={"size": FONT},
     )  # fmt: skip
-    # numbers as a trace of their own: they take the page's text colour, light or dark, where a heatmap's cannot
-    cells = [(gold, said) for gold in range(len(names)) for said in range(len(names))]
-    fig.add_scatter(
-        x=[names[said] for _, said in cells], y=[names[gold] for gold, _ in cells], mode="text", hoverinfo="skip",
-        text=[f"{int(masked[c])}<br><span style='font-size:11px'>{_plus(change[c])}</span>" for c in cells],
-        textfont={"size": 15}, showlegend=False,
-    )  # fmt: skip
-    fig.update_xaxes(showgrid=False)
-    fig.update_yaxes(showgrid=False)
-    fig.update_yaxes(autorange="reversed", title="gold")
-    fig.update_xaxes(title="predicted", side="bottom")
-    layout(fig, 114 + 52 * len(labels))
-    return fig.update_layout(margin_t=32)  # the tools stand above the corner cell, not on it
 
 
-def _plus(value: int) -> str:
-    return "±0" if value == 0 else f"{value:+d}".replace("-", "−")
-
-
-def probabilities(columns: Sequence[tuple[str, Sequence[float]]], labels: Sequence[str]) -> go.Figure:
-    """Class probabilities of several models on one text, one group of bars per class."""
-    fig = go.Figure()
-    for k, (name, values) in enumerate(columns):
-        name = safe(name)
-        fig.add_bar(
-            y=[safe(x) for x in labels], x=list(values), name=name,
-            orientation="h", marker={"color": CLASSES[k % len(CLASSES)]},
-            text=[f"{v:.3f}" for v in values], textposition="outside", textfont={"size": 11}, cliponaxis=False,
-            hovertemplate="%{y} %{x:.3f}<extra>" + name[:40] + "</extra>",
-        )  # fmt: skip
-    fig.update_xaxes(range=[0, 1.08], tickvals=[0, 0.25, 0.5, 0.75, 1], title="probability")
-    fig.update_yaxes(autorange="reversed")
-    fig = layout(fig, 100 + len(labels) * (14 + 18 * len(columns)), barmode="group", bargap=0.25)
-    return fig.update_layout(margin_t=54)  # the legend's line, and above it one for the camera
-
-
-def histogram(
-    groups: Sequence[tuple[str, Sequence[float]]], axis: str, band: tuple[float, float] | None = None
-) -> go.Figure:
-    """Overlaid histograms; ``band`` is marked, for example the lengths that a filter keeps."""
-    fig = go.Figure()
-    for k, (name, values) in enumerate(groups):
-        fig.add_histogram(
-            x=list(values), name=name, opacity=0.62, histnorm="percent", marker={"color": CLASSES[k % len(CLASSES)]},
-            hovertemplate="%{x}: %{y:.1f} %<extra>" + name[:40] + "</extra>",
-        )  # fmt: skip
-    if band is not None:
-        fig.add_vrect(x0=band[0], x1=band[1], fillcolor=NEUTRAL, opacity=0.18, line_width=0, layer="below")
-    fig.update_xaxes(title=axis)
-    fig.update_yaxes(title="% of examples")
-    return layout(fig, 260, barmode="overlay")
-
-
-def value_histogram(values: np.ndarray, significant: np.ndarray, axis: str) -> go.Figure:
-    """How many heads have which value, the significant ones apart; zero is marked."""
-    known = np.isfinite(values)
-    fig = go.Figure()
-    for name, mask, colour in (
-        ("not significant", ~significant, NEUTRAL),
-        ("significant", significant, WORSE),
-    ):
-        fig.add_histogram(
-            x=values[known & mask], name=name, marker={"color": colour}, nbinsx=40,
-            hovertemplate="%{x}: %{y} heads<extra>" + name + "</extra>",
-        )  # fmt: skip
-    fig.add_vline(x=0, line_width=1, line_color=NEUTRAL)
-    fig.update_xaxes(title=axis)
-    fig.update_yaxes(title="heads")
-    return layout(fig, 260, barmode="stack")
-
-
-def bands(rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str]) -> go.Figure:
-    """Share of heads in each band of correlation, one group of bars per model."""
-    fig = go.Figure()
-    for k, (name, shares) in enumerate(rows):
-        fig.add_bar(
-            x=list(names), y=[100 * s for s in shares], name=name, marker={"color": CLASSES[k % len(CLASSES)]},
-            hovertemplate="%{x}: %{y:.1f} % of heads<extra>" + name[:40] + "</extra>",
-        )  # fmt: skip
-    fig.update_xaxes(title="correlation", type="category")
-    fig.update_yaxes(title="% of heads")
-    return layout(fig, 280, barmode="group")
+def write_html(fig: Figure, path: str | Path, title: str = "headviz") -> Path:
+    """A page of its own, with plotly inside: it opens without a network and has no cloud button."""
+    place = Path(path)
+    fig.update_layout(title={"text": title, "font": {"size": 15}}, margin_t=64)
+    fig.write_html(place, include_plotlyjs=True, config={"showSendToCloud": False, "displaylogo": False})
+    return place

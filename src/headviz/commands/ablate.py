@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
-from .analyse_text import ablation as show_table
 from .common import (
     add_mask,
     add_model,
@@ -19,9 +18,11 @@ from .common import (
     read_mask,
     warn,
 )
+from .view_text import Shown, text_of
 
 if TYPE_CHECKING:
     from ..analyses.ablation import Ablation
+    from ..analyses.analysis import Analysis
     from ..evaluation.evaluator import Evaluator
     from ..models.classifier import Classifier
     from ..tasks import Dataset
@@ -35,14 +36,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_figure(parser)
 
 
-def run(args: argparse.Namespace) -> dict[str, Any]:
+def run(args: argparse.Namespace) -> Shown:
+    from ..analyses.ablation import ANALYSIS, view
+
     found, evaluator = table_of(args)
-    save_figure(args, found)
-    return with_agreement(found.to_dict(), evaluator)
+    save_figure(args, ANALYSIS, found)
+    return Shown(with_agreement(found.to_dict(), evaluator), view(found))
 
 
-def show(result: dict[str, Any]) -> str:
-    return show_table(result)
+def show(result: Shown) -> str:
+    return text_of(result.view)
 
 
 def add_evaluator(parser: argparse.ArgumentParser) -> None:
@@ -111,9 +114,9 @@ def check_figure(args: argparse.Namespace) -> None:
         raise OptionError(f"There is no folder '{place.parent}' to write the figure to.")
 
 
-def save_figure(args: argparse.Namespace, result: Any) -> None:
+def save_figure(args: argparse.Namespace, analysis: Analysis, found: Any) -> None:
     if args.figure is None:
         return
-    from ..charts.analyses import figure, write_html
+    from ..charts.style import write_html
 
-    write_html(figure(result), args.figure)
+    write_html(analysis.figure(found), args.figure)

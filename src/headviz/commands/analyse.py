@@ -1,4 +1,4 @@
-"""``headviz analyse NAME``: the analyses of ``analyses.table``, each with the flags that it declares."""
+"""``headviz analyse NAME``: the analyses of the catalogue, each with the flags that it declares."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..analyses.catalogue import ANALYSES as TABLE
-from ..analyses.catalogue import Analysis, Input
+from ..analyses.analysis import Analysis, Option
+from ..analyses.catalogue import ANALYSES
 from ..errors import OptionError
 from ..progress import Progress
 from .ablate import add_evaluator, add_figure, check_figure, evaluator_for, save_figure, with_agreement
-from .analyse_text import text_of
 from .common import (
     add_mask,
     add_model,
@@ -23,6 +22,7 @@ from .common import (
     progress_bar,
     read_mask,
 )
+from .view_text import Shown, text_of
 
 if TYPE_CHECKING:
     from ..evaluation.evaluator import Evaluator
@@ -30,13 +30,17 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
-ANALYSES = {name: analysis for name, analysis in TABLE.items() if not analysis.command}
 KINDS: dict[str, Callable[[str], Any]] = {"text": str, "count": positive_int, "number": int, "share": float}
+
+
+def named() -> dict[str, Analysis]:
+    """Those that have no command of their own."""
+    return {name: analysis for name, analysis in ANALYSES.items() if not analysis.command}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = parser.add_subparsers(dest="analysis", required=True, metavar="NAME")
-    for name, analysis in ANALYSES.items():
+    for name, analysis in named().items():
         text = analysis.help
         sub = names.add_parser(
             name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
@@ -56,17 +60,16 @@ def _declare(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
         parser.add_argument("--device", default="auto", metavar="D", help="auto (default), cpu, cuda, mps")
     if "data" in analysis.needs:
         add_task(parser)
-    metric = any(i.name == "metric" for i in analysis.inputs)
-    if metric:
+    if analysis.asks("metric"):
         add_evaluator(parser)
     if "mask" in analysis.needs:
         add_mask(parser)
-    for wanted in analysis.inputs:
+    for wanted in analysis.options:
         if wanted.name != "metric":
             _add(parser, wanted)
 
 
-def _add(parser: argparse.ArgumentParser, wanted: Input) -> None:
+def _add(parser: argparse.ArgumentParser, wanted: Option) -> None:
     shown = "" if wanted.default is None else f" (default {wanted.default})"
     parser.add_argument(
         f"--{wanted.name}", type=KINDS[wanted.kind], default=wanted.default, metavar=wanted.metavar,
@@ -74,22 +77,24 @@ def _add(parser: argparse.ArgumentParser, wanted: Input) -> None:
     )  # fmt: skip
 
 
-def run(args: argparse.Namespace) -> dict[str, Any]:
+def run(args: argparse.Namespace) -> Shown:
     check_figure(args)
     analysis = ANALYSES[args.analysis]
     with progress_bar(analysis.title.lower()) as progress:
-        bench = ArgumentBench(args, progress)
-        result = analysis.run(bench)
-    save_figure(args, result)
-    content = {"analysis": args.analysis, **result.to_dict()}
-    return with_agreement(content, bench.made) if bench.made is not None else content
+        given = FromArguments(args, progress)
+        found = analysis.run(given)
+    save_figure(args, analysis, found)
+    content = {"analysis": args.analysis, **found.to_dict()}
+    if given.made is not None:
+        content = with_agreement(content, given.made)
+    return Shown(content, analysis.view(found))
 
 
-def show(result: dict[str, Any]) -> str:
-    return text_of(result["analysis"], result)
+def show(result: Shown) -> str:
+    return text_of(result.view)
 
 
-class ArgumentBench:
+class FromArguments:
     """What an analysis works with, loaded as the arguments say."""
 
     cancel = None
@@ -103,7 +108,7 @@ class ArgumentBench:
         clf = load_model(self.args)
         analysis = ANALYSES[self.args.analysis]
         if clf.kind not in analysis.kinds:
-            fit = ", ".join(a.line.removeprefix("headviz ") for a in TABLE.values() if clf.kind in a.kinds)
+            fit = ", ".join(a.line.removeprefix("headviz ") for a in ANALYSES.values() if clf.kind in a.kinds)
             raise OptionError(
                 f"'{analysis.name}' is not made for {clf.kind} models such as '{clf.name}'. "
                 + (f"These are: {fit}." if fit else "Choose a classifier.")

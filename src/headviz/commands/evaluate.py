@@ -11,7 +11,6 @@ from ..errors import OptionError
 from ..evaluation.dispatch import evaluate
 from ..evaluation.plain import class_order, undefined_for
 from ..tasks import points_in
-from .analyse_text import between, p_text, points
 from .common import (
     add_mask,
     add_model,
@@ -27,6 +26,7 @@ from .common import (
     table,
     warn,
 )
+from .view_text import between, p_text, points
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..analyses import published
 from ..errors import ModelError
 from .ablate import add_figure, check_figure, save_figure
 from .common import (
@@ -13,12 +14,11 @@ from .common import (
     add_translation,
     load_data,
     load_model,
-    number,
     positive_int,
     progress_bar,
     reading,
-    table,
 )
+from .view_text import Shown, published_text, text_of
 
 if TYPE_CHECKING:
     from ..analyses.stacks import StackReport
@@ -43,11 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_figure(parser)
 
 
-def run(args: argparse.Namespace) -> dict[str, Any]:
+def run(args: argparse.Namespace) -> Shown:
+    from ..analyses.stacks import ANALYSIS, view
+
     check_figure(args)
     report = found(args)
-    save_figure(args, report.curves)
-    return report.to_dict()
+    save_figure(args, ANALYSIS, report)
+    return Shown(report.to_dict(), view(report))
 
 
 def found(args: argparse.Namespace) -> StackReport:
@@ -72,46 +74,6 @@ def found(args: argparse.Namespace) -> StackReport:
         return stack_report(evaluator, args.score, scores.values, other, step=args.step, progress=progress)
 
 
-def show(shown: dict[str, Any]) -> str:
-    """The result as text; changes are in points of the metric."""
-    about = shown["subject"]
-    parts = [
-        table(
-            [
-                ("model", about["model"]),
-                ("data", f"{about['task']} {about['split']}, {about['n']:,} sentences"),
-                (about["metric"], number(shown["baseline"], 2)),
-            ]
-        )
-    ]
-    for part in shown["tables"]:
-        heads = len(part["deltas"][0])
-        rows = [["layer", *(f"H{h}" for h in range(heads))]]
-        for layer, row in enumerate(part["deltas"]):
-            marks = part["marked"][layer]
-            rows.append([str(layer), *(_change(v, m) for v, m in zip(row, marks, strict=True))])
-        parts.append(
-            f"{part['stack']}: one head masked (* p < 0.01; {part['significant']} of {part['heads']} heads, "
-            f"{part['better_without']} of them better without)\n" + table(rows)
-        )
-    stacks = [part["stack"] for part in shown["tables"]]
-    theirs = shown["published"]["one_head_kept"]
-    rows = [["layer", *stacks, *(f"published {s}" for s in stacks)]]
-    depth = max([r["layer"] for r in shown["rows"]] + [len(theirs[s]) - 1 for s in stacks]) + 1
-    for layer in range(depth):
-        own = {r["stack"]: _change(r["delta"], r["marked"]) for r in shown["rows"] if r["layer"] == layer}
-        other = [_change(*theirs[s][layer]) if layer < len(theirs[s]) else "" for s in stacks]
-        rows.append([str(layer), *(own.get(s, "") for s in stacks), *other])
-    parts.append(
-        f"One head of a layer kept, chosen on {shown['select']} data (published: WMT, another model)\n"
-        + table(rows)
-    )
-    for curve in shown["curves"]["curves"]:
-        rows = [["pruned", about["metric"]]]
-        rows += [[f"{100 * p['sparsity']:.0f} %", number(p["value"], 2)] for p in curve["points"]]
-        parts.append(f"{curve['name']} heads pruned, lowest {shown['score']} first\n" + table(rows))
-    return "\n\n".join(parts)
-
-
-def _change(value: float | None, marked: bool) -> str:
-    return "–" if value is None else f"{value:+.2f}{'*' if marked else ''}"
+def show(result: Shown) -> str:
+    """The view, and the published figures apart: they are of another model on other data."""
+    return "\n\n".join([text_of(result.view), *map(published_text, published.by_stack(""))])

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from ..errors import TaskError, unknown_choice
 
@@ -93,9 +92,16 @@ def pearson(gold: NDArray, predicted: NDArray) -> float:
     return float(_weighted_r(np.ones((1, len(gold))), gold.astype(float), predicted.astype(float))[0])
 
 
+def _ranks(values: NDArray) -> Floats:
+    """Average ranks along the last axis."""
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(values, axis=-1))
+
+
 def spearman(gold: NDArray, predicted: NDArray) -> float:
     """Spearman's rank correlation with average ranks; NaN where a side is constant."""
-    return pearson(stats.rankdata(gold), stats.rankdata(predicted))
+    return pearson(_ranks(gold), _ranks(predicted))
 
 
 REGRESSION_METRICS: dict[str, Callable[[NDArray, NDArray], float]] = {
@@ -110,10 +116,10 @@ def regression_swap_p(gold: NDArray, full: NDArray, masked: NDArray, metric: str
         return float("nan") if np.isnan(REGRESSION_METRICS[metric](gold, full)) else 1.0
     rng, n = np.random.default_rng(seed), len(gold)
     even = np.ones((1, n))
-    gold = stats.rankdata(gold) if metric == "spearman" else gold.astype(float)
+    gold = _ranks(gold) if metric == "spearman" else gold.astype(float)
 
     def r(values: NDArray) -> Floats:
-        return _weighted_r(even, gold, stats.rankdata(values, axis=-1) if metric == "spearman" else values)
+        return _weighted_r(even, gold, _ranks(values) if metric == "spearman" else values)
 
     observed = float((r(masked[None]) - r(full[None]))[0])
     deltas = []

@@ -23,7 +23,7 @@ def figure_of(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
 def _score(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
     from plotly.subplots import make_subplots
 
-    from ..charts.parts import frame, grid
+    from ..charts.style import frame, grid
 
     outcome = run["outcome"]
     if not outcome:
@@ -36,15 +36,14 @@ def _score(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
 
 
 def _ablation(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
-    from ..analyses.ablation import Ablation
-    from ..charts.heads import ablation
+    from ..analyses.ablation import Ablation, figure
 
     if not run["outcome"]:
         return None
     found = Ablation.from_dict(run["outcome"])
     about = found.subject
     said = f"Points of {about.metric} that {about.model} loses without each head, on {about.n:,} examples."
-    return "Cost of every head", ablation(found), said
+    return "Cost of every head", figure(found), said
 
 
 def _training(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:

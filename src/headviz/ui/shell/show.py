@@ -10,6 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ...charts.numbers import metric as metric
+from ...charts.numbers import number as number
+from ...charts.numbers import p_cell as p_cell
+from ...charts.numbers import p_text as p_text
+from ...charts.numbers import points as points
+from ...charts.numbers import signed as signed
 from ...heads import head_name as head_name
 from ...storage.tables import to_csv, to_latex
 from ..widgets.component import component
@@ -171,44 +177,3 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$~:^])")
 def plain(text: str) -> str:
     """A text that markdown shows as it stands: nothing typed or uploaded is interpreted."""
     return _MARKDOWN.sub(r"\\\1", text)
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    """Three significant digits with a true minus sign; a dash for what was not measured."""
-    if value is None or value != value:
-        return "–"
-    text = f"{value:.{digits}g}"
-    if "e" in text and 1e-4 <= abs(value) < 1e7:
-        text = f"{value:.0f}"
-    return text.replace("-", "−")
-
-
-def signed(value: float | None, digits: int = 3) -> str:
-    """The same with a plus sign."""
-    text = number(value, digits)
-    return f"+{text}" if value is not None and value == value and value > 0 else text
-
-
-def points(value: float | None, scale: float) -> str:
-    """A difference in points; ``scale`` is what one unit of the metric has of them (``points_in``)."""
-    if value is None or value != value:
-        return "–"
-    return f"{scale * value:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0").replace("-", "−")
-
-
-def metric(value: float, scale: float = 100) -> str:
-    """A metric keeps its width while heads go on and off: three decimals of a share, two of points."""
-    return "–" if value != value else f"{value:.{2 if scale == 1 else 3}f}".replace("-", "−")
-
-
-def p_text(p: float | None) -> str:
-    """A p value as people write it."""
-    cell = p_cell(p)
-    return f"p {cell}" if cell[0] in "–<" else f"p = {cell}"
-
-
-def p_cell(p: float | None) -> str:
-    """The same under a heading that says p already."""
-    if p is None or p != p:
-        return "–"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"

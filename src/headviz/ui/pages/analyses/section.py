@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from ....analyses.catalogue import ANALYSES, ORACLE, Analysis
+from ....analyses.analysis import Analysis
+from ....analyses.catalogue import ANALYSES
+from ....analyses.common import ORACLE
 from ....errors import TaskError, UserError
 from ....heads import HeadMask
 from ....scores.catalogue import names_for
@@ -20,8 +21,7 @@ from ...parts.measure import key_of
 from ...shell import jobs, loaders, state
 from ...shell.recipes import load_call, load_options, mask_call, off_option, task_call, task_options
 from ...shell.view import View
-from . import views
-from .shared import Place
+from . import drawing
 
 if TYPE_CHECKING:
     from ....evaluation.evaluator import Evaluator
@@ -42,7 +42,7 @@ def offered(translates: bool) -> tuple[list[str], list[str]]:
 
 
 @dataclass
-class PageBench:
+class FromPage:
     """What an analysis works with, as the view says. Made on the page, used in a job's thread."""
 
     analysis: Analysis
@@ -90,7 +90,7 @@ class PageBench:
     def option(self, name: str) -> Any:
         if name in (given := options(self.view, self.analysis, self.clf.max_length, list(self.known))):
             return given[name]
-        return next(wanted.default for wanted in self.analysis.inputs if wanted.name == name)
+        return next(wanted.default for wanted in self.analysis.options if wanted.name == name)
 
 
 def options(view: View, analysis: Analysis, longest: int, known: Sequence[str]) -> dict[str, Any]:
@@ -98,10 +98,9 @@ def options(view: View, analysis: Analysis, longest: int, known: Sequence[str]) 
     given: dict[str, Any] = {"samples": SAMPLES, "seed": view.seed, "select": view.select, "seconds": SECONDS}
     given["length"] = min(128, longest)
     given["scores"] = ",".join([*orders(view, known), ORACLE])
-    if any(wanted.name == "checkpoints" for wanted in analysis.inputs):
+    if analysis.asks("checkpoints"):
         given["checkpoints"] = checkpoints(view)
-    names = {wanted.name for wanted in analysis.inputs}
-    return {name: value for name, value in given.items() if name in names}
+    return {name: value for name, value in given.items() if analysis.asks(name)}
 
 
 def orders(view: View, known: Sequence[str]) -> list[str]:
@@ -136,13 +135,12 @@ def second_data(view: View) -> Dataset:
 
 def controls(analysis: Analysis, view: View) -> None:
     """What the user decides about this analysis."""
-    names = {wanted.name for wanted in analysis.inputs}
-    if "select" in names:
+    if analysis.asks("select"):
         state.switch(
             "select", "Heads chosen on", ("other", "same"),
             format_func=lambda s: {"other": "training examples", "same": "the reported data"}[s],
         )  # fmt: skip
-    if "checkpoints" in names and view.model != "demo":
+    if analysis.asks("checkpoints") and view.model != "demo":
         state.text("base", "Folder with the checkpoints", placeholder="/path/to/run/checkpoints")
 
 
@@ -161,26 +159,24 @@ def section(name: str, clf: Classifier, data: Dataset) -> None:
     if state.view().present is False:
         controls(analysis, state.view())
     view = state.view()
-    bench = PageBench(
-        analysis, clf, data, view, state.mask(clf.present), scoring.all_known(view, clf.present)
-    )
-    result = _result(analysis, bench)
+    given = FromPage(analysis, clf, data, view, state.mask(clf.present), scoring.all_known(view, clf.present))
+    result = _result(analysis, given)
     if result is not None:
-        views.show_result(name, result, Place(data.task.name, loaders.rows_of(clf)))
+        shown = result if analysis.lines is None else drawing.chosen_lines(result, analysis.lines)
+        drawing.draw(analysis.view(shown))
     published.section(name, data.task.name)
     st.caption(f"After {analysis.source}.")
 
 
-def _result(analysis: Analysis, bench: PageBench) -> Any:
+def _result(analysis: Analysis, given: FromPage) -> Any:
     """The result if it is there, or None with *run* or progress on the page."""
-    names = {wanted.name for wanted in analysis.inputs}
-    view = bench.view
+    view = given.view
     depends = (
-        view.select if "select" in names else "",
-        view.base if "checkpoints" in names else "",
+        view.select if analysis.asks("select") else "",
+        view.base if analysis.asks("checkpoints") else "",
         view.mask if analysis.takes_mask_away else "",
     )
-    key = key_of(bench.clf, bench.data, "analysis", analysis.name, *depends)
+    key = key_of(given.clf, given.data, "analysis", analysis.name, *depends)
     if jobs.find(key) is None and st.session_state.get("analysis_asked") != key:
         st.button(
             "Run", type="primary", icon=":material/play_arrow:", key=f"run_{analysis.name}", on_click=_ask,
@@ -189,7 +185,7 @@ def _result(analysis: Analysis, bench: PageBench) -> Any:
         return None
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
-        return analysis.run(replace(bench, progress=progress, cancel=cancel))
+        return analysis.run(replace(given, progress=progress, cancel=cancel))
 
     return jobs.need(key, analysis.title, work)
 
@@ -214,56 +210,51 @@ def elsewhere(names: Sequence[str]) -> None:
 
 def recipe(view: View, name: str, present: HeadMask, longest: int) -> tuple[str, str]:
     """The library's call and the command that give the same result."""
-    analysis = ANALYSES[name]
-    mask = state.mask(present)
+    analysis, mask = ANALYSES[name], state.mask(present)
+    known = orders(view, list(scoring.all_known(view, present)))
+    try:
+        given = options(view, analysis, longest, known)
+    except UserError:
+        given = {"checkpoints": "DIR"}
+    return _python(view, analysis, mask, given), _command(view, analysis, mask, given)
+
+
+def _python(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str, Any]) -> str:
+    if analysis.recipe is None:
+        return ""
+    made = analysis.recipe(given)
     lines = ["import headviz"]
     if "model" in analysis.needs:
         lines.append(load_call(view))
     if "data" in analysis.needs:
         lines.append(task_call(view))
-    if "evaluator" in analysis.python:
-        lines += [
-            "from headviz.evaluation.dispatch import evaluator_of",
-            "evaluator = evaluator_of(clf, data)",
-        ]
-    if name == "cross-dataset":
+    if "evaluator" in made.uses:
+        lines.append("from headviz.evaluation.dispatch import evaluator_of")
+        lines.append("evaluator = evaluator_of(clf, data)")
+    if "other" in made.uses:
         lines.append(_second_call(view))
+    if "some" in made.uses:
+        lengths = ", lengths=clf.tokenizer" if "model" in analysis.needs else ""
+        lines.append(task_call(replace(view, limit=0), "train", "train"))
+        lines.append(f"some = headviz.sample(train, {SAMPLES}, seed={view.seed}{lengths})")
+    if "checkpoints" in made.uses and view.model == "demo":
+        lines.append("from headviz.demo import demo_folder")
+        lines.append("checkpoints = demo_folder('checkpoints')")
+    elif "checkpoints" in made.uses:
+        lines.append(f"checkpoints = {view.base or 'checkpoints'!r}")
     if analysis.takes_mask_away:
         lines.append(mask_call(mask))
-    known = orders(view, list(scoring.all_known(view, present)))
-    python = analysis.python.replace("speed(clf, mask)", f"speed(clf, mask, length={min(128, longest)})")
-    lines += [_specific(python, view, known), "print(found.to_json())"]
+    return "\n".join([*lines, *made.lines, "print(found.to_json())"])
+
+
+def _command(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str, Any]) -> str:
     words = [analysis.line]
     words += [load_options(view)] if "model" in analysis.needs else []
     words += [task_options(view)] if "data" in analysis.needs else []
-    try:
-        given = options(view, analysis, longest, known)
-    except UserError:
-        given = {"checkpoints": "DIR"}
     words += [f"--{k} {shlex.quote(str(v))}" for k, v in given.items()]
-    words += _second_options(view) if name == "cross-dataset" else []
+    words += _second_options(view) if analysis.asks("other-task") else []
     words += [off_option(mask).strip()] if analysis.takes_mask_away and mask.off else []
-    return "\n".join(lines), " ".join(words)
-
-
-def _specific(python: str, view: View, known: Sequence[str]) -> str:
-    """The call with what the view says in it, after the lines that it needs."""
-    if view.select == "same":
-        python = python.replace("'other', evaluator_of(clf, some)", "'same'")
-        python = python.replace(", evaluator_of(clf, some))", ")")
-    before = []
-    if re.search(r"\bsome\b", python):
-        train = task_call(replace(view, limit=0), "train", "train")
-        lengths = "" if "e.clf" in python else ", lengths=clf.tokenizer"  # checkpoints: no model is at hand
-        before += [train, f"some = headviz.sample(train, {SAMPLES}, seed={view.seed}{lengths})"]
-    if re.search(r"\bin names\b", python):
-        before.append(f"names = {list(known)}")
-    if "'checkpoints'" in python and view.model == "demo":
-        before.append("from headviz.demo import demo_folder")
-        python = python.replace("'checkpoints'", "demo_folder('checkpoints')")
-    elif "'checkpoints'" in python and view.base:
-        python = python.replace("'checkpoints'", repr(view.base))
-    return "\n".join([*before, python])
+    return " ".join(words)
 
 
 def _second_call(view: View) -> str:

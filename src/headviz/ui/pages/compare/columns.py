@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 from ....charts import maps as charts_maps
-from ....charts import style as charts
+from ....charts.answers import probabilities
 from ....errors import UserError
 from ....recipes.structure import Call, Command, Get, Let, Name, Recipe
 from ...parts import first_mask as firstmask
@@ -86,7 +86,7 @@ def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarra
                 st.caption(same_answer(float(values[best] - first[best])))
     if not clf.is_regression:
         show.figure(
-            charts.probabilities(
+            probabilities(
                 [(c.name, [float(v) for v in values]) for c, values in zip(given, found, strict=True)],
                 clf.labels,
             ),

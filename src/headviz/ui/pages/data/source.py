@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from ....charts import style as charts
+from ....charts import histograms
 from ....errors import TaskError, UserError
 from ....recipes.structure import Call, Command, Get, Name, Recipe
 from ...shell import jobs, loaders, numbers, recipes, show, state, uploads
@@ -284,7 +284,7 @@ def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
     groups, report, lacking = found
     band = None if report is None else report.band
     show.figure(
-        charts.histogram(groups, "tokens", band),
+        histograms.histogram(groups, "tokens", band),
         "lengths",
         "Text lengths in tokens; the grey band is what the sample for scoring keeps."
         if band

@@ -16,13 +16,13 @@ PUBLISHED_BAND = (0.2, 0.4)  # the one whose share was published
 
 def section(shown: Mapping[str, np.ndarray]) -> None:
     """The share of heads in bands of correlation."""
-    from ....charts import style as charts  # plotly: not before it is wanted
+    from ....charts import histograms  # plotly: not before it is wanted
 
     models = {k: v for k, v in shown.items() if k != "difference"}
     names = [f"{low:g} to {high:g}".replace("-", "−") for low, high in BANDS]
     rows = [(TITLES[k], [in_band(v, *b) for b in BANDS]) for k, v in models.items()]
     show.figure(
-        charts.bands(rows, names),
+        histograms.bands(rows, names),
         "bands",
         sentences({TITLES[k]: v for k, v in models.items()}),
         source="Share of heads per band of correlation, *Integrated Gradients for Structured Pruning on BERT*, §6.5.2.",

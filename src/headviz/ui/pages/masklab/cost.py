@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 
-from ....charts import style as charts
+from ....charts import answers
 from ....heads import HeadId, HeadMask
 from ....recipes.structure import Call, Command, Get, Name, Recipe
 from ...parts.measure import class_name, key_of
@@ -117,7 +117,7 @@ def by_slice(data: Dataset, found: Measured) -> None:
     if not compared.slices:
         return
     show.figure(
-        charts.slices(compared.slices, compared.primary.metric),
+        answers.slices(compared.slices, compared.primary.metric),
         "mask_slices",
         f"Each line is one {kind}: {compared.primary.metric} of the full model (bar) and under the mask "
         "(dot) with the 95 % interval of the change; coloured where it excludes zero.",
@@ -207,7 +207,7 @@ def details(clf: Classifier, data: Dataset, found: Measured) -> None:
     with right:
         st.subheader("Confusion")
         show.figure(
-            charts.confusion(compared.confusion_full, compared.confusion_masked, data.label_names),
+            answers.confusion(compared.confusion_full, compared.confusion_masked, data.label_names),
             "mask_confusion",
             "Answers under the mask by gold label; small, the change against the full model (orange: for the worse).",
             formula=r"n_{gp} = |\{x : \text{gold}(x) = g,\ \text{predicted}(x) = p\}|",

@@ -17,8 +17,7 @@ from ...parts.measure import key_of
 from ...shell import frame, jobs, loaders, show, state
 from ...shell.view import View
 from ...widgets.grid import Look, head_grid
-from ..analyses import heads as analysis_heads
-from ..analyses.shared import Place
+from ..analyses import drawing
 from .source import look_at
 
 if TYPE_CHECKING:
@@ -150,10 +149,10 @@ def _so_far(view: RunView) -> None:
 
 
 def _ablation(view: RunView) -> None:
-    from ....analyses.ablation import Ablation
+    from ....analyses import ablation
 
-    found = Ablation.from_dict(view.outcome)
-    analysis_heads.ablation(found, Place(found.subject.task, found.subject.rows or None))
+    found = ablation.Ablation.from_dict(view.outcome)
+    drawing.draw(ablation.view(found))
     if frame.controls():
         st.button("Open it on Analyses", key="run_analyses", icon=":material/query_stats:",
                   on_click=_open_analyses, args=(view.record.spec, found))  # fmt: skip

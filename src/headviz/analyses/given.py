@@ -1,4 +1,4 @@
-"""What an analysis works with: the command line and the dashboard each have one for all of them."""
+"""What an analysis is given. The command line and the dashboard each have one class for all analyses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 
-class Bench(Protocol):
+class Given(Protocol):
     """Loads what an analysis asks for and nothing else."""
 
     @property
@@ -54,5 +54,5 @@ class Bench(Protocol):
         ...
 
     def option(self, name: str) -> Any:
-        """One of the analysis's inputs."""
+        """The value of one of the analysis's options."""
         ...

@@ -1,0 +1,177 @@
+"""What an analysis is: what it asks, how it runs, how its result is shown, and the code that gives it again.
+
+Each module of this package describes itself in one ``ANALYSIS``. The command line, the Analyses page and the reports
+draw from that description; a plugin describes its own in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import published
+from .published import PublishedTable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from plotly.graph_objects import Figure
+
+    from ..heads import HeadId, HeadMask
+    from .given import Given
+
+Need = Literal["model", "data", "mask", "slices"]
+Kind = Literal["text", "count", "number", "share"]
+
+MICHEL = "Michel, Levy, Neubig 2019, *Are Sixteen Heads Really Better than One?* (arXiv 1905.10650)"
+THESIS = "*Integrated Gradients for Structured Pruning on BERT* (2024)"
+
+
+# what it asks ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Option:
+    """One thing that an analysis asks beside model and data; the command line's flag is ``--name``."""
+
+    name: str
+    default: Any
+    help: str
+    kind: Kind = "text"
+    metavar: str = "X"
+    required: bool = False
+
+
+METRIC = Option("metric", None, "a metric of the task (default: its first)", metavar="NAME")
+SELECT = Option("select", "other", "choose the heads on the 'same' data, or 'other'", metavar="HOW")
+SAMPLES = Option("samples", 2000, "train examples for scoring, or to choose heads on", "count", "N")
+SEED = Option("seed", 0, "of the sample", "number", "S")
+STEP = Option("step", 0.1, "share per step", "share", "K")
+ORDER = Option("score", "taylor", "order of pruning", metavar="NAME")
+
+
+# how it is shown ------------------------------------------------------------------------------
+
+ENDS = ("95 % low", "95 % high")
+PAIRED = "q: Benjamini-Hochberg over all heads; intervals: paired on the same examples, 95 %."
+COST = r"c_h = m(\text{full}) - m(\text{full without } h)"
+
+
+def in_points(*columns: str) -> dict[str, str]:
+    """Columns of points have equal decimals, so that they compare at a glance."""
+    return dict.fromkeys((*columns, *ENDS), "%.2f")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One figure with its caption; the formula and its source are one click away on the page."""
+
+    key: str
+    draw: Callable[[], Figure]
+    caption: str
+    formula: str = ""
+    source: str = ""
+    wide: str = ""  # width in rem below which the figure scrolls
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table. A cell is a text, a number, a head, several heads, or None."""
+
+    key: str
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+    caption: str = ""
+    formats: Mapping[str, str] = field(default_factory=dict)  # column -> printf format
+    masks: Sequence[HeadMask | None] = ()  # by row: what choosing the row takes to the Mask lab
+    hint: str = ""  # what choosing a row does
+    shortened: int | None = None  # at the terminal: no more rows than these
+    height: int | None = None  # pixels on the page; None fits the rows
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A value for every head. The page draws it to be clicked, the terminal prints it with its marks."""
+
+    key: str
+    base: HeadMask
+    values: np.ndarray
+    name: str
+    caption: str
+    marks: tuple[HeadId, ...] = ()
+    mark_name: str = ""
+    tips: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
+    formula: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """A result for its readers: one sentence, then pictures and tables in their order."""
+
+    finding: str
+    parts: tuple[Picture | Table, ...] = ()
+    grid: Grid | None = None  # stands beside the parts
+    about: tuple[tuple[str, str], ...] = ()  # what was measured, for readers who do not see the page's head
+    rows: tuple[str, ...] = ()  # names of the grid's rows where they are not simply layers
+    warning: str = ""
+    note: str = ""  # small print, such as why there is nothing to draw
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A result whose figure has more lines than can be told apart: their names, and the result with some of them."""
+
+    names: Callable[[Any], list[str]]
+    only: Callable[[Any, Sequence[str]], Any]
+
+
+# how it is had again --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Lines of Python that end with ``found``. They may use ``clf``, ``data``, ``mask`` and what ``uses`` names."""
+
+    lines: tuple[str, ...]
+    uses: tuple[Literal["evaluator", "some", "other", "checkpoints"], ...] = ()
+
+
+# the whole ------------------------------------------------------------------------------------
+
+CLASSES, TRANSLATIONS = "classification", "translation"  # kinds of model
+MASKABLE: tuple[Need, ...] = ("model", "data", "mask")
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One entry of the catalogue."""
+
+    name: str
+    title: str
+    question: str  # what it answers, for the page
+    help: str  # what it does, for the command line
+    source: str
+    run: Callable[[Given], Any]
+    figure: Callable[[Any], Figure]  # of the result, for a page of its own
+    view: Callable[[Any], View]
+    recipe: Callable[[Mapping[str, Any]], Recipe] | None = None  # from its options' values
+    needs: tuple[Need, ...] = ("model", "data")
+    options: tuple[Option, ...] = ()
+    published: Callable[[str], list[PublishedTable]] = published.nothing  # of a task
+    kinds: tuple[str, ...] = (CLASSES, TRANSLATIONS)  # of model
+    page: str = ""  # the dashboard's page that shows it, where that is not Analyses
+    command: str = ""  # of its own, where it is not ``analyse NAME``
+    lines: Lines | None = None
+
+    @property
+    def takes_mask_away(self) -> bool:
+        """Whether it is about the user's mask itself, rather than about heads on top of it."""
+        return "mask" in self.needs and "data" not in self.needs
+
+    @property
+    def line(self) -> str:
+        return f"headviz {self.command or f'analyse {self.name}'}"
+
+    def asks(self, option: str) -> bool:
+        return any(o.name == option for o in self.options)

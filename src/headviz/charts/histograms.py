@@ -1,0 +1,59 @@
+"""Figures of how values spread: lengths, head scores, bands of correlation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from .palette import CLASSES, NEUTRAL, WORSE
+from .style import frame
+
+
+def histogram(
+    groups: Sequence[tuple[str, Sequence[float]]], axis: str, band: tuple[float, float] | None = None
+) -> go.Figure:
+    """Overlaid histograms; ``band`` is marked, for example the lengths that a filter keeps."""
+    fig = go.Figure()
+    for k, (name, values) in enumerate(groups):
+        fig.add_histogram(
+            x=list(values), name=name, opacity=0.62, histnorm="percent", marker={"color": CLASSES[k % len(CLASSES)]},
+            hovertemplate="%{x}: %{y:.1f} %<extra>" + name[:40] + "</extra>",
+        )  # fmt: skip
+    if band is not None:
+        fig.add_vrect(x0=band[0], x1=band[1], fillcolor=NEUTRAL, opacity=0.18, line_width=0, layer="below")
+    fig.update_xaxes(title=axis)
+    fig.update_yaxes(title="% of examples")
+    return frame(fig, 260, barmode="overlay")
+
+
+def value_histogram(values: np.ndarray, significant: np.ndarray, axis: str) -> go.Figure:
+    """How many heads have which value, the significant ones apart; zero is marked."""
+    known = np.isfinite(values)
+    fig = go.Figure()
+    for name, mask, colour in (
+        ("not significant", ~significant, NEUTRAL),
+        ("significant", significant, WORSE),
+    ):
+        fig.add_histogram(
+            x=values[known & mask], name=name, marker={"color": colour}, nbinsx=40,
+            hovertemplate="%{x}: %{y} heads<extra>" + name + "</extra>",
+        )  # fmt: skip
+    fig.add_vline(x=0, line_width=1, line_color=NEUTRAL)
+    fig.update_xaxes(title=axis)
+    fig.update_yaxes(title="heads")
+    return frame(fig, 260, barmode="stack")
+
+
+def bands(rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str]) -> go.Figure:
+    """Share of heads in each band of correlation, one group of bars per model."""
+    fig = go.Figure()
+    for k, (name, shares) in enumerate(rows):
+        fig.add_bar(
+            x=list(names), y=[100 * s for s in shares], name=name, marker={"color": CLASSES[k % len(CLASSES)]},
+            hovertemplate="%{x}: %{y:.1f} % of heads<extra>" + name[:40] + "</extra>",
+        )  # fmt: skip
+    fig.update_xaxes(title="correlation", type="category")
+    fig.update_yaxes(title="% of heads")
+    return frame(fig, 280, barmode="group")

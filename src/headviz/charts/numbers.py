@@ -1,0 +1,44 @@
+"""How numbers are written for people. A dash stands for what was not measured."""
+
+from __future__ import annotations
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Three significant digits with a true minus sign."""
+    if value is None or value != value:
+        return "–"
+    text = f"{value:.{digits}g}"
+    if "e" in text and 1e-4 <= abs(value) < 1e7:
+        text = f"{value:.0f}"
+    return text.replace("-", "−")
+
+
+def signed(value: float | None, digits: int = 3) -> str:
+    """The same with a plus sign."""
+    text = number(value, digits)
+    return f"+{text}" if value is not None and value == value and value > 0 else text
+
+
+def points(value: float | None, scale: float) -> str:
+    """A difference in points; ``scale`` is what one unit of the metric has of them (``points_in``)."""
+    if value is None or value != value:
+        return "–"
+    return f"{scale * value:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0").replace("-", "−")
+
+
+def metric(value: float, scale: float = 100) -> str:
+    """A metric with a fixed width: three decimals of a share, two of points."""
+    return "–" if value != value else f"{value:.{2 if scale == 1 else 3}f}".replace("-", "−")
+
+
+def p_text(p: float | None) -> str:
+    """A p value in a sentence: ``p = 0.03``."""
+    cell = p_cell(p)
+    return f"p {cell}" if cell[0] in "–<" else f"p = {cell}"
+
+
+def p_cell(p: float | None) -> str:
+    """A p value in a table, below a heading that says p."""
+    if p is None or p != p:
+        return "–"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"

@@ -1,0 +1,87 @@
+"""Views of analyses as text for people; the numbers are those of the JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..analyses.analysis import Grid, Table, View
+from ..analyses.published import PublishedTable
+from ..charts.numbers import p_cell
+from ..heads import HeadId, head_name
+from .common import table
+
+CHANCE = ("p", "q")  # columns that are written as chances
+
+
+class Shown(dict[str, Any]):
+    """A result as JSON, together with the view that its text is made of."""
+
+    def __init__(self, content: dict[str, Any], view: View) -> None:
+        super().__init__(content)
+        self.view = view
+
+
+def points(value: float | None, scale: float) -> str:
+    """A difference of a metric in points, with its sign."""
+    return "–" if value is None else f"{scale * value:+.2f}"
+
+
+def between(low: float | None, high: float | None, scale: float) -> str:
+    return "–" if low is None and high is None else f"[{points(low, scale)}, {points(high, scale)}]"
+
+
+def p_text(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def text_of(view: View) -> str:
+    """What was measured, what it says, then every table; figures are left to ``--figure``."""
+    parts = [table(view.about)] if view.about else []
+    parts.append(view.finding)
+    if view.grid is not None:
+        parts.append(_grid(view.grid, view.rows))
+    parts += [_table(part, view.rows) for part in view.parts if isinstance(part, Table)]
+    return "\n\n".join([*parts, *filter(None, (view.warning, view.note))])
+
+
+def published_text(given: PublishedTable) -> str:
+    """A published table, named as such."""
+    return f"published: {given.title} ({given.about})\n" + table([given.header, *given.rows])
+
+
+def _grid(grid: Grid, rows: tuple[str, ...]) -> str:
+    lines = [["layer", *(f"H{h}" for h in range(grid.values.shape[1]))]]
+    for layer, values in enumerate(grid.values):
+        name = rows[layer] if rows else f"L{layer}"
+        cells = [
+            ("–" if v != v else f"{v:+.2f}") + ("*" if (layer, head) in grid.marks else " ")
+            for head, v in enumerate(values)
+        ]
+        lines.append([name, *cells])
+    return f"{grid.caption}\n" + table(lines) + (f"\n* {grid.mark_name}" if grid.mark_name else "")
+
+
+def _table(given: Table, names: tuple[str, ...]) -> str:
+    rows = given.rows[: given.shortened]
+    cells = [
+        [_cell(value, column, given, names) for column, value in zip(given.columns, row, strict=True)]
+        for row in rows
+    ]
+    left = f" ({len(rows)} of {len(given.rows)})" if len(rows) < len(given.rows) else ""
+    return f"{given.caption}{left}\n" + table([given.columns, *cells])
+
+
+def _cell(value: Any, column: str, given: Table, names: tuple[str, ...]) -> str:
+    if isinstance(value, HeadId):
+        return head_name(value, names) if names else value.dotted
+    if isinstance(value, tuple):
+        return " + ".join(_cell(one, column, given, names) for one in value)
+    if value is None or value != value:
+        return "–"
+    if column in CHANCE:
+        return p_cell(value)
+    if isinstance(value, float):
+        return given.formats.get(column, "%.4g") % value
+    return str(value)

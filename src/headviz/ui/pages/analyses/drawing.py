@@ -1,0 +1,108 @@
+"""Any analysis' view on a page: its sentence, its grid, its figures and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from ....analyses.analysis import Grid, Lines, Picture, Table, View
+from ....heads import HeadId, HeadMask
+from ...shell import show, state
+from ...widgets.grid import Look, head_grid
+
+# of many lines, beside the view's own score, where they are at hand: more than these nobody can tell apart
+USUAL = ("taylor", "ablation", "magnitude", "random")
+
+
+def draw(view: View) -> None:
+    show.finding(view.finding)
+    if view.warning:
+        st.warning(view.warning, icon=":material/timer_off:")
+    if view.note:
+        st.caption(view.note)
+    if view.grid is None:
+        _parts(view)
+        return
+    left, right = st.columns([5, 4], gap="large")
+    with left:
+        _grid(view.grid, view.rows)
+    with right:
+        _parts(view)
+
+
+def _parts(view: View) -> None:
+    for part in view.parts:
+        if isinstance(part, Picture):
+            show.figure(
+                part.draw(), part.key, part.caption, formula=part.formula, source=part.source, wide=part.wide
+            )
+        else:
+            _table(part, view.rows)
+
+
+def _grid(grid: Grid, rows: Sequence[str]) -> None:
+    stem = grid.key.removesuffix("_grid")
+    look = Look(name=grid.name, numbers=state.view().numbers, width=34, digits=1, file=f"headviz-{stem}")
+    head_grid(
+        grid.key, grid.base, grid.values, selected=state.head(grid.base), tips=grid.tips, marks=grid.marks,
+        mark_name=grid.mark_name, rows=rows or None, look=look, on_select=_select,
+    )  # fmt: skip
+    show.note(grid.caption, formula=grid.formula, source=grid.source, key=f"{stem}_note", saves=False)
+
+
+def _select(head: HeadId) -> None:
+    state.update(head=head.dotted)
+
+
+def _table(table: Table, names: Sequence[str]) -> None:
+    rows = [[_cell(value, names) for value in row] for row in table.rows]
+    more: dict[str, Any] = {"height": table.height} if table.height else {"height": "content"}
+    if table.masks:
+        more |= {"on_select": "rerun", "selection_mode": "single-row"}
+    formats = {name: st.column_config.NumberColumn(format=f) for name, f in table.formats.items()}
+    event = show.table(
+        table.columns, rows, table.key, caption=table.caption, hint=table.hint, column_config=formats, **more
+    )
+    if table.masks:
+        _open_mask(event, table)
+
+
+def _open_mask(event: Any, table: Table) -> None:
+    """The chosen row's mask, in the Mask lab."""
+    memory = f"{table.key.removesuffix('_table')}_opened"
+    row = show.chosen_row(event, memory, tuple(m.hex if m else "" for m in table.masks))
+    if row is not None and isinstance(mask := table.masks[row], HeadMask):
+        state.set_mask(mask)
+        st.switch_page("pages/masklab.py")
+
+
+def _cell(value: Any, names: Sequence[str]) -> Any:
+    if isinstance(value, HeadId):
+        return show.head_name(value, names)
+    if isinstance(value, tuple):
+        return " + ".join(_cell(one, names) for one in value)
+    return value
+
+
+def chosen_lines(found: Any, lines: Lines) -> Any:
+    """The result with the lines to look at; all have been computed, so that another choice shows at once."""
+    names, view = lines.names(found), state.view()
+    shown = shown_lines(names, view.score, view.orders)
+    if not view.present and len(names) > 2:
+        st.session_state["curve_orders"] = shown
+        st.multiselect(
+            "Orders", names, key="curve_orders", on_change=_take_lines, placeholder="the usual ones"
+        )
+    return lines.only(found, shown)
+
+
+def _take_lines() -> None:
+    state.update(orders=",".join(st.session_state["curve_orders"]))
+
+
+def shown_lines(names: Sequence[str], score: str, chosen: str) -> list[str]:
+    """The lines that are drawn: those chosen, else the usual ones; the last one, the oracle, is always usual."""
+    wanted = chosen.split(",") if chosen else [score, *USUAL, names[-1]]
+    return [n for n in names if n in wanted] or list(names)
