@@ -43,7 +43,7 @@ INNER = re.compile(
 LINES = 350
 
 # What is still to be mended. These lists only shrink: what has been mended must be taken off.
-KNOWN_UPWARD = {("charts", "analyses"), ("charts", "runs")}
+KNOWN_UPWARD: set[tuple[str, str]] = set()
 KNOWN_LONG = {"src/headviz/demo/phenomena/lexical.py"}
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from headviz.charts.runs import Curve, curve_of, run_curves
 from headviz.errors import RunError
 from headviz.heads import HeadMask
 from headviz.reports.html_page import Page
 from headviz.reports.run_recipe import recipe_of
 from headviz.reports.run_report import run_csv, run_html, run_json, run_table, run_tex, write_run
+from headviz.runs.curves import Curve, curve_of, run_curves
 from headviz.runs.reading import RunView, WorkerReport
 from headviz.runs.record import RunRecord
 

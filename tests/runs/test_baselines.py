@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from headviz.charts.runs import curve_of, run_curves
 from headviz.cli import main
 from headviz.reports.run_report import run_csv, run_html
 from headviz.runs import baselines, reading, service
+from headviz.runs.curves import curve_of, run_curves
 from support.real_runs import folders, options
 
 RETRAINING = {"algorithm": "igspp", "retrain_full": True}

@@ -8,6 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from .palette import CLASSES, NEUTRAL
+from .style import band, frame
 
 # colour and mark by start: in every figure the same, and neighbours far apart
 LOOKS = {
@@ -33,10 +34,7 @@ def learning_curves(
         last = max([last, *steps])
         low, high = ([p[name].get(metric) for p in points] for name in ("interval_low", "interval_high"))
         if points and None not in low and None not in high:
-            fig.add_scatter(
-                x=[*steps, *steps[::-1]], y=[*high, *low[::-1]], fill="toself", mode="none", opacity=0.18,
-                fillcolor=colour, hoverinfo="skip", showlegend=False, legendgroup=student["init"],
-            )  # fmt: skip
+            band(fig, steps, low, high, colour, student["init"])
         fig.add_scatter(
             x=steps, y=[p["metrics"][metric] for p in points], mode="lines+markers", name=student["title"],
             line={"color": colour, "width": 2.2}, marker={"size": 6, "symbol": mark}, legendgroup=student["init"],
@@ -47,12 +45,6 @@ def learning_curves(
             x=[0, last], y=[teacher, teacher], mode="lines", name="teacher",
             line={"color": NEUTRAL, "width": 1.6, "dash": "dash"}, hovertemplate="teacher %{y:.4g}<extra></extra>",
         )  # fmt: skip
-    fig.update_layout(
-        height=height,
-        margin={"l": 8, "r": 12, "t": 8, "b": 8},
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0},
-        dragmode=False,
-    )
-    fig.update_xaxes(title="training steps", automargin=True, fixedrange=True, rangemode="tozero")
-    fig.update_yaxes(title=metric, automargin=True, fixedrange=True)
-    return fig
+    fig.update_xaxes(title="training steps", rangemode="tozero")
+    fig.update_yaxes(title=metric)
+    return frame(fig, height)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
-from .palette import BETTER, WORSE, either_scale, scale_for
-from .style import SMALL, frame, safe
+from .palette import BETTER, NEUTRAL, WORSE, either_scale, scale_for
+from .style import FONT, GRID, SMALL, frame, safe
 
 if TYPE_CHECKING:
     from ..attribution.arcs import Arc
@@ -86,6 +86,48 @@ def layer(
     fig.update_xaxes(showticklabels=False, showgrid=False, zeroline=False)
     fig.update_yaxes(showticklabels=False, showgrid=False, zeroline=False, autorange="reversed")
     return fig
+
+
+def steps(
+    panels: Sequence[tuple[str, np.ndarray | str]],
+    tokens: Sequence[str],
+    name: str,
+    signed: bool,
+    columns: int = 5,
+) -> go.Figure:
+    """Small maps (title, [T, T]) on one colour scale; a text instead of a map says why there is none."""
+    from plotly.subplots import make_subplots
+
+    values = [float(v) for _, m in panels if not isinstance(m, str) for v in m.ravel()]
+    scale = scale_for(values, signed=signed)
+    rows = -(-len(panels) // columns)
+    titles = [title for title, _ in panels]
+    fig = make_subplots(
+        rows, columns, subplot_titles=titles, horizontal_spacing=0.014, vertical_spacing=0.2 / max(2, rows)
+    )
+    tokens = [safe(t) for t in tokens]
+    pairs = [[f"{q} → {k}" for k in tokens] for q in tokens]
+    end = len(tokens) - 0.5
+    fig.update_xaxes(showticklabels=False, showgrid=False, zeroline=False, range=[-0.5, end])
+    fig.update_yaxes(showticklabels=False, showgrid=False, zeroline=False, range=[end, -0.5])
+    for i, (title, found) in enumerate(panels):
+        place = {"row": i // columns + 1, "col": i % columns + 1}
+        if isinstance(found, str):
+            fig.add_scatter(
+                x=[end / 2], y=[end / 2], mode="text", text=[found], hoverinfo="skip", showlegend=False,
+                textfont={"size": FONT, "color": NEUTRAL}, **place,
+            )  # fmt: skip
+            fig.update_xaxes(showline=True, linecolor=GRID, mirror=True, **place)
+            fig.update_yaxes(showline=True, linecolor=GRID, mirror=True, **place)
+            continue
+        fig.add_heatmap(
+            z=np.asarray(found, np.float32), zmin=-scale.hi if signed else 0, zmax=scale.hi,
+            colorscale=either_scale(signed), text=pairs, showscale=i == 0,
+            colorbar={"thickness": 9, "len": 0.9, "tickformat": ".2g", "x": 1.01},
+            hovertemplate="%{text}<br>" + name + " %{z:.4f}<extra>" + title + "</extra>", **place,
+        )  # fmt: skip
+    fig.update_annotations(font_size=FONT)
+    return frame(fig, 36 + 175 * rows, top=28)
 
 
 def arcs(found: Sequence[Arc], queries: Sequence[str], keys: Sequence[str], signed: bool) -> go.Figure:

@@ -47,7 +47,7 @@ def _ablation(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
 
 
 def _training(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
-    from ..charts.runs import learning_curve
+    from ..charts.training import learning_curve
 
     points = run["steps"][0].get("curve") if run["steps"] else None
     if not points:

@@ -130,7 +130,7 @@ def run_html(view: RunView) -> str:
 
 def _figure(view: RunView, run: dict[str, Any], summary: Mapping[str, Any]) -> tuple[str, Any, str] | None:
     """Heading, figure and caption of what a run is about."""
-    from ..charts.runs import chance, curve_of, run_curves
+    from ..runs.curves import chance, curve_of, run_curves
 
     if run["kind"] in report_heads.KINDS:
         return report_heads.figure_of(run)

@@ -17,6 +17,8 @@ from ..head.maps import FORMULA, SOURCE
 from .checkpoint import state_of
 
 if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
     from ....runs.reading import RunView
     from ....runs.stepmaps import StepMaps
     from ...parts.texts import Text
@@ -120,9 +122,21 @@ def story(found: StepMaps) -> str:
     return f"{fate}; the answer {answers[0][1]} becomes {changes}."
 
 
-def _draw(found: StepMaps, step: int) -> None:
-    from ....charts.runs import step_maps
+def _panels(found: StepMaps, name: str) -> go.Figure:
+    """A head's ``attention`` or ``attribution`` after every step.
 
+    A step after which the head, or the step's model, is gone keeps its place and says so.
+    """
+    panels = []
+    for step in found.steps:
+        title = "all heads" if step.step == 0 else f"{100 * step.sparsity:.0f} % removed"
+        gone = "removed" if step.state == "removed" else "model<br>not kept"
+        values = getattr(step, name)
+        panels.append((title, gone if values is None else values))
+    return charts_maps.steps(panels, found.tokens, name, signed=name == "attribution")
+
+
+def _draw(found: StepMaps, step: int) -> None:
     show.finding(story(found))
     captions = {
         "attention": f"Where {found.head} looks after each step: rows are queries and sum to 1 over the keys.",
@@ -132,7 +146,7 @@ def _draw(found: StepMaps, step: int) -> None:
     for name, caption in captions.items():
         st.markdown(f"#### {name.capitalize()}")
         show.figure(
-            step_maps(found, name), f"run_{name}", caption + " One colour scale for all steps.",
+            _panels(found, name), f"run_{name}", caption + " One colour scale for all steps.",
             formula=FORMULA if name == "attribution" else r"A = \mathrm{softmax}(QK^\top/\sqrt{d})", source=SOURCE,
             wide="40",
         )  # fmt: skip

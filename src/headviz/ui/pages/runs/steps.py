@@ -76,7 +76,7 @@ def before_first(view: RunView) -> None:
 
 
 def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
-    from ....charts.runs import chance, curve_of, run_curves
+    from ....runs.curves import chance, curve_of, run_curves
 
     metric = names[0]
     if len(names) > 1:

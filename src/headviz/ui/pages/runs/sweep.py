@@ -16,7 +16,7 @@ from . import tickets as ticketview
 from .checkpoint import state_of
 
 if TYPE_CHECKING:
-    from ....charts.runs import Curve
+    from ....runs.curves import Curve
     from ....runs.reading import RunView
     from ....runs.sweep_table import Row
 
@@ -25,7 +25,7 @@ TABS = ("Results", "Its runs", "Winning tickets")
 
 def detail(view: RunView) -> None:
     """Everything below the state line."""
-    from ....charts.runs import run_curves
+    from ....runs.curves import run_curves
 
     rows = view.results()
     tasks = list(dict.fromkeys(r.task for r in rows))
@@ -95,7 +95,7 @@ def _spread(r: Row) -> str:
 
 def curves(view: RunView, task: str) -> list[Curve]:
     """One curve for each algorithm and score of a task, over its seeds."""
-    from ....charts.runs import Curve, curve_of
+    from ....runs.curves import Curve, curve_of
     from ....runs.sweep_table import full_models
 
     groups: dict[tuple[str, str], list[RunView]] = {}
@@ -119,7 +119,7 @@ def curves(view: RunView, task: str) -> list[Curve]:
 
 def _by_chance(view: RunView, task: str, drawn: Sequence[Curve]) -> float | None:
     """What drawing answers evenly would reach on a task, as far as its runs know their classes."""
-    from ....charts.runs import chance
+    from ....runs.curves import chance
 
     run = next((c for c in view.children if str(c.record.spec.get("task")) == task and c.steps), None)
     known = state_of(run) if run else None
