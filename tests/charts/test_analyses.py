@@ -13,7 +13,7 @@ from headviz.analyses.ablation import Ablation
 from headviz.analyses.all_but_one import AllButOne, BestHead
 from headviz.analyses.analysis import Picture, Table
 from headviz.analyses.by_slice import BySlice, SliceCost
-from headviz.analyses.catalogue import ANALYSES
+from headviz.analyses.catalogue import ANALYSES, figure
 from headviz.analyses.common import Subject
 from headviz.analyses.correlation import Band, CorrelationGrids
 from headviz.analyses.cross_dataset import relate
@@ -86,7 +86,7 @@ def results() -> dict[str, object]:
 
 @pytest.mark.parametrize("name", results())
 def test_every_result_draws(name: str, tmp_path: Path) -> None:
-    fig = ANALYSES[name].figure(results()[name])
+    fig = figure(results()[name])
     assert isinstance(fig, go.Figure)
     assert any(len(trace.to_plotly_json()) for trace in fig.data)
     page = write_html(fig, tmp_path / "page.html").read_text(encoding="utf-8")

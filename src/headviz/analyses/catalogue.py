@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ..errors import OptionError
 from . import (
     ablation,
@@ -19,6 +22,9 @@ from . import (
 )
 from .analysis import Analysis
 
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
 ANALYSES: dict[str, Analysis] = {}
 
 
@@ -27,6 +33,12 @@ def add(analysis: Analysis) -> None:
     if analysis.name in ANALYSES:
         raise OptionError(f"There is already an analysis '{analysis.name}'. Give yours another name.")
     ANALYSES[analysis.name] = analysis
+
+
+def figure(found: Any) -> Figure:
+    """The figure of any result, as the module of its type draws it."""
+    drawn: Figure = import_module(type(found).__module__).ANALYSIS.figure(found)
+    return drawn
 
 
 for _module in (

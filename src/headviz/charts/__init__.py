@@ -5,4 +5,4 @@ from typing import TYPE_CHECKING
 from ..compat.old_names import names_of
 
 if not TYPE_CHECKING:
-    __getattr__ = names_of(__name__, "style")
+    __getattr__ = names_of(__name__, "style", "answers", "histograms")

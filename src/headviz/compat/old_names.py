@@ -56,6 +56,7 @@ scores.fresh scores.fresh_heads
 scores.taskloss scores.task_loss
 scores.threads scores.spare_core
 analyses.table analyses.catalogue
+analyses.bench analyses.given
 pruning.table pruning.algorithms
 pruning.gradients scores.scoring
 pruning.igspf pruning.algorithms
@@ -84,13 +85,12 @@ distillation.translating distillation.recurrent
 distillation.rnn distillation.recurrent_partition
 distillation.seq2seq distillation.sentences
 distillation.state distillation.run_state
-charts_analyses charts.analyses
-charts_curves charts.curves
+charts_analyses analyses.catalogue
 charts_distil charts.distil
 charts_heads charts.heads
 charts_maps charts.maps
-charts_parts charts.parts
-charts_runs charts.runs
+charts_parts charts.style
+charts_runs runs.curves
 palette charts.palette
 report reports.run_report
 report_heads reports.heads
