@@ -83,5 +83,5 @@ def _cell(value: Any, column: str, given: Table, names: tuple[str, ...]) -> str:
     if column in CHANCE:
         return p_cell(value)
     if isinstance(value, float):
-        return given.formats.get(column, "%.4g") % value
+        return given.formats.get(column, "%.4g") % (value + 0.0)  # not -0.0
     return str(value)
