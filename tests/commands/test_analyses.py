@@ -1,6 +1,7 @@
 """``ablate`` and ``analyse NAME``: JSON of the contract, text for people, mistakes answered in one line."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,12 @@ import pytest
 
 import headviz
 from headviz import HeadMask
+from headviz.analyses.analysis import Analysis, Option, Table, View
+from headviz.analyses.catalogue import ANALYSES
 from headviz.cli import main
 from headviz.commands.analyse import named
 from headviz.evaluation.dispatch import evaluate
+from headviz.results import Result
 from support.tiny import WORDS, tiny_folder
 
 LABELS = ["entailment", "neutral", "contradiction"]
@@ -176,3 +180,26 @@ def test_correlation_of_a_masked_language_model(
     )  # fmt: skip
     assert "true token" in found["source"]
     assert np.isfinite(np.array(found["pretrained"], dtype=float)).all()
+
+
+@dataclass(frozen=True)
+class Counted(Result):
+    heads: int
+
+
+def test_an_analysis_from_outside_has_a_command_with_its_options(
+    capsys: pytest.CaptureFixture[str], place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown(found: Counted) -> View:
+        return View(f"{found.heads} heads.", (Table("count", ("heads",), [[found.heads]], "All of them."),))
+
+    counting = Analysis(
+        "count", "Count", "How many heads?", "the number of heads", "nobody",
+        lambda given: Counted(given.option("times") * len(given.clf.present.kept)), lambda found: None, shown,
+        needs=("model",), options=(Option("times", 1, "how often", "count", "N"),),
+    )  # fmt: skip
+    monkeypatch.setitem(ANALYSES, "count", counting)
+    words = ["analyse", "count", "--model", str(place / "model"), "--device", "cpu", "--times", "2"]
+    assert call(capsys, *words) == {"analysis": "count", "heads": 24}
+    assert main(words) == 0
+    assert capsys.readouterr().out.split() == ["24", "heads.", "All", "of", "them.", "heads", "24"]

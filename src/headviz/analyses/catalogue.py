@@ -1,11 +1,10 @@
-"""The analyses by name. Each describes itself in its module; a plugin adds its own with ``add``."""
+"""The analyses by name. Each describes itself in its module; plugins add theirs to the table."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..errors import OptionError
 from . import (
     ablation,
     all_but_one,
@@ -25,23 +24,7 @@ from .analysis import Analysis
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-ANALYSES: dict[str, Analysis] = {}
-
-
-def add(analysis: Analysis) -> None:
-    """Put one more analysis into the catalogue; a name that is taken is refused."""
-    if analysis.name in ANALYSES:
-        raise OptionError(f"There is already an analysis '{analysis.name}'. Give yours another name.")
-    ANALYSES[analysis.name] = analysis
-
-
-def figure(found: Any) -> Figure:
-    """The figure of any result, as the module of its type draws it."""
-    drawn: Figure = import_module(type(found).__module__).ANALYSIS.figure(found)
-    return drawn
-
-
-for _module in (
+_MODULES = (
     ablation,
     by_slice,
     all_but_one,
@@ -54,5 +37,11 @@ for _module in (
     redundant,
     correlation,
     scatter,
-):
-    add(_module.ANALYSIS)
+)
+ANALYSES: dict[str, Analysis] = {module.ANALYSIS.name: module.ANALYSIS for module in _MODULES}
+
+
+def figure(found: Any) -> Figure:
+    """The figure of any result, as the module of its type draws it."""
+    drawn: Figure = import_module(type(found).__module__).ANALYSIS.figure(found)
+    return drawn
