@@ -197,18 +197,19 @@ def _sampled(
     answers: Answers, masked: NDArray, metric: str, full: float, seed: int, level: float, name: str
 ) -> Delta:
     value = measure(answers, masked, metric)
-    if np.isnan(value - full):
-        interval, p = (np.nan, np.nan), np.nan
-    elif answers.classes:
+    unknown = np.asarray(np.nan)
+    low, high, p = unknown, unknown, float("nan")
+    if answers.classes and not np.isnan(value - full):
         joint = rs.joint_counts(answers.gold, answers.full, masked, answers.classes)
-        interval, p = class_intervals(joint, metric, level), rs.class_swap_p(joint, metric, seed)
-    else:
-        as_values = rankdata if metric == "spearman" else np.asarray
-        interval = correlation_interval(*(as_values(x) for x in (answers.gold, answers.full, masked)), level)
+        low, high = class_intervals(joint, metric, level)
+        p = rs.class_swap_p(joint, metric, seed)
+    elif not np.isnan(value - full):
+        rows = [rankdata(x) if metric == "spearman" else x for x in (answers.gold, answers.full, masked)]
+        low, high = map(np.asarray, correlation_interval(rows[0], rows[1], rows[2], level))
         p = rs.regression_swap_p(answers.gold, answers.full, masked, metric, seed)
-    low, high = (float(end) for end in consistent(*interval, p, level))
+    low, high = consistent(low, high, p, level)
     return Delta(
-        metric, len(answers.gold), full, value, low, high, p, name, _why_undefined(answers, masked, metric)
+        metric, len(answers.gold), full, value, float(low), float(high), p, name, _why_undefined(answers, masked, metric)
     )
 
 
