@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -123,7 +123,7 @@ def figure(found: CrossDataset) -> Figure:
 def view(found: CrossDataset) -> View:
     tables = (found.first, found.second)
     names = [t.subject.data for t in tables]
-    rows = [
+    rows: list[list[Any]] = [
         [HeadId(int(i), int(j)), *(t.subject.scale * float(t.values[i, j]) for t in tables)]
         for i, j in np.argwhere(np.isfinite(found.first.values))
     ]

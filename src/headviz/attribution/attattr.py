@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -67,7 +68,7 @@ def sweep(
         values, errors = [], []
         with FastLinear(options.precision == "bfloat16"):
             told = after(progress, len(out) * clf.num_layers, len(encodings) * clf.num_layers)
-            for layer in tracked(range(clf.num_layers), told, cancel, size=lambda _, walk=walk: walk.size):
+            for layer in tracked(range(clf.num_layers), told, cancel, size=partial(_constant, walk.size)):
                 value, error = _layer(
                     walk, layer, attention[layer], SCALING_RULES[options.rule](options.steps), budget
                 )
@@ -107,3 +108,7 @@ class _Replace:
 
     def __call__(self, layer: int, probs: Tensor) -> Tensor:
         return self.scaled if layer == self.layer else probs
+
+
+def _constant(value: int, _: int) -> int:
+    return value

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
+from numpy.typing import ArrayLike
 
 from .palette import BETTER, NEUTRAL, WORSE, either_scale, scale_for
 from .style import FONT, GRID, SMALL, frame, safe
@@ -158,12 +159,10 @@ def arcs(found: Sequence[Arc], queries: Sequence[str], keys: Sequence[str], sign
     return fig
 
 
-def scatter(
-    x: Sequence[float], y: Sequence[float], names: Sequence[str], x_title: str, y_title: str
-) -> go.Figure:
+def scatter(x: ArrayLike, y: ArrayLike, names: Sequence[str], x_title: str, y_title: str) -> go.Figure:
     """A cloud of points with its names on hover."""
     x_title, y_title = safe(x_title), safe(y_title)
-    kind = go.Scattergl if len(x) > MANY else go.Scatter
+    kind = go.Scattergl if np.size(x) > MANY else go.Scatter
     fig = go.Figure(
         kind(
             x=np.asarray(x, dtype=np.float32), y=np.asarray(y, dtype=np.float32), mode="markers",

@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
@@ -123,7 +124,7 @@ class OldPaths:
         return ModuleSpec(name, SameModule(import_module(f"headviz.{MOVED[old]}")))
 
 
-class SameModule:
+class SameModule(Loader):
     """A loader that hands out a module that is there already, so both names are one module."""
 
     def __init__(self, module: ModuleType) -> None:

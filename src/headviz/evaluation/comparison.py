@@ -209,7 +209,15 @@ def _sampled(
         p = rs.regression_swap_p(answers.gold, answers.full, masked, metric, seed)
     low, high = consistent(low, high, p, level)
     return Delta(
-        metric, len(answers.gold), full, value, float(low), float(high), p, name, _why_undefined(answers, masked, metric)
+        metric,
+        len(answers.gold),
+        full,
+        value,
+        float(low),
+        float(high),
+        p,
+        name,
+        _why_undefined(answers, masked, metric),
     )
 
 

@@ -161,6 +161,4 @@ def _mask(state: Mapping[str, Any]) -> HeadMask:
 def _evaluator(spec: AblationSpec) -> Evaluator:
     from ...evaluation.dispatch import evaluator_of
 
-    return evaluator_of(
-        spec.classifier(), spec.dataset(spec.split, spec.limit), label_order=spec.label_order
-    )
+    return evaluator_of(spec.classifier(), spec.dataset(spec.split, spec.limit), label_order=spec.label_order)

@@ -52,7 +52,8 @@ def with_readable_places(text: str) -> str:
 def about(wrong: UserError) -> str:
     """An error's text for the owner of an upload: without the server's folders, and with what to do."""
     place = wrong.parameters.get("place")
-    if wrong.code == "no-split" and wrong.parameters["split"] == "train" and place in uploads().values():
+    lacks_train = wrong.code == "no-split" and wrong.parameters["split"] == "train"
+    if lacks_train and place is not None and place in uploads().values():
         return f"{_called(place.name)} {LACKS_TRAIN}"
     return with_readable_places(str(wrong))
 

@@ -230,15 +230,15 @@ def antonym(rng: Random, label: str) -> Draft:
             sentence(premise), sentence(hypothesis), f"short verb {negative} {denied} {tense}", said.verb.base
         )
     strict = rng.random() < 0.35
-    bearer, word, opposite = rng.choice(lexical._STRICT if strict else lexical._SCALAR)
+    bearer, word, other = rng.choice(lexical._STRICT if strict else lexical._SCALAR)
     who, tense = _bearer(rng, bearer), rng.choice(("present", "present", "past"))
-    extra = lexical._unrelated(rng, bearer, word, opposite)
+    extra = lexical._unrelated(rng, bearer, word, other)
     if label == NEUTRAL:
-        text, denied = (opposite, True) if not strict and rng.random() < 0.4 else (extra, rng.random() < 0.3)
+        text, denied = (other, True) if not strict and rng.random() < 0.4 else (extra, rng.random() < 0.3)
     elif not holds:
-        text, denied = opposite, False
+        text, denied = other, False
     elif strict:
-        text, denied = opposite, True
+        text, denied = other, True
     else:
         text, denied = rng.choice((f"{word} and {extra}", f"{extra} and {word}")), False
     return Draft(

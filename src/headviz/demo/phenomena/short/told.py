@@ -42,10 +42,10 @@ def role_swap(rng: Random, label: str) -> Draft:
         doing = rng.choice(_ANIMALS_DO if first.animal else _TO_ANYBODY)
         tense = a_tense(rng, doing)
 
-        def say(agent: Subject, patient: Subject, negative: bool, turned: bool) -> str:
+        def say(giver: Subject, taker: Subject, negative: bool, turned: bool) -> str:
             if turned:
-                return f"{patient.text} {passive(doing, tense, negative, patient.plural)} by {agent.text}"
-            return f"{agent.group(doing, tense, negative)} {patient.text}"
+                return f"{taker.text} {passive(doing, tense, negative, taker.plural)} by {giver.text}"
+            return f"{giver.group(doing, tense, negative)} {taker.text}"
 
         frame, word = "voice", doing.base
     premise = say(agent, patient, denied, turned if same else not turned)

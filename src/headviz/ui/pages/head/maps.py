@@ -270,7 +270,7 @@ def verdict(chosen: HeadId, rho: float, target: str) -> str:
 def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId) -> tuple[str, str]:
     """The maps from the library and from the command line."""
     mask = state.mask(clf.present)
-    changed = {
+    changed: dict[str, Any] = {
         name: value
         for name, value, default in (
             ("steps", view.steps, 0), ("rule", view.rule, "richardson"), ("target", view.target, "predicted")

@@ -210,8 +210,9 @@ _IN_WORDS: dict[str, Callable[[Mapping[str, Any]], str]] = {
 
 def in_words(said: UserError | str) -> str:
     """A refusal or a remark of a plan in the form's words; what has none of its own stays as it is."""
-    words = _IN_WORDS.get(said.code) if isinstance(said, (UserError, Note)) else None
-    return str(said) if words is None else words(said.parameters)
+    if not isinstance(said, UserError | Note) or said.code not in _IN_WORDS:
+        return str(said)
+    return _IN_WORDS[said.code](said.parameters)
 
 
 def _per_cent(share: float) -> str:
