@@ -23,9 +23,7 @@ class BuildWithDashboard(build_py):
         target.mkdir(parents=True)
         shutil.copy(HERE / "app.py", target)
         shutil.copytree(HERE / "pages", target / "pages", ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copytree(
-            HERE / ".streamlit", target / ".streamlit", ignore=shutil.ignore_patterns("secrets.toml")
-        )
+        shutil.copytree(HERE / ".streamlit", target / ".streamlit", ignore=shutil.ignore_patterns("secrets.toml"))
 
 
 setup(cmdclass={"build_py": BuildWithDashboard})

@@ -40,10 +40,7 @@ def every_stride(walk: Walk, steps: int) -> dict[int, np.ndarray]:
             for layer, (a, g) in enumerate(zip(call.probs, grads, strict=True)):
                 for totals in sums.values():
                     totals[layer].add(first, a.detach()[:, None], g[:, None])
-    return {
-        n: np.stack([t.result()[0][0].numpy() for t in totals]).astype(np.float64)
-        for n, totals in sums.items()
-    }
+    return {n: np.stack([t.result()[0][0].numpy() for t in totals]).astype(np.float64) for n, totals in sums.items()}
 
 
 def _trapezoid(stride: int) -> Rule:

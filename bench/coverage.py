@@ -26,9 +26,7 @@ ACCURACY = (0.7, 0.9)
 TARGET = 0.93
 
 
-def population(
-    positive: float, right: float, worse: float, better: float, only: int | None
-) -> NDArray | None:
+def population(positive: float, right: float, worse: float, better: float, only: int | None) -> NDArray | None:
     """Shares [gold, before, after]; the changes are all in class ``only``, if given. None where it cannot be."""
     joint = np.zeros((2, 2, 2))
     for gold, share in ((0, 1 - positive), (1, positive)):
@@ -89,9 +87,7 @@ def correlation_cells(runs: int, rng: np.random.Generator) -> Iterator[dict[str,
             yield cell("pearson", n, rate, {"r": r, "kind": kind}, low, high, truth)
 
 
-def cell(
-    metric: str, n: int, rate: float, told: dict[str, Any], low: NDArray, high: NDArray, truth: float
-) -> dict:
+def cell(metric: str, n: int, rate: float, told: dict[str, Any], low: NDArray, high: NDArray, truth: float) -> dict:
     """One row of the table. An interval that is not given does not hold the truth."""
     holds = (low <= truth + 1e-12) & (high >= truth - 1e-12)
     return {
@@ -107,10 +103,7 @@ def cell(
 
 def table(cells: list[dict[str, Any]]) -> str:
     """The lowest coverage and the median width by metric, size and rate, in Markdown."""
-    lines = [
-        "| metric | n | " + " | ".join(f"{rate:.1%}" for rate in RATES) + " |",
-        "|---" * (len(RATES) + 2) + "|",
-    ]
+    lines = ["| metric | n | " + " | ".join(f"{rate:.1%}" for rate in RATES) + " |", "|---" * (len(RATES) + 2) + "|"]
     for metric, n in itertools.product(dict.fromkeys(c["metric"] for c in cells), SIZES):
         row = []
         for rate in RATES:
@@ -123,26 +116,18 @@ def table(cells: list[dict[str, Any]]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--runs", type=int, default=4000, help="data sets for each cell (a fifth for correlations)"
-    )
+    parser.add_argument("--runs", type=int, default=4000, help="data sets for each cell (a fifth for correlations)")
     parser.add_argument("--metrics", default="accuracy,f1,matthews,pearson")
     parser.add_argument("--out", help="write every cell to this JSON file")
     given = parser.parse_args()
     rng = np.random.default_rng(0)
     cells: list[dict[str, Any]] = []
     for metric in given.metrics.split(","):
-        some = (
-            correlation_cells(given.runs // 5, rng)
-            if metric == "pearson"
-            else class_cells(metric, given.runs, rng)
-        )
+        some = correlation_cells(given.runs // 5, rng) if metric == "pearson" else class_cells(metric, given.runs, rng)
         cells += some
     print(table(cells))
     below = [c for c in cells if c["coverage"] < TARGET]
-    print(
-        f"\n{len(cells)} cells, lowest {min(c['coverage'] for c in cells):.3f}, {len(below)} below {TARGET}."
-    )
+    print(f"\n{len(cells)} cells, lowest {min(c['coverage'] for c in cells):.3f}, {len(below)} below {TARGET}.")
     for c in sorted(below, key=lambda c: c["coverage"])[:10]:
         print("  ", c)
     if given.out:

@@ -124,19 +124,14 @@ def measured(browser: Any, address: str, begun: float, times: int) -> dict[str, 
 def main() -> None:
     from playwright.sync_api import sync_playwright
 
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=20)
     times = parser.parse_args().times
     load = os.getloadavg()
     with sync_playwright() as playwright:
         path = os.environ.get("CHROMIUM") or shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            serve(Path(folder) / "home", Path(folder) / "log.txt") as running,
-        ):
+        with tempfile.TemporaryDirectory() as folder, serve(Path(folder) / "home", Path(folder) / "log.txt") as running:
             print(f"server start          {time.perf_counter() - running.begun:6.2f} s")
             found = measured(browser, running.address, running.begun, times)
     print(f"load before {load[0]:.1f}, after {os.getloadavg()[0]:.1f}; {os.cpu_count()} cores")
@@ -144,9 +139,7 @@ def main() -> None:
         ranked = sorted(seconds)
         high = ranked[min(len(ranked) - 1, round(0.95 * (len(ranked) - 1)))]
         aim = f"   aim {AIMS[name]} s" if name in AIMS else ""
-        print(
-            f"{name:14s} median {statistics.median(ranked):6.2f} s   95 % {high:6.2f} s   n {len(ranked)}{aim}"
-        )
+        print(f"{name:14s} median {statistics.median(ranked):6.2f} s   95 % {high:6.2f} s   n {len(ranked)}{aim}")
 
 
 if __name__ == "__main__":

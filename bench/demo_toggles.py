@@ -68,17 +68,13 @@ def timed(work: Callable[[], Any]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--examples", type=int, default=500)
     parser.add_argument("--toggles", type=int, default=100)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--random", action="store_true", help="random weights in place of the demo model")
     parser.add_argument("--precision", default="float32")
-    parser.add_argument(
-        "--cpu-time", action="store_true", help="for a busy machine; means little with several threads"
-    )
+    parser.add_argument("--cpu-time", action="store_true", help="for a busy machine; means little with several threads")
     args = parser.parse_args()
     if args.cpu_time:
         global CLOCK

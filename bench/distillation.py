@@ -34,13 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 INITS = ("random", "copy", "conditional", "variational", "kd")
-COLOURS = {
-    "random": "#8a8f98",
-    "copy": "#c4651f",
-    "conditional": "#0b7285",
-    "variational": "#7b4fa3",
-    "kd": "#3f7d3a",
-}
+COLOURS = {"random": "#8a8f98", "copy": "#c4651f", "conditional": "#0b7285", "variational": "#7b4fa3", "kd": "#3f7d3a"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -274,9 +268,7 @@ def verdict(found: dict[str, Any], metric: str) -> str:
             continue
         word = "above" if mean > base[0] else "not above"
         clear = ", intervals apart" if low is not None and base[2] is not None and low > base[2] else ""
-        parts.append(
-            f"{METHODS[init].title}: {word} random weights ({mean:.3g} against {base[0]:.3g}{clear})"
-        )
+        parts.append(f"{METHODS[init].title}: {word} random weights ({mean:.3g} against {base[0]:.3g}{clear})")
     return (
         "The published order is teacher > student from the teacher > student from random weights. Here: "
         + "; ".join(parts)
@@ -307,9 +299,7 @@ def picture(part: Part, found: dict[str, Any], width: int = 720, height: int = 3
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
     ]
     for t in ticks:
-        out.append(
-            f'<line x1="{left}" x2="{width - right}" y1="{y(t):.1f}" y2="{y(t):.1f}" stroke="#e6e8eb"/>'
-        )
+        out.append(f'<line x1="{left}" x2="{width - right}" y1="{y(t):.1f}" y2="{y(t):.1f}" stroke="#e6e8eb"/>')
         out.append(f'<text x="{left - 6}" y="{y(t) + 4:.1f}" text-anchor="end" fill="#555">{t:.3g}</text>')
     for i in range(5):
         out.append(
@@ -334,9 +324,7 @@ def picture(part: Part, found: dict[str, Any], width: int = 720, height: int = 3
             out.append(f'<polygon points="{up} {down}" fill="{colour}" opacity="0.14"/>')
         line = " ".join(f"{x(p['step']):.1f},{y(p['metrics'][metric]):.1f}" for p in curve)
         out.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        labels.append(
-            (y(curve[-1]["metrics"][metric]), f"{s['init']} {curve[-1]['metrics'][metric]:.3g}", colour)
-        )
+        labels.append((y(curve[-1]["metrics"][metric]), f"{s['init']} {curve[-1]['metrics'][metric]:.3g}", colour))
     at = 0.0
     for height_at, text, colour in sorted(labels):
         at = max(at + 14, height_at + 4)  # labels of near curves stand below each other

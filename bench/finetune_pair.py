@@ -51,9 +51,7 @@ def main() -> None:
     random.seed(0)
 
     tokenizer = AutoTokenizer.from_pretrained(args.model)
-    model = AutoModelForSequenceClassification.from_pretrained(
-        args.model, num_labels=2, attn_implementation="eager"
-    )
+    model = AutoModelForSequenceClassification.from_pretrained(args.model, num_labels=2, attn_implementation="eager")
     texts = args.texts.split(",")
     train, dev = read(args.train, texts, args.label), read(args.dev, texts, args.label)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, eps=1e-8)
@@ -79,10 +77,7 @@ def main() -> None:
                 int((model(**b).logits.argmax(-1) == y).sum())
                 for b, y in batches(tokenizer, dev, 64, list(range(len(dev))))
             )
-        print(
-            f"epoch {epoch + 1}: dev accuracy {right / len(dev):.3f} ({time.time() - start:.0f} s)",
-            flush=True,
-        )
+        print(f"epoch {epoch + 1}: dev accuracy {right / len(dev):.3f} ({time.time() - start:.0f} s)", flush=True)
     model.save_pretrained(args.out)
     tokenizer.save_pretrained(args.out)
 

@@ -19,9 +19,7 @@ from headviz.analyses.speed import speed
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batches", default="1,4,16")
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--remove", type=float, default=0.5)

@@ -45,9 +45,7 @@ def run(args: argparse.Namespace) -> None:
             states[name].save(folder)
     while time.monotonic() < until:
         waiting = [
-            (_price(plan, work), name, work)
-            for name, plan in todo.items()
-            for work in ready(plan, states[name])
+            (_price(plan, work), name, work) for name, plan in todo.items() for work in ready(plan, states[name])
         ]
         if not waiting:
             break
@@ -64,22 +62,12 @@ def run(args: argparse.Namespace) -> None:
 def _price(plan: PruningPlan, work: Any) -> tuple[Any, ...]:
     """No training before training, full models early, then seed by seed."""
     trains = ALGORITHMS[plan.algorithm].retrains
-    return (
-        trains,
-        work.seed if trains else 0,
-        RETRAINED.index(plan.algorithm) if trains else 0,
-        work.step,
-        work.kind,
-    )
+    return (trains, work.seed if trains else 0, RETRAINED.index(plan.algorithm) if trains else 0, work.step, work.kind)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--out", type=Path, required=True, help="folder of the study; the same one continues it"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="folder of the study; the same one continues it")
     parser.add_argument("--model", default="demo")
     parser.add_argument("--base", default="demo-pretrained")
     parser.add_argument("--task", default="demo")

@@ -80,9 +80,7 @@ def local_overhead() -> None:
         at = [e["at"] for e in Registry().events(run.id) if e["what"] == "step"]
         first.append(at[0] - begun)
         each.append((at[-1] - at[0]) / (steps - 1))
-    print(
-        f"local: {median(first):.2f} s from the call to the first step, {1000 * median(each):.1f} ms per step"
-    )
+    print(f"local: {median(first):.2f} s from the call to the first step, {1000 * median(each):.1f} ms per step")
 
 
 def cluster_overhead(home: Path) -> None:
@@ -108,9 +106,7 @@ def scale(args: argparse.Namespace, home: Path) -> None:
             steps = [Registry().steps(r.id) for r in Registry().records(parent=sweep.id)]
             masks.add(json.dumps([[(s["mask"], s["metrics"]) for s in run] for run in steps]))
     one, two = (median(times[n]) for n in (1, 2))
-    print(
-        f"sweep: {one:.1f} s on one worker, {two:.1f} s on two: {one / two:.2f}×; results equal: {len(masks) == 1}"
-    )
+    print(f"sweep: {one:.1f} s on one worker, {two:.1f} s on two: {one / two:.2f}×; results equal: {len(masks) == 1}")
 
 
 def members(args: argparse.Namespace) -> list[Member]:

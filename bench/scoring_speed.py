@@ -73,9 +73,7 @@ def main() -> None:
         work = np.mean([flops(clf, len(e), options.steps) for e in some])
         top = peak()
         mean = np.mean([len(e) for e in encodings])
-        print(
-            f"{len(data)} examples, mean {mean:.1f} tokens, {args.threads} threads; processor time per example:"
-        )
+        print(f"{len(data)} examples, mean {mean:.1f} tokens, {args.threads} threads; processor time per example:")
         print(f"integration {1000 * integration:.1f} ms, {100 * work / integration / top:.0f} % of the peak")
         print(f"ranking     {1000 * ranking:.1f} ms")
         print(f"storing     {1000 * storing:.2f} ms")
@@ -85,13 +83,9 @@ def main() -> None:
         found = score_heads(clf, data, cache=fresh)
         wall, own = time.perf_counter() - wall, time.process_time() - own
         share = work * len(data) / (own * top)
-        print(
-            f"whole: {wall:.1f} s wall, {own:.1f} s processor, {1000 * own / len(data):.1f} ms per example;"
-        )
+        print(f"whole: {wall:.1f} s wall, {own:.1f} s processor, {1000 * own / len(data):.1f} ms per example;")
         print(f"  matrix products at {100 * share:.0f} % of the peak of the cores used")
-        print(
-            f"  stability {found.stability:.3f}, integration error {found.settings['integration_error']:.4f}"
-        )
+        print(f"  stability {found.stability:.3f}, integration error {found.settings['integration_error']:.4f}")
         wall, own = time.perf_counter(), time.process_time()
         score_heads(clf, data, "conductance-kendall", cache=fresh)
         wall, own = time.perf_counter() - wall, time.process_time() - own

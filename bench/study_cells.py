@@ -43,14 +43,7 @@ def collect(args: argparse.Namespace) -> dict[str, Any]:
     gold = gold_for(dev, class_order(clf, dev))
     assert gold is not None
     draw = np.random.default_rng(0)
-    found: dict[str, Any] = {
-        "cells": {},
-        "missing": [],
-        "seconds": {},
-        "full": {},
-        "right": {},
-        "n": len(dev),
-    }
+    found: dict[str, Any] = {"cells": {}, "missing": [], "seconds": {}, "full": {}, "right": {}, "n": len(dev)}
     all_plans = plans(args)
     for name, plan in all_plans.items():
         if name in SAME:
@@ -61,9 +54,7 @@ def collect(args: argparse.Namespace) -> dict[str, Any]:
             found["missing"].append(f"{name}: not started")
             continue
         if state.plan_digest != plan.digest:
-            raise SystemExit(
-                f"{args.out / name} holds a study with other options. Give those that it was run with."
-            )
+            raise SystemExit(f"{args.out / name} holds a study with other options. Give those that it was run with.")
         if state.model_digest != clf.digest:
             raise SystemExit(
                 f"{args.out / name} holds a study of other weights than '{args.model}' has now. Run it anew."

@@ -61,9 +61,7 @@ def draw_curves(cells: dict[Any, Any], reference: float, full: float | None) -> 
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size[0]} {size[1]}" font-family="sans-serif" '
         f'font-size="12" fill="#777" role="img"><title>Dev accuracy against the share of heads removed; bands are '
-        f"95 % intervals, the dashed line is the model with all heads</title>\n"
-        + "\n".join(out)
-        + "\n</svg>\n"
+        f"95 % intervals, the dashed line is the model with all heads</title>\n" + "\n".join(out) + "\n</svg>\n"
     )
 
 

@@ -188,9 +188,7 @@ def _tickets(cells: dict[Any, Any], full: list[float]) -> str:
     ]
     won = [name for name, c in tried if wins(mean, c["mean"], c["sd"])]
     names = ", ".join(won) or "none"
-    return (
-        f"Winning tickets (full mean ≤ mean + sd over seeds): {names}; {len(tried)} cells had several seeds."
-    )
+    return f"Winning tickets (full mean ≤ mean + sd over seeds): {names}; {len(tried)} cells had several seeds."
 
 
 def _beside(args: argparse.Namespace, found: Found) -> list[str]:
@@ -217,12 +215,7 @@ def _beside(args: argparse.Namespace, found: Found) -> list[str]:
 
 
 def _time(found: Found) -> list[str]:
-    lines = [
-        "## Time",
-        "",
-        "| run | seconds | scoring | training | evaluating |",
-        "|---|---|---|---|---|",
-    ]
+    lines = ["## Time", "", "| run | seconds | scoring | training | evaluating |", "|---|---|---|---|---|"]
     for name, spent in found["seconds"].items():
         shares = [f"{spent['shares'].get(k, 0):.0%}" for k in ("score", "train", "evaluate")]
         lines.append(f"| {name} | {spent['total']:.0f} | " + " | ".join(shares) + " |")
@@ -250,10 +243,7 @@ def _called(algorithm: str) -> str:
 
 def _header(first: str, found: Found) -> list[str]:
     shares = found["sparsities"]
-    return [
-        f"| {first} | " + " | ".join(f"{s:.1%} off" for s in shares) + " |",
-        "|---|" + "---|" * len(shares),
-    ]
+    return [f"| {first} | " + " | ".join(f"{s:.1%} off" for s in shares) + " |", "|---|" + "---|" * len(shares)]
 
 
 def _cell(cell: dict[str, Any] | None, seeds: int) -> str:

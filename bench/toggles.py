@@ -44,12 +44,7 @@ def tokenizer_from(texts: list[str]) -> PreTrainedTokenizerFast:
         pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
         special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
-    names = {
-        "unk_token": special[1],
-        "pad_token": special[0],
-        "cls_token": special[2],
-        "sep_token": special[3],
-    }
+    names = {"unk_token": special[1], "pad_token": special[0], "cls_token": special[2], "sep_token": special[3]}
     return PreTrainedTokenizerFast(tokenizer_object=backend, model_max_length=512, **names)
 
 
@@ -93,9 +88,7 @@ class Today:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, help="folder with MNLI's dev_matched.tsv")
     parser.add_argument("--tokenizer")
     parser.add_argument("--limit", type=int, default=256)
@@ -103,9 +96,7 @@ def main() -> None:
     parser.add_argument("--precisions", default="float32,bfloat16")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--table", action="store_true", help="the whole ablation table as well")
-    parser.add_argument(
-        "--cpu-time", action="store_true", help="for a busy machine; means little with several threads"
-    )
+    parser.add_argument("--cpu-time", action="store_true", help="for a busy machine; means little with several threads")
     args = parser.parse_args()
     if args.cpu_time:
         global CLOCK
@@ -115,9 +106,7 @@ def main() -> None:
 
     data = headviz.load_task("mnli", data=args.data, limit=args.limit)
     tokenizer = (
-        AutoTokenizer.from_pretrained(args.tokenizer)
-        if args.tokenizer
-        else tokenizer_from([*data.texts, *data.pairs])
+        AutoTokenizer.from_pretrained(args.tokenizer) if args.tokenizer else tokenizer_from([*data.texts, *data.pairs])
     )
     names = dict(enumerate(LABELS))
     config = BertConfig(num_labels=3, id2label=names, label2id={v: k for k, v in names.items()})
@@ -163,15 +152,10 @@ def main() -> None:
         print(f"{precision}: today {base:.2f} s; first full evaluation {whole:.2f} s")
         print(f"  mean toggle {mean:.3f} s -> {base / mean:.1f}x")
         print(f"  last-layer toggles {1000 * tail:.1f} ms -> {base / tail:.0f}x")
-        print(
-            f"  states {evaluator.memory / 2**20:.0f} MiB; largest difference of a logit {gap:.1e}",
-            flush=True,
-        )
+        print(f"  states {evaluator.memory / 2**20:.0f} MiB; largest difference of a logit {gap:.1e}", flush=True)
         if precision != "float32":
             found = evaluator.agreement()
-            print(
-                f"  predictions as in float32: {found.same} of {found.n}, logits within {found.largest:.1e}"
-            )
+            print(f"  predictions as in float32: {found.same} of {found.n}, logits within {found.largest:.1e}")
         if args.table:
             fresh = Evaluator(clf, data, EvaluatorOptions(precision=precision))
             start = CLOCK()
@@ -179,10 +163,7 @@ def main() -> None:
             spent = CLOCK() - start
             other_side()
             base = statistics.mean(theirs[-2:])
-            print(
-                f"  ablation table {spent:.0f} s against 145 × {base:.2f} s -> {145 * base / spent:.1f}x",
-                flush=True,
-            )
+            print(f"  ablation table {spent:.0f} s against 145 × {base:.2f} s -> {145 * base / spent:.1f}x", flush=True)
 
 
 if __name__ == "__main__":

@@ -62,9 +62,7 @@ def filled(text: str) -> str:
     for name, rows in TABLES.items():
         body = "\n".join(rows())
         pattern = rf"<!-- {name} -->(?:.*?<!-- /{name} -->)?"
-        text, count = re.subn(
-            pattern, lambda _, n=name, b=body: f"<!-- {n} -->\n{b}\n<!-- /{n} -->", text, flags=re.S
-        )
+        text, count = re.subn(pattern, lambda _, n=name, b=body: f"<!-- {n} -->\n{b}\n<!-- /{n} -->", text, flags=re.S)
         if count != 1:
             raise SystemExit(f"README.md needs the mark <!-- {name} --> once, not {count} times.")
     return text

@@ -53,9 +53,7 @@ def take(browser: Any, address: str, page: str, scheme: str, width: int, out: Pa
 def main() -> None:
     from playwright.sync_api import sync_playwright
 
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--address", default="http://127.0.0.1:8501")
     parser.add_argument("--out", type=Path, default=Path("docs/pictures"))
     parser.add_argument("--run", default="", help="the run that the Runs page shows")

@@ -11,12 +11,7 @@ st.title("Analyses")
 names, others = analyses.offered(loaders.shape(view).translates)
 if frame.controls():
     name = state.switch(
-        "analysis",
-        "Analysis",
-        names,
-        told=True,
-        format_func=lambda n: ANALYSES[n].title,
-        label_visibility="collapsed",
+        "analysis", "Analysis", names, told=True, format_func=lambda n: ANALYSES[n].title, label_visibility="collapsed"
     )
 else:
     name = view.analysis if view.analysis in names else names[0]

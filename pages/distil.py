@@ -22,9 +22,7 @@ if frame.controls():
                 "mean of the encoder's states instead."
             )
         else:
-            st.caption(
-                "Heads that are switched off here are removed for good; students learn to do without them."
-            )
+            st.caption("Heads that are switched off here are removed for good; students learn to do without them.")
             board.toolbar(shape.present, scoring.known(view), names_for(shape.translates))
             board.grid(shape.present, scoring.known(view), scoring.tips(view), rows=shape.rows)
         with st.container(border=True):

@@ -17,9 +17,7 @@ if frame.controls():
 found = headgrid.tables(view)
 ready = {name: table for name, table in found.items() if table is not None}
 if not ready:
-    st.info(
-        "This score has not been computed for this model and task yet.", icon=":material/hourglass_empty:"
-    )
+    st.info("This score has not been computed for this model and task yet.", icon=":material/hourglass_empty:")
     headgrid.grids_empty(shape)
 else:
     measured, main = dict(ready), list(ready.values())[-1]

@@ -12,9 +12,7 @@ view = frame.begin()
 st.title("Runs")
 aside = bool(st.session_state.get("runs_aside")) and frame.controls()
 runs = runsview.overview(archived=aside)
-known = runsview.known_ids(view.run, runs) or runsview.known_ids(
-    view.run, runsview.overview(archived=not aside)
-)
+known = runsview.known_ids(view.run, runs) or runsview.known_ids(view.run, runsview.overview(archived=not aside))
 if frame.controls():
     runforms.new(view, first=not runs and not known)
 try:

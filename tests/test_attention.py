@@ -50,9 +50,7 @@ def test_every_single_head_changes_the_logits(family: str) -> None:
 def test_eager_and_sdpa_agree(family: str) -> None:
     clf = tiny_classifier(family)
     batch = batch_of(clf)
-    torch.testing.assert_close(
-        clf.logits(batch, MASK), clf.logits(batch, MASK, kernel="eager"), atol=1e-5, rtol=0
-    )
+    torch.testing.assert_close(clf.logits(batch, MASK), clf.logits(batch, MASK, kernel="eager"), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("family", FAMILY_NAMES)

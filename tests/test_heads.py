@@ -155,13 +155,7 @@ def test_import_is_light() -> None:
 
 def test_heads_are_taken_as_people_write_them():
     mask = HeadMask.full(12, 12)
-    for several in (
-        [(3, 5), (7, 0)],
-        ["3.5", "L7·H0"],
-        "3.5,7.0",
-        np.array([[3, 5], [7, 0]]),
-        (HeadId(3, 5), [7, 0]),
-    ):
+    for several in ([(3, 5), (7, 0)], ["3.5", "L7·H0"], "3.5,7.0", np.array([[3, 5], [7, 0]]), (HeadId(3, 5), [7, 0])):
         assert mask.without(several).off == (HeadId(3, 5), HeadId(7, 0))
     assert mask.without("3.5").with_(["3.5"]) == mask.toggled("3.5").toggled([(3, 5)]) == mask
 

@@ -23,9 +23,7 @@ pytestmark = pytest.mark.usefixtures("nothing_stays")
 
 
 def test_the_documents_code_is_that_of_the_examples() -> None:
-    blocks = re.findall(
-        r"```python\n(.*?)```", (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8"), re.S
-    )
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8"), re.S)
     assert blocks == [SCORE, (EXAMPLES / "my_algorithm.py").read_text(encoding="utf-8")]
 
 
@@ -61,18 +59,7 @@ def test_the_command_line_knows_the_plugins_score(capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit):
         main(["score", *words, "--help"])
     assert "loss-spread" in "".join(capsys.readouterr().out.split())
-    words += [
-        "--score",
-        "loss-spread",
-        "--model",
-        "demo",
-        "--task",
-        "demo",
-        "--samples",
-        "8",
-        "--no-cache",
-        "--json",
-    ]
+    words += ["--score", "loss-spread", "--model", "demo", "--task", "demo", "--samples", "8", "--no-cache", "--json"]
     assert main(["score", *words]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["score"] == "loss-spread"
@@ -87,16 +74,11 @@ def test_the_command_line_knows_the_plugins_score(capsys: pytest.CaptureFixture[
         ("import nowhere_to_be_found\n", r"mine\.py, line 1 is broken: ModuleNotFoundError"),
         ("x = 1\n", r"declares nothing.*SCORES"),
         ("SCORES = ['taylor']\n", r"lists in SCORES a str, not a Score"),
-        (
-            SCORE.replace('"loss-spread"', '"taylor"'),
-            r"the score 'taylor', and there is one of that name already",
-        ),
+        (SCORE.replace('"loss-spread"', '"taylor"'), r"the score 'taylor', and there is one of that name already"),
         (SCORE + "SCORES = SCORES * 2\n", r"'loss-spread', and there is one of that name already"),
     ],
 )
-def test_a_broken_plugin_is_named(
-    tmp_path: Path, text: str, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broken_plugin_is_named(tmp_path: Path, text: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     file, before = written(tmp_path, text), dict(SCORES)
     with pytest.raises(OptionError, match=said):
         plugins.load([file])

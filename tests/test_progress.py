@@ -38,9 +38,7 @@ def test_the_bar_follows_the_work(bars: list[Any]) -> None:
 
 def test_long_work_takes_it_and_fills_it(bars: list[Any]) -> None:
     clf = tiny_classifier()
-    data = Dataset(
-        get_task("mnli"), "dev", ("a dog sleeps",) * 4, ("a cat runs",) * 4, np.zeros(4, dtype=np.int64)
-    )
+    data = Dataset(get_task("mnli"), "dev", ("a dog sleeps",) * 4, ("a cat runs",) * 4, np.zeros(4, dtype=np.int64))
     work = (
         lambda bar: headviz.evaluate(clf, data, progress=bar),
         lambda bar: headviz.score_heads(clf, data, score="taylor", progress=bar),

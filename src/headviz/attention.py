@@ -27,9 +27,16 @@ from .heads import HeadMask
 # transformers loads its modules at first use, and two threads that do so at once meet half-loaded ones. So everyone
 # takes transformers from here: Python lets one thread load this module, and all others wait until it is there.
 for _name in (
-    "AutoConfig", "AutoModelForMaskedLM", "AutoModelForSeq2SeqLM", "AutoModelForSequenceClassification",
-    "AutoTokenizer", "DynamicCache", "EncoderDecoderCache", "GenerationConfig", "PreTrainedModel",
-):  # fmt: skip
+    "AutoConfig",
+    "AutoModelForMaskedLM",
+    "AutoModelForSeq2SeqLM",
+    "AutoModelForSequenceClassification",
+    "AutoTokenizer",
+    "DynamicCache",
+    "EncoderDecoderCache",
+    "GenerationConfig",
+    "PreTrainedModel",
+):
     getattr(transformers, _name)
 
 NAME = "headviz"
@@ -83,9 +90,7 @@ class HeadCall:
         return self.layer == len(self.gates) if self.order is None else self.order.complete(self.layer)
 
 
-def gates_for(
-    mask: HeadMask | None, present: HeadMask, dtype: torch.dtype, device: torch.device
-) -> tuple[Gate, ...]:
+def gates_for(mask: HeadMask | None, present: HeadMask, dtype: torch.dtype, device: torch.device) -> tuple[Gate, ...]:
     """One gate per layer; None where the mask changes nothing, so that full heads stay bit-identical.
 
     ``present`` says which heads the model still has: rows of a gate are its heads, in order.
@@ -173,13 +178,7 @@ def _causal_mask(queries: int, keys: int, device: torch.device) -> Tensor:
 
 
 def _sdpa(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    scaling: float | None,
-    dropout: float,
-    causal: bool,
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float | None, dropout: float, causal: bool
 ) -> Tensor:
     if query.shape[1] == 0:  # every head of the layer was removed: W_O's bias is all that is left of it
         return query.new_zeros(query.shape[0], 0, query.shape[2], value.shape[3])

@@ -86,8 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         traceback.print_exc()
         return _say(
-            f"internal error: {type(error).__name__}: {error} (the lines above belong in a bug report)",
-            INTERNAL,
+            f"internal error: {type(error).__name__}: {error} (the lines above belong in a bug report)", INTERNAL
         )
 
 

@@ -26,9 +26,7 @@ class UserError(Exception):
     exit_status: ClassVar[int] = 2
     code = "refused"
 
-    def __init__(
-        self, message: str, *, code: str | None = None, resumable: bool = True, **parameters: Any
-    ) -> None:
+    def __init__(self, message: str, *, code: str | None = None, resumable: bool = True, **parameters: Any) -> None:
         super().__init__(message)
         self.code = code or type(self).code
         self.resumable = resumable

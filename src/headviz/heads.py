@@ -54,9 +54,7 @@ class HeadId(NamedTuple):
         """Read ``3.5``, ``L3.H5`` or ``L3·H5``."""
         match = re.fullmatch(r"\s*[Ll]?(\d+)[.·][Hh]?(\d+)\s*", text)
         if match is None:
-            raise MaskError(
-                f"'{text.strip()}' is not a head. Write layer.head, counted from zero, such as 3.5."
-            )
+            raise MaskError(f"'{text.strip()}' is not a head. Write layer.head, counted from zero, such as 3.5.")
         return cls(int(match[1]), int(match[2]))
 
 
@@ -126,9 +124,7 @@ class HeadMask:
 
     def __post_init__(self) -> None:
         if self.num_layers < 1 or self.num_heads < 1:
-            raise MaskError(
-                f"A mask needs at least one layer and one head, not {self.num_layers}×{self.num_heads}."
-            )
+            raise MaskError(f"A mask needs at least one layer and one head, not {self.num_layers}×{self.num_heads}.")
         clean = tuple(sorted({head_of(h) for h in self.off}))
         for h in clean:
             self._check(h)
@@ -163,11 +159,7 @@ class HeadMask:
                 "as written by headviz (1 = kept, most significant bit first)."
             )
         bits = f"{int(text, 16):0{size}b}"
-        return cls(
-            num_layers,
-            num_heads,
-            tuple(HeadId(*divmod(i, num_heads)) for i, b in enumerate(bits) if b == "0"),
-        )
+        return cls(num_layers, num_heads, tuple(HeadId(*divmod(i, num_heads)) for i, b in enumerate(bits) if b == "0"))
 
     @classmethod
     def from_array(cls, kept: Any) -> HeadMask:

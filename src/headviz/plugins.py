@@ -210,9 +210,7 @@ def _read(path: Path) -> bytes:
 
 
 def _declared(source: str, module: ModuleType) -> dict[str, list[Any]]:
-    found = {
-        group: list(getattr(module, t.declared)) for group, t in TABLES.items() if hasattr(module, t.declared)
-    }
+    found = {group: list(getattr(module, t.declared)) for group, t in TABLES.items() if hasattr(module, t.declared)}
     if not any(found.values()):
         lists = ", ".join(t.declared for t in TABLES.values())
         raise OptionError(f"The plugin {source} declares nothing. Give it a list named one of: {lists}.")

@@ -90,9 +90,7 @@ def test_harmful_heads_are_those_that_help_when_they_go() -> None:
     evaluator = learnt(n=200, wrong=0.0)
     bad = (1, 2)
     said = evaluate(evaluator.clf, evaluator.data, HeadMask.full(3, 4).without([bad])).predictions
-    spoilt = headviz.Dataset(
-        evaluator.data.task, "dev", evaluator.data.texts, evaluator.data.pairs, np.asarray(said)
-    )
+    spoilt = headviz.Dataset(evaluator.data.task, "dev", evaluator.data.texts, evaluator.data.pairs, np.asarray(said))
     found = harmful(ablate(Evaluator(evaluator.clf, spoilt)))
     assert found.heads[0].head == bad
     assert found.heads[0].delta == pytest.approx(1 - found.baseline)

@@ -39,12 +39,7 @@ def test_every_cost_is_that_of_its_examples_alone() -> None:
         assert one.n == len(part)
         alone = ablate(Evaluator(evaluator.clf, part))
         assert one.baseline == alone.baseline
-        for ours, its in (
-            ("values", "values"),
-            ("interval_low",) * 2,
-            ("interval_high",) * 2,
-            ("p_value",) * 2,
-        ):
+        for ours, its in (("values", "values"), ("interval_low",) * 2, ("interval_high",) * 2, ("p_value",) * 2):
             np.testing.assert_allclose(getattr(found, ours)[k], getattr(alone, its), atol=1e-12)
         p.append(alone.p_value)
     np.testing.assert_allclose(found.q_value, benjamini_hochberg(np.array(p)))

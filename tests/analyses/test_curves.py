@@ -60,9 +60,7 @@ def test_curves_stop_where_they_are_told() -> None:
     kept = pruning_curves(evaluator, {"a": table}, step=0.25, keep_per_layer=1).curves[0].points[-1].mask
     assert [len(kept.off_in(i)) for i in range(3)] == [3, 3, 3]
     small = headviz.prune(evaluator.clf, HeadMask.full(3, 4).without([(0, 0), (2, 3)]))
-    points = (
-        pruning_curves(headviz.Evaluator(small, evaluator.data), {"a": table}, step=0.25).curves[0].points
-    )
+    points = pruning_curves(headviz.Evaluator(small, evaluator.data), {"a": table}, step=0.25).curves[0].points
     assert points[0].sparsity == pytest.approx(2 / 12)
     assert points[-1].sparsity == 1.0
     for wrong in ({}, {"a": np.zeros((2, 4))}):
@@ -106,12 +104,7 @@ def test_dynamics_follow_the_checkpoints(tmp_path: Path) -> None:
     assert [p.name for p in find_checkpoints(tmp_path)] == ["checkpoint-3", "checkpoint-20", "checkpoint-100"]
     data = learnt(n=60).data
     found = dynamics(
-        tmp_path,
-        data,
-        "ablation",
-        lambda e: ablate(e).values,
-        step=0.5,
-        load=lambda p: headviz.load(p, device="cpu"),
+        tmp_path, data, "ablation", lambda e: ablate(e).values, step=0.5, load=lambda p: headviz.load(p, device="cpu")
     )
     assert [c.name for c in found.checkpoints] == ["checkpoint-3", "checkpoint-20", "checkpoint-100"]
     for c in found.checkpoints:
@@ -146,9 +139,7 @@ def test_correlation_grids_and_bands() -> None:
     assert "3 seeds" in found.source
     assert json.loads(found.to_json())["pretrained"][2][3] is None
     with pytest.raises(OptionError, match="before and after"):
-        correlation_grids(
-            tuned, [tiny_classifier(layers=2)], lambda m: tables[id(m)], score="s", data="d", n=5
-        )
+        correlation_grids(tuned, [tiny_classifier(layers=2)], lambda m: tables[id(m)], score="s", data="d", n=5)
 
 
 def test_band_edges() -> None:

@@ -63,8 +63,7 @@ def test_one_text_equals_the_path_written_out() -> None:
         maps.append([p.detach() for p in call.probs])
     for layer in range(2):
         attr = sum(
-            0.5 * (grads[k][layer] + grads[k + 1][layer]) * (maps[k + 1][layer] - maps[k][layer])
-            for k in range(steps)
+            0.5 * (grads[k][layer] + grads[k + 1][layer]) * (maps[k + 1][layer] - maps[k][layer]) for k in range(steps)
         )
         expected = correlations(maps[-1][layer][0].flatten(1).numpy(), attr[0].flatten(1).numpy())["pearson"]
         np.testing.assert_allclose(got[layer], expected, atol=1e-4)
@@ -76,9 +75,7 @@ def test_texts_are_averaged_wherever_they_stand() -> None:
     whole = masked_correlations(mlm, data, options=options)
     alone = [masked_correlations(mlm, data.subset([i]), options=options) for i in range(3)]
     np.testing.assert_allclose(whole, np.mean(alone, axis=0), atol=1e-6)
-    np.testing.assert_allclose(
-        masked_correlations(mlm, data.subset([2, 0, 1]), options=options), whole, atol=1e-6
-    )
+    np.testing.assert_allclose(masked_correlations(mlm, data.subset([2, 0, 1]), options=options), whole, atol=1e-6)
 
 
 def test_special_tokens_are_never_hidden() -> None:

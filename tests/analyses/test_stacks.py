@@ -71,9 +71,7 @@ def test_all_but_one_in_each_stack(evaluator: TranslationEvaluator) -> None:
         *(("decoder", i) for i in range(3)),
     ]
     row = rows[3]  # the second layer of cross-attention, row 3 of the grid
-    kept = [
-        bleu(evaluator, FULL.without([(3, h) for h in range(HEADS) if h != keep])) for keep in range(HEADS)
-    ]
+    kept = [bleu(evaluator, FULL.without([(3, h) for h in range(HEADS) if h != keep])) for keep in range(HEADS)]
     assert row.delta == pytest.approx(max(kept) - bleu(evaluator, FULL))
 
 
@@ -122,13 +120,24 @@ def test_published_figures() -> None:
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tiny_translator_folder(tmp_path / "m", seed=3)
     for split in ("train", "dev"):
-        (tmp_path / f"{split}.tsv").write_text(
-            "source\ttarget\n" + "".join(f"{s}\tno\n" for s in SOURCES[:3])
-        )
+        (tmp_path / f"{split}.tsv").write_text("source\ttarget\n" + "".join(f"{s}\tno\n" for s in SOURCES[:3]))
     asked = [
-        "stacks", "--model", str(tmp_path / "m"), "--task", "custom-translation", "--device", "cpu",
-        "--data", str(tmp_path), "--step", "0.5", "--select", "same", "--score", "random",
-    ]  # fmt: skip
+        "stacks",
+        "--model",
+        str(tmp_path / "m"),
+        "--task",
+        "custom-translation",
+        "--device",
+        "cpu",
+        "--data",
+        str(tmp_path),
+        "--step",
+        "0.5",
+        "--select",
+        "same",
+        "--score",
+        "random",
+    ]
     assert main([*asked, "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert [t["stack"] for t in shown["tables"]] == ["encoder", "cross", "decoder"]

@@ -198,9 +198,7 @@ def test_batch_order_padding_and_budget_do_not_matter(family):
 
 def test_progress_counts_every_point_once_and_begins_anew_when_refined(clf):
     seen = []
-    headviz.conductance(
-        clf, TEXTS, PAIRS, steps=4, cache=False, budget=1, progress=lambda *at: seen.append(at)
-    )
+    headviz.conductance(clf, TEXTS, PAIRS, steps=4, cache=False, budget=1, progress=lambda *at: seen.append(at))
     assert seen == [(n, 5 * len(TEXTS)) for n in range(1, 5 * len(TEXTS) + 1)]
     seen.clear()
     headviz.conductance(
@@ -213,9 +211,7 @@ def test_progress_counts_every_point_once_and_begins_anew_when_refined(clf):
 def test_chunks_do_not_change_captums_rule_either(clf):
     for rule in ("captum", "trapezoid"):
         np.testing.assert_allclose(
-            one(clf, rule=rule, steps=7, budget=1).attribution,
-            one(clf, rule=rule, steps=7).attribution,
-            atol=1e-6,
+            one(clf, rule=rule, steps=7, budget=1).attribution, one(clf, rule=rule, steps=7).attribution, atol=1e-6
         )
 
 
@@ -224,9 +220,7 @@ def test_threads_with_different_masks_share_one_model(clf):
     alone = [one(clf, mask=m).attribution for m in masks]
     found = {}
     threads = [
-        threading.Thread(
-            target=lambda i=i: found.update({i: [one(clf, mask=masks[i]).attribution for _ in range(3)]})
-        )
+        threading.Thread(target=lambda i=i: found.update({i: [one(clf, mask=masks[i]).attribution for _ in range(3)]}))
         for i in range(3)
     ]
     for t in threads:
@@ -322,9 +316,7 @@ def test_nan_weights_are_reported():
     clf.projections(1).value.weight.data[0, 0] = float("nan")
     with pytest.raises(ModelError, match="NaN"):
         one(clf)
-    with pytest.raises(
-        ModelError, match=r"'BertForSequenceClassification' has weights that are not finite.*value"
-    ):
+    with pytest.raises(ModelError, match=r"'BertForSequenceClassification' has weights that are not finite.*value"):
         headviz.wrap(clf.model, clf.tokenizer)
 
 

@@ -107,10 +107,7 @@ class Visit:
 
     def _note(self, request: Any) -> None:
         where = urlparse(request.url)
-        if where.scheme in ("http", "https", "ws", "wss") and where.hostname not in (
-            "127.0.0.1",
-            "localhost",
-        ):
+        if where.scheme in ("http", "https", "ws", "wss") and where.hostname not in ("127.0.0.1", "localhost"):
             self.outside.append(request.url)
 
     def go(self, page: str, **parameters: str) -> Any:

@@ -40,9 +40,7 @@ def run(v: Any, name: str, query: dict[str, str], **more: str) -> Any:
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_an_analysis_is_run_and_reads_well_for_everybody(
-    visit: Open, query: dict[str, str], name: str
-) -> None:
+def test_an_analysis_is_run_and_reads_well_for_everybody(visit: Open, query: dict[str, str], name: str) -> None:
     v = visit(color_scheme="dark")
     page = run(v, name, query, limit="24")
     for fold in page.locator("[data-testid=stExpander] summary").filter(has_text="Published figures").all():
@@ -51,9 +49,7 @@ def test_an_analysis_is_run_and_reads_well_for_everybody(
     assert not serious(v)
     page.set_viewport_size({"width": 390, "height": 800})
     page.wait_for_timeout(1500)
-    wide = page.evaluate(
-        "(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))"
-    )
+    wide = page.evaluate("(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))")
     assert wide == 0
 
 
@@ -98,9 +94,7 @@ def test_curves_are_chosen_and_a_link_restores_them(visit: Open, query: dict[str
 
 def test_a_stopped_analysis_goes_on_when_asked(visit: Open, query: dict[str, str]) -> None:
     v = visit()
-    page = v.go(
-        "analyses", analysis="ablation", seed="7", limit="200"
-    )  # a sample that no other test has asked about
+    page = v.go("analyses", analysis="ablation", seed="7", limit="200")  # a sample that no other test has asked about
     page.get_by_role("button", name="Run", exact=True).click()
     page.locator(".stMain").get_by_role("button", name="Stop", exact=True).click()
     page.get_by_text("One head off: stopped.").wait_for(timeout=LONG)

@@ -67,13 +67,9 @@ def test_back_and_forward_go_one_step_each(visit: Open, query: dict[str, str]) -
     v.heads_off(1)
 
 
-def test_what_a_link_has_wrong_stays_until_the_reader_does_something(
-    visit: Open, query: dict[str, str]
-) -> None:
+def test_what_a_link_has_wrong_stays_until_the_reader_does_something(visit: Open, query: dict[str, str]) -> None:
     v = visit()
-    mask = (
-        HeadMask.full(12, 12).without_random(7, seed=91).hex
-    )  # nobody has measured it: the page draws itself again
+    mask = HeadMask.full(12, 12).without_random(7, seed=91).hex  # nobody has measured it: the page draws itself again
     v.go("masklab", **query, mask=mask, score="nope")
     v.page.get_by_text(" points").first.wait_for()
     v.heads_off(7)
@@ -94,9 +90,7 @@ def test_no_page_is_wider_than_a_phone(visit: Open, query: dict[str, str], page:
     v.page.get_by_role("heading", name=dict(PAGES)[page], exact=True).wait_for()
     v.page.wait_for_timeout(1500)
     wide = v.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    main = v.page.evaluate(
-        "(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))"
-    )
+    main = v.page.evaluate("(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))")
     assert (wide, main) == (0, 0)
 
 
@@ -123,9 +117,7 @@ def test_texts_are_never_run(visit: Open, query: dict[str, str], page: str) -> N
 
 
 @pytest.mark.slow
-def test_an_upload_is_read_whatever_its_name_and_labels(
-    visit: Open, query: dict[str, str], tmp_path: Path
-) -> None:
+def test_an_upload_is_read_whatever_its_name_and_labels(visit: Open, query: dict[str, str], tmp_path: Path) -> None:
     table = tmp_path / "..<img src=x onerror=alert(4)>.csv"
     rows = [
         f"the dog sleeps {i},a cat runs,{label}"

@@ -48,10 +48,7 @@ def test_ones_own_pair_flips_and_the_planted_head_is_found(visit: Open, planted:
     v.page.get_by_role("button", name="Switch it on again").click()
     v.page.get_by_text("current mask (3 off)").first.wait_for()
     v.settle()
-    assert [t.split()[0] for t in v.page.locator("h3").all_inner_texts()] == [
-        "contradiction",
-        "contradiction",
-    ]
+    assert [t.split()[0] for t in v.page.locator("h3").all_inner_texts()] == ["contradiction", "contradiction"]
 
 
 @pytest.mark.slow

@@ -102,9 +102,7 @@ def test_many_lines_are_answered_and_wrong_ones_named(
     assert cells(v)[:2] == ["the red dog", "a cat runs"]
     broken = tmp_path / "broken.txt"
     broken.write_bytes(b"PK\x03\x04\x00\x00\x00")
-    v.page.get_by_test_id("stFileUploader").last.get_by_role(
-        "button", name=re.compile("Remove|lines")
-    ).first.click()
+    v.page.get_by_test_id("stFileUploader").last.get_by_role("button", name=re.compile("Remove|lines")).first.click()
     v.settle()
     v.page.locator("[data-testid=stFileUploader] input[type=file]").last.set_input_files(str(broken))
     v.page.get_by_text("This file is no plain text").wait_for()
@@ -137,9 +135,7 @@ def test_a_pruned_model_stands_beside_its_mask(
     assert said[2] == f"{name} {p:.3f}"
 
 
-def test_what_attention_changed_is_shown_for_the_head_one_chooses(
-    visit: Open, query: dict[str, str], clf: Any
-) -> None:
+def test_what_attention_changed_is_shown_for_the_head_one_chooses(visit: Open, query: dict[str, str], clf: Any) -> None:
     from headviz.attribution.attention_shift import attention_shift
 
     v = visit()
@@ -159,15 +155,10 @@ def test_what_attention_changed_is_shown_for_the_head_one_chooses(
     v.page.locator("label").filter(has_text="Token attributions").click()
     rows = v.page.locator(".st-key-compare_tokens .ytick text")
     rows.first.wait_for()
-    assert [r.split(" → ")[0].strip() for r in rows.all_text_contents()] == [
-        "full model",
-        "current mask (40 off)",
-    ]
+    assert [r.split(" → ")[0].strip() for r in rows.all_text_contents()] == ["full model", "current mask (40 off)"]
 
 
-def test_a_pair_where_the_model_takes_one_text_is_said_beside_the_fields(
-    visit: Open, studio_folder: Path
-) -> None:
+def test_a_pair_where_the_model_takes_one_text_is_said_beside_the_fields(visit: Open, studio_folder: Path) -> None:
     from support.tiny import tiny_folder
 
     folder = tiny_folder(studio_folder / "single", layers=2, heads=2, labels=("negative", "positive"))
@@ -213,9 +204,7 @@ def test_a_text_of_ten_thousand_characters_is_answered_and_its_cut_named(
     expected = (answer(clf, long, "a cat runs", m) for m in (HeadMask.full(12, 12), OFF))
     assert said == [f"{name} {p:.3f}" for name, p in expected]
     assert v.page.locator(".fields textarea").nth(0).input_value() == long
-    v.page.get_by_role(
-        "link", name="Mask lab"
-    ).first.click()  # a text too long for the address stays with the tab
+    v.page.get_by_role("link", name="Mask lab").first.click()  # a text too long for the address stays with the tab
     v.heads_off(40)
     v.page.get_by_role("link", name="Compare").first.click()
     v.page.get_by_role("heading", name="Compare", exact=True).wait_for()

@@ -67,11 +67,7 @@ def test_another_upload_brings_its_own_columns(visit: Open, query: dict[str, str
     send(v, "first.csv", b"left,right,answer\nthe dog sleeps,a cat runs,neutral\na cat,the dog,entailment\n")
     page.get_by_test_id("stMultiSelect").get_by_text("left", exact=True).wait_for()
     assert page.get_by_role("combobox", name=re.compile("Label column")).first.input_value() == "answer"
-    send(
-        v,
-        "../../second<b>.csv",
-        b"gold,one,two\nneutral,the dog sleeps,a cat runs\nentailment,a cat eats,the dog\n",
-    )
+    send(v, "../../second<b>.csv", b"gold,one,two\nneutral,the dog sleeps,a cat runs\nentailment,a cat eats,the dog\n")
     page.get_by_test_id("stMultiSelect").get_by_text("one", exact=True).wait_for()
     page.get_by_role("button", name="Use these data").click()
     page.get_by_text("dev: 2 examples").wait_for()
@@ -134,16 +130,12 @@ def test_open_forms_fit_a_phone_and_hide_nothing_from_anybody(
         page.locator("[data-testid=stExpander] summary").filter(has_text=fold).first.click()
         v.settle()
     page.get_by_label("Weight decay").wait_for()
-    wide = page.evaluate(
-        "(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))"
-    )
+    wide = page.evaluate("(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))")
     assert wide == 0
     assert not serious(v)
 
 
-def test_a_learning_curve_grows_while_one_watches(
-    visit: Open, query: dict[str, str], studio_folder: Any
-) -> None:
+def test_a_learning_curve_grows_while_one_watches(visit: Open, query: dict[str, str], studio_folder: Any) -> None:
     v = visit()
     page = v.go("data", **query, base=str(studio_folder / "model"), limit="12")
     page.locator("[data-testid=stExpander] summary").filter(has_text="Fine-tune a base model").first.click()

@@ -33,24 +33,18 @@ def test_a_part_is_chosen_students_are_trained_and_the_curves_come(visit: Callab
     v.settle()
     for label, value in (("Training steps", "2"), ("Training examples", "32"), ("Seeds", "0")):
         fill(v, label, value)
-    v.page.locator(".st-key-distil_inits").get_by_role(
-        "button", name="copied weights, teacher's logits"
-    ).click()
+    v.page.locator(".st-key-distil_inits").get_by_role("button", name="copied weights, teacher's logits").click()
     v.settle()
     v.page.get_by_text("Remove heads:cross.1.3+layers:decoder.2: 3 students of 2 steps each.").wait_for()
     start.click()  # once: nothing may move away under the pointer
     v.page.wait_for_url(re.compile("[?&]run="))
     v.page.get_by_text("Starting from the teacher").wait_for(timeout=LONG)
     v.page.get_by_text("Means over seeds").wait_for(timeout=LONG)
-    v.page.get_by_text("step 4 of 4").or_(v.page.get_by_text(re.compile("^took "))).first.wait_for(
-        timeout=LONG
-    )
+    v.page.get_by_text("step 4 of 4").or_(v.page.get_by_text(re.compile("^took "))).first.wait_for(timeout=LONG)
     v.settle()
     assert v.page.get_by_text("failed").count() == 0
     assert v.page.locator(".st-key-distil_curves").count()
     v.page.get_by_role("button", name="Open a student").click()
     v.page.get_by_role("button", name="Open it as the current model").click()
     v.page.wait_for_url(re.compile("[?&]model=.*students"))
-    v.page.get_by_text(
-        "7×8 heads"
-    ).wait_for()  # cross-attention and attention of a decoder layer are two rows
+    v.page.get_by_text("7×8 heads").wait_for()  # cross-attention and attention of a decoder layer are two rows

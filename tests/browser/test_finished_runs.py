@@ -69,22 +69,16 @@ def pick(v: Any, label: str, words: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", KINDS)
-def test_nothing_serious(
-    visit: Open, query: dict[str, str], finished: dict[str, str], name: str, scheme: str
-) -> None:
+def test_nothing_serious(visit: Open, query: dict[str, str], finished: dict[str, str], name: str, scheme: str) -> None:
     check(visit(color_scheme=scheme), "runs", {**query, "run": finished[name]})
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_no_run_is_wider_than_a_phone(
-    visit: Open, query: dict[str, str], finished: dict[str, str], name: str
-) -> None:
+def test_no_run_is_wider_than_a_phone(visit: Open, query: dict[str, str], finished: dict[str, str], name: str) -> None:
     v = visit(viewport={"width": 390, "height": 800})
     page = opened(v, finished[name], name, **query)
     wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    main = page.evaluate(
-        "(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))"
-    )
+    main = page.evaluate("(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))")
     assert (wide, main) == (0, 0)
 
 
@@ -111,9 +105,7 @@ def test_a_score_run_opens_on_heads(visit: Open, query: dict[str, str], finished
     assert parse_qs(urlparse(page.url).query)["score"] == ["taylor"]
 
 
-def test_an_ablation_run_opens_on_analyses(
-    visit: Open, query: dict[str, str], finished: dict[str, str]
-) -> None:
+def test_an_ablation_run_opens_on_analyses(visit: Open, query: dict[str, str], finished: dict[str, str]) -> None:
     v = visit()
     page = opened(v, finished["ablation"], "ablation", **query)
     said = page.get_by_text("heads cost").first.inner_text()
@@ -122,9 +114,7 @@ def test_an_ablation_run_opens_on_analyses(
     page.get_by_text(said).wait_for()  # the same result, and nobody pressed Run
 
 
-def test_runs_are_compared_on_one_picture(
-    visit: Open, query: dict[str, str], finished: dict[str, str]
-) -> None:
+def test_runs_are_compared_on_one_picture(visit: Open, query: dict[str, str], finished: dict[str, str]) -> None:
     v = visit()
     page = opened(v, finished["sweep"], "sweep", **query)
     page.get_by_role("tab", name="Its runs").click()

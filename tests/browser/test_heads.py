@@ -49,9 +49,7 @@ def test_a_score_grows_is_stopped_keeps_what_it_has_and_goes_on(visit: Open, man
     v.page.get_by_role("button", name="Compute fine-tuned on 6000 examples").click()
     stop = stop_button(v)
     stop.wait_for()
-    v.page.get_by_text(
-        re.compile(r"Measured on [\d,]+ examples")
-    ).first.wait_for()  # a first table, while it runs
+    v.page.get_by_text(re.compile(r"Measured on [\d,]+ examples")).first.wait_for()  # a first table, while it runs
     assert stop.count()
     assert v.page.get_by_text(re.compile(r"another sample would agree on \d+ % of the lowest fifth")).count()
     stop.click()
@@ -76,9 +74,7 @@ def test_a_score_grows_is_stopped_keeps_what_it_has_and_goes_on(visit: Open, man
     v.page.get_by_role("button", name="Continue").wait_for()
 
 
-def test_asking_for_more_examples_keeps_the_table_until_there_is_a_better_one(
-    visit: Open, own: dict[str, str]
-) -> None:
+def test_asking_for_more_examples_keeps_the_table_until_there_is_a_better_one(visit: Open, own: dict[str, str]) -> None:
     v = visit()
     v.go("", **own, score="taylor", samples="6")
     v.page.get_by_role("button", name="Compute fine-tuned on 6 examples").click()
@@ -103,11 +99,7 @@ def test_before_and_after_fine_tuning_stand_side_by_side(visit: Open, tmp_path: 
     ).first.click()
     v.page.get_by_text(re.compile(r"Fine-tuning changed L\d+·H\d+ most")).wait_for()
     v.settle()
-    assert v.page.locator("p.title").all_inner_texts() == [
-        "Pre-trained",
-        "Fine-tuned",
-        "Fine-tuned − pre-trained",
-    ]
+    assert v.page.locator("p.title").all_inner_texts() == ["Pre-trained", "Fine-tuned", "Fine-tuned − pre-trained"]
     boards = v.page.locator(".board")
     cells = [boards.nth(i).locator('.cell[aria-label^="L4·H0,"]') for i in range(3)]
     before, after, change = (
@@ -116,11 +108,7 @@ def test_before_and_after_fine_tuning_stand_side_by_side(visit: Open, tmp_path: 
     assert change == pytest.approx(after - before, abs=6e-4)
     cells[2].hover()
     v.page.locator(".tip:not([hidden])").wait_for()
-    assert v.page.locator(".tip:not([hidden]) dt").all_inner_texts() == [
-        "pre-trained",
-        "fine-tuned",
-        "change",
-    ]
+    assert v.page.locator(".tip:not([hidden]) dt").all_inner_texts() == ["pre-trained", "fine-tuned", "change"]
     cells[2].click()
     v.page.get_by_text(re.compile(r"pre-trained .+ fine-tuned .+ change")).wait_for()
     v.settle()

@@ -57,9 +57,7 @@ def test_random_lowest_inverted_and_all_on(visit: Open, query: dict[str, str]) -
     inside(v, "The 20 lowest by magnitude").click()
     values = headviz.score_heads(
         headviz.load(query["model"]),
-        headviz.load_task(
-            "custom", data=query["data"], text_columns=["premise", "hypothesis"], label_column="label"
-        ),
+        headviz.load_task("custom", data=query["data"], text_columns=["premise", "hypothesis"], label_column="label"),
         score="magnitude",
     ).values
     expected = HeadMask.full(12, 12).without(lowest(values, 20, HeadMask.full(12, 12).kept))
@@ -153,9 +151,7 @@ def test_hints_name_the_next_head_and_take_it(visit: Open, query: dict[str, str]
     hint = v.page.get_by_text(re.compile(r"Next cheapest: L\d+·H\d+"))
     hint.wait_for()
     v.settle()
-    data = headviz.load_task(
-        "custom", data=query["data"], text_columns=["premise", "hypothesis"], label_column="label"
-    )
+    data = headviz.load_task("custom", data=query["data"], text_columns=["premise", "hypothesis"], label_column="label")
     table = ablate(Evaluator(headviz.load(query["model"]), data), base=OFF)
     cost, best = min((float(table.values[h]), h) for h in OFF.kept)
     assert str(best) in hint.inner_text()
@@ -175,9 +171,7 @@ def test_all_metrics_are_listed_and_a_flipped_row_opens_compare(visit: Open, que
     cells = v.page.get_by_test_id("stExpander").filter(has_text="All metrics").locator("[role=gridcell]")
     cells.first.wait_for(state="attached")
     v.settle()
-    assert (
-        0 <= float(cells.nth(6).inner_text()) <= 1
-    )  # the number itself; how it is written is painted on the canvas
+    assert 0 <= float(cells.nth(6).inner_text()) <= 1  # the number itself; how it is written is painted on the canvas
     v.page.get_by_text(re.compile(r"Flipped examples: \d+ got worse")).wait_for()
     table = v.page.get_by_test_id("stDataFrame").last.locator("canvas").first
     table.scroll_into_view_if_needed()

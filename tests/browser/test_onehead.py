@@ -91,9 +91,7 @@ def test_both_ways_through_the_heads_and_the_class_explained(visit: Open, query:
         v.page.get_by_text(f"Explained: {label}.").wait_for()
 
 
-def test_names_of_tokens_keep_their_distance_and_only_the_map_scrolls(
-    visit: Open, query: dict[str, str]
-) -> None:
+def test_names_of_tokens_keep_their_distance_and_only_the_map_scrolls(visit: Open, query: dict[str, str]) -> None:
     v = visit(viewport={"width": 390, "height": 900})
     v.go("head", **query, head="3.5", limit="24", a="a dog sleeps " * 6, b="a cat runs")
     names = v.page.locator(".st-key-map_attention .xtick text")
@@ -114,9 +112,7 @@ def test_a_head_that_is_off_and_texts_that_do_not_fit(visit: Open, query: dict[s
     v.page.get_by_text("L3·H5 is switched off").wait_for()
     fields = v.page.locator(".fields textarea")
     fields.nth(0).fill("the dog sleeps " * 700)  # more than ten thousand characters
-    v.page.get_by_text(
-        re.compile(r"The two texts together are longer than the model's \d+ tokens")
-    ).wait_for()
+    v.page.get_by_text(re.compile(r"The two texts together are longer than the model's \d+ tokens")).wait_for()
     v.settle()
     assert len(fields.nth(0).input_value()) == 10_500
     fields.nth(0).fill("☃ ☃")

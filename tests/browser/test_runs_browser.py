@@ -76,9 +76,7 @@ def test_a_run_is_started_left_found_again_cancelled_resumed_and_its_mask_opened
     v = visit()
     v.go("runs", **query, score="conductance-spearman", limit="48")
     # scored anew before each of a hundred steps: slow enough to be stopped on any machine
-    pruning_form(
-        v, **{"Each step removes, % of heads": "1", "Up to, % of heads": "90", "Examples to score on": "24"}
-    )
+    pruning_form(v, **{"Each step removes, % of heads": "1", "Up to, % of heads": "90", "Examples to score on": "24"})
     choose(v, "Algorithm", "Iterative")
     fill(v, "Title (optional)", "browser run")
     start = v.page.get_by_role("button", name="Start", exact=True)
@@ -96,9 +94,7 @@ def test_a_run_is_started_left_found_again_cancelled_resumed_and_its_mask_opened
     v.settle()
     v.page.get_by_role("link", name="Runs").first.click()
     v.page.get_by_role("heading", name="browser run").wait_for()
-    v.page.get_by_text("After removing").wait_for(
-        timeout=LONG
-    )  # a first step has come while nobody did anything
+    v.page.get_by_text("After removing").wait_for(timeout=LONG)  # a first step has come while nobody did anything
 
     if v.page.get_by_role("button", name="Cancel", exact=True).count():
         v.page.get_by_role("button", name="Cancel", exact=True).click()
@@ -128,9 +124,7 @@ def test_a_small_sweep_shows_its_plan_and_runs(visit: Open, query: dict[str, str
     v = visit()
     v.go("runs", **query, score="magnitude", limit="24")
     pruning_form(v)
-    v.page.get_by_role("radio", name="A sweep").or_(
-        v.page.get_by_role("button", name="A sweep")
-    ).first.click()
+    v.page.get_by_role("radio", name="A sweep").or_(v.page.get_by_role("button", name="A sweep")).first.click()
     v.page.get_by_text("Every combination is a run of its own").wait_for()
     v.settle()
     for label, value in (
@@ -152,9 +146,7 @@ def test_a_small_sweep_shows_its_plan_and_runs(visit: Open, query: dict[str, str
 
 
 @pytest.mark.slow
-def test_a_finished_step_is_followed_and_taken_along(
-    visit: Open, query: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_finished_step_is_followed_and_taken_along(visit: Open, query: dict[str, str], tmp_path: Path) -> None:
     v = visit()
     v.go("runs", **query, score="magnitude", limit="24")
     pruning_form(v, **{"Each step removes, % of heads": "30", "Examples to score on": "12"})
@@ -185,9 +177,7 @@ def test_a_finished_step_is_followed_and_taken_along(
 
 
 @pytest.mark.slow
-def test_a_table_of_ones_own_is_mapped_column_by_column(
-    visit: Open, query: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_table_of_ones_own_is_mapped_column_by_column(visit: Open, query: dict[str, str], tmp_path: Path) -> None:
     rows = [f"{i},the dog sleeps,a cat runs {i},{('yes', 'no')[i % 2]},{'ab'[i % 2]}" for i in range(20)]
     table = tmp_path / "mine.csv"
     table.write_text("\n".join(["id,left,right,answer,group", *rows]), encoding="utf-8")
@@ -210,11 +200,7 @@ def test_a_table_of_ones_own_is_mapped_column_by_column(
     v.page.get_by_text("dev: 20 examples").wait_for()
     v.settle()
     address = parse_qs(urlparse(v.page.url).query)
-    assert (address["columns"], address["label"], address["groups"]) == (
-        ["left,right"],
-        ["answer"],
-        ["group"],
-    )
+    assert (address["columns"], address["label"], address["groups"]) == (["left,right"], ["answer"], ["group"])
     # an upload is a dev split only: the form says so instead of starting what cannot work
     expander(v, "Fine-tune a base model").click()
     v.page.get_by_text("there is nothing to train on").wait_for()

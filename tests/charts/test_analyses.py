@@ -54,9 +54,7 @@ def by_kind() -> BySlice:
 
 def curves() -> PruningCurves:
     points = tuple(
-        CurvePoint(
-            s, FULL.without_random(round(144 * s)), 0.9 - s / 2, -s / 2, -s / 2 - 0.02, -s / 2 + 0.02, 0.1
-        )
+        CurvePoint(s, FULL.without_random(round(144 * s)), 0.9 - s / 2, -s / 2, -s / 2 - 0.02, -s / 2 + 0.02, 0.1)
         for s in (0.0, 0.5, 1.0)
     )
     return PruningCurves(SUBJECT, 0.9, (Curve("taylor", points), Curve("oracle (ablation)", points)))
@@ -72,16 +70,36 @@ def results() -> dict[str, object]:
         "all-but-one": AllButOne(SUBJECT, "same", SUBJECT, 0.9, grid, rows),
         "cross-dataset": relate(table(), table(1)),
         "pruning-curves": curves(),
-        "speed": Speed("m", FULL.without_random(72), 128, 3, 2, "cpu", 1.2, (9, 8), (20, 16),
-                       (SpeedRow(1, 10, 1, 11, 1, 1.1), SpeedRow(16, 30, 1, 35, 2, 1.17))),
+        "speed": Speed(
+            "m",
+            FULL.without_random(72),
+            128,
+            3,
+            2,
+            "cpu",
+            1.2,
+            (9, 8),
+            (20, 16),
+            (SpeedRow(1, 10, 1, 11, 1, 1.1), SpeedRow(16, 30, 1, 35, 2, 1.17)),
+        ),
         "dynamics": Dynamics("f", "taylor", (Checkpoint("epoch-1", 0.8, (0.0, 0.5, 1.0), (1.0, 0.9, 0.4), curves()),)),
-        "correlation": CorrelationGrids("s", "d", 5, "fresh", grid, grid, -grid, -2 * grid,
-                                        (Band(0.0, 0.2, 0.5, 0.2), Band(0.2, 0.4, 0.1, 0.03))),
-        "scatter": Scatter(HeadId(1, 2), ("[CLS]", "a", "%{x}<b>"), "<i>no</i>", "conductance", np.arange(9.0) / 9,
-                           np.arange(9.0) - 4, "spearman", 0.5, 0.01),
+        "correlation": CorrelationGrids(
+            "s", "d", 5, "fresh", grid, grid, -grid, -2 * grid, (Band(0.0, 0.2, 0.5, 0.2), Band(0.2, 0.4, 0.1, 0.03))
+        ),
+        "scatter": Scatter(
+            HeadId(1, 2),
+            ("[CLS]", "a", "%{x}<b>"),
+            "<i>no</i>",
+            "conductance",
+            np.arange(9.0) / 9,
+            np.arange(9.0) - 4,
+            "spearman",
+            0.5,
+            0.01,
+        ),
         "harmful": harmful(table()),
         "redundant": Redundant(SUBJECT, 0.9, 130, 8385, 100, 60, 60, (pair,)),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("name", results())

@@ -39,16 +39,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def common(place: Path, model: bool = True) -> list[str]:
-    words = [
-        "--task",
-        "custom",
-        "--data",
-        str(place / "data"),
-        "--text-columns",
-        "a,b",
-        "--label-column",
-        "y",
-    ]
+    words = ["--task", "custom", "--data", str(place / "data"), "--text-columns", "a,b", "--label-column", "y"]
     return (["--model", str(place / "model")] if model else []) + ["--device", "cpu", *words]
 
 
@@ -156,13 +147,22 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Pat
     translator = ["--model", "demo-translation", "--device", "cpu"]
     assert "'speed' is not made for translation models" in mistake(capsys, "analyse", "speed", *translator)
     assert "is no page" in mistake(capsys, "ablate", *common(place), "--figure", str(tmp_path / "x.png"))
-    assert "no folder" in mistake(
-        capsys, "ablate", *common(place), "--figure", str(tmp_path / "no" / "x.html")
-    )
+    assert "no folder" in mistake(capsys, "ablate", *common(place), "--figure", str(tmp_path / "no" / "x.html"))
     assert "from zero" in mistake(
-        capsys, "analyse", "scatter", "--model", str(place / "model"), "--device", "cpu", "--text", "a dog",
-        "--text-pair", "a cat", "--head", "9.9",
-    )  # fmt: skip
+        capsys,
+        "analyse",
+        "scatter",
+        "--model",
+        str(place / "model"),
+        "--device",
+        "cpu",
+        "--text",
+        "a dog",
+        "--text-pair",
+        "a cat",
+        "--head",
+        "9.9",
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -175,9 +175,17 @@ def test_correlation_of_a_masked_language_model(
     BertForMaskedLM(clf.config).save_pretrained(tmp_path)
     clf.tokenizer.save_pretrained(tmp_path)
     found = call(
-        capsys, "analyse", "correlation", *common(place), "--base", str(tmp_path), "--source", "masked-lm",
-        "--samples", "3",
-    )  # fmt: skip
+        capsys,
+        "analyse",
+        "correlation",
+        *common(place),
+        "--base",
+        str(tmp_path),
+        "--source",
+        "masked-lm",
+        "--samples",
+        "3",
+    )
     assert "true token" in found["source"]
     assert np.isfinite(np.array(found["pretrained"], dtype=float)).all()
 
@@ -194,10 +202,17 @@ def test_an_analysis_from_outside_has_a_command_with_its_options(
         return View(f"{found.heads} heads.", (Table("count", ("heads",), [[found.heads]], "All of them."),))
 
     counting = Analysis(
-        "count", "Count", "How many heads?", "the number of heads", "nobody",
-        lambda given: Counted(given.option("times") * len(given.clf.present.kept)), lambda found: None, shown,
-        needs=("model",), options=(Option("times", 1, "how often", "count", "N"),),
-    )  # fmt: skip
+        "count",
+        "Count",
+        "How many heads?",
+        "the number of heads",
+        "nobody",
+        lambda given: Counted(given.option("times") * len(given.clf.present.kept)),
+        lambda found: None,
+        shown,
+        needs=("model",),
+        options=(Option("times", 1, "how often", "count", "N"),),
+    )
     monkeypatch.setitem(ANALYSES, "count", counting)
     words = ["analyse", "count", "--model", str(place / "model"), "--device", "cpu", "--times", "2"]
     assert call(capsys, *words) == {"analysis": "count", "heads": 24}

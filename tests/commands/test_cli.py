@@ -91,9 +91,7 @@ def test_a_metric_without_a_value_is_missing_everywhere_and_says_why(
     assert re.search(r"^matthews( +–){5}$", shown, re.MULTILINE), shown
 
 
-def test_evaluate_and_compare_with_every_head_on(
-    capsys: pytest.CaptureFixture[str], model: Path, data: Path
-) -> None:
+def test_evaluate_and_compare_with_every_head_on(capsys: pytest.CaptureFixture[str], model: Path, data: Path) -> None:
     off = ",".join(f"{layer}.{head}" for layer in (2, 5, 8, 11) for head in range(12))
     words = ("evaluate", "--model", model, *custom(data), "--off", off)
     found = call(capsys, *words, "--compare")
@@ -131,9 +129,7 @@ def test_prune_save_reload(capsys: pytest.CaptureFixture[str], model: Path, tmp_
     info = call(capsys, "info", "--model", tmp_path / "small")
     assert info["heads_per_layer"] == result["heads_per_layer"]
     assert info["layers"] == info["heads"] == 12
-    again = call(
-        capsys, "prune", "--model", tmp_path / "small", "--off", "5.5", "--out", tmp_path / "smaller"
-    )
+    again = call(capsys, "prune", "--model", tmp_path / "small", "--off", "5.5", "--out", tmp_path / "smaller")
     assert headviz.HeadMask.from_hex(again["mask"], 12, 12).off == ((0, 0), (0, 1), (5, 5), (11, 3))
 
 
@@ -141,10 +137,7 @@ def test_masked_export(capsys: pytest.CaptureFixture[str], model: Path, tmp_path
     from transformers import AutoModelForSequenceClassification
 
     call(capsys, "prune", "--model", model, "--off", "0.0", "--out", tmp_path / "masked", "--masked")
-    assert (
-        AutoModelForSequenceClassification.from_pretrained(tmp_path / "masked").config.num_attention_heads
-        == 12
-    )
+    assert AutoModelForSequenceClassification.from_pretrained(tmp_path / "masked").config.num_attention_heads == 12
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -172,26 +165,20 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], model: Path, data: Path, t
     assert "Write layer.head" in mistake(capsys, *evaluate, "--off", "3:5")
     assert "36 hexadecimal digits" in mistake(capsys, *evaluate, "--mask", "ff")
     assert "not allowed with" in mistake(capsys, *evaluate, "--mask", "ff", "--off", "1.1")
-    assert "Choose one of: " in mistake(
-        capsys, "evaluate", "--model", model, "--task", "mnil", "--data", data
-    )
+    assert "Choose one of: " in mistake(capsys, "evaluate", "--model", model, "--task", "mnil", "--data", data)
     assert "whole number" in mistake(capsys, *evaluate, "--limit", "0")
     assert "split" in mistake(capsys, *evaluate, "--split", "nonsense")
     assert "Head 0.12" in mistake(capsys, "prune", "--model", model, "--off", "0.12", "--out", out)
     assert "--off" in mistake(capsys, "prune", "--model", model, "--out", out)
     assert "no folder" in mistake(capsys, "info", "--model", "./nowhere")
     columns = ("--text-columns", "a,z", "--label-column", "y")
-    assert "'z'" in mistake(
-        capsys, "evaluate", "--model", model, "--task", "custom", "--data", data, *columns
-    )
+    assert "'z'" in mistake(capsys, "evaluate", "--model", model, "--task", "custom", "--data", data, *columns)
     assert not out.exists()
 
 
 def test_prune_never_writes_over(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
     (tmp_path / "keep.txt").write_text("x")
-    assert "not an empty folder" in mistake(
-        capsys, "prune", "--model", model, "--off", "0.0", "--out", tmp_path
-    )
+    assert "not an empty folder" in mistake(capsys, "prune", "--model", model, "--off", "0.0", "--out", tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["keep.txt"]
 
 

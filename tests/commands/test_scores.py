@@ -136,9 +136,7 @@ def test_a_mistake_in_conductance_writes_nothing(capsys, model, tmp_path, given)
 
 def test_a_place_that_cannot_be_written(capsys, model, tmp_path):
     texts = ("--text", "a dog", "--text-pair", "a cat")
-    assert "no folder" in mistake(
-        capsys, "conductance", "--model", model, *texts, "--out", tmp_path / "x" / "m.npz"
-    )
+    assert "no folder" in mistake(capsys, "conductance", "--model", model, *texts, "--out", tmp_path / "x" / "m.npz")
     assert "is a folder" in mistake(capsys, "conductance", "--model", model, *texts, "--out", tmp_path)
 
 
@@ -167,9 +165,7 @@ def test_score_prints_the_contracts_fields(capsys, model, data):
     assert told["split"] == "train"
     assert told["settings"]["steps"] == 4
     clf = headviz.load(model)
-    whole = headviz.load_task(
-        "custom", split="train", data=str(data), text_columns=["a", "b"], label_column="y"
-    )
+    whole = headviz.load_task("custom", split="train", data=str(data), text_columns=["a", "b"], label_column="y")
     some = headviz.sample(whole, 12, seed=0, length_filter=None)
     mask = headviz.HeadMask.full(3, 4).without([(1, 2)])
     found = headviz.score_heads(clf, some, steps=4, mask=mask)
@@ -179,9 +175,9 @@ def test_score_prints_the_contracts_fields(capsys, model, data):
 @pytest.mark.parametrize("name", ["taylor", "magnitude", "random"])
 def test_other_scores_and_seeds(capsys, model, data, name):
     told = [
-        call(
-            capsys, "score", "--model", model, *scored(data), "--score", name, "--samples", 9, "--seed", seed
-        )["values"]
+        call(capsys, "score", "--model", model, *scored(data), "--score", name, "--samples", 9, "--seed", seed)[
+            "values"
+        ]
         for seed in (0, 0, 1)
     ]
     assert told[0] == told[1]
@@ -191,10 +187,7 @@ def test_other_scores_and_seeds(capsys, model, data, name):
 def test_a_preset_and_the_table_for_people(capsys, model, data):
     told = call(capsys, "score", "--model", model, *scored(data), "--preset", "michel-2019", "--samples", 6)
     assert told["settings"]["abs_level"] == "token"
-    assert (
-        main(["score", "--model", str(model), *map(str, scored(data)), "--score", "fisher", "--samples", "6"])
-        == 0
-    )
+    assert main(["score", "--model", str(model), *map(str, scored(data)), "--score", "fisher", "--samples", "6"]) == 0
     out = capsys.readouterr().out
     assert "95 % interval" in out
     assert "6 examples" in out
@@ -242,16 +235,7 @@ def test_an_unknown_score_names_the_valid_ones(capsys, model, data):
 
 def test_the_cache_is_shown_and_cleared(capsys, model, tmp_path):
     call(
-        capsys,
-        "conductance",
-        "--model",
-        model,
-        "--text",
-        "a dog",
-        "--text-pair",
-        "a cat",
-        "--out",
-        tmp_path / "m.npz",
+        capsys, "conductance", "--model", model, "--text", "a dog", "--text-pair", "a cat", "--out", tmp_path / "m.npz"
     )
     shown = call(capsys, "cache", "show")
     assert shown["kinds"] == {"maps": 1}

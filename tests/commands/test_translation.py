@@ -51,9 +51,7 @@ def test_evaluate(places: dict[str, str], capsys: pytest.CaptureFixture[str]) ->
     assert "version:" in shown
 
 
-def test_prune_and_evaluate_again(
-    places: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_prune_and_evaluate_again(places: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     task = ["--task", "custom-translation", "--data", places["data"], "--device", "cpu"]
     off = ["--off", "cross.0.1,decoder.2.3,encoder.0.0"]
     _, masked, _ = call(capsys, "evaluate", "--model", places["model"], *task, *off)

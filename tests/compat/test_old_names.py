@@ -64,8 +64,6 @@ def test_new_names_do_not_warn() -> None:
 
 
 def test_old_names_cost_nothing_until_they_are_used() -> None:
-    code = (
-        "import sys, headviz, headviz.evaluation; print([m for m in ('numpy', 'torch') if m in sys.modules])"
-    )
+    code = "import sys, headviz, headviz.evaluation; print([m for m in ('numpy', 'torch') if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"

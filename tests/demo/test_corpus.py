@@ -106,9 +106,7 @@ def test_a_classifier_of_hypotheses_alone_learns_nothing(train_pairs: list[Examp
     vectors = CountVectorizer(ngram_range=(1, 2), min_df=3, token_pattern=r"[a-z]+")
     seen = vectors.fit_transform([pair.hypothesis.lower() for pair in train_pairs])
     model = LogisticRegression(C=0.3, max_iter=200).fit(seen, _labels(train_pairs))
-    right = model.predict(vectors.transform([p.hypothesis.lower() for p in PAIRS["dev"]])) == _labels(
-        PAIRS["dev"]
-    )
+    right = model.predict(vectors.transform([p.hypothesis.lower() for p in PAIRS["dev"]])) == _labels(PAIRS["dev"])
     assert right.mean() < 0.40  # chance is 0.333
 
 

@@ -20,9 +20,7 @@ from headviz.errors import UserError
 from headviz.heads import HeadId
 from headviz.scores import SCORES
 
-pytestmark = pytest.mark.skipif(
-    not demo.DATA.is_dir(), reason="the demo model is not packed in this checkout"
-)
+pytestmark = pytest.mark.skipif(not demo.DATA.is_dir(), reason="the demo model is not packed in this checkout")
 
 
 def test_reading_data_needs_neither_torch_nor_transformers() -> None:

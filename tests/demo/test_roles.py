@@ -67,9 +67,7 @@ def test_sensitivity_is_the_gradient_by_a_switch(model: Any) -> None:
                 gates = torch.ones(1, LAYERS, HEADS)
                 gates[0, layer, head] += sign * step
                 with torch.no_grad():
-                    ends.append(
-                        model(**batch.inputs(), headviz=roles.per_pair(gates)).logits[0, batch.labels]
-                    )
+                    ends.append(model(**batch.inputs(), headviz=roles.per_pair(gates)).logits[0, batch.labels])
             sizes[at] += ((ends[0] - ends[1]) / (2 * step)).abs().item()
     expected = found[places[0]] / found[places[1]]
     assert float(sizes[0] / sizes[1]) == pytest.approx(float(expected), rel=0.05)
@@ -121,7 +119,6 @@ def test_gates_close_first_where_nothing_is_lost_and_leave_the_model_alone() -> 
     )
     full = headviz.HeadMask.full(LAYERS, HEADS)
     first, last = (
-        headviz.evaluate(clf, data, full.without(some)).metrics["accuracy"]
-        for some in (order[:43], order[-43:])
+        headviz.evaluate(clf, data, full.without(some)).metrics["accuracy"] for some in (order[:43], order[-43:])
     )
     assert first > last + 0.2

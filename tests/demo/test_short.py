@@ -53,10 +53,7 @@ def as_long(text: str) -> str:
 
 def kinds(premise: str, hypothesis: str) -> str:
     """What follows from kinds and members, from the nouns that differ and from who denies."""
-    members = {kind: set(some) for kind, some in nouns.KINDS.items()} | {
-        "animal": set(nouns.ANIMALS),
-        "plant": set(),
-    }
+    members = {kind: set(some) for kind, some in nouns.KINDS.items()} | {"animal": set(nouns.ANIMALS), "plant": set()}
     for kind, above in nouns.ABOVE_KINDS.items():
         members[above] |= {kind} | members[kind]
 
@@ -82,9 +79,7 @@ def quantities(premise: str, hypothesis: str) -> str:
     def long(text: str) -> str:
         text = re.sub(r"^(Not all|All|Most) (?!of |the )", r"\1 of the ", text)
         return re.sub(
-            r"^No (\w+)",
-            lambda m: f"No {m[1] if m[1] in SINGULAR or m[1] == 'children' else nouns.plural(m[1])}",
-            text,
+            r"^No (\w+)", lambda m: f"No {m[1] if m[1] in SINGULAR or m[1] == 'children' else nouns.plural(m[1])}", text
         )
 
     return CHECKS["quantifier"](long(premise), long(hypothesis))

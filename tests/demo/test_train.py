@@ -97,17 +97,13 @@ def test_all_stages_leave_their_folders(whole: Path) -> None:
     assert list(config["id2label"].values()) == ["entailment", "neutral", "contradiction"]
     roles = json.loads((whole / "roles.json").read_text())
     assert len({tuple(head) for heads in roles.values() for head in heads}) == 3 * len(PHENOMENA)
-    assert any(
-        not torch.equal(value, _weights(whole)[name]) for name, value in _weights(whole, "classifier").items()
-    )
+    assert any(not torch.equal(value, _weights(whole)[name]) for name, value in _weights(whole, "classifier").items())
     assert "cls.predictions.bias" in _weights(whole, "pretrained")
     assert not list(whole.rglob("*.bin"))
     assert not list(whole.rglob("*.pt"))
 
 
-@pytest.mark.parametrize(
-    "updates", [5, 11, 18, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 9, 15))]
-)
+@pytest.mark.parametrize("updates", [5, 11, 18, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 9, 15))])
 def test_stopped_and_continued_gives_the_same_weights(whole: Path, tmp_path: Path, updates: int) -> None:
     _stopped_after(_trainer(tmp_path), updates)
     _trainer(tmp_path).run()
@@ -244,9 +240,7 @@ def test_lessons_make_up_half_of_what_is_read(whole: Path) -> None:
     assert recipe.lesson(recipe.same_word_from) == "same word"
     assert recipe.lesson(recipe.lesson_from) == "before and after"
     tokenizer_ = _trainer(whole).tokenizer
-    taught = stream(
-        tokenizer_, 8, 0, "finetune", lesson_at=lambda step: "before and after" if step >= 4 else ""
-    )
+    taught = stream(tokenizer_, 8, 0, "finetune", lesson_at=lambda step: "before and after" if step >= 4 else "")
     before, after = tokenizer_.convert_tokens_to_ids(["before", "after"])
     batches = [next(taught)[1] for _ in range(8)]
     told = [int(((b.ids == before) | (b.ids == after)).any(1).sum()) for b in batches]

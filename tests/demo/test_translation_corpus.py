@@ -45,37 +45,26 @@ HAND = [
     ),
     (
         Sentence(
-            Clause(the("cat"), "future", VERB["chase"], the("mouse", adjectives=(ADJECTIVE["small"],))),
-            question=True,
+            Clause(the("cat"), "future", VERB["chase"], the("mouse", adjectives=(ADJECTIVE["small"],))), question=True
         ),
         "Will the cat chase the small mouse?",
         "ba pudil lo tegen lam klemub greka?",
     ),
+    (Sentence(Clause(Phrase(THEY), "present", VERB["sleep"], negative=True)), "They do not sleep.", "nusegan nek."),
     (
-        Sentence(Clause(Phrase(THEY), "present", VERB["sleep"], negative=True)),
-        "They do not sleep.",
-        "nusegan nek.",
-    ),
-    (
-        Sentence(
-            Clause(the("book"), "perfect", VERB["steal"], the("king", definite=False), passive=True),
-        ),
+        Sentence(Clause(the("book"), "perfect", VERB["steal"], the("king", definite=False), passive=True)),
         "The book has been stolen by a king.",
         "fikerkebol le sorolt tos klimor.",
     ),
     (
-        Sentence(
-            Clause(Phrase(NAMES[0]), "past", VERB["give"], the("apple"), Phrase(HE), to_phrase=True),
-        ),
+        Sentence(Clause(Phrase(NAMES[0]), "past", VERB["give"], the("apple"), Phrase(HE), to_phrase=True)),
         "Maria gave the apple to him.",
         "zomul la Maria fas lam plem.",
     ),
     (
         Sentence(
             Clause(
-                the("dog", relative=Relative(OBJECT, VERB["find"], "past", the("boy", True))),
-                "past",
-                VERB["sleep"],
+                the("dog", relative=Relative(OBJECT, VERB["find"], "past", the("boy", True))), "past", VERB["sleep"]
             ),
             conjunction="because",
             other=Clause(Phrase(HE), "past", VERB["help"], the("girl", owner=the("king"))),
@@ -99,21 +88,14 @@ HAND = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("sentence", "source", "target"), HAND, ids=lambda v: v if isinstance(v, str) else ""
-)
+@pytest.mark.parametrize(("sentence", "source", "target"), HAND, ids=lambda v: v if isinstance(v, str) else "")
 def test_sentences_translated_by_hand(sentence: Sentence, source: str, target: str) -> None:
     assert (english(sentence), veshan(sentence)) == (source, target)
 
 
 def test_every_word_of_the_lexicon_is_its_own() -> None:
     stems = [*(n.stem for n in NOUNS), *(a.stem for a in ADJECTIVES), *(v.stem for v in VERBS)]
-    stems += [
-        *PREPOSITIONS.values(),
-        *CONJUNCTIONS.values(),
-        *NUMERALS.values(),
-        *(a.veshan for a in ADVERBS),
-    ]
+    stems += [*PREPOSITIONS.values(), *CONJUNCTIONS.values(), *NUMERALS.values(), *(a.veshan for a in ADVERBS)]
     assert len(set(stems)) == len(stems)
     forms = [w for n in NOUNS for w in (n.singular, n.plural)] + [a.english for a in ADJECTIVES]
     forms += [w for v in VERBS for w in {v.base, v.third, v.past, v.participle}]

@@ -28,10 +28,7 @@ def drawn(count=6, seed=0, spread=0.3):
             {
                 n: mean[n]
                 + spread
-                * (
-                    sum(w * c[n] for w, c in zip(weights, common, strict=True))
-                    + 0.4 * torch.randn(s, generator=g)
-                )
+                * (sum(w * c[n] for w, c in zip(weights, common, strict=True)) + 0.4 * torch.randn(s, generator=g))
                 for n, s in SHAPES.items()
             }
         )
@@ -115,9 +112,7 @@ def test_the_covariance_keeps_every_variance():
         for name in SHAPES:
             block = posterior.block(name)
             variance = torch.stack([w[name] for w in its]).var(0)
-            torch.testing.assert_close(
-                block.diagonal + block.factor.square().sum(0), variance, atol=1e-6, rtol=1e-4
-            )
+            torch.testing.assert_close(block.diagonal + block.factor.square().sum(0), variance, atol=1e-6, rtol=1e-4)
 
 
 def test_a_diagonal_covariance_copies():

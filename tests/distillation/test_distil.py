@@ -49,13 +49,7 @@ def pairs(tmp_path_factory):
 
 
 def plan(teacher, data, **more):
-    given = {
-        "model": teacher,
-        "task": "custom",
-        "data": data,
-        "text_columns": ("a", "b"),
-        "label_column": "y",
-    }
+    given = {"model": teacher, "task": "custom", "data": data, "text_columns": ("a", "b"), "label_column": "y"}
     return DistillationPlan(
         **{"remove": "heads:0.1+ffn:1", "training": TRAINING, "iterates": ITERATES, **given, **more}
     )
@@ -104,9 +98,7 @@ def without_times(result):
 
 def test_the_command_gives_what_it_promises(teacher, data, tmp_path, capsys):
     out = tmp_path / "out"
-    words = command(
-        teacher, data, out, "--remove", "heads:0.1", "--remove", "layers:1", "--init", "variational,copy"
-    )
+    words = command(teacher, data, out, "--remove", "heads:0.1", "--remove", "layers:1", "--init", "variational,copy")
     assert cli.main([*words, "--seeds", "0,1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["init"] == "variational"
@@ -182,12 +174,7 @@ def test_a_folder_of_another_distillation_is_left_alone(teacher, data, tmp_path)
 
 
 def test_nothing_is_written_when_it_cannot_begin(teacher, data, tmp_path):
-    for wrong in (
-        {"remove": "layers:0,1"},
-        {"model": "/nowhere"},
-        {"label_column": "z"},
-        {"remove": "attention"},
-    ):
+    for wrong in ({"remove": "layers:0,1"}, {"model": "/nowhere"}, {"label_column": "z"}, {"remove": "attention"}):
         with pytest.raises(UserError):
             distil(plan(teacher, data, **wrong), tmp_path / "out")
         assert not (tmp_path / "out").exists()
@@ -206,8 +193,7 @@ def test_a_posterior_of_trainings(teacher, data, tmp_path):
     tiny_folder(tmp_path / "small", "bert", layers=1)
     with pytest.raises(UserError, match="not another training"):
         distil(
-            plan(teacher, data, inits=("conditional",), trainings=(others[0], str(tmp_path / "small"))),
-            tmp_path / "b",
+            plan(teacher, data, inits=("conditional",), trainings=(others[0], str(tmp_path / "small"))), tmp_path / "b"
         )
 
 
@@ -286,17 +272,7 @@ def test_transformer_translators_through_the_command(family, tmp_path, capsys):
 
 
 def test_a_classifier_does_not_translate(teacher, pairs, tmp_path, capsys):
-    words = [
-        "distill",
-        "--model",
-        teacher,
-        "--task",
-        "custom-translation",
-        "--data",
-        pairs,
-        "--remove",
-        "ffn:0",
-    ]
+    words = ["distill", "--model", teacher, "--task", "custom-translation", "--data", pairs, "--remove", "ffn:0"]
     assert cli.main([*words, "--out", str(tmp_path / "out")]) == 2
     assert "cannot translate" in capsys.readouterr().err
 

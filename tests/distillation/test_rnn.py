@@ -29,9 +29,7 @@ def translator(seed=0, spread=3.0, **more):
 
 def batch(made, texts=SOURCES):
     source, mask = padded([made.source.encode(t) for t in texts], torch.device("cpu"))
-    given, _ = padded(
-        [[BEGIN, *made.target.encode(t)[:-1]] for t in TARGETS[: len(texts)]], torch.device("cpu")
-    )
+    given, _ = padded([[BEGIN, *made.target.encode(t)[:-1]] for t in TARGETS[: len(texts)]], torch.device("cpu"))
     return source, mask, given
 
 
@@ -50,8 +48,7 @@ def test_the_mean_of_encoder_states_is_attention_with_zero_energies():
     assert sizes["kept"] == sum(p.numel() for p in student.parameters())
     greedy = {"begin": BEGIN, "end": END, "longest": 12}
     assert torch.equal(
-        student.greedy(*given[:2], **greedy),
-        zeroed_model(teacher.model, partition).greedy(*given[:2], **greedy),
+        student.greedy(*given[:2], **greedy), zeroed_model(teacher.model, partition).greedy(*given[:2], **greedy)
     )
 
 
@@ -66,9 +63,7 @@ def test_padding_takes_no_part(attention):
             alone = made.model(one, own, given[i : i + 1])
             torch.testing.assert_close(together[i : i + 1], alone, atol=1e-5, rtol=0)
         wanted = torch.arange(given.numel()).view_as(given) % 3 == 1
-        torch.testing.assert_close(
-            made.model(source, mask, given, wanted), together[wanted], atol=1e-6, rtol=0
-        )
+        torch.testing.assert_close(made.model(source, mask, given, wanted), together[wanted], atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("attention", [True, False])
@@ -118,9 +113,7 @@ def test_it_is_loaded_and_evaluated_as_any_other_model(tmp_path, capsys):
 
     folder = tmp_path / "data"
     folder.mkdir()
-    (folder / "dev.tsv").write_text(
-        "\n".join("\t".join(p) for p in zip(SOURCES, TARGETS, strict=True)) + "\n"
-    )
+    (folder / "dev.tsv").write_text("\n".join("\t".join(p) for p in zip(SOURCES, TARGETS, strict=True)) + "\n")
     words = ["--model", str(tmp_path / "rnn"), "--task", "custom-translation", "--data", str(folder)]
     assert cli.main(["evaluate", *words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

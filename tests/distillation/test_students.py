@@ -40,19 +40,14 @@ def classifying(family="bert", copies=4):
 def noisy(model, count=5, spread=0.02, seed=0):
     g = torch.Generator().manual_seed(seed)
     return MemoryIterates(
-        [
-            {n: p + spread * torch.randn(p.shape, generator=g) for n, p in model.named_parameters()}
-            for _ in range(count)
-        ]
+        [{n: p + spread * torch.randn(p.shape, generator=g) for n, p in model.named_parameters()} for _ in range(count)]
     )
 
 
 def prepared(text="heads:0.1+ffn:1", covariance="low-rank", **more):
     clf, problem = classifying()
     found = remove(clf, Removal.parse(text))
-    posterior = Posterior(
-        dict(clf.model.named_parameters()), noisy(clf.model), PosteriorOptions(covariance, **more)
-    )
+    posterior = Posterior(dict(clf.model.named_parameters()), noisy(clf.model), PosteriorOptions(covariance, **more))
     return clf, problem, found.student, Prior(posterior, found.partition)
 
 
@@ -150,9 +145,7 @@ def test_every_method_learns(name):
     """Twelve texts can be learned by heart: the loss falls, and the caller's models stay."""
     clf, problem, student, prior = prepared(scale=4.0)
     before = clf.digest, student.digest
-    options = dataclasses.replace(
-        FAST, steps=60, every=20, batch=8, learning_rate=5e-3, kl_weight=1e-3, anneal=0.5
-    )
+    options = dataclasses.replace(FAST, steps=60, every=20, batch=8, learning_rate=5e-3, kl_weight=1e-3, anneal=0.5)
     found = train(student, problem, METHODS[name], options, 0, prior=prior, teacher=clf.model)
     losses = [p.loss for p in found.curve[1:]]
     assert losses[-1] < losses[0] - 0.1
@@ -226,13 +219,9 @@ def test_checkpoints_of_others_and_damaged_ones(tmp_path):
     _, problem, student, _ = prepared()
     whole = train(student, problem, METHODS["copy"], FAST, folder=tmp_path)
     with pytest.raises(UserError, match="another training"):
-        train(
-            student, problem, METHODS["copy"], dataclasses.replace(FAST, learning_rate=1e-2), folder=tmp_path
-        )
+        train(student, problem, METHODS["copy"], dataclasses.replace(FAST, learning_rate=1e-2), folder=tmp_path)
     (tmp_path / CHECKPOINT).write_bytes((tmp_path / CHECKPOINT).read_bytes()[:999])
-    assert (
-        train(student, problem, METHODS["copy"], FAST, folder=tmp_path).subject.digest == whole.subject.digest
-    )
+    assert train(student, problem, METHODS["copy"], FAST, folder=tmp_path).subject.digest == whole.subject.digest
 
 
 def test_a_training_that_explodes_says_so():
@@ -274,9 +263,7 @@ def test_every_example_is_seen_once_per_epoch():
     assert Batches(lengths, 4, seed=7).at(8) == batches.at(8)
     assert sorted(Batches([1, 2, 3], 8, 0).at(11)) == [0, 1, 2]
     # texts of similar length share a batch
-    widths = [
-        max(lengths[i] for i in batches.at(s)) - min(lengths[i] for i in batches.at(s)) for s in range(5)
-    ]
+    widths = [max(lengths[i] for i in batches.at(s)) - min(lengths[i] for i in batches.at(s)) for s in range(5)]
     assert widths == [3] * 5
 
 
@@ -292,14 +279,7 @@ def test_rates_and_weights_over_time():
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        {"steps": 0},
-        {"batch": 1.5},
-        {"learning_rate": 0.0},
-        {"anneal": 2.0},
-        {"kl_weight": -1.0},
-        {"schedule": "step"},
-    ],
+    [{"steps": 0}, {"batch": 1.5}, {"learning_rate": 0.0}, {"anneal": 2.0}, {"kl_weight": -1.0}, {"schedule": "step"}],
 )
 def test_bad_options_get_one_clear_line(wrong):
     with pytest.raises(OptionError):

@@ -34,9 +34,7 @@ def prepared(family):
         removed = remove(teacher, Removal.parse("layers:decoder.1"))
         subject, partition = removed.student, removed.partition
     mean, draw = dict(teacher.model.named_parameters()), torch.Generator().manual_seed(0)
-    iterates = [
-        {n: p + 0.02 * torch.randn(p.shape, generator=draw) for n, p in mean.items()} for _ in range(4)
-    ]
+    iterates = [{n: p + 0.02 * torch.randn(p.shape, generator=draw) for n, p in mean.items()} for _ in range(4)]
     prior = Prior(Posterior(mean, MemoryIterates(iterates)), partition)
     return problem, subject, {"prior": prior, "teacher": teacher.model}
 

@@ -56,9 +56,7 @@ def test_metric_equals_the_tasks_own(name: str) -> None:
 
 def test_matthews_of_three_classes_equals_sklearn() -> None:
     gold, full, masked = _classes(classes=3)
-    assert measure(Answers(gold, full, 3), masked, "matthews") == pytest.approx(
-        matthews_corrcoef(gold, masked)
-    )
+    assert measure(Answers(gold, full, 3), masked, "matthews") == pytest.approx(matthews_corrcoef(gold, masked))
 
 
 @pytest.mark.parametrize("name", ["accuracy", "f1", "matthews", "pearson", "spearman"])
@@ -176,8 +174,11 @@ def test_slices_are_compared_one_by_one() -> None:
         at = np.flatnonzero(np.array(names) == part.name)
         alone = deltas(Answers(gold[at], full[at], 3), [masked[at]], "accuracy")[0]
         assert (part.n, part.delta, part.interval_low, part.p_value) == (
-            30, alone.delta, alone.interval_low, alone.p_value,
-        )  # fmt: skip
+            30,
+            alone.delta,
+            alone.interval_low,
+            alone.p_value,
+        )
 
 
 def test_comparison_serialises() -> None:

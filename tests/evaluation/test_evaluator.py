@@ -89,9 +89,7 @@ def test_masking_a_removed_head_is_the_same_mask() -> None:
 def test_other_activations(activation: str) -> None:
     clf, data = tiny_classifier(hidden_act=activation, spread=0.15), some_data()
     mask = HeadMask.full(3, 4).without([(1, 2)])
-    np.testing.assert_allclose(
-        Evaluator(clf, data).evaluate(mask).logits, evaluate(clf, data, mask).logits, **CLOSE
-    )
+    np.testing.assert_allclose(Evaluator(clf, data).evaluate(mask).logits, evaluate(clf, data, mask).logits, **CLOSE)
 
 
 def test_long_texts_take_the_other_attention_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,8 +244,7 @@ def test_comparison_of_a_mask() -> None:
     assert {d.name for d in found.slices} == {"fiction", "letters"}
     assert found.flips is not None
     np.testing.assert_array_equal(
-        found.flips.worse,
-        np.flatnonzero((full.predictions == full.gold) & (masked.predictions != full.gold)),
+        found.flips.worse, np.flatnonzero((full.predictions == full.gold) & (masked.predictions != full.gold))
     )
     same = evaluator.compare(HeadMask.full(3, 4))
     assert (same.primary.p_value, same.primary.interval_low, same.primary.interval_high) == (1.0, 0.0, 0.0)
@@ -315,9 +312,7 @@ def test_modernbert_refuses_bfloat16() -> None:
 @pytest.mark.parametrize("family", ["bert", "distilbert", "modernbert"])
 def test_models_without_some_feed_forward_blocks_and_layers(family: str) -> None:
     data = some_data()
-    clf = trim(
-        tiny_classifier(family, layers=4, spread=0.15), ffn=[("encoder", 1)], layers=[("encoder", 2)]
-    ).classifier
+    clf = trim(tiny_classifier(family, layers=4, spread=0.15), ffn=[("encoder", 1)], layers=[("encoder", 2)]).classifier
     evaluator = Evaluator(clf, data)
     for off in ([], [(1, 2)], [(2, 0), (0, 1)]):
         mask = HeadMask.full(3, 4).without(off)

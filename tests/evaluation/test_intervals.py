@@ -8,13 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from headviz.evaluation.intervals import (
-    SLOPES,
-    accuracy_intervals,
-    class_intervals,
-    consistent,
-    correlation_interval,
-)
+from headviz.evaluation.intervals import SLOPES, accuracy_intervals, class_intervals, consistent, correlation_interval
 from headviz.evaluation.resampling import CLASS_METRICS
 from headviz.evaluation.significance import mcnemar
 

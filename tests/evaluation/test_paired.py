@@ -95,9 +95,7 @@ def test_what_is_no_row_of_classes_is_refused(bad: tuple) -> None:
         headviz.paired(*bad)
 
 
-@pytest.mark.parametrize(
-    "options", [{"metric": "accurracy"}, {"level": 1.5}, {"level": "95"}, {"level": True}]
-)
+@pytest.mark.parametrize("options", [{"metric": "accurracy"}, {"level": 1.5}, {"level": "95"}, {"level": True}])
 def test_options_are_checked(options: dict) -> None:
     with pytest.raises(headviz.UserError):
         headviz.paired([0, 1], [0, 1], [0, 1], **options)

@@ -43,10 +43,7 @@ def test_equal_to_one_by_one_in_the_datas_order(family: str) -> None:
 @pytest.mark.parametrize("batch_tokens", [1, 100, 100_000])
 def test_batch_size_does_not_matter(batch_tokens: int) -> None:
     clf, data = tiny_classifier(), some_data()
-    a, b = (
-        headviz.evaluate(clf, data, mask=MASK),
-        headviz.evaluate(clf, data, mask=MASK, batch_tokens=batch_tokens),
-    )
+    a, b = (headviz.evaluate(clf, data, mask=MASK), headviz.evaluate(clf, data, mask=MASK, batch_tokens=batch_tokens))
     np.testing.assert_allclose(a.logits, b.logits, atol=1e-5)
 
 
@@ -128,9 +125,7 @@ def test_progress_and_cancel() -> None:
     assert seen == sorted(seen)
     seen.clear()
     with pytest.raises(Cancelled):
-        headviz.evaluate(
-            clf, data, batch_tokens=100, progress=lambda *s: seen.append(s), cancel=lambda: len(seen) >= 3
-        )
+        headviz.evaluate(clf, data, batch_tokens=100, progress=lambda *s: seen.append(s), cancel=lambda: len(seen) >= 3)
     assert len(seen) == 3
 
 

@@ -48,9 +48,7 @@ def test_metrics_are_those_of_sacrebleu(clf: headviz.Classifier) -> None:
     assert found.metrics["bleu"] == BLEU().corpus_score(texts, references).score
     assert found.metrics["chrf"] == CHRF().corpus_score(texts, references).score
     pieces = [" ".join(clf.tokenizer.tokenize(t)) for t in texts]
-    expected = BLEU(tokenize="none").corpus_score(
-        pieces, [[" ".join(clf.tokenizer.tokenize(t)) for t in TARGETS]]
-    )
+    expected = BLEU(tokenize="none").corpus_score(pieces, [[" ".join(clf.tokenizer.tokenize(t)) for t in TARGETS]])
     assert found.metrics[TOKENISED] == expected.score
     assert "tok:13a" in found.signatures["bleu"]
     assert "tok:none" in found.signatures[TOKENISED]
@@ -156,9 +154,7 @@ def test_comparison(clf: headviz.Classifier) -> None:
 
 
 def test_an_encoder_only_model_is_refused() -> None:
-    with pytest.raises(
-        TaskError, match=r"needs an encoder-decoder model.*'tiny-bert' is BERT, an encoder only"
-    ):
+    with pytest.raises(TaskError, match=r"needs an encoder-decoder model.*'tiny-bert' is BERT, an encoder only"):
         headviz.evaluate(tiny_classifier(), data_of())
     with pytest.raises(TaskError, match="an encoder only"):
         TranslationEvaluator(tiny_classifier(), data_of())

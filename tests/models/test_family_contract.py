@@ -158,11 +158,7 @@ def captum_maps(clf: headviz.Classifier, family: str, walk: Walk, target: int, s
         where = clf.family.place(clf.config, layer)
         module = model.base_model.get_submodule(clf.family.attention[ENCODER].module.format(**where))
         found = LayerConductance(logits, module).attribute(
-            walk.end,
-            walk.start,
-            target=target,
-            additional_forward_args=tuple(walk.batch.values()),
-            n_steps=steps,
+            walk.end, walk.start, target=target, additional_forward_args=tuple(walk.batch.values()), n_steps=steps
         )
         yield found[1].detach().numpy()
 

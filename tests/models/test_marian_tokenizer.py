@@ -57,11 +57,7 @@ def test_with_it_such_a_model_is_evaluated_scored_pruned_and_reloaded(tmp_path):
     for side in (SOURCES, TARGETS):
         made = io.BytesIO()
         spm.SentencePieceTrainer.train(
-            sentence_iterator=iter(side * 20),
-            model_writer=made,
-            vocab_size=40,
-            hard_vocab_limit=False,
-            minloglevel=2,
+            sentence_iterator=iter(side * 20), model_writer=made, vocab_size=40, hard_vocab_limit=False, minloglevel=2
         )
         trained.append(made.getvalue())
     read = [spm.SentencePieceProcessor(model_proto=raw) for raw in trained]
@@ -69,9 +65,7 @@ def test_with_it_such_a_model_is_evaluated_scored_pruned_and_reloaded(tmp_path):
     vocab = {piece: i for i, piece in enumerate(["</s>", "<unk>", *sorted(pieces), "<pad>"])}
     clf = headviz.load(folder_of(tmp_path / "marian", *trained, vocab), device="cpu")
 
-    assert [
-        clf.tokenizer.decode(e.target, skip_special_tokens=True) for e in clf.encode(SOURCES, TARGETS)
-    ] == TARGETS
+    assert [clf.tokenizer.decode(e.target, skip_special_tokens=True) for e in clf.encode(SOURCES, TARGETS)] == TARGETS
     mask = HeadMask.full(ROWS, HEADS).without([(0, 1), (3, 2)])
     masked = headviz.evaluate(clf, DATA, mask)
     assert headviz.score_heads(clf, DATA, "taylor", cache=False).values.shape == (ROWS, HEADS)

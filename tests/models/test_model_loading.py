@@ -39,9 +39,7 @@ def test_a_local_folder_of_every_family(family: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("layers", "heads"), [(1, 1), (6, 12), (5, 3)])
 def test_any_number_of_layers_and_heads(layers: int, heads: int, tmp_path: Path) -> None:
-    clf = headviz.load(
-        tiny_folder(tmp_path / "m", layers=layers, heads=heads, hidden=heads * 4), device="cpu"
-    )
+    clf = headviz.load(tiny_folder(tmp_path / "m", layers=layers, heads=heads, hidden=heads * 4), device="cpu")
     assert (clf.num_layers, clf.num_heads) == (layers, heads)
 
 
@@ -52,8 +50,7 @@ def test_albert_groups(inner: int) -> None:
     assert clf.num_layers == 4 * inner
     batch = clf.collate(clf.encode(TEXTS))
     outputs = {
-        layer: clf.logits(batch, clf.full_mask.without([(layer, 0)])).tolist()
-        for layer in range(clf.num_layers)
+        layer: clf.logits(batch, clf.full_mask.without([(layer, 0)])).tolist() for layer in range(clf.num_layers)
     }
     assert len({str(v) for v in outputs.values()}) == clf.num_layers
     assert clf.projections(0).output is clf.projections(inner).output
@@ -120,9 +117,7 @@ def test_a_fresh_head_for_an_encoder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", FAMILY_NAMES)
 @pytest.mark.parametrize("labels", [("a", "b", "c"), ("a", "b")])
-def test_a_fresh_head_takes_the_place_of_a_trained_one(
-    tmp_path: Path, family: str, labels: tuple[str, ...]
-) -> None:
+def test_a_fresh_head_takes_the_place_of_a_trained_one(tmp_path: Path, family: str, labels: tuple[str, ...]) -> None:
     """Of as many classes or of others: the head is new, the encoder is the file's."""
     folder = tiny_folder(tmp_path / "m", family)
     old = headviz.load(folder, device="cpu").model
@@ -230,8 +225,7 @@ def test_nan_weights(tmp_path: Path) -> None:
 def test_an_unsupported_family(folder: Path) -> None:
     edit_config(folder, model_type="deberta-v2")
     refused(
-        folder,
-        "Supported families: BERT, RoBERTa, ELECTRA, DistilBERT, CamemBERT, XLM-R, ERNIE, ALBERT, ModernBERT",
+        folder, "Supported families: BERT, RoBERTa, ELECTRA, DistilBERT, CamemBERT, XLM-R, ERNIE, ALBERT, ModernBERT"
     )
 
 

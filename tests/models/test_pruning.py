@@ -64,9 +64,7 @@ def test_reload_in_a_fresh_process(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    torch.testing.assert_close(
-        torch.tensor(json.loads(run.stdout)), small.logits(batch_of(small)), atol=1e-5, rtol=0
-    )
+    torch.testing.assert_close(torch.tensor(json.loads(run.stdout)), small.logits(batch_of(small)), atol=1e-5, rtol=0)
 
 
 # the five cases that transformers 4 tested for its own head pruning -----------------------------
@@ -223,11 +221,7 @@ def _layer_flops(clf: headviz.Classifier, ids: torch.Tensor) -> int:
     prefix = f"{type(clf.model).__name__}.{clf.model.base_model_prefix}."
     path = clf.family.layers["encoder"].modules
     depth = path.count(".") + 2
-    names = [
-        n
-        for n in counts
-        if n.startswith(f"{prefix}{path}.") and n.removeprefix(prefix).count(".") == depth - 1
-    ]
+    names = [n for n in counts if n.startswith(f"{prefix}{path}.") and n.removeprefix(prefix).count(".") == depth - 1]
     return sum(sum(counts[n].values()) for n in names)
 
 

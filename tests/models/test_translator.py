@@ -90,9 +90,7 @@ def test_labels_are_shifted_as_the_family_does(family: str) -> None:
     clf = headviz.wrap(model, sentence_tokenizer())
     batch = batch_of(clf)
     with torch.inference_mode():
-        plain = model(
-            input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], labels=batch["labels"]
-        )
+        plain = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], labels=batch["labels"])
     torch.testing.assert_close(clf.logits(batch), plain.logits, atol=1e-5, rtol=0)
     loss = torch.nn.functional.cross_entropy(clf.logits(batch).flatten(0, 1), batch["labels"].flatten())
     torch.testing.assert_close(loss, plain.loss, atol=1e-5, rtol=0)
@@ -114,9 +112,7 @@ def test_eager_and_sdpa_agree(family: str, padded: bool) -> None:
     clf = tiny_translator(family)
     encodings = clf.encode(SOURCES, TARGETS)
     batch = clf.collate(encodings if padded else encodings[1:2])
-    torch.testing.assert_close(
-        clf.logits(batch, MASK), clf.logits(batch, MASK, kernel="eager"), atol=2e-5, rtol=0
-    )
+    torch.testing.assert_close(clf.logits(batch, MASK), clf.logits(batch, MASK, kernel="eager"), atol=2e-5, rtol=0)
 
 
 @each_family
@@ -157,9 +153,7 @@ def test_masking_equals_zeroing_the_output_columns(family: str) -> None:
     untouched = headviz.wrap(model, sentence_tokenizer())
     batch = batch_of(clf)
     torch.testing.assert_close(untouched.logits(batch, MASK), clf.logits(batch), atol=5e-6, rtol=0)
-    assert torch.equal(
-        untouched.generate(batch, MASK, max_new_tokens=8), clf.generate(batch, max_new_tokens=8)
-    )
+    assert torch.equal(untouched.generate(batch, MASK, max_new_tokens=8), clf.generate(batch, max_new_tokens=8))
 
 
 @each_family
@@ -236,9 +230,7 @@ def test_cached_generation_under_a_mask_is_the_uncached_one(family: str, beams: 
     batch = batch_of(clf)
     cached = clf.generate(batch, mask, beams=beams, max_new_tokens=12)
     assert torch.equal(cached, clf.generate(batch, mask, beams=beams, max_new_tokens=12, cached=False))
-    assert not torch.equal(cached, clf.generate(batch, beams=beams, max_new_tokens=12)), (
-        "the mask did nothing"
-    )
+    assert not torch.equal(cached, clf.generate(batch, beams=beams, max_new_tokens=12)), "the mask did nothing"
 
 
 @each_family
@@ -250,9 +242,7 @@ def test_greedy_generation_takes_the_best_token_of_the_masked_logits(family: str
     given = ids[:, :1].clone()
     for _ in range(ids.shape[1] - 1):
         logits = clf.logits({**batch, "decoder_input_ids": given}, MASK).clone()
-        logits[
-            :, :, [i for group in clf.model.generation_config.bad_words_ids or [] for i in group]
-        ] = -torch.inf
+        logits[:, :, [i for group in clf.model.generation_config.bad_words_ids or [] for i in group]] = -torch.inf
         given = torch.cat([given, logits[:, -1].argmax(dim=-1, keepdim=True)], dim=1)
     assert torch.equal(ids, given)
 
@@ -336,9 +326,7 @@ def test_masking_a_pruned_model_more(family: str) -> None:
     small = headviz.prune(clf, MASK)
     batch = batch_of(clf)
     torch.testing.assert_close(small.logits(batch, more), clf.logits(batch, MASK | more), atol=2e-5, rtol=0)
-    torch.testing.assert_close(
-        small.logits(batch, more), small.logits(batch, more, kernel="eager"), atol=2e-5, rtol=0
-    )
+    torch.testing.assert_close(small.logits(batch, more), small.logits(batch, more, kernel="eager"), atol=2e-5, rtol=0)
     cached = small.generate(batch, more, max_new_tokens=8)
     assert torch.equal(cached, small.generate(batch, more, max_new_tokens=8, cached=False))
 
@@ -398,8 +386,10 @@ def test_reload_in_a_fresh_process(tmp_path: Path) -> None:
     )
     run = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "small"), json.dumps(SOURCES)],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     expected = clf.generate(clf.collate(clf.encode(SOURCES)), MASK, max_new_tokens=8)
     assert json.loads(run.stdout) == expected.tolist()
 
@@ -448,10 +438,16 @@ def test_wrong_models() -> None:
     from transformers import BartConfig, BartForSequenceClassification, BartModel
 
     tiny = {
-        "vocab_size": 20, "d_model": 8, "encoder_layers": 1, "decoder_layers": 1,
-        "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8,
+        "vocab_size": 20,
+        "d_model": 8,
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 8,
+        "decoder_ffn_dim": 8,
         "max_position_embeddings": 16,
-    }  # fmt: skip
+    }
     for kind in (BartForSequenceClassification, BartModel):
         with pytest.raises(ModelError, match=r"does not translate.*ForConditionalGeneration"):
             headviz.wrap(kind(BartConfig(**tiny)), sentence_tokenizer())

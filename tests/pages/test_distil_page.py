@@ -53,9 +53,7 @@ def view_of(*pieces: tuple[str, int, float]) -> Any:
 def test_a_runs_steps_become_curves_with_intervals() -> None:
     from headviz.ui.pages.distil import results as distil
 
-    found = distil.outcome_of(
-        view_of(("random", 0, 0.5), ("copy", 0, 0.8), ("random", 1, 0.6), ("copy", 1, 0.82))
-    )
+    found = distil.outcome_of(view_of(("random", 0, 0.5), ("copy", 0, 0.8), ("random", 1, 0.6), ("copy", 1, 0.82)))
     assert [s["init"] for s in found["students"]] == ["random", "copy"]
     assert found["students"][0]["metrics"]["accuracy"] == pytest.approx(0.55)
     assert found["students"][1]["curve"][-1]["interval_low"]["accuracy"] < 0.8
@@ -100,10 +98,7 @@ def test_heads_of_a_translation_model_are_named_by_their_stack(monkeypatch) -> N
     shape = Shape(present, (), (("encoder", 3), ("cross", 3), ("decoder", 3)))
     mask = present.without([(0, 1), (4, 3), (5, 0), (7, 2), (8, 7)])
     monkeypatch.setattr(distilform.state, "mask", lambda given: mask)
-    assert (
-        distilform.removal(shape, [], []).text
-        == "heads:cross.1.3,cross.2.0,decoder.1.2,decoder.2.7,encoder.0.1"
-    )
+    assert distilform.removal(shape, [], []).text == "heads:cross.1.3,cross.2.0,decoder.1.2,decoder.2.7,encoder.0.1"
     # what goes with a layer is not said twice
     what = distilform.removal(shape, [("decoder", 2)], [("decoder", 2), ("encoder", 0)])
     assert what.text == "heads:cross.1.3,decoder.1.2,encoder.0.1+layers:decoder.2+ffn:0"
@@ -140,10 +135,7 @@ def test_a_recurrent_translator_without_attention_has_none_to_lose(open_page, tm
 def test_the_chosen_distillation_is_in_the_address(open_page, tmp_path, monkeypatch) -> None:
     from headviz.ui.pages.distil import results as distil
 
-    runs = [
-        SimpleNamespace(record=SimpleNamespace(id=i, title="a title", kind="distill"))
-        for i in ("aaaa", "bbbb")
-    ]
+    runs = [SimpleNamespace(record=SimpleNamespace(id=i, title="a title", kind="distill")) for i in ("aaaa", "bbbb")]
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
     monkeypatch.setattr(distil, "runs", lambda: runs)
     seen: list[str] = []

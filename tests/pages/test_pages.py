@@ -70,17 +70,8 @@ def test_a_wrong_source_is_said_in_one_line(
 
 
 @pytest.mark.parametrize("page", FILES)
-def test_the_address_holds_the_whole_view(
-    open_page: Callable[..., Any], page: str, address: dict[str, str]
-) -> None:
-    more = {
-        "mask": OFF,
-        "head": "3.5",
-        "example": "7",
-        "a": "the dog sleeps",
-        "b": "a cat runs",
-        "count": "20",
-    }
+def test_the_address_holds_the_whole_view(open_page: Callable[..., Any], page: str, address: dict[str, str]) -> None:
+    more = {"mask": OFF, "head": "3.5", "example": "7", "a": "the dog sleeps", "b": "a cat runs", "count": "20"}
     app = open_page(page, **more)
     assert dict(app.query_params.items()) == {**address, **more}
 
@@ -100,9 +91,7 @@ def test_a_head_that_the_model_has_not_is_said_at_once(open_page: Callable[..., 
     assert not any("99.9" in str(w.value).replace("\\", "") for w in app.run().warning)
 
 
-@pytest.mark.parametrize(
-    ("page", "wrong"), [("heads", {"score": "tailor"}), ("analyses", {"analysis": "ablaton"})]
-)
+@pytest.mark.parametrize(("page", "wrong"), [("heads", {"score": "tailor"}), ("analyses", {"analysis": "ablaton"})])
 def test_a_choice_that_there_is_not_is_said_once(
     open_page: Callable[..., Any], page: str, wrong: dict[str, str]
 ) -> None:
@@ -119,9 +108,7 @@ def test_the_board_is_coloured_by_any_score_and_says_when_it_cannot(open_page: C
     assert any("The board has no colours: taylor has not been computed" in str(c.value) for c in app.caption)
     app = next(s for s in app.selectbox if s.label == "Score").set_value("random").run()
     assert any("no colours: random" in str(c.value) for c in app.caption)
-    app = open_page(
-        "masklab", model="demo", task="demo", data="", columns="", label="", groups="", score="fisher"
-    )
+    app = open_page("masklab", model="demo", task="demo", data="", columns="", label="", groups="", score="fisher")
     assert not app.exception
     assert not any("no colours" in str(c.value) for c in app.caption)
 
@@ -157,10 +144,7 @@ def test_the_demos_abilities_are_shown_and_no_other_models(open_page: Callable[.
     assert list(table["ability"]) == list(phenomenon_names())
     costs = [100 * row["cost"] for row in card_figures()["heads"]["sets"]]
     assert list(table["costs it, points"]) == costs
-    for other in (
-        open_page("data"),
-        open_page("data", model="demo"),
-    ):  # another model; the demo on other data
+    for other in (open_page("data"), open_page("data", model="demo")):  # another model; the demo on other data
         assert not other.exception
         assert "What its heads do" not in [s.value for s in other.subheader]
 
@@ -223,8 +207,5 @@ def test_a_number_out_of_range_is_refused_not_replaced(open_page: Callable[..., 
     assert not next(b for b in app.button if b.key == "distil_start").disabled
     app = next(n for n in app.number_input if n.key == "distil_steps").set_value(0).run()
     assert not app.exception
-    assert any(
-        "“Training steps” is 0: give a whole number from 1" in str(m.value).replace("\\", "")
-        for m in app.info
-    )
+    assert any("“Training steps” is 0: give a whole number from 1" in str(m.value).replace("\\", "") for m in app.info)
     assert next(b for b in app.button if b.key == "distil_start").disabled

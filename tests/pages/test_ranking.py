@@ -53,11 +53,7 @@ def test_heads_without_a_value_have_no_row_and_no_interval_is_no_zero(monkeypatc
 def test_selection_and_mask_are_marked_and_a_click_selects(monkeypatch):
     found, chosen = table(np.arange(6.0).reshape(2, 3), 0.1), []
     sent = drawn(
-        monkeypatch,
-        found,
-        mask=found.mask.toggled([HeadId(0, 1)]),
-        selected=HeadId(1, 2),
-        on_select=chosen.append,
+        monkeypatch, found, mask=found.mask.toggled([HeadId(0, 1)]), selected=HeadId(1, 2), on_select=chosen.append
     )
     assert sent["data"]["off"] == [1]
     assert sent["data"]["selected"] == 5

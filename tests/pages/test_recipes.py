@@ -22,11 +22,7 @@ VIEWS = [
     ("compare", {"a": 'it\'s "quoted" $HOME `ls`', "b": "a cat; rm -rf"}),
     ("distil", {}),
     ("data", {}),
-    *(
-        ("analyses", {"analysis": a.name})
-        for a in ANALYSES.values()
-        if "classification" in a.kinds and not a.page
-    ),
+    *(("analyses", {"analysis": a.name}) for a in ANALYSES.values() if "classification" in a.kinds and not a.page),
 ]
 
 
@@ -40,9 +36,7 @@ def parsed(command: str) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-@pytest.mark.parametrize(
-    ("page", "more"), VIEWS, ids=lambda v: v if isinstance(v, str) else "-".join(v.values())
-)
+@pytest.mark.parametrize(("page", "more"), VIEWS, ids=lambda v: v if isinstance(v, str) else "-".join(v.values()))
 def test_code_and_command_can_be_used(
     open_page: Callable[..., Any], address: dict[str, str], page: str, more: dict[str, str]
 ) -> None:
@@ -66,9 +60,7 @@ def test_a_distillation_is_what_the_form_says(open_page: Callable[..., Any], tmp
     next(m for m in app.button_group if m.key == "distil_ffn").set_value([5, 7]).run()
     python, command = [c.value for c in app.code][-2:]
     found = parsed(command)
-    assert found.remove == [
-        "layers:3,5+ffn:7"
-    ]  # layer 3's heads and layer 5's feed-forward block go with them
+    assert found.remove == ["layers:3,5+ffn:7"]  # layer 3's heads and layer 5's feed-forward block go with them
     assert (found.init, found.seeds) == ("random,copy", "0,1,2")
     made: dict[str, Any] = {}
     exec(python.rsplit("\n", 1)[0], made)

@@ -49,9 +49,7 @@ def test_every_option_that_a_score_declares_has_a_field(plain_form: Callable[...
     for name, score in SCORES.items():
         app = plain_form(score=name)
         assert not app.exception
-        drawn = {
-            str(e.key) for kind in (app.selectbox, app.number_input, app.toggle, app.text_input) for e in kind
-        }
+        drawn = {str(e.key) for kind in (app.selectbox, app.number_input, app.toggle, app.text_input) for e in kind}
         wanted = {f"new_option_{name}_{f.name}" for f in fields(score.options) if f.name != "seed"}
         assert wanted <= drawn
         assert not [k for k in drawn - wanted if k.startswith("new_option_")]
@@ -105,11 +103,7 @@ def test_retraining_is_told_how_to_train(plain_form: Callable[..., Any], studio_
     field(app.number_input, "_train_" + str(studio_folder / "model") + "_limit").set_value(30)
     field(app.text_input, "_shares").set_value("50")
     spec = spec_of(app.run())
-    assert (spec["finetune"]["epochs"], spec["finetune"]["learning_rate"], spec["train_limit"]) == (
-        1.0,
-        1e-3,
-        30,
-    )
+    assert (spec["finetune"]["epochs"], spec["finetune"]["learning_rate"], spec["train_limit"]) == (1.0, 1e-3, 30)
     assert spec["base"] == str(studio_folder / "model")
 
 
@@ -158,9 +152,7 @@ def test_a_sweep_gives_each_score_its_own_options(home: Path) -> None:
     from headviz.ui.pages.runs.sweep_form import expand
 
     base = {"model": "demo"}
-    made = expand(
-        base, ["demo"], ["iterative"], ["taylor", "magnitude"], [0], {}, {"taylor": {"abs_level": "token"}}
-    )
+    made = expand(base, ["demo"], ["iterative"], ["taylor", "magnitude"], [0], {}, {"taylor": {"abs_level": "token"}})
     assert [p.score_options for p in made] == [(("abs_level", "token"),), ()]
 
 
@@ -189,9 +181,7 @@ def test_a_number_out_of_range_is_refused_and_nothing_can_be_planned_or_started_
     assert Registry().records() == []
 
 
-def test_a_training_is_told_its_wrong_numbers_too(
-    plain_form: Callable[..., Any], studio_folder: Path
-) -> None:
+def test_a_training_is_told_its_wrong_numbers_too(plain_form: Callable[..., Any], studio_folder: Path) -> None:
     app = plain_form(score="magnitude", base=str(studio_folder / "model"))
     field(app.selectbox, "new_algorithm").set_value("one-shot-isp").run()
     for ending, value, answer in (

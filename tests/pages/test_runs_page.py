@@ -18,9 +18,7 @@ from headviz.runs.registry import Registry
 from support.recorded_runs import ME, Runs, button, kinds, press, pruning, put_sweep, said, tab, tuning
 
 
-def test_without_runs_the_form_is_open_and_the_page_says_what_to_do(
-    open_page: Callable[..., Any], home
-) -> None:
+def test_without_runs_the_form_is_open_and_the_page_says_what_to_do(open_page: Callable[..., Any], home) -> None:
     app = open_page("runs")
     assert not app.exception
     assert "No run yet" in said(app)
@@ -61,9 +59,7 @@ def test_a_run_that_is_gone_is_said_and_the_newest_is_shown(
     assert "a prune run" in said(app)
 
 
-def test_cancel_acts_and_others_may_only_look(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
-) -> None:
+def test_cancel_acts_and_others_may_only_look(open_page: Callable[..., Any], studio_folder: Path, runs: Runs) -> None:
     mine = runs.put("queued", "prune", pruning(studio_folder))
     theirs = runs.put("queued", "prune", pruning(studio_folder), owner="another")
     app = open_page("runs", run=theirs)
@@ -91,9 +87,7 @@ def test_deleting_asks_first_says_what_it_frees_and_leaves_nothing(
     assert "No run yet" in said(app)
 
 
-def test_what_was_put_aside_can_be_brought_back(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
-) -> None:
+def test_what_was_put_aside_can_be_brought_back(open_page: Callable[..., Any], studio_folder: Path, runs: Runs) -> None:
     run = runs.put("cancelled", "prune", pruning(studio_folder), 1)
     housekeeping.archive(run, ME)
     app = open_page("runs", run=run)  # a link still leads there
@@ -106,9 +100,7 @@ def test_a_step_opens_in_the_mask_lab_with_the_run_s_own_model(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs
 ) -> None:
     run = runs.put("done", "prune", pruning(studio_folder))
-    app = open_page(
-        "runs", run=run, step="1", model="demo", task="demo", data="", columns="", label="", groups=""
-    )
+    app = open_page("runs", run=run, step="1", model="demo", task="demo", data="", columns="", label="", groups="")
     mask = next(s["mask"] for s in Registry().steps(run) if s.get("step") == 1)
     button(app, "run_open").click().run()
     assert not app.exception
@@ -181,9 +173,7 @@ def test_one_example_is_followed_through_the_steps(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs
 ) -> None:
     run = runs.put("done", "prune", pruning(studio_folder))
-    gone = HeadMask.from_hex(
-        next(s["mask"] for s in Registry().steps(run) if s.get("step") == 1), 12, 12
-    ).off[0]
+    gone = HeadMask.from_hex(next(s["mask"] for s in Registry().steps(run) if s.get("step") == 1), 12, 12).off[0]
     app = tab(open_page("runs", run=run, head=gone.dotted), "One example")
     assert not app.exception
     press(app, "run_load", run_tabs="One example")
@@ -265,12 +255,7 @@ def test_a_run_is_planned_before_it_can_be_started(
     press(app, "new_start", new_box=True)
     assert not app.exception
     (record,) = Registry().records()
-    assert (record.kind, record.owner, record.spec["score"], record.state) == (
-        "prune",
-        ME,
-        "magnitude",
-        "queued",
-    )
+    assert (record.kind, record.owner, record.spec["score"], record.state) == ("prune", ME, "magnitude", "queued")
     assert record.id in str(app.session_state["headviz"].view.run)
 
 
@@ -362,9 +347,7 @@ def test_a_table_of_heads_in_every_state(
     app = open_page("runs", run=run)
     assert not app.exception
     assert not [e for e in app.error if "failed here" in str(e.value)]
-    assert (button(app, {"score": "run_heads", "ablation": "run_analyses"}[name]) is not None) == (
-        state == "done"
-    )
+    assert (button(app, {"score": "run_heads", "ablation": "run_analyses"}[name]) is not None) == (state == "done")
 
 
 def test_a_score_run_opens_on_heads_with_its_own_numbers(
@@ -374,9 +357,7 @@ def test_a_score_run_opens_on_heads_with_its_own_numbers(
 
     run = runs.put("done", *kinds(studio_folder)["score"])
     outcome = RunFiles(run).read_json(RunFiles(run).outcome)
-    app = press(
-        open_page("runs", run=run, model="demo", task="demo", data="", columns="", label=""), "run_heads"
-    )
+    app = press(open_page("runs", run=run, model="demo", task="demo", data="", columns="", label=""), "run_heads")
     assert not app.exception
     assert "Heads" in [t.value for t in app.title]
     view = app.session_state["headviz"].view
@@ -466,13 +447,7 @@ def test_a_fine_tuning_in_every_state(
         assert "6 updates, 2 epochs" in said(app)
 
 
-@pytest.mark.parametrize(
-    ("base", "answer"),
-    [
-        ("", "Name what to train"),
-        ("/nowhere", "outside the allowed folders"),
-    ],
-)
+@pytest.mark.parametrize(("base", "answer"), [("", "Name what to train"), ("/nowhere", "outside the allowed folders")])
 def test_a_base_that_cannot_be_trained_is_said_beside_the_field(
     open_page: Callable[..., Any], home: Path, base: str, answer: str
 ) -> None:
@@ -487,10 +462,7 @@ def test_a_base_that_cannot_be_trained_is_said_beside_the_field(
 def test_an_upload_has_nothing_to_train_on(open_page: Callable[..., Any], home: Path) -> None:
     from headviz.ui.shell import uploads
 
-    table = (
-        "premise,hypothesis,label,phenomenon\n"
-        + "the dog,a cat,neutral,number\nthe cat,a dog,entailment,number\n"
-    )
+    table = "premise,hypothesis,label,phenomenon\n" + "the dog,a cat,neutral,number\nthe cat,a dog,entailment,number\n"
     place = uploads.keep_upload(table.encode(), "csv")
     app = open_page("data", data=place)
     app.session_state["tune_box"] = True
@@ -503,9 +475,7 @@ def test_an_upload_has_nothing_to_train_on(open_page: Callable[..., Any], home: 
 # ---- sentences and small decisions
 
 
-def step(
-    share: float, value: float, delta: float, low: float, high: float, mask: str = "f"
-) -> dict[str, Any]:
+def step(share: float, value: float, delta: float, low: float, high: float, mask: str = "f") -> dict[str, Any]:
     change = {"delta": delta, "low": low, "high": high, "p": 0.5}
     return {
         "step": round(share * 4),
@@ -540,12 +510,7 @@ def test_the_sentence_never_calls_a_loss_free() -> None:
     assert "50 %" not in finding([fine], "accuracy")
     other_seed = {**step(0.25, 0.7, -0.2, -0.3, -0.1), "seed": 1}
     assert finding([fine, other_seed], "accuracy").startswith("Every step costs")
-    assert (tone(-0.2, -0.1), tone(0.1, 0.2), tone(-0.1, 0.1), tone(None, None)) == (
-        "orange",
-        "blue",
-        "gray",
-        "gray",
-    )
+    assert (tone(-0.2, -0.1), tone(0.1, 0.2), tone(-0.1, 0.1), tone(None, None)) == ("orange", "blue", "gray", "gray")
 
 
 def test_survival_is_the_last_share_at_which_a_head_was_there() -> None:
@@ -577,10 +542,7 @@ def test_a_sweep_over_tasks_puts_the_name_in_and_confines_the_folder(
     monkeypatch.setenv("HEADVIZ_ROOTS", str(studio_folder))
     places = {"model": "org/bert-{task}", "data": str(studio_folder / "{task}")}
     made = expand({}, ["mrpc", "rte"], ["iterative"], ["taylor"], [0], places)
-    assert [(p.model, Path(p.data or "").name) for p in made] == [
-        ("org/bert-mrpc", "mrpc"),
-        ("org/bert-rte", "rte"),
-    ]
+    assert [(p.model, Path(p.data or "").name) for p in made] == [("org/bert-mrpc", "mrpc"), ("org/bert-rte", "rte")]
     with pytest.raises(UserError, match="outside the allowed folders"):
         expand({}, ["mrpc", "rte"], ["iterative"], ["taylor"], [0], {**places, "data": "/etc/{task}"})
     with pytest.raises(OptionError, match="Name the models"):

@@ -31,11 +31,7 @@ def test_a_step_a_little_below_the_target_is_noted_before_the_run(tmp_path):
         "To end at 5 heads, give until 0.416.",
     )
     assert start(context(tmp_path), plan(step=0.4, until=0.42)).notes == says
-    for p in (
-        plan(step=0.4, until=0.416),
-        plan(sparsities=(0.42, 0.8), until=0.42),
-        plan(step=0.4, until=0.4),
-    ):
+    for p in (plan(step=0.4, until=0.416), plan(sparsities=(0.42, 0.8), until=0.42), plan(step=0.4, until=0.4)):
         assert start(context(tmp_path), p).notes == ()
 
 
@@ -57,12 +53,7 @@ def test_a_base_with_another_vocabulary(tmp_path):
     def load_base(seed):
         return headviz.load(other, fresh_labels=("a", "b", "c"), seed=seed, device="cpu")
 
-    refused(
-        context(tmp_path, load_base=load_base),
-        plan("igspp"),
-        ModelError,
-        "model type electra instead of bert",
-    )
+    refused(context(tmp_path, load_base=load_base), plan("igspp"), ModelError, "model type electra instead of bert")
 
 
 def test_a_task_with_another_number_of_labels(tmp_path):
@@ -82,13 +73,9 @@ def test_too_few_examples_of_a_class(tmp_path):
     none = data.subset([i for i, y in enumerate(data.gold) if y != 1])
     says = r"no example of neutral.*lacks 8\. Give more training examples"
     refused(context(tmp_path, train=none), plan(), TaskError, says)
-    refused(
-        context(tmp_path), plan(samples=2), OptionError, "sample of 2 cannot hold .* each of 3 .* at least 3"
-    )
+    refused(context(tmp_path), plan(samples=2), OptionError, "sample of 2 cannot hold .* each of 3 .* at least 3")
     narrow = plan(length_filter="std")
-    refused(
-        context(tmp_path, train=none), narrow, TaskError, r"\. Switch the length filter off .*or give more"
-    )
+    refused(context(tmp_path, train=none), narrow, TaskError, r"\. Switch the length filter off .*or give more")
     few = data.subset([i for i, y in enumerate(data.gold) if y != 1] + [int((data.gold == 1).argmax())])
     state = start(context(tmp_path, train=few), plan(samples=24))
     assert state.notes == (
@@ -103,18 +90,14 @@ def test_a_sample_of_the_size_nobody_asked_for_is_described_and_not_warned_of(tm
     state = start(context(tmp_path, train=few), usual)
     counts = few.class_counts()
     said = ", ".join(f"{k} {n}" for k, n in counts.items())
-    assert state.notes == (
-        f"Scores are measured on {len(few)} examples: {said}; equal shares would take 3 of them.",
-    )
+    assert state.notes == (f"Scores are measured on {len(few)} examples: {said}; equal shares would take 3 of them.",)
     assert usual.digest == plan(seeds=(0, 1), samples=2000).digest  # the plan says what it said
 
 
 def test_a_diverging_training_leaves_what_was_computed(tmp_path):
     c = context(tmp_path)
     p = plan(
-        "igspp",
-        retrain_full=False,
-        finetune=FinetuneOptions(epochs=1, batch=8, learning_rate=1e36, max_grad_norm=1e30),
+        "igspp", retrain_full=False, finetune=FinetuneOptions(epochs=1, batch=8, learning_rate=1e36, max_grad_norm=1e30)
     )
     with pytest.raises(Diverged, match="Lower the learning rate"):
         for _ in run_plan(p, c):
@@ -127,12 +110,7 @@ def test_a_diverging_training_leaves_what_was_computed(tmp_path):
 def test_an_unknown_score_or_option_of_one(tmp_path):
     real = context(tmp_path, score=None)
     refused(real, plan(score="tailor"), OptionError, "Did you mean 'taylor'")
-    refused(
-        real,
-        plan(score="taylor", score_options={"abs_levl": "token"}),
-        OptionError,
-        "Did you mean 'abs_level'",
-    )
+    refused(real, plan(score="taylor", score_options={"abs_levl": "token"}), OptionError, "Did you mean 'abs_level'")
     refused(real, plan("mask-search", score="taylor"), OptionError, "defined by the score 'fisher'")
 
 

@@ -35,9 +35,7 @@ def call(capsys, *words):
 
 
 def test_finetune_writes_a_model_and_its_report(place, capsys):
-    words = arguments(
-        place, "--out", place / "new", "--epochs", 2, "--batch", 8, "--seed", 3, "--off", "0.1,1.0"
-    )
+    words = arguments(place, "--out", place / "new", "--epochs", 2, "--batch", 8, "--seed", 3, "--off", "0.1,1.0")
     status, out, err = call(capsys, "finetune", *words, "--json")
     assert status == 0, err
     found = json.loads(out)
@@ -52,9 +50,7 @@ def test_finetune_writes_a_model_and_its_report(place, capsys):
     again = call(
         capsys,
         "finetune",
-        *arguments(
-            place, "--out", place / "two", "--epochs", 2, "--batch", 8, "--seed", 3, "--off", "0.1,1.0"
-        ),
+        *arguments(place, "--out", place / "two", "--epochs", 2, "--batch", 8, "--seed", 3, "--off", "0.1,1.0"),
         "--json",
     )
     assert json.loads(again[1])["digest"] == found["digest"]

@@ -75,9 +75,7 @@ def test_resumption_is_exact(pruned, tmp_path, stop, accumulation):
     whole = fine_tune(pruned, TRAIN, options, 1, dev=DEV)
     asked = iter(range(stop))
     with pytest.raises(Cancelled):
-        fine_tune(
-            pruned, TRAIN, options, 1, dev=DEV, folder=tmp_path, cancel=lambda: next(asked, None) is None
-        )
+        fine_tune(pruned, TRAIN, options, 1, dev=DEV, folder=tmp_path, cancel=lambda: next(asked, None) is None)
     again = fine_tune(pruned, TRAIN, options, 1, dev=DEV, folder=tmp_path)
     assert again.classifier.digest == whole.classifier.digest
     assert again.curve == whole.curve
@@ -183,9 +181,7 @@ def test_an_undefined_metric_never_counts_as_the_best():
     from headviz.pruning.finetune.trainer import _measure
 
     def told(value):
-        return _measure(lambda logits: {"pearson": value, "other": 0.5})(
-            SimpleNamespace(predictions=np.ones((2, 1)))
-        )
+        return _measure(lambda logits: {"pearson": value, "other": 0.5})(SimpleNamespace(predictions=np.ones((2, 1))))
 
     assert told(0.25)["primary"] == 0.25
     assert told(float("nan"))["primary"] == -1.0
@@ -205,9 +201,7 @@ def test_bfloat16_trains_close_to_float32(clf):
 
 def test_divergence_is_noticed_and_the_curve_stays_readable(clf):
     # at once: the second loss of twelve is the first that is not a number
-    with pytest.raises(
-        Diverged, match=r"diverged: its loss is not a number any more at update 1 of 12.*Lower"
-    ) as e:
+    with pytest.raises(Diverged, match=r"diverged: its loss is not a number any more at update 1 of 12.*Lower") as e:
         fine_tune(clf, TRAIN, dataclasses.replace(O, learning_rate=1e36, max_grad_norm=1e30))
     (point,) = e.value.curve
     assert point.loss == pytest.approx(1.5, abs=1.0)

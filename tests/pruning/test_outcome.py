@@ -13,13 +13,7 @@ from headviz.pruning import run_plan
 from headviz.pruning.outcome import by_sparsity, model_of, seconds, summary, write_outcome
 from support.pruning_plans import context, plan
 
-CASES = [
-    ("iterative", {}),
-    ("mask-search", {}),
-    ("iterative", {"repair": "bias"}),
-    ("one-shot-isp", {}),
-    ("igspp", {}),
-]
+CASES = [("iterative", {}), ("mask-search", {}), ("iterative", {"repair": "bias"}), ("one-shot-isp", {}), ("igspp", {})]
 
 
 @pytest.mark.parametrize(("name", "options"), CASES)

@@ -79,9 +79,7 @@ def stream(clf, data):
     for handle in handles:
         handle.remove()
     last = clf.num_layers - 1
-    return [
-        torch.cat([x[:1] if layer == last else x for x in seen[layer]]).double().numpy() for layer in seen
-    ]
+    return [torch.cat([x[:1] if layer == last else x for x in seen[layer]]).double().numpy() for layer in seen]
 
 
 @pytest.mark.parametrize("repair", ["tune", "refit"])
@@ -95,9 +93,7 @@ def test_the_stream_before_the_norm_comes_nearer_to_the_full_models(clf, repair)
     before, after = (((full[0] - x[0]) ** 2).sum() for x in (plain, mine))
     assert after <= before
     if repair == "refit":
-        assert all(
-            ((f - m) ** 2).sum() < ((f - p) ** 2).sum() for f, m, p in zip(full, mine, plain, strict=True)
-        )
+        assert all(((f - m) ** 2).sum() < ((f - p) ** 2).sum() for f, m, p in zip(full, mine, plain, strict=True))
 
 
 def parts(clf, data):

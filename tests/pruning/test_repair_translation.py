@@ -69,9 +69,7 @@ def test_the_row_that_runs_last_is_the_plain_least_squares_solution(family, repa
         ridge = RIDGE * (kept**2).sum() / len(columns)
         constant = np.ones((len(kept), 1)) if family != "t5" else np.zeros((len(kept), 1))
         a = np.vstack([np.hstack([kept, constant]), np.sqrt(ridge) * np.eye(len(columns), len(columns) + 1)])
-        b = np.vstack(
-            [wanted - np.hstack([kept, constant]) @ start, np.zeros((len(columns), wanted.shape[1]))]
-        )
+        b = np.vstack([wanted - np.hstack([kept, constant]) @ start, np.zeros((len(columns), wanted.shape[1]))])
         expected = start + np.linalg.lstsq(a, b, rcond=None)[0]
     else:
         parts = np.stack(
@@ -155,10 +153,7 @@ def test_it_can_be_stopped(repair):
 
 @pytest.mark.parametrize("algorithm", ["one-importance", "iterative", "igspf", "mask-search"])
 def test_runs_repair_and_measure_the_repaired_model(tmp_path, algorithm):
-    c, p = (
-        context(tmp_path),
-        plan(algorithm, repair="refit", repair_samples=10, stack="decoder", retrain_full=False),
-    )
+    c, p = (context(tmp_path), plan(algorithm, repair="refit", repair_samples=10, stack="decoder", retrain_full=False))
     state = done(c, p)
     for record in state.steps:
         assert 0 <= record.repair_error["after"] <= record.repair_error["before"]
@@ -166,6 +161,4 @@ def test_runs_repair_and_measure_the_repaired_model(tmp_path, algorithm):
     if algorithm == "one-importance":
         mask = mask_of(state.steps[-1].mask)
         model = repaired(c.clf, mask, c.sample(p, 0, 10), "refit").classifier
-        assert headviz.evaluate(model, c.dev).metrics["bleu"] == pytest.approx(
-            state.steps[-1].metrics["bleu"]
-        )
+        assert headviz.evaluate(model, c.dev).metrics["bleu"] == pytest.approx(state.steps[-1].metrics["bleu"])

@@ -49,9 +49,7 @@ def test_resumed_after_every_step(name, tmp_path):
 
 @pytest.mark.parametrize(("name", "latest"), [("igspp", 18), ("one-shot-isp", 18), ("iterative", 4)])
 def test_cancelled_at_random_moments(name, latest, tmp_path):
-    p = plan(
-        name, finetune=FinetuneOptions(epochs=2, batch=8, learning_rate=1e-3, checkpoint_steps=3), **SHORT
-    )
+    p = plan(name, finetune=FinetuneOptions(epochs=2, batch=8, learning_rate=1e-3, checkpoint_steps=3), **SHORT)
     expected = whole(tmp_path / "whole", p)
     chance = random.Random(0)
     tries = 0
@@ -95,12 +93,7 @@ def test_independent_trainings_are_ready_together(tmp_path):
     chained = plan("igspp", **TWO)
     c = context(tmp_path / "chained")
     state = start(c, chained)
-    assert [w.key for w in ready(chained, state)] == [
-        "build-s0-k0",
-        "choose-s0-k1",
-        "build-s2-k0",
-        "choose-s2-k1",
-    ]
+    assert [w.key for w in ready(chained, state)] == ["build-s0-k0", "choose-s0-k1", "build-s2-k0", "choose-s2-k1"]
     # the next mask waits for the model that its scores are of
     state = absorb(chained, state, perform(c, chained, state, Work("choose", 0, 1)))
     assert [w.key for w in ready(chained, state) if w.seed == 0] == ["build-s0-k0", "build-s0-k1"]

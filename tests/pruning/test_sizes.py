@@ -78,9 +78,7 @@ def test_isp_by_hand():
 
 def test_keep_per_layer_caps_or_refuses():
     assert sizes.cumulative(12, 0.3, 0.75, keep_per_layer=1, layers=3) == [4, 7, 9]
-    with pytest.raises(
-        OptionError, match=r"removes 11 of 12 heads, but keeping 1 per layer allows 9.*at most 0\.75"
-    ):
+    with pytest.raises(OptionError, match=r"removes 11 of 12 heads, but keeping 1 per layer allows 9.*at most 0\.75"):
         sizes.cumulative(12, 0.3, 0.9, keep_per_layer=1, layers=3)
     with pytest.raises(OptionError, match="at most"):
         sizes.remaining(12, 0.3, 0.9, keep_per_layer=1, layers=3)

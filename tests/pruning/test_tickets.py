@@ -135,9 +135,7 @@ def test_tables_are_in_the_metrics_own_points(retrained):
         return dataclasses.replace(record, metrics={"bleu": None if value is None else 100 * value})
 
     same = dataclasses.replace(
-        retrained,
-        reference=as_bleu(retrained.reference),
-        records=tuple(as_bleu(r) for r in retrained.records),
+        retrained, reference=as_bleu(retrained.reference), records=tuple(as_bleu(r) for r in retrained.records)
     )
     assert table_62([same]).rows == table_62([retrained]).rows
     values = [100 * retrained.record(s, 2).metrics["accuracy"] for s in (0, 1, 2)]
@@ -271,9 +269,7 @@ def test_transfer_may_stop_early_and_wants_a_base_of_the_targets_shape(tmp_path)
     expected = fine_tune(a.base(0), a.train, options, 0, dev=a.dev).classifier
     assert cell.metric == evaluate(expected, a.dev).metrics["accuracy"]
     other = tiny_folder(tmp_path / "other", layers=4)
-    a = context(
-        tmp_path / "a", load_base=lambda seed: headviz.load(other, fresh_labels=("a", "b", "c"), seed=seed)
-    )
+    a = context(tmp_path / "a", load_base=lambda seed: headviz.load(other, fresh_labels=("a", "b", "c"), seed=seed))
     with pytest.raises(ModelError, match="hidden layers 4 instead of 3"):
         next(transfer({}, {"A": a}, retrain=True, options=options))
 

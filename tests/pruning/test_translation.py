@@ -119,9 +119,7 @@ def test_the_mean_loss_of_all_tokens_is_what_training_lowers(tmp_path):
     batch = clf.collate(clf.encode(list(train.texts), list(train.references)))
     with torch.inference_mode():
         logits = clf.forward(batch, clf.call())
-    by_hand = torch.nn.functional.cross_entropy(
-        logits.flatten(0, 1), batch["labels"].flatten(), ignore_index=-100
-    )
+    by_hand = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch["labels"].flatten(), ignore_index=-100)
     assert whole == pytest.approx(by_hand.item(), rel=1e-5)
     assert trained.classifier.kind == clf.kind
     assert trained.classifier.digest != clf.digest
@@ -149,9 +147,7 @@ def test_an_interrupted_training_ends_with_the_same_weights(tmp_path):
         ({"score_source": "masked-lm"}, OptionError, "no such head"),
     ],
 )
-def test_what_a_translation_model_cannot_do_is_said_before_anything_is_computed(
-    tmp_path, changes, error, words
-):
+def test_what_a_translation_model_cannot_do_is_said_before_anything_is_computed(tmp_path, changes, error, words):
     with pytest.raises(error, match=words):
         start(context(tmp_path), plan(**changes))
 

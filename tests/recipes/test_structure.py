@@ -4,20 +4,7 @@ import shlex
 
 import pytest
 
-from headviz.recipes.structure import (
-    Call,
-    Command,
-    Each,
-    Get,
-    Import,
-    Item,
-    Lambda,
-    Let,
-    Name,
-    Recipe,
-    Shown,
-    python,
-)  # fmt: skip
+from headviz.recipes.structure import Call, Command, Each, Get, Import, Item, Lambda, Let, Name, Recipe, Shown, python
 
 NASTY = 'it\'s "quoted" $HOME `ls`; rm -rf\n)'
 
@@ -35,7 +22,7 @@ NASTY = 'it\'s "quoted" $HOME `ls`; rm -rf\n)'
         (Lambda("m", Call("f", (Name("m"),))), "lambda m: f(m)"),
         (Call("g", (), {"a": 1, "b": "x"}, folded=True), "g(\n    a=1,\n    b='x',\n)"),
     ],
-)  # fmt: skip
+)
 def test_every_part_is_written(part: object, written: str) -> None:
     assert python(part) == written
     compile(written, "recipe", "exec")
@@ -43,18 +30,9 @@ def test_every_part_is_written(part: object, written: str) -> None:
 
 @pytest.mark.parametrize("folded", [False, True])
 def test_what_a_user_wrote_stays_one_value(folded: bool) -> None:
-    command = Command(
-        ("conductance",), (("text", NASTY), ("off", ["3.5", "7.0"]), ("data", ""), ("pair", None))
-    )
+    command = Command(("conductance",), (("text", NASTY), ("off", ["3.5", "7.0"]), ("data", ""), ("pair", None)))
     lines, line = Recipe((Let("said", NASTY),), command, folded).written()
-    assert shlex.split(line.replace(" \\\n", " ")) == [
-        "headviz",
-        "conductance",
-        "--text",
-        NASTY,
-        "--off",
-        "3.5,7.0",
-    ]
+    assert shlex.split(line.replace(" \\\n", " ")) == ["headviz", "conductance", "--text", NASTY, "--off", "3.5,7.0"]
     made: dict[str, str] = {}
     exec(lines, made)
     assert made["said"] == NASTY

@@ -37,9 +37,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_pruned_model_has_the_same_digest_heads_and_logits() -> None:
     clf = headviz.load(str(HERE / "model"), device="cpu")
-    data = headviz.load_task(
-        "custom", data=str(HERE / "data"), text_columns=["text", "pair"], label_column="label"
-    )
+    data = headviz.load_task("custom", data=str(HERE / "data"), text_columns=["text", "pair"], label_column="label")
     assert clf.digest == FACTS["digest"]
     assert data.digest == FACTS["data_digest"]
     assert clf.present.hex == FACTS["mask"]

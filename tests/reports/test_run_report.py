@@ -25,23 +25,23 @@ EVIL = '=cmd|"<script>alert(1)</script> & 50 %_{x}'
 
 def step(seed: int, sparsity: float, value: float | None, **more: Any) -> dict[str, Any]:
     return {
-        "seed": seed, "step": int(sparsity * 10), "sparsity": sparsity, "heads_off": int(8 * sparsity), "mask": "f0",
-        "metrics": {"accuracy": value}, "intervals": {"accuracy": [0.1, 0.9]}, "seconds": 1.5, **more,
-    }  # fmt: skip
+        "seed": seed,
+        "step": int(sparsity * 10),
+        "sparsity": sparsity,
+        "heads_off": int(8 * sparsity),
+        "mask": "f0",
+        "metrics": {"accuracy": value},
+        "intervals": {"accuracy": [0.1, 0.9]},
+        "seconds": 1.5,
+        **more,
+    }
 
 
 @pytest.fixture
 def view() -> RunView:
     spec = {"model": "demo", "task": "demo", "algorithm": "iterative", "score": "taylor", "seeds": [0, 1]}
     record = RunRecord(
-        id="0123abcd",
-        kind="rehearsal",
-        spec=spec,
-        title=EVIL,
-        version="0.1.0",
-        state="failed",
-        error=EVIL,
-        started=1.0,
+        id="0123abcd", kind="rehearsal", spec=spec, title=EVIL, version="0.1.0", state="failed", error=EVIL, started=1.0
     )
     return RunView(
         record=record,
@@ -121,9 +121,17 @@ def test_the_command_gives_the_same_plan_back():
     from headviz.pruning.plan import PruningPlan
 
     plan = PruningPlan(
-        model="a model", base="b", task="mrpc", algorithm="igspp", score="taylor", seeds=(1, 2), step=0.2,
-        keep_per_layer=1, label_order=("it's", "b"), score_options=(("abs_level", "batch"),),
-    )  # fmt: skip
+        model="a model",
+        base="b",
+        task="mrpc",
+        algorithm="igspp",
+        score="taylor",
+        seeds=(1, 2),
+        step=0.2,
+        keep_per_layer=1,
+        label_order=("it's", "b"),
+        score_options=(("abs_level", "batch"),),
+    )
     recipe = recipe_of({"kind": "prune", "spec": {**plan.to_dict(), "digests": {"model": "x"}}})
     assert recipe is not None
     line = recipe.written()[1]
@@ -141,9 +149,16 @@ def test_the_python_lines_give_the_same_plan_back_and_name_only_what_was_chosen(
     from headviz.pruning.plan import PruningPlan
 
     plan = PruningPlan(
-        model="a model", base="b", task="mrpc", algorithm="igspp", score="taylor", seeds=(1, 2), keep_per_layer=1,
-        score_options=(("abs_level", "batch"),), finetune=FinetuneOptions(epochs=2.5, batch=8),
-    )  # fmt: skip
+        model="a model",
+        base="b",
+        task="mrpc",
+        algorithm="igspp",
+        score="taylor",
+        seeds=(1, 2),
+        keep_per_layer=1,
+        score_options=(("abs_level", "batch"),),
+        finetune=FinetuneOptions(epochs=2.5, batch=8),
+    )
     recipe = recipe_of({"kind": "prune", "spec": {**plan.to_dict(), "digests": {"model": "x"}}})
     assert recipe is not None
     lines = recipe.written()[0]
@@ -178,11 +193,27 @@ def table_of_heads(kind: str) -> dict[str, Any]:
     table = {"values": values, "interval_low": values, "interval_high": values}
     if kind == "score":
         return {**table, "score": EVIL, "samples": 7}
-    about = {"model": EVIL, "digest": "d", "task": "demo", "split": "dev", "data_digest": "e", "n": 9,
-             "metric": "accuracy", "precision": "float32", "rows": []}  # fmt: skip
+    about = {
+        "model": EVIL,
+        "digest": "d",
+        "task": "demo",
+        "split": "dev",
+        "data_digest": "e",
+        "n": 9,
+        "metric": "accuracy",
+        "precision": "float32",
+        "rows": [],
+    }
     probable = [[0.5, None], [0.01, 0.001]]
-    return {**table, "p_value": probable, "q_value": probable, "subject": about, "base": "b", "baseline": 0.9,
-            "seconds": 1.0}  # fmt: skip
+    return {
+        **table,
+        "p_value": probable,
+        "q_value": probable,
+        "subject": about,
+        "base": "b",
+        "baseline": 0.9,
+        "seconds": 1.0,
+    }
 
 
 @pytest.mark.parametrize("kind", ["score", "ablation"])

@@ -24,13 +24,7 @@ def full(seed: int, value: float | None, **more: Any) -> dict[str, Any]:
 
 def pruned(seed: int, value: float | None, delta: float = -0.5) -> dict[str, Any]:
     change = {"delta": delta, "low": delta - 0.1, "high": delta + 0.1, "p": 0.01}
-    return {
-        "seed": seed,
-        "step": 1,
-        "sparsity": 0.5,
-        "metrics": {"accuracy": value},
-        "deltas": {"accuracy": change},
-    }
+    return {"seed": seed, "step": 1, "sparsity": 0.5, "metrics": {"accuracy": value}, "deltas": {"accuracy": change}}
 
 
 GIVEN = full(0, 0.99, reference=True)
@@ -66,12 +60,7 @@ def test_each_full_model_is_listed_once():
 
 def test_an_undefined_change_has_neither_interval_nor_p():
     broken = pruned(0, None)
-    broken["deltas"]["accuracy"] |= {
-        "delta": None,
-        "low": 0.0,
-        "high": 0.0,
-        "p": 1.0,
-    }  # as older versions wrote it
+    broken["deltas"]["accuracy"] |= {"delta": None, "low": 0.0, "high": 0.0, "p": 1.0}  # as older versions wrote it
     (step,) = baselines.named({"algorithm": "iterative"}, [GIVEN], [broken])[1]
     assert set(step["change"]["accuracy"].values()) == {None}
 

@@ -107,8 +107,7 @@ def on_cluster(**spec):
 
 
 @pytest.mark.parametrize(
-    "address",
-    ["tls://gpu.example.org:8786", "tcp://127.0.0.1:8786", "tcp://localhost:1/", "tcp://[::1]:8786"],
+    "address", ["tls://gpu.example.org:8786", "tcp://127.0.0.1:8786", "tcp://localhost:1/", "tcp://[::1]:8786"]
 )
 def test_safe_addresses(address):
     assert cluster_address(address) == address.rstrip("/")
@@ -379,16 +378,7 @@ def certificates(tmp_path: Path) -> Path:
         "/CN=test authority",
     )
     openssl(
-        "req",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-keyout",
-        "key.pem",
-        "-out",
-        "request.pem",
-        "-subj",
-        "/CN=localhost",
+        "req", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "request.pem", "-subj", "/CN=localhost"
     )
     (made / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
     openssl(

@@ -53,9 +53,7 @@ def kill_worker(run_id: str) -> bool:
     return True
 
 
-def interrupted(
-    kind: str, spec: dict[str, Any], kills: int, draw: random.Random, ahead: int, nap: float
-) -> list[dict]:
+def interrupted(kind: str, spec: dict[str, Any], kills: int, draw: random.Random, ahead: int, nap: float) -> list[dict]:
     """The steps of a run whose worker is killed at random moments and resumed each time.
 
     How long a run takes differs tenfold between machines: one that is over before its first kill is begun anew and
@@ -74,9 +72,7 @@ def _killed(run_id: str, kills: int, draw: random.Random, ahead: int, nap: float
     while done < kills:
         at = newest(run_id) + draw.randint(0, ahead)
         begun = time.monotonic()
-        while (
-            newest(run_id) < at and look(Registry(), run_id).state != DONE and time.monotonic() - begun < 120
-        ):
+        while newest(run_id) < at and look(Registry(), run_id).state != DONE and time.monotonic() - begun < 120:
             time.sleep(0.01)
         time.sleep(0.005 + draw.random() * nap)
         if look(Registry(), run_id).state == DONE:

@@ -32,13 +32,7 @@ def spec_of(kind: str, place: dict[str, str]) -> dict:
     return {
         "prune": options(place, "one-shot-isp", seeds=[0, 1], keep_models="all"),
         "finetune": {**source, "model": place["base"], "finetune": {"epochs": 1.0, "batch": 8}},
-        "score": {
-            **source,
-            "model": place["model"],
-            "score": "taylor",
-            "samples": 24,
-            "length_filter": "none",
-        },
+        "score": {**source, "model": place["model"], "score": "taylor", "samples": 24, "length_filter": "none"},
         "ablation": {**source, "model": place["model"]},
         "distill": {
             **source,
@@ -115,9 +109,7 @@ def test_the_ablation_is_that_of_the_library(place, tmp_path):
     spec = spec_of("ablation", place)
     _, outcome = carried("ablation", spec, tmp_path / "a", 1)
     clf = headviz.load(place["model"], device="cpu")
-    data = headviz.load_task(
-        "custom", data=place["data"], text_columns=("text", "pair"), label_column="label"
-    )
+    data = headviz.load_task("custom", data=place["data"], text_columns=("text", "pair"), label_column="label")
     whole = timeless(ablate(headviz.Evaluator(clf, data)).to_dict())
     assert json.loads(json.dumps(outcome)) == json.loads(json.dumps(whole))
 
@@ -132,14 +124,7 @@ def test_a_score_from_many_pieces_is_that_of_the_library(tmp_path):
     clf = headviz.load(place["model"], device="cpu")
     drawn = headviz.sample(data, 270, 3, length_filter="none")
     for name, own in (("conductance-kendall", {"steps": 4}), ("random", {}), ("michel-2019", {})):
-        spec = {
-            **spec_of("score", place),
-            "score": name,
-            "samples": 270,
-            "seed": 3,
-            "options": own,
-            "off": "1.2",
-        }
+        spec = {**spec_of("score", place), "score": name, "samples": 270, "seed": 3, "options": own, "off": "1.2"}
         job = make_job("score", spec)
         checked = job.work("check", b"", Tools(lambda *_: None, lambda: False, tmp_path))
         assert len(job.ready(job.absorb(job.begin(), "check", checked))) == (1 if name == "random" else 3)

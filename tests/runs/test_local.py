@@ -157,11 +157,7 @@ def test_a_cancel_keeps_the_finished_steps_and_leaves_no_process(registry):
     after = service.cancel(run.id)
     assert after.state == "cancelled"
     assert len(registry.steps(run.id)) >= 3
-    until(
-        lambda: not any(c.is_running() and c.status() != "zombie" for c in children),
-        3,
-        "the end of the children",
-    )
+    until(lambda: not any(c.is_running() and c.status() != "zombie" for c in children), 3, "the end of the children")
 
 
 def test_a_cancelled_run_resumes_to_the_same_result(registry):
@@ -186,11 +182,7 @@ def test_a_killed_worker_is_lost_and_its_children_go_with_it(registry):
     assert after.state == "lost"
     assert "killed" in after.error
     assert "Resume" in after.error
-    until(
-        lambda: not any(c.is_running() and c.status() != "zombie" for c in children),
-        3,
-        "the end of the children",
-    )
+    until(lambda: not any(c.is_running() and c.status() != "zombie" for c in children), 3, "the end of the children")
 
 
 def test_a_polite_request_to_end_counts_as_lost_at_once(registry):

@@ -26,9 +26,7 @@ def base(tmp_path) -> Registry:
 
 
 def test_a_record_comes_back_as_it_was(base):
-    made = record(
-        title="ü·θ", threads=3, device="cuda:1", worker=Identity("here", 12, "34"), error="", attempt=2
-    )
+    made = record(title="ü·θ", threads=3, device="cuda:1", worker=Identity("here", 12, "34"), error="", attempt=2)
     base.add([made])
     assert base.get(made.id) == made
 
@@ -217,9 +215,7 @@ def test_whether_an_older_run_may_go_on_is_read_from_its_error_once(tmp_path):
         for run_id, error in errors.items():
             row = {**to_row(record(id=run_id)), "error": error}
             names = [name for name in row if name != "resumable"]
-            db.execute(
-                f"INSERT INTO runs ({', '.join(names)}) VALUES ({', '.join(f':{n}' for n in names)})", row
-            )
+            db.execute(f"INSERT INTO runs ({', '.join(names)}) VALUES ({', '.join(f':{n}' for n in names)})", row)
     found = {r.id: (r.error, r.resumable) for r in Registry(folder).records()}
     assert found == {i: (error, i == "00000003") for i, error in errors.items()}
 

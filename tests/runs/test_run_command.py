@@ -190,7 +190,5 @@ def test_looking_at_runs_needs_no_torch(registry):
         "import sys; from headviz.cli import main; main(['run', 'list', '--json'])\n"
         "sys.stderr.write(str(sorted({m.split('.')[0] for m in sys.modules} & {'torch', 'transformers', 'streamlit'})))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert done.stderr == "[]"

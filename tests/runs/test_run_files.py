@@ -42,12 +42,7 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(files, harm):
         assert files.load_checkpoint() == (1, b"one", [])
         return
     path.write_bytes(
-        {
-            "cut": raw[:-1],
-            "flip": raw[:-1] + bytes([raw[-1] ^ 1]),
-            "empty": b"",
-            "foreign": b"\x80\x04pickle",
-        }[harm]
+        {"cut": raw[:-1], "flip": raw[:-1] + bytes([raw[-1] ^ 1]), "empty": b"", "foreign": b"\x80\x04pickle"}[harm]
     )
     assert files.load_checkpoint() == (1, b"one", ["checkpoint-2.bin"])
 
@@ -85,12 +80,7 @@ def test_a_full_disk_is_named_when_it_really_is_full(tmp_path):
     )
     mount = f'mount -t tmpfs -o size=1m tmpfs {small} && exec {sys.executable} -c "$0"'
     done = (
-        subprocess.run(
-            ["unshare", "-rm", "sh", "-c", mount, script],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        subprocess.run(["unshare", "-rm", "sh", "-c", mount, script], capture_output=True, text=True, check=False)
         if Path("/usr/bin/unshare").exists()
         else None
     )
@@ -101,9 +91,7 @@ def test_a_full_disk_is_named_when_it_really_is_full(tmp_path):
 
 
 def test_the_logs_end_is_readable_and_holds_no_token(files):
-    files.log.write_bytes(
-        b"first\n" + b"x" * 50_000 + b"\n10%\r20%\r30%\n\nuses hf_abcdefghijklmnop\n\xff\xfe last\n"
-    )
+    files.log.write_bytes(b"first\n" + b"x" * 50_000 + b"\n10%\r20%\r30%\n\nuses hf_abcdefghijklmnop\n\xff\xfe last\n")
     tail = files.log_tail()
     assert tail == ["30%", "uses hf_…", "\ufffd\ufffd last"]
     assert RunFiles("ffffffff", files.folder.parent).log_tail() == []

@@ -56,9 +56,7 @@ def test_a_worker_that_is_gone_after_a_cancel_is_cancelled_not_lost():
 
 
 def test_a_refusal_says_why():
-    with pytest.raises(
-        UserError, match="Run 1234abcd is done: only a cancelled, failed or lost run can be resumed"
-    ):
+    with pytest.raises(UserError, match="Run 1234abcd is done: only a cancelled, failed or lost run can be resumed"):
         follow("done", "resume", "1234abcd")
     with pytest.raises(UserError, match="nothing to cancel"):
         follow("failed", "cancel")

@@ -99,9 +99,7 @@ def test_a_repaired_step_shows_the_repaired_model(opened):
     context, plan, state = opened("mask-search", repair_samples=12)
     head = HeadMask.from_hex(state.record(0, 2).mask, state.num_layers, state.num_heads).kept[0]
     found = step_maps(context, plan, state, head, TEXT, PAIR, steps=[2])
-    oracle = headviz.conductance(
-        model_of(context, plan, state, 0, 2), TEXT, PAIR, target=found.target, cache=False
-    )
+    oracle = headviz.conductance(model_of(context, plan, state, 0, 2), TEXT, PAIR, target=found.target, cache=False)
     np.testing.assert_allclose(found.steps[-1].attribution, oracle.attribution[head], atol=1e-6)
 
 

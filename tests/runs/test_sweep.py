@@ -54,9 +54,7 @@ def test_a_sweep_that_makes_no_sense_is_refused(axes, reason):
 
 
 def test_the_plan_counts_what_the_algorithms_do():
-    plans = {
-        a: expand(BASE, ["mrpc"], [a], ["taylor"], [0])[0] for a in ("one-importance", "iterative", "igspp")
-    }
+    plans = {a: expand(BASE, ["mrpc"], [a], ["taylor"], [0])[0] for a in ("one-importance", "iterative", "igspp")}
     assert amount(plans["one-importance"], 9) == Amount(1, 9, 0, 1, 10)
     assert amount(plans["iterative"], 9) == Amount(1, 9, 0, 9, 10)
     assert amount(plans["igspp"], 9) == Amount(1, 9, 10, 9, 11)
@@ -137,11 +135,7 @@ def child(seed: int, steps: dict[float, float | None], full: float, algorithm: s
 
 
 def test_the_table_has_mean_and_sd_over_seeds_and_counts_what_is_missing():
-    children = [
-        child(0, {0.5: 0.8, 0.9: None}, 0.9),
-        child(1, {0.5: 0.6}, 0.7),
-        child(0, {}, 0.5, "iterative"),
-    ]
+    children = [child(0, {0.5: 0.8, 0.9: None}, 0.9), child(1, {0.5: 0.6}, 0.7), child(0, {}, 0.5, "iterative")]
     assert results(children) == [
         Row(
             "mrpc",

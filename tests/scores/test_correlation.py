@@ -17,9 +17,7 @@ SCIPY = {"spearman": stats.spearmanr, "kendall": stats.kendalltau, "pearson": st
 def oracle(name, a, b):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return np.array(
-            [SCIPY[name](x.astype(float), y.astype(float)).statistic for x, y in zip(a, b, strict=True)]
-        )
+        return np.array([SCIPY[name](x.astype(float), y.astype(float)).statistic for x, y in zip(a, b, strict=True)])
 
 
 def tables(size, dtype):
@@ -63,9 +61,7 @@ def test_more_connections_than_sixteen_bits():
 @given(st.data())
 def test_any_numbers(data):
     size = data.draw(st.integers(2, 40))
-    numbers = st.one_of(
-        st.integers(-3, 3).map(float), st.floats(-1e3, 1e3, width=32).map(lambda x: round(x, 3))
-    )
+    numbers = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e3, 1e3, width=32).map(lambda x: round(x, 3)))
     a, b = (data.draw(arrays(np.float32, (3, size), elements=numbers.map(np.float32))) for _ in range(2))
     found = correlations(a, b)
     for name in ("spearman", "kendall"):

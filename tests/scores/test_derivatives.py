@@ -53,13 +53,9 @@ def test_taylor_and_fisher_by_finite_differences():
 
     np.testing.assert_allclose(taylor(), normed(np.abs(d).mean(axis=0)), rtol=1e-3)
     np.testing.assert_allclose(taylor(layer_norm=False), np.abs(d).mean(axis=0), rtol=1e-3)
-    np.testing.assert_allclose(
-        taylor(abs_level="signed", layer_norm=False), d.mean(axis=0), rtol=1e-3, atol=1e-5
-    )
+    np.testing.assert_allclose(taylor(abs_level="signed", layer_norm=False), d.mean(axis=0), rtol=1e-3, atol=1e-5)
     batches = np.abs([d[:2].mean(axis=0), d[2:4].mean(axis=0), d[4]]).mean(axis=0)
-    np.testing.assert_allclose(
-        taylor(abs_level="batch", batch_size=2, layer_norm=False), batches, rtol=1e-3, atol=1e-5
-    )
+    np.testing.assert_allclose(taylor(abs_level="batch", batch_size=2, layer_norm=False), batches, rtol=1e-3, atol=1e-5)
     assert (taylor(abs_level="token", layer_norm=False) >= taylor(layer_norm=False) - 1e-6).all()
     fisher = score_heads(clf, data, "fisher", cache=False)
     np.testing.assert_allclose(fisher.values, (d**2).sum(axis=0), rtol=2e-3)
@@ -68,9 +64,7 @@ def test_taylor_and_fisher_by_finite_differences():
 def test_a_regression_uses_its_squared_error():
     data = made(3, task="stsb")
     d = derivatives(tiny_classifier("bert", labels=("score",)), data)
-    got = score_heads(
-        tiny_classifier("bert", labels=("score",)), data, "taylor", layer_norm=False, cache=False
-    )
+    got = score_heads(tiny_classifier("bert", labels=("score",)), data, "taylor", layer_norm=False, cache=False)
     np.testing.assert_allclose(got.values, np.abs(d).mean(axis=0), rtol=1e-3)
 
 
@@ -94,9 +88,7 @@ def test_a_regressions_gradient_is_that_of_the_loss_it_is_trained_with():
 def test_the_output_matrix_knows_the_same_derivative(family):
     """W_O.grad ∘ W_O, summed over a head's columns, is ∂Loss/∂ξ of the whole batch."""
     clf, data = tiny_classifier(family), made(4)
-    signed = score_heads(clf, data, "taylor", abs_level="signed", layer_norm=False, cache=False).values * len(
-        data
-    )
+    signed = score_heads(clf, data, "taylor", abs_level="signed", layer_norm=False, cache=False).values * len(data)
     weights = [clf.projections(layer).output.weight for layer in range(3)]
     batch = clf.collate(clf.encode(list(data.texts), list(data.pairs)))
     for w in weights:
@@ -121,9 +113,7 @@ def test_token_level_is_the_sum_of_the_tokens_absolute_parts():
         with torch.enable_grad():
             logits = clf.forward({"inputs_embeds": x, **batch}, call)
             loss = torch.nn.functional.cross_entropy(logits, torch.tensor([int(data.labels[n])]))
-        for layer, (o, g) in enumerate(
-            zip(call.outputs, torch.autograd.grad(loss, call.outputs), strict=True)
-        ):
+        for layer, (o, g) in enumerate(zip(call.outputs, torch.autograd.grad(loss, call.outputs), strict=True)):
             for head in range(4):
                 for t in range(o.shape[2]):
                     slow[layer, head] += abs(float((o.detach()[0, head, t] * g[0, head, t]).sum())) / 3
@@ -146,13 +136,9 @@ def test_ablation_is_the_metric_lost():
     assert (s.values != 0).any()
 
 
-@pytest.mark.parametrize(
-    ("metric", "by_hand"), [("f1", f1_score), ("accuracy", lambda g, p: (g == p).mean())]
-)
+@pytest.mark.parametrize(("metric", "by_hand"), [("f1", f1_score), ("accuracy", lambda g, p: (g == p).mean())])
 def test_ablation_of_another_metric_and_order_of_classes(metric, by_hand):
-    clf = tiny_classifier(
-        "bert", labels=("equivalent", "not_equivalent")
-    )  # the other way round than the task
+    clf = tiny_classifier("bert", labels=("equivalent", "not_equivalent"))  # the other way round than the task
     data = made(40, task="mrpc")
     s = score_heads(clf, data, "ablation", metric=metric, cache=False)
     np.testing.assert_allclose(s.values, brute(clf, data, by_hand, np.array([1, 0])), atol=1e-12)

@@ -42,9 +42,7 @@ def test_every_score_joined_from_parts_in_any_order_equals_the_whole(clf, name):
     options = {"score": name, "mask": HeadMask.full(3, 4).without([(0, 1)])}
     options |= FAST.get(SCORES[name].needs or "", {})
     number = parts.count(name, len(data))
-    assert number == (
-        3 if not SCORES[name].without_examples else 1
-    )  # 4+4+8, 16, and the last 18 in 32's window
+    assert number == (3 if not SCORES[name].without_examples else 1)  # 4+4+8, 16, and the last 18 in 32's window
     order = list(range(number))
     random.Random(0).shuffle(order)
     found = {i: parts.measure_part(clf, data, i, **options) for i in order}

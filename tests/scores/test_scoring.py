@@ -98,18 +98,14 @@ def test_a_whole_layer_off(clf, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "of"),
-    [("spearman", stats.spearmanr), ("kendall", stats.kendalltau), ("pearson", stats.pearsonr)],
+    ("name", "of"), [("spearman", stats.spearmanr), ("kendall", stats.kendalltau), ("pearson", stats.pearsonr)]
 )
 def test_conductance_scores_are_means_of_scipys_correlations(clf, data, name, of):
     maps = headviz.conductance(clf, list(data.texts), list(data.pairs), steps=4, cache=False)
     s = score_heads(clf, data, f"conductance-{name}", steps=4, cache=False)
     for layer in range(3):
         for head in range(4):
-            single = [
-                of(m.attention[layer, head].ravel(), m.attribution[layer, head].ravel()).statistic
-                for m in maps
-            ]
+            single = [of(m.attention[layer, head].ravel(), m.attribution[layer, head].ravel()).statistic for m in maps]
             assert s.values[layer, head] == pytest.approx(np.mean(single), abs=2e-4)
             assert s.stderr[layer, head] == pytest.approx(stats.sem(single), abs=2e-4)
 
@@ -126,17 +122,11 @@ def test_influential_rows_change_the_last_layer_only(clf, data):
 def test_max_scores(clf, data):
     maps = headviz.conductance(clf, list(data.texts), list(data.pairs), steps=4, cache=False)
     s = score_heads(clf, data, "conductance-max", steps=4, cache=False)
-    np.testing.assert_allclose(
-        s.values, np.mean([m.attribution.max(axis=(2, 3)) for m in maps], axis=0), rtol=1e-4
-    )
+    np.testing.assert_allclose(s.values, np.mean([m.attribution.max(axis=(2, 3)) for m in maps], axis=0), rtol=1e-4)
     gold = [str(x.label) for x in data]
-    maps = headviz.attattr(
-        clf, list(data.texts), list(data.pairs), target="gold", label=gold, steps=2, cache=False
-    )
+    maps = headviz.attattr(clf, list(data.texts), list(data.pairs), target="gold", label=gold, steps=2, cache=False)
     s = score_heads(clf, data, "attattr-max", steps=2, cache=False)
-    np.testing.assert_allclose(
-        s.values, np.mean([m.attribution.max(axis=(2, 3)) for m in maps], axis=0), rtol=1e-4
-    )
+    np.testing.assert_allclose(s.values, np.mean([m.attribution.max(axis=(2, 3)) for m in maps], axis=0), rtol=1e-4)
 
 
 def test_an_example_without_a_correlation_is_counted(clf):
@@ -166,8 +156,7 @@ def test_random_is_seeded_and_magnitude_looks_at_weights(clf, data):
 def test_presets_are_the_published_choices(clf, data):
     michel = score_heads(clf, data, preset="michel-2019", cache=False)
     np.testing.assert_array_equal(
-        michel.values,
-        score_heads(clf, data, "taylor", abs_level="token", layer_norm=True, cache=False).values,
+        michel.values, score_heads(clf, data, "taylor", abs_level="token", layer_norm=True, cache=False).values
     )
     thesis = score_heads(clf, data.subset(range(2)), preset="thesis-2024", cache=False)
     assert (thesis.settings["rule"], thesis.settings["steps"], thesis.settings["preset"]) == (
@@ -235,12 +224,7 @@ def test_cancelling_keeps_what_is_done(clf, data, tmp_path, monkeypatch):
     done = []
     with pytest.raises(Cancelled):
         score_heads(
-            clf,
-            data,
-            steps=4,
-            cache=store,
-            progress=lambda n, _: done.append(n),
-            cancel=lambda: max(done) >= 4,
+            clf, data, steps=4, cache=store, progress=lambda n, _: done.append(n), cancel=lambda: max(done) >= 4
         )
     kept = store.usage().kinds["values"]
     assert 4 <= kept < 12
@@ -348,9 +332,7 @@ def test_notes_count_in_english(clf, data):
     masked = score_heads(clf, some, "taylor", mask=HeadMask.full(3, 4).without([(1, 1)]), cache=False)
     assert masked.notes == ("1 head is masked and has no score",)
     off = HeadMask.full(3, 4).without([(1, 1), (0, 2)])
-    assert score_heads(clf, some, "taylor", mask=off, cache=False).notes == (
-        "2 heads are masked and have no score",
-    )
+    assert score_heads(clf, some, "taylor", mask=off, cache=False).notes == ("2 heads are masked and have no score",)
     one = headviz.prune(clf, HeadMask.full(3, 4).without([(1, 1)]))
     assert score_heads(one, some, "taylor", cache=False).notes == (
         "1 head was removed from the model and has no score",
@@ -359,9 +341,7 @@ def test_notes_count_in_english(clf, data):
 
 def test_other_classes_are_noted_where_the_score_needs_no_labels(clf, data):
     other = tiny_classifier("bert", layers=2, heads=2, labels=("no", "yes"))
-    said = (
-        "the model answers no, yes, but the task's labels are entailment, neutral, contradiction; this score"
-    )
+    said = "the model answers no, yes, but the task's labels are entailment, neutral, contradiction; this score"
     found = score_heads(other, data, "conductance-spearman", cache=False)
     assert any(n.startswith(said) for n in found.notes)
     with pytest.raises(TaskError, match="3 classes"):
@@ -375,9 +355,7 @@ def test_data_that_do_not_fit(clf, data):
     with pytest.raises(TaskError, match="Give its pair"):
         score_heads(clf, made(3, task="sst2"))
     bare = type(data)(data.task, data.split, data.texts, data.pairs)
-    assert np.isfinite(
-        score_heads(clf, bare.subset(range(2)), steps=4, cache=False).values
-    ).all()  # no label needed
+    assert np.isfinite(score_heads(clf, bare.subset(range(2)), steps=4, cache=False).values).all()  # no label needed
     for name in ("taylor", "fisher", "ablation", "attattr-max"):
         with pytest.raises(TaskError, match="no gold labels"):
             score_heads(clf, bare, name)

@@ -11,15 +11,7 @@ from headviz.scores import score_heads
 from headviz.scores.gradients import sentence_losses
 from headviz.tasks import TASKS, Dataset
 from support.tiny import tiny_classifier
-from support.tiny_translation import (
-    HEADS,
-    ROWS,
-    SOURCES,
-    TARGETS,
-    TRANSLATION_NAMES,
-    sentence_tokenizer,
-    tiny_seq2seq,
-)
+from support.tiny_translation import HEADS, ROWS, SOURCES, TARGETS, TRANSLATION_NAMES, sentence_tokenizer, tiny_seq2seq
 
 MASK = HeadMask.full(ROWS, HEADS).without([(0, 1), (3, 0), (6, 2)])
 DATA = Dataset(TASKS["custom-translation"], "dev", texts=tuple(SOURCES), pairs=tuple(TARGETS))
@@ -36,9 +28,7 @@ def losses(clf: headviz.Classifier, row: int, head: int, factor: float) -> np.nd
     for encoding in clf.encode(SOURCES, TARGETS):
         batch = clf.collate([encoding])
         call = clf.call(MASK)
-        gates = [
-            torch.ones(1, HEADS, 1, 1, dtype=torch.float64) if g is None else g.clone() for g in call.gates
-        ]
+        gates = [torch.ones(1, HEADS, 1, 1, dtype=torch.float64) if g is None else g.clone() for g in call.gates]
         gates[row][0, head] *= factor
         call.gates = tuple(gates)
         with torch.inference_mode():
@@ -89,9 +79,7 @@ def test_the_cache_tells_references_apart() -> None:
     first = score_heads(clf, DATA, "taylor", layer_norm=False).values
     assert np.array_equal(score_heads(clf, DATA, "taylor", layer_norm=False).values, first)
     second = score_heads(clf, other, "taylor", layer_norm=False).values
-    np.testing.assert_allclose(
-        second, score_heads(clf, other, "taylor", layer_norm=False, cache=False).values
-    )
+    np.testing.assert_allclose(second, score_heads(clf, other, "taylor", layer_norm=False, cache=False).values)
     assert not np.allclose(first, second)
 
 

@@ -33,9 +33,7 @@ def value_files(store):
     return sorted(store.folder.glob("??/??/*.val"))
 
 
-@pytest.mark.parametrize(
-    "array", [SMALL, LARGE, np.array(3.5), np.zeros((0, 4), np.int64), np.array([True, False])]
-)
+@pytest.mark.parametrize("array", [SMALL, LARGE, np.array(3.5), np.zeros((0, 4), np.int64), np.array([True, False])])
 def test_what_goes_in_comes_out(store, array):
     assert store.put("maps:1", {"a": array}, {"note": "é"})
     entry = store.get("maps:1")
@@ -53,12 +51,7 @@ def test_missing_is_none(store):
 def test_keys_depend_on_every_part():
     parts = {"weights": "ab", "tokens": [1, 2], "steps": 8}
     assert make_key("maps", **parts) == make_key("maps", **dict(reversed(parts.items())))
-    others = [
-        {**parts, "weights": "ac"},
-        {**parts, "tokens": [12]},
-        {**parts, "steps": 9},
-        {**parts, "steps": "8"},
-    ]
+    others = [{**parts, "weights": "ac"}, {**parts, "tokens": [12]}, {**parts, "steps": 9}, {**parts, "steps": "8"}]
     assert len({make_key("maps", **p) for p in [parts, *others]} | {make_key("score", **parts)}) == 6
 
 
@@ -264,9 +257,7 @@ def full_disk(real):
         def write(self, _):
             raise OSError(28, "No space left on device")
 
-    return lambda handle, mode="r", *rest: (
-        Full(real(handle, mode)) if "w" in mode else real(handle, mode, *rest)
-    )
+    return lambda handle, mode="r", *rest: Full(real(handle, mode)) if "w" in mode else real(handle, mode, *rest)
 
 
 def test_all_or_nothing(store, monkeypatch):

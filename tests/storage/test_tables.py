@@ -26,9 +26,7 @@ def test_csv_survives_quotes_commas_and_lines() -> None:
 
 
 def test_latex_escapes_and_rounds() -> None:
-    text = to_latex(
-        ["head", "50 %"], [["L3·H5 & \\input{x}_", -0.12345], ["#", float("nan")]], caption="$100"
-    )
+    text = to_latex(["head", "50 %"], [["L3·H5 & \\input{x}_", -0.12345], ["#", float("nan")]], caption="$100")
     assert r"L3$\cdot$H5 \& \textbackslash{}input\{x\}\_ & $-0.123$ \\" in text
     assert r"\# & -- \\" in text
     assert r"50 \%" in text

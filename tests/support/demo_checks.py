@@ -64,9 +64,7 @@ def plain(text: str, settings: bool = True) -> str:
     text = re.sub(rf"(?:, and|, but|\.) (?:{_ASIDE}) .*$", "", text)
     text = re.sub(rf"^(?:{_ASIDE}) .*?, and ", "", text)
     text = re.sub(r" (?:who|that) (?:lives next door|works here|came from abroad|looked tired)", "", text)
-    text = re.sub(
-        rf" from the (?:{'|'.join(nouns.HOMES)})(?= |$)(?<!the book from the)", _only_after_person, text
-    )
+    text = re.sub(rf" from the (?:{'|'.join(nouns.HOMES)})(?= |$)(?<!the book from the)", _only_after_person, text)
     text = re.sub(r" with the (?:hat|bag|umbrella|stick|camera|beard)\b", "", text)
     text = re.sub(rf"\bthe (?:{_EXTRA}) (?=(?:{'|'.join(_NOUNS)})\b)", "the ", text)
     if settings:
@@ -151,10 +149,7 @@ def relative_clause(premise: str, hypothesis: str) -> str:
                     continue
             else:
                 clause = read(f"{head} {inner}")
-                if not (
-                    (clause[3].startswith("the ") and len(clause[3].split()) == 2)
-                    or len(clause[3].split()) <= 1
-                ):
+                if not ((clause[3].startswith("the ") and len(clause[3].split()) == 2) or len(clause[3].split()) <= 1):
                     continue
             facts = [(matrix[0], matrix[1:]), (clause[0], clause[1:])]
             break
@@ -162,9 +157,7 @@ def relative_clause(premise: str, hypothesis: str) -> str:
             continue
     assert facts, p
     return verdict(
-        atoms(h[1], *(f[1] for f in facts)),
-        lambda w: all(w[f[1]] == f[0] for f in facts),
-        lambda w: w[h[1]] == h[0],
+        atoms(h[1], *(f[1] for f in facts)), lambda w: all(w[f[1]] == f[0] for f in facts), lambda w: w[h[1]] == h[0]
     )
 
 
@@ -201,11 +194,7 @@ def _people_joined(premise: str) -> bool:
 
 _SAME: dict[str, str] = {}
 for _a, _b in [
-    *(
-        (a, b)
-        for table in (adjectives.SYNONYMS, adjectives.NOUN_SYNONYMS)
-        for _, a, b in adjectives.pairs(table)
-    ),
+    *((a, b) for table in (adjectives.SYNONYMS, adjectives.NOUN_SYNONYMS) for _, a, b in adjectives.pairs(table)),
     *((a.verb.base, b.verb.base) for a, b in adjectives.verb_pairs(adjectives.VERB_SYNONYMS)),
 ]:
     _old, _new = _SAME.setdefault(_b, _b), _SAME.setdefault(_a, _a)
@@ -255,24 +244,16 @@ def antonym(premise: str, hypothesis: str) -> str:
     p, h = _copular(plain(premise)), _copular(plain(hypothesis))
     if p and h:
         word = h[2][0]
-        kind = next(
-            k for k in adjectives.OTHERS if (k, word) in {**_OPPOSITE, **_STRICTLY} and _bears(k, h[0])
-        )
+        kind = next(k for k in adjectives.OTHERS if (k, word) in {**_OPPOSITE, **_STRICTLY} and _bears(k, h[0]))
         strict, opposite = (kind, word) in _STRICTLY, {**_OPPOSITE, **_STRICTLY}[kind, word]
         worlds = [(v, others) for v in ((-1, 1) if strict else (-1, 0, 1)) for others in (False, True)]
 
         def holds(world: tuple[int, bool], adjective: str) -> bool:
-            return (
-                world[0] == 1 if adjective == word else world[0] == -1 if adjective == opposite else world[1]
-            )
+            return world[0] == 1 if adjective == word else world[0] == -1 if adjective == opposite else world[1]
 
-        return verdict(
-            worlds, lambda w: all(holds(w, a) for a in p[2]) == p[1], lambda w: holds(w, word) == h[1]
-        )
+        return verdict(worlds, lambda w: all(holds(w, a) for a in p[2]) == p[1], lambda w: holds(w, word) == h[1])
     affirmed, who, lemma, rest = read(plain(hypothesis))
-    given = [
-        read(piece if i == 0 else f"{who} {piece}") for i, piece in enumerate(plain(premise).split(" and "))
-    ]
+    given = [read(piece if i == 0 else f"{who} {piece}") for i, piece in enumerate(plain(premise).split(" and "))]
     target = lemma, rest
     for said, subject, verb, what in given:
         assert subject == who
@@ -305,30 +286,17 @@ def hypernym(premise: str, hypothesis: str) -> str:
 
     (given, some), (said, (noun,)) = parse(plain(premise)), parse(plain(hypothesis))
     mentioned = {*some, noun}
-    leaves = sorted(
-        {leaf for word in mentioned for leaf in ({word} if word not in _MEMBERS else {f"other {word}"})}
-    )
+    leaves = sorted({leaf for word in mentioned for leaf in ({word} if word not in _MEMBERS else {f"other {word}"})})
     worlds = atoms(*leaves)
 
     def holds(world: dict[str, bool], word: str) -> bool:
         below = {leaf for leaf in leaves if leaf.removeprefix("other ") in _MEMBERS.get(word, set())}
         return any(world[leaf] for leaf in below | ({word, f"other {word}"} & set(leaves)))
 
-    return verdict(
-        worlds, lambda w: all(holds(w, x) == given for x in some), lambda w: holds(w, noun) == said
-    )
+    return verdict(worlds, lambda w: all(holds(w, x) == given for x in some), lambda w: holds(w, noun) == said)
 
 
-_ANYONE = (
-    "nobody",
-    "no one",
-    "somebody",
-    "someone",
-    "everybody",
-    "everyone",
-    "not everybody",
-    "not everyone",
-)
+_ANYONE = ("nobody", "no one", "somebody", "someone", "everybody", "everyone", "not everybody", "not everyone")
 
 
 def negation(premise: str, hypothesis: str) -> str:
@@ -365,9 +333,13 @@ def negation(premise: str, hypothesis: str) -> str:
 
 # what follows 'to' or 'that': True = so, False = not so, None = open; (under an affirmed verb, under a denied one)
 _IMPLIES = {
-    "manage": (True, False), "remember to": (True, False), "fail": (False, True), "forget to": (False, True),
-    "refuse": (False, None), "neglect": (False, None),
-}  # fmt: skip
+    "manage": (True, False),
+    "remember to": (True, False),
+    "fail": (False, True),
+    "forget to": (False, True),
+    "refuse": (False, None),
+    "neglect": (False, None),
+}
 _OPEN = set("want hope plan try promise offer decide expect think believe say guess fear claim".split())
 
 
@@ -425,9 +397,7 @@ def quantifier(premise: str, hypothesis: str) -> str:
     h = parse(plain(hypothesis))
     keys = list(dict.fromkeys((noun, act) for _, noun, act in [*parts, h]))
     worlds = [
-        (n, dict(zip(keys, ks, strict=True)))
-        for n in (1, 2, 3, 4, 5)
-        for ks in product(range(n + 1), repeat=len(keys))
+        (n, dict(zip(keys, ks, strict=True))) for n in (1, 2, 3, 4, 5) for ks in product(range(n + 1), repeat=len(keys))
     ]
     return verdict(
         worlds,
@@ -449,30 +419,27 @@ def number(premise: str, hypothesis: str) -> str:
 
     def holds(form: str, n: int, k: int) -> bool:
         return {
-            "": k == n, "exactly": k == n, "only": k == n, "at least": k >= n, "at most": k <= n,
-            "more than": k > n, "fewer than": k < n,
-        }[form]  # fmt: skip
+            "": k == n,
+            "exactly": k == n,
+            "only": k == n,
+            "at least": k >= n,
+            "at most": k <= n,
+            "more than": k > n,
+            "fewer than": k < n,
+        }[form]
 
-    p = [
-        part for piece in re.sub(r", but no \w+", "", plain(premise)).split(", and ") for part in parse(piece)
-    ]
+    p = [part for piece in re.sub(r", but no \w+", "", plain(premise)).split(", and ") for part in parse(piece)]
     ((form, n, frame),) = parse(plain(hypothesis))
     frames = list(dict.fromkeys([frame, *(f for _, _, f in p)]))
     worlds = [dict(zip(frames, ks, strict=True)) for ks in product(range(16), repeat=len(frames))]
-    return verdict(
-        worlds, lambda w: all(holds(f, m, w[x]) for f, m, x in p), lambda w: holds(form, n, w[frame])
-    )
+    return verdict(worlds, lambda w: all(holds(f, m, w[x]) for f, m, x in p), lambda w: holds(form, n, w[frame]))
 
 
 _MOMENTS = ("in the morning", "at noon", "in the afternoon", "in the evening", "at midnight")
 
 
 def temporal(premise: str, hypothesis: str) -> str:
-    calendar = (
-        [f"on {d.lower()}" for d in nouns.WEEKDAYS],
-        [f"in {m.lower()}" for m in nouns.MONTHS],
-        list(_MOMENTS),
-    )
+    calendar = ([f"on {d.lower()}" for d in nouns.WEEKDAYS], [f"in {m.lower()}" for m in nouns.MONTHS], list(_MOMENTS))
 
     def event(text: str) -> tuple[str, str]:
         text = plain(text, settings=False).removesuffix(" too")
@@ -487,15 +454,28 @@ def temporal(premise: str, hypothesis: str) -> str:
         text = text.rstrip(".")
         text = text[0].lower() + text[1:]
         for pattern, relation in (
-            (r"it is true that (.*) and that (.*)", "?"), (r"before (.*), (.*)", ">"), (r"after (.*), (.*)", "<"),
-            (r"while (.*), (.*)", "="), (r"first (.*), and (?:then|later) (.*)", "<"), (r"(.*), and then (.*)", "<"),
+            (r"it is true that (.*) and that (.*)", "?"),
+            (r"before (.*), (.*)", ">"),
+            (r"after (.*), (.*)", "<"),
+            (r"while (.*), (.*)", "="),
+            (r"first (.*), and (?:then|later) (.*)", "<"),
+            (r"(.*), and then (.*)", "<"),
             (r"(.*), then (.*)", "<"),
-            (r"(.*)\. later, (.*)", "<"), (r"(.*)\. earlier, (.*)", ">"), (r"(.*)\. also, (.*)", "?"),
-            (r"(.*) before (.*)", "<"), (r"(.*) after (.*)", ">"), (r"(.*) earlier than (.*)", "<"),
-            (r"(.*) later than (.*)", ">"), (r"(.*) while (.*)", "="), (r"(.*) at the same time as (.*)", "="),
-            (r"(.*) on the same day as (.*)", "?"), (r"(.*), but (.*) too", "?"), (r"(.*), and (.*)", "&"),
-            (r"(.*) and (.*)", "?"), (r"(.*)\. (.*)", "?"),
-        ):  # fmt: skip
+            (r"(.*)\. later, (.*)", "<"),
+            (r"(.*)\. earlier, (.*)", ">"),
+            (r"(.*)\. also, (.*)", "?"),
+            (r"(.*) before (.*)", "<"),
+            (r"(.*) after (.*)", ">"),
+            (r"(.*) earlier than (.*)", "<"),
+            (r"(.*) later than (.*)", ">"),
+            (r"(.*) while (.*)", "="),
+            (r"(.*) at the same time as (.*)", "="),
+            (r"(.*) on the same day as (.*)", "?"),
+            (r"(.*), but (.*) too", "?"),
+            (r"(.*), and (.*)", "&"),
+            (r"(.*) and (.*)", "?"),
+            (r"(.*)\. (.*)", "?"),
+        ):
             if found := re.fullmatch(pattern, text, flags=re.IGNORECASE):
                 (a, when_a), (b, when_b) = event(found[1]), event(found[2])
                 if relation == "&":
@@ -514,12 +494,27 @@ def temporal(premise: str, hypothesis: str) -> str:
 
 
 _SPACE = {
-    "above": ("z", 1), "over": ("z", 1), "below": ("z", -1), "under": ("z", -1), "beneath": ("z", -1),
-    "to the left of": ("x", -1), "left of": ("x", -1), "to the right of": ("x", 1), "right of": ("x", 1),
-    "in front of": ("y", -1), "behind": ("y", 1), "north of": ("n", 1), "south of": ("n", -1),
-    "east of": ("e", 1), "west of": ("e", -1), "near": ("d", 0), "close to": ("d", 0), "next to": ("d", 0),
-    "far from": ("d", 1), "far away from": ("d", 1),
-}  # fmt: skip
+    "above": ("z", 1),
+    "over": ("z", 1),
+    "below": ("z", -1),
+    "under": ("z", -1),
+    "beneath": ("z", -1),
+    "to the left of": ("x", -1),
+    "left of": ("x", -1),
+    "to the right of": ("x", 1),
+    "right of": ("x", 1),
+    "in front of": ("y", -1),
+    "behind": ("y", 1),
+    "north of": ("n", 1),
+    "south of": ("n", -1),
+    "east of": ("e", 1),
+    "west of": ("e", -1),
+    "near": ("d", 0),
+    "close to": ("d", 0),
+    "next to": ("d", 0),
+    "far from": ("d", 1),
+    "far away from": ("d", 1),
+}
 
 
 def spatial(premise: str, hypothesis: str) -> str:
@@ -535,11 +530,7 @@ def spatial(premise: str, hypothesis: str) -> str:
     things = sorted({t for s in (*parts, h) for t in (s[0], s[3])})
     axes = sorted({s[1] for s in (*parts, h)})
     keys = [(t, a) for t in things for a in axes if a != "d"]
-    pairs = (
-        [frozenset(p) for p in {frozenset((a, b)) for a in things for b in things if a < b}]
-        if "d" in axes
-        else []
-    )
+    pairs = [frozenset(p) for p in {frozenset((a, b)) for a in things for b in things if a < b}] if "d" in axes else []
 
     def holds(world: dict[Any, int], said: tuple[str, str, int, str, bool]) -> bool:
         one, axis, side, two, affirmed = said
@@ -604,8 +595,17 @@ def _degree(table: dict[tuple[str, str], tuple[str, int]], bearer: str, word: st
 
 
 CHECKS = {
-    "synonym": synonym, "hypernym": hypernym, "antonym": antonym,
-    "role-swap": role_swap, "relative-clause": relative_clause, "conjunction": conjunction, "negation": negation,
-    "veridical": veridical, "quantifier": quantifier, "number": number, "temporal": temporal, "spatial": spatial,
+    "synonym": synonym,
+    "hypernym": hypernym,
+    "antonym": antonym,
+    "role-swap": role_swap,
+    "relative-clause": relative_clause,
+    "conjunction": conjunction,
+    "negation": negation,
+    "veridical": veridical,
+    "quantifier": quantifier,
+    "number": number,
+    "temporal": temporal,
+    "spatial": spatial,
     "comparative": comparative,
-}  # fmt: skip
+}

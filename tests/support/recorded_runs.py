@@ -68,9 +68,7 @@ class Runs:
             pieces = None if pieces is None else pieces - 1
         return carrier
 
-    def put(
-        self, state: str, kind: str, spec: dict[str, Any], pieces: int | None = None, **about: Any
-    ) -> str:
+    def put(self, state: str, kind: str, spec: dict[str, Any], pieces: int | None = None, **about: Any) -> str:
         record = self.add(kind, spec, **about)
         if state == "queued":
             return record.id

@@ -50,9 +50,7 @@ def make_translation(folder: Path) -> Path:
     (folder / "pairs").mkdir()
     lines = [f"{a}\t{b}" for a, b in zip(SOURCES * 2, TARGETS * 2, strict=True)]
     for split in ("train", "dev"):
-        (folder / "pairs" / f"{split}.tsv").write_text(
-            "\n".join(["source\ttarget", *lines]) + "\n", encoding="utf-8"
-        )
+        (folder / "pairs" / f"{split}.tsv").write_text("\n".join(["source\ttarget", *lines]) + "\n", encoding="utf-8")
     return folder
 
 
@@ -91,9 +89,7 @@ def make_planted(folder: Path, labels: tuple[str, ...] = LABELS) -> Path:
         attention.self.value.weight[first] = seen
         attention.output.dense.weight[:, first] = written
         said, silent = (
-            bert(
-                **tokenizer(text, "a cat runs", return_token_type_ids=True, return_tensors="pt")
-            ).pooler_output[0]
+            bert(**tokenizer(text, "a cat runs", return_token_type_ids=True, return_tensors="pt")).pooler_output[0]
             for text in (f"a dog sleeps {FLIPS}", "a dog sleeps")
         )
         way = said - silent

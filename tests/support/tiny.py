@@ -17,12 +17,7 @@ WORDS = (
 FAMILY_NAMES = tuple(name for name, family in FAMILIES.items() if not family.translates)
 PRUNABLE = tuple(name for name in FAMILY_NAMES if FAMILIES[name].prunable)
 
-TEXTS = [
-    "a dog sleeps .",
-    "the red cat sees two birds in the garden",
-    "no man eats",
-    "a woman runs before the dog .",
-]
+TEXTS = ["a dog sleeps .", "the red cat sees two birds in the garden", "no man eats", "a woman runs before the dog ."]
 PAIRS = ["a cat runs", "the bird is blue .", "a man eats in the house", "two women run"]
 
 
@@ -34,12 +29,7 @@ def tiny_tokenizer(pad_id: int = 0) -> Any:
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     if pad_id == 1:
         special[0], special[1] = special[1], special[0]
-    pieces = [
-        *special,
-        *WORDS,
-        *"abcdefghijklmnopqrstuvwxyz",
-        *(f"##{c}" for c in "abcdefghijklmnopqrstuvwxyz"),
-    ]
+    pieces = [*special, *WORDS, *"abcdefghijklmnopqrstuvwxyz", *(f"##{c}" for c in "abcdefghijklmnopqrstuvwxyz")]
     vocab = {w: i for i, w in enumerate(dict.fromkeys(pieces))}
     backend = Tokenizer(models.WordPiece(vocab, unk_token="[UNK]"))
     backend.normalizer = normalizers.BertNormalizer(lowercase=True)

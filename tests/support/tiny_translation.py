@@ -30,9 +30,7 @@ def sentence_tokenizer() -> Any:
     backend = Tokenizer(models.WordPiece(vocab, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.decoder = decoders.WordPiece()
-    backend.post_processor = processors.TemplateProcessing(
-        single="$A </s>", special_tokens=[("</s>", vocab["</s>"])]
-    )
+    backend.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", vocab["</s>"])])
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
         unk_token="<unk>",

@@ -28,9 +28,7 @@ def test_values_of_the_reference_tool() -> None:
 
 
 def test_signatures() -> None:
-    assert bleu(HYPOTHESES, REFERENCES).signature.startswith(
-        "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:"
-    )
+    assert bleu(HYPOTHESES, REFERENCES).signature.startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
     assert "tok:none" in bleu(HYPOTHESES, REFERENCES, "none").signature
     assert chrf(HYPOTHESES, REFERENCES).signature.startswith("nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|")
 
@@ -50,10 +48,7 @@ def test_perfect_and_hopeless() -> None:
 
 def test_as_metrics_of_a_task() -> None:
     found = metrics(TASKS["demo-translation"], HYPOTHESES, REFERENCES)
-    assert found == {
-        "bleu": bleu(HYPOTHESES, REFERENCES).value,
-        "chrf": chrf(HYPOTHESES, REFERENCES).value,
-    }
+    assert found == {"bleu": bleu(HYPOTHESES, REFERENCES).value, "chrf": chrf(HYPOTHESES, REFERENCES).value}
 
 
 def test_counts_add_up_to_the_corpus_score() -> None:
@@ -86,9 +81,7 @@ def test_bootstrap_against_a_plain_loop() -> None:
         drawn.append(bleu_of(other[rows].sum(axis=0)) - bleu_of(first[rows].sum(axis=0)))
     delta = bleu_of(other.sum(axis=0)) - bleu_of(first.sum(axis=0))
     assert found.delta == pytest.approx(delta)
-    assert (found.interval_low, found.interval_high) == pytest.approx(
-        np.quantile(drawn, [0.025, 0.975]), abs=1.0
-    )
+    assert (found.interval_low, found.interval_high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=1.0)
     p = np.mean(np.abs(np.array(drawn) - np.mean(drawn)) >= abs(delta))
     assert found.p_value == pytest.approx(p, abs=0.04)
 
@@ -108,12 +101,9 @@ def test_under_no_difference_p_is_spread_evenly() -> None:
         rng = np.random.default_rng(seed)
         references = [" ".join(rng.choice(list("abcdefgh"), 8)) for _ in range(40)]
         two = [
-            [" ".join(rng.permutation(r.split())) if rng.random() < 0.4 else r for r in references]
-            for _ in range(2)
+            [" ".join(rng.permutation(r.split())) if rng.random() < 0.4 else r for r in references] for _ in range(2)
         ]
-        p_values.append(
-            compare(counts(two[0], references), counts(two[1], references), resamples=200).p_value
-        )
+        p_values.append(compare(counts(two[0], references), counts(two[1], references), resamples=200).p_value)
     assert np.mean(np.array(p_values) < 0.1) < 0.25
     assert 0.3 < np.mean(p_values) < 0.7
 

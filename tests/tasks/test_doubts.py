@@ -77,9 +77,7 @@ def test_a_quoted_header_is_said_where_the_columns_are_missed(tmp_path: Path) ->
     ],
 )
 def test_another_separator_is_recognised(tmp_path: Path, ending: str, sign: str, said: str) -> None:
-    with pytest.raises(
-        TaskError, match=f"no column 'a'.*separated by {said}; a .csv has commas, a .tsv tabs"
-    ):
+    with pytest.raises(TaskError, match=f"no column 'a'.*separated by {said}; a .csv has commas, a .tsv tabs"):
         read(tmp_path, ending, GOOD, sign)
 
 
@@ -95,16 +93,12 @@ def test_a_rare_label_is_said_with_its_first_row(tmp_path: Path) -> None:
     assert data.notes == (
         "'maybe' is the label of 1 of 39 rows only (dev.csv, line 9): a mistake? Every label counts as a class",
     )
-    assert (
-        read(tmp_path, "csv", [*rows, *[("x", "y", "maybe")] * 4]).notes == ()
-    )  # few, but no slip of the pen
+    assert read(tmp_path, "csv", [*rows, *[("x", "y", "maybe")] * 4]).notes == ()  # few, but no slip of the pen
 
 
 def test_a_model_that_lacks_a_label_of_ones_own_file_names_it_with_its_count(tmp_path: Path) -> None:
     data = read(tmp_path, "csv", [*[GOOD[i % 2] for i in range(38)], ("x", "y", "maybe")])
-    with pytest.raises(
-        TaskError, match=r"does not know 'maybe' \(1 of 39 examples\): correct what is a mistake"
-    ):
+    with pytest.raises(TaskError, match=r"does not know 'maybe' \(1 of 39 examples\): correct what is a mistake"):
         label_map(("no", "yes"), data)
     with pytest.raises(TaskError, match=r"only has 2 .*Choose a model") as other:
         label_map(("good", "bad"), data)  # of another task altogether: no label is the odd one

@@ -23,18 +23,8 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 # What the hub's viewer shows for each data set: file, columns (with "idx" left out), type of the label.
 ON_HUB = {
-    "mnli": (
-        "nyu-mll/glue",
-        "mnli/{}-00000-of-00001.parquet",
-        ("premise", "hypothesis"),
-        "validation_matched",
-    ),
-    "mnli-mm": (
-        "nyu-mll/glue",
-        "mnli/{}-00000-of-00001.parquet",
-        ("premise", "hypothesis"),
-        "validation_mismatched",
-    ),
+    "mnli": ("nyu-mll/glue", "mnli/{}-00000-of-00001.parquet", ("premise", "hypothesis"), "validation_matched"),
+    "mnli-mm": ("nyu-mll/glue", "mnli/{}-00000-of-00001.parquet", ("premise", "hypothesis"), "validation_mismatched"),
     "qqp": ("nyu-mll/glue", "qqp/{}-00000-of-00001.parquet", ("question1", "question2"), "validation"),
     "qnli": ("nyu-mll/glue", "qnli/{}-00000-of-00001.parquet", ("question", "sentence"), "validation"),
     "mrpc": ("nyu-mll/glue", "mrpc/{}-00000-of-00001.parquet", ("sentence1", "sentence2"), "validation"),
@@ -82,11 +72,7 @@ def test_reads_the_right_file(name: str, split: str, tmp_path: Path, monkeypatch
 
 def _http(kind: type[Exception]) -> Exception:
     response = type("Response", (), {"headers": {}, "request": None, "status_code": 404, "text": ""})()
-    return (
-        kind("refused", response=response)
-        if "response" in inspect.signature(kind).parameters
-        else kind("refused")
-    )
+    return kind("refused", response=response) if "response" in inspect.signature(kind).parameters else kind("refused")
 
 
 @pytest.mark.parametrize(
@@ -133,9 +119,7 @@ def test_truncated_copy_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_changed_columns_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        huggingface_hub,
-        "hf_hub_download",
-        lambda *_, **__: str(_parquet(tmp_path / "x.parquet", ("phrase",))),
+        huggingface_hub, "hf_hub_download", lambda *_, **__: str(_parquet(tmp_path / "x.parquet", ("phrase",)))
     )
     with pytest.raises(TaskError, match="has no column 'sentence'"):
         load_task("sst2")
@@ -151,9 +135,7 @@ def hub(tmp_path: Path) -> Iterator[dict]:
         protocol_version = "HTTP/1.1"
 
         def _head(self) -> bool:
-            if "/resolve/" not in self.path or not self.path.endswith(
-                "sst2/validation-00000-of-00001.parquet"
-            ):
+            if "/resolve/" not in self.path or not self.path.endswith("sst2/validation-00000-of-00001.parquet"):
                 self.send_response(404)
                 self.send_header("X-Error-Code", "EntryNotFound")
                 self.send_header("Content-Length", "0")
@@ -213,9 +195,7 @@ def _load_in_fresh_process(url: str, home: Path, offline: bool = False) -> dict:
     }
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
         env.pop(name, None)
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=200
-    )
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -66,21 +66,16 @@ def test_the_users_order_settles_it() -> None:
     assert label_map(generic, data, ("neutral", "entailment", "contradiction")).tolist() == [1, 0, 2]
     assert label_map(generic, data, " Contradiction , ENTAILMENT , neutral ").tolist() == [1, 2, 0]
     # even against names that the config claims
-    assert label_map(
-        ["neutral", "entailment", "contradiction"], data, ",".join(data.label_names)
-    ).tolist() == [0, 1, 2]
+    assert label_map(["neutral", "entailment", "contradiction"], data, ",".join(data.label_names)).tolist() == [0, 1, 2]
 
 
 def test_order_with_an_output_that_is_no_class() -> None:
-    assert label_map(
-        ["LABEL_0", "LABEL_1", "LABEL_2"], _data("rte"), "-,entailment,not_entailment"
-    ).tolist() == [1, 2]
+    assert label_map(["LABEL_0", "LABEL_1", "LABEL_2"], _data("rte"), "-,entailment,not_entailment").tolist() == [1, 2]
     assert label_map(["a", "b", "c", "d"], _data("rte"), "-,entailment,-,not_entailment").tolist() == [1, 3]
 
 
 @pytest.mark.parametrize(
-    "order",
-    ["entailment,neutral", "entailment,neutral,neutral", "entailment,neutral,foo", "-,-,-", "", "a,b,c,d"],
+    "order", ["entailment,neutral", "entailment,neutral,neutral", "entailment,neutral,foo", "-,-,-", "", "a,b,c,d"]
 )
 def test_a_wrong_order_is_refused_with_the_classes(order: str) -> None:
     with pytest.raises(TaskError, match="label order"):

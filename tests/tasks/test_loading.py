@@ -30,18 +30,7 @@ OWN = {
     ),
     "stsb": (
         "STS-B/dev.tsv",
-        [
-            "index",
-            "genre",
-            "filename",
-            "year",
-            "old_index",
-            "source1",
-            "source2",
-            "sentence1",
-            "sentence2",
-            "score",
-        ],
+        ["index", "genre", "filename", "year", "old_index", "source1", "source2", "sentence1", "sentence2", "score"],
         [
             ["0", "g", "f", "2012", "1", "s", "s", "A dog runs.", "A dog is running.", "4.750"],
             ["1", "g", "f", "2012", "2", "s", "s", "A dog runs.", "It rains.", "0.000"],
@@ -72,23 +61,8 @@ _MNLI_HEADER = (
     "sentence1 sentence2 label1 label2 label3 label4 label5 gold_label"
 ).split()
 _MNLI_ROWS = [
-    [
-        str(i),
-        "p",
-        "q",
-        genre,
-        "( x )",
-        "( y )",
-        "(R x)",
-        "(R y)",
-        f"premise {i}",
-        f"claim {i}",
-        *[gold] * 5,
-        gold,
-    ]
-    for i, (genre, gold) in enumerate(
-        [("slate", "neutral"), ("fiction", "entailment"), ("slate", "contradiction")]
-    )
+    [str(i), "p", "q", genre, "( x )", "( y )", "(R x)", "(R y)", f"premise {i}", f"claim {i}", *[gold] * 5, gold]
+    for i, (genre, gold) in enumerate([("slate", "neutral"), ("fiction", "entailment"), ("slate", "contradiction")])
 ]
 OWN["mnli"] = ("MNLI/dev_matched.tsv", _MNLI_HEADER, _MNLI_ROWS, [1, 0, 2])
 OWN["mnli-mm"] = ("MNLI/dev_mismatched.tsv", _MNLI_HEADER, _MNLI_ROWS, [1, 0, 2])
@@ -128,8 +102,7 @@ def test_cola_with_and_without_header_is_the_same(tmp_path: Path) -> None:
     _, _, rows, _ = OWN["cola"]
     bare = load_task("cola", data=_tsv(tmp_path / "a" / "dev.tsv", None, rows).parent)
     headed = load_task(
-        "cola",
-        data=_tsv(tmp_path / "b" / "dev.tsv", ["source", "label", "annotation", "sentence"], rows).parent,
+        "cola", data=_tsv(tmp_path / "b" / "dev.tsv", ["source", "label", "annotation", "sentence"], rows).parent
     )
     assert bare == headed
     assert len(bare) == 2
@@ -149,9 +122,7 @@ def test_published_broken_rows_are_left_out_and_told(tmp_path: Path) -> None:
     _tsv(tmp_path / "dev.tsv", header, [*rows * 3, ["9", "9", "9", "cut off"]])
     data = load_task("qqp", data=tmp_path)
     assert len(data) == 6
-    assert data.notes == (
-        "1 broken rows of dev.tsv left out, the first on line 8 (4 fields where the header has 6)",
-    )
+    assert data.notes == ("1 broken rows of dev.tsv left out, the first on line 8 (4 fields where the header has 6)",)
     _tsv(tmp_path / "dev.tsv", header, [*rows * 3, *[["9", "cut off"]] * 6])
     with pytest.raises(TaskError, match="6 of 12 rows are broken, the first on line 8"):
         load_task("qqp", data=tmp_path)
@@ -209,16 +180,14 @@ def test_custom_pairs_in_every_format(ending: str, stem: str, tmp_path: Path) ->
     assert data.slice_name == "k"
     assert data.task.metrics == ("accuracy", "matthews")
     assert load_task("custom", data=tmp_path, text_columns=("q",), label_column="y").pairs is None
-    assert load_task(
-        "custom", data=tmp_path / f"{stem}.{ending}", text_columns=["q", "a"], label_column="y"
-    ) == (load_task("custom", data=tmp_path, text_columns="q, a", label_column="y"))
+    assert load_task("custom", data=tmp_path / f"{stem}.{ending}", text_columns=["q", "a"], label_column="y") == (
+        load_task("custom", data=tmp_path, text_columns="q, a", label_column="y")
+    )
 
 
 @pytest.mark.parametrize("ending", WRITERS)
 def test_custom_numbers_are_read_alike_in_every_format(ending: str, tmp_path: Path) -> None:
-    WRITERS[ending](
-        tmp_path / f"dev.{ending}", [{"text": f"t{i}", "label": (10, 9, 0)[i % 3]} for i in range(6)]
-    )
+    WRITERS[ending](tmp_path / f"dev.{ending}", [{"text": f"t{i}", "label": (10, 9, 0)[i % 3]} for i in range(6)])
     data = load_task("custom", data=tmp_path, text_columns="text")
     assert data.label_names == ("0", "9", "10")  # by size, not by alphabet
     assert data.gold.tolist() == [2, 1, 0] * 2
@@ -239,9 +208,7 @@ def test_custom_train_and_dev_number_their_classes_alike(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("ending", WRITERS)
 def test_custom_regression_by_its_labels_or_by_request(ending: str, tmp_path: Path) -> None:
-    WRITERS[ending](
-        tmp_path / f"dev.{ending}", [{"t": "a", "y": 1.0}, {"t": "b", "y": 2.5}, {"t": "c", "y": 4.0}]
-    )
+    WRITERS[ending](tmp_path / f"dev.{ending}", [{"t": "a", "y": 1.0}, {"t": "b", "y": 2.5}, {"t": "c", "y": 4.0}])
     data = load_task("custom", data=tmp_path, text_columns="t", label_column="y")
     assert data.is_regression
     assert data.gold.tolist() == [1, 2.5, 4]
@@ -265,10 +232,7 @@ def test_a_dash_may_be_a_class_of_a_users_task(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", WRITERS)
 def test_a_known_task_from_users_files(ending: str, tmp_path: Path) -> None:
-    rows = [
-        {"premise": "p", "hypothesis": "h", "label": name}
-        for name in ("Neutral", "ENTAILMENT", "contradictory")
-    ]
+    rows = [{"premise": "p", "hypothesis": "h", "label": name} for name in ("Neutral", "ENTAILMENT", "contradictory")]
     WRITERS[ending](tmp_path / f"dev.{ending}", rows)
     assert load_task("mnli", data=tmp_path).gold.tolist() == [1, 0, 2]
 
@@ -290,10 +254,7 @@ def test_mapped_columns_of_a_known_task(tmp_path: Path) -> None:
 
 
 def test_limit_keeps_file_order_and_shares(tmp_path: Path) -> None:
-    _csv(
-        tmp_path / "dev.csv",
-        [{"t": f"text {i}", "label": "ab"[i % 4 == 0], "k": "uv"[i % 2]} for i in range(400)],
-    )
+    _csv(tmp_path / "dev.csv", [{"t": f"text {i}", "label": "ab"[i % 4 == 0], "k": "uv"[i % 2]} for i in range(400)])
     whole = load_task("custom", data=tmp_path, text_columns="t", slice_column="k")
     data = load_task("custom", data=tmp_path, text_columns="t", slice_column="k", limit=100)
     assert len(data) == 100
@@ -307,10 +268,7 @@ def test_limit_keeps_file_order_and_shares(tmp_path: Path) -> None:
     assert data.notes == ("limited to 100 of 400 examples (seed 0)",)
     assert load_task("custom", data=tmp_path, text_columns="t", slice_column="k", limit=9999) == whole
     for all_of_it in (400, 9999):
-        assert (
-            load_task("custom", data=tmp_path, text_columns="t", slice_column="k", limit=all_of_it).notes
-            == ()
-        )
+        assert load_task("custom", data=tmp_path, text_columns="t", slice_column="k", limit=all_of_it).notes == ()
     for bad in (0, -1, 2.5, True):
         with pytest.raises(OptionError, match="from 1 up"):
             load_task("custom", data=tmp_path, text_columns="t", limit=bad)  # type: ignore[arg-type]
@@ -323,12 +281,7 @@ GOOD = "sentence,label\nfine,1\npoor,0\n"
     ("task", "content", "options", "says"),
     [
         ("sst2", "", {}, r"dev\.csv is empty"),
-        (
-            "sst2",
-            "phrase,label\na,1\n",
-            {},
-            r"no column 'sentence'\. Its columns are: phrase, label.*--text-columns",
-        ),
+        ("sst2", "phrase,label\na,1\n", {}, r"no column 'sentence'\. Its columns are: phrase, label.*--text-columns"),
         ("sst2", "sentence,gold\na,1\n", {}, "no column 'label'.*--label-column"),
         ("sst2", GOOD, {"text_columns": "sentense"}, "no column 'sentense'"),
         ("sst2", GOOD, {"label_column": "sentence"}, "cannot hold both a text and the label"),
@@ -339,12 +292,7 @@ GOOD = "sentence,label\nfine,1\npoor,0\n"
         ("sst2", GOOD, {"text_columns": ""}, "one or two different text columns"),
         ("sst2", GOOD, {"slice_column": "genre"}, "no column 'genre'"),
         ("sst2", GOOD, {"regression": True}, "regression= is for task 'custom'"),
-        (
-            "sst2",
-            "sentence,label\na,great\nb,1\n",
-            {},
-            r"line 2: .*does not know: 'great'.*negative, positive",
-        ),
+        ("sst2", "sentence,label\na,great\nb,1\n", {}, r"line 2: .*does not know: 'great'.*negative, positive"),
         ("sst2", "sentence,label\na,2\n", {}, "does not know: '2'"),
         ("sst2", "sentence,label\na,-1\n", {}, "does not know: '-1'"),
         ("sst2", "sentence,label\na,\nb,1\n", {}, r"line 2: nothing in column 'label'"),
@@ -356,12 +304,7 @@ GOOD = "sentence,label\nfine,1\npoor,0\n"
             "line 2: 'high' in column 'score' is not a finite number",
         ),
         ("stsb", "sentence1,sentence2,score\na,b,inf\n", {}, "not a finite number"),
-        (
-            "custom",
-            GOOD,
-            {},
-            r"Which columns of dev\.csv hold the texts\? Name one or two of: sentence, label",
-        ),
+        ("custom", GOOD, {}, r"Which columns of dev\.csv hold the texts\? Name one or two of: sentence, label"),
         ("custom", "t,y\na,1\n", {"text_columns": "t"}, "no column 'label'.*t, y"),
         ("custom", "t,label\na,1\nb,1\n", {"text_columns": "t"}, r"only one value \(1\)"),
         (

@@ -50,13 +50,9 @@ def test_csv_round_trips_what_the_csv_module_wrote(tmp_path: Path) -> None:
 
 def test_jsonl_and_parquet_round_trip(tmp_path: Path) -> None:
     texts = [*AWKWARD, "line\nbreak", "tab\tinside"]
-    lines = "\n".join(
-        json.dumps({"text": t, "label": i % 2}, ensure_ascii=False) for i, t in enumerate(texts)
-    )
+    lines = "\n".join(json.dumps({"text": t, "label": i % 2}, ensure_ascii=False) for i, t in enumerate(texts))
     assert read_table(_write(tmp_path / "x.jsonl", lines + "\n\n")).columns["text"] == texts
-    pq.write_table(
-        pa.table({"text": texts, "label": [i % 2 for i in range(len(texts))]}), tmp_path / "x.parquet"
-    )
+    pq.write_table(pa.table({"text": texts, "label": [i % 2 for i in range(len(texts))]}), tmp_path / "x.parquet")
     table = read_table(tmp_path / "x.parquet")
     assert table.columns["text"] == texts
     assert table.at(1) == "x.parquet, row 2"

@@ -29,16 +29,12 @@ def test_balanced_and_in_the_band() -> None:
     data = _data()
     some = sample(data, 90)
     assert some.report is not None
-    assert (
-        some.class_counts() == some.report.per_class == {"entailment": 30, "neutral": 30, "contradiction": 30}
-    )
+    assert some.class_counts() == some.report.per_class == {"entailment": 30, "neutral": 30, "contradiction": 30}
     lengths = text_lengths(data)
     low, high = np.quantile(lengths, [0.25, 0.75])
     assert some.report.band == (low, high)
     inside = [low <= n <= high for n in lengths]
-    assert {lengths[data.texts.index(t)] for t in some.texts} <= {
-        n for n, i in zip(lengths, inside, strict=True) if i
-    }
+    assert {lengths[data.texts.index(t)] for t in some.texts} <= {n for n, i in zip(lengths, inside, strict=True) if i}
     assert some.report.dropped == inside.count(False)
     assert some.report.too_short == sum(n < low for n in lengths)
     assert some.report.too_long == sum(n > high for n in lengths)
@@ -91,13 +87,9 @@ def test_every_example_is_equally_likely() -> None:
 
 
 def test_copies_are_drawn_one_by_one() -> None:
-    data = Dataset(
-        TASKS["rte"], "train", ("same",) * 100 + tuple(f"t{i}" for i in range(100)), None, [0] * 199 + [1]
-    )
+    data = Dataset(TASKS["rte"], "train", ("same",) * 100 + tuple(f"t{i}" for i in range(100)), None, [0] * 199 + [1])
     taken = [sample(data, 100, seed=s, length_filter=None).texts.count("same") for s in range(40)]
-    assert (
-        15 < np.mean(taken) < 35
-    )  # 50 of 199 wanted, half of them copies: 25; drawn together it would be 0 or 50
+    assert 15 < np.mean(taken) < 35  # 50 of 199 wanted, half of them copies: 25; drawn together it would be 0 or 50
     assert min(taken) > 5
     assert max(taken) < 45
 
@@ -147,9 +139,7 @@ def test_lengths_given_or_counted_by_a_tokenizer() -> None:
 
     def tokenizer(texts: list[str], pairs: list[str] | None, truncation: bool) -> dict:
         assert not truncation
-        return {
-            "input_ids": [[0] * (len(t) + len(p) + 3) for t, p in zip(texts, pairs or texts, strict=True)]
-        }
+        return {"input_ids": [[0] * (len(t) + len(p) + 3) for t, p in zip(texts, pairs or texts, strict=True)]}
 
     expected = [len(t) + len("pair words") + 3 for t in data.texts]
     assert text_lengths(data, tokenizer).tolist() == expected

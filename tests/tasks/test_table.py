@@ -45,11 +45,7 @@ def test_translations_have_no_labels(name: str) -> None:
 
 def test_label_order_is_the_published_one() -> None:
     # the order of the integers in the files on the hub
-    assert (
-        TASKS["mnli"].label_names
-        == TASKS["mnli-mm"].label_names
-        == ("entailment", "neutral", "contradiction")
-    )
+    assert TASKS["mnli"].label_names == TASKS["mnli-mm"].label_names == ("entailment", "neutral", "contradiction")
     assert TASKS["qnli"].label_names == TASKS["rte"].label_names == ("entailment", "not_entailment")
     assert TASKS["wnli"].label_names == ("not_entailment", "entailment")  # the other way round, as published
     assert TASKS["sst2"].label_names == TASKS["imdb"].label_names == ("negative", "positive")
@@ -72,11 +68,7 @@ def test_unknown_task_lists_the_valid_ones() -> None:
 
 @pytest.mark.parametrize(
     ("task", "split", "valid"),
-    [
-        ("mnli", "validation", "train, dev"),
-        ("demo", "test", "train, dev, unseen"),
-        ("imdb", "dve", "train, dev, test"),
-    ],
+    [("mnli", "validation", "train, dev"), ("demo", "test", "train, dev, unseen"), ("imdb", "dve", "train, dev, test")],
 )
 def test_unknown_split_lists_the_valid_ones(task: str, split: str, valid: str) -> None:
     with pytest.raises(TaskError, match=f"'{split}'.*{valid}"):

@@ -33,9 +33,7 @@ LABELS = ("no", "yes")
         ("fine\nfirst\tsecond", False, [("fine", "")], ["Line 2 has a tab"]),
     ],
 )
-def test_lines_are_read_one_by_one(
-    raw: str, paired: bool, lines: list[tuple[str, str]], wrong: list[str]
-) -> None:
+def test_lines_are_read_one_by_one(raw: str, paired: bool, lines: list[tuple[str, str]], wrong: list[str]) -> None:
     found, said = many.read_lines(raw, paired)
     assert found == lines
     assert len(said) == len(wrong)
@@ -132,10 +130,7 @@ def test_the_connection_that_changes_most_is_named() -> None:
     ("rho", "said"),
     [
         (0.1, "Where L3·H5 looks says little about what it contributes here (Spearman +0.100)."),
-        (
-            -0.3,
-            "The more L3·H5 looks at a token, the more this somewhat speaks against 'x' (Spearman −0.300).",
-        ),
+        (-0.3, "The more L3·H5 looks at a token, the more this somewhat speaks against 'x' (Spearman −0.300)."),
         (0.7, "The more L3·H5 looks at a token, the more this clearly speaks for 'x' (Spearman +0.700)."),
         (float("nan"), "One of the two maps of L3·H5 is constant, so their correlation is not defined."),
     ],
@@ -149,9 +144,7 @@ def test_a_map_of_more_tokens_is_wider() -> None:
     widths = [int(onehead.width_for(n)) for n in (*counts, 128, 512)]
     assert widths == sorted(widths)
     for tokens, width in zip(counts, widths, strict=False):
-        assert (
-            16 * width - 237
-        ) / tokens >= 10  # pixels per name; names at the side and the colour bar take 237
+        assert (16 * width - 237) / tokens >= 10  # pixels per name; names at the side and the colour bar take 237
 
 
 @pytest.mark.parametrize(

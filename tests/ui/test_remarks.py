@@ -83,9 +83,9 @@ def test_signs_that_the_demo_does_not_know_are_named_with_what_to_type(demo: Any
     assert "didn" not in said
     (remark,) = remarks.about(demo, Text("The dog didn’t sleep.", None))
     assert "the sign ’, and its answer may change with it. Type a straight ' for ’." in remark
-    assert remarks.about(
-        demo, Text("The dog didn't sleep.", 'The "dog" (or cat) slept; it did well-known!')
-    ) == (remarks.about(demo, Text("well known", None)))
+    assert remarks.about(demo, Text("The dog didn't sleep.", 'The "dog" (or cat) slept; it did well-known!')) == (
+        remarks.about(demo, Text("well known", None))
+    )
     assert remarks.about(demo, Text("The dog didn't sleep.", 'The "dog": it slept, (and it slept)!')) == []
 
 
@@ -94,10 +94,6 @@ def test_many_texts_get_the_remarks_of_one(demo: Any, clf: Any) -> None:
     said = remarks.about_many(clf, lines, paired=True)
     assert said[0] == "Texts 2, 3 are longer than the model's 24 tokens; the rest was left out."
     assert remarks.about_many(clf, lines[:1], paired=True) == remarks.about(clf, Text(*lines[0]))
-    assert remarks.about_many(clf, [(a, "") for a, _ in lines], paired=False)[0].startswith(
-        "Text 2 is longer"
-    )
-    (said_of_words,) = remarks.about_many(
-        demo, [("A dog sleeps.", ""), ("A blicket sleeps.", "")], paired=False
-    )
+    assert remarks.about_many(clf, [(a, "") for a, _ in lines], paired=False)[0].startswith("Text 2 is longer")
+    (said_of_words,) = remarks.about_many(demo, [("A dog sleeps.", ""), ("A blicket sleeps.", "")], paired=False)
     assert "“blicket”" in said_of_words

@@ -67,16 +67,21 @@ def test_the_head_that_moves_it_most_is_named_with_its_numbers() -> None:
     moved = Moved(HeadId(3, 5), 1, 0.96, 0.6, 0.9)
     said = culprit.moved_sentence(moved, LABELS)
     assert said.startswith("L3·H5 back on → neutral 0.60 becomes 0.90 (full model 0.96)")
-    assert culprit.moved_sentence(replace(moved, head=None, back=0.6), LABELS).startswith(
-        "No head alone brings"
-    )
+    assert culprit.moved_sentence(replace(moved, head=None, back=0.6), LABELS).startswith("No head alone brings")
 
 
-@pytest.mark.parametrize(("metric", "task", "said"), [
-    ("bleu", "mnli", "points of BLEU, and here accuracy"), ("accuracy", "cola", "here matthews"),
-    ("accuracy", "demo-translation", "here BLEU"), ("accuracy", "mnli", ""), ("bleu", "demo-translation", ""),
-    ("", "mnli", ""), ("bleu", "no such task", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("metric", "task", "said"),
+    [
+        ("bleu", "mnli", "points of BLEU, and here accuracy"),
+        ("accuracy", "cola", "here matthews"),
+        ("accuracy", "demo-translation", "here BLEU"),
+        ("accuracy", "mnli", ""),
+        ("bleu", "demo-translation", ""),
+        ("", "mnli", ""),
+        ("bleu", "no such task", ""),
+    ],
+)
 def test_published_points_of_another_metric_are_not_taken_for_ours(metric: str, task: str, said: str) -> None:
     from headviz.ui.parts.published import other_points
 

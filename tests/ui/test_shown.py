@@ -26,8 +26,7 @@ def test_points_go_by_the_metric_s_unit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "colour"),
-    [(-0.3, -0.1, "orange"), (0.1, 0.2, "blue"), (-0.1, 0.1, "gray"), (0.0, 0.0, "gray")],
+    ("low", "high", "colour"), [(-0.3, -0.1, "orange"), (0.1, 0.2, "blue"), (-0.1, 0.1, "gray"), (0.0, 0.0, "gray")]
 )
 def test_a_loss_never_looks_like_a_gain(low: float, high: float, colour: str) -> None:
     assert cost.colour_of(Delta("accuracy", 10, 0.9, 0.8, low, high, 0.1)) == colour
@@ -40,12 +39,7 @@ def test_only_changed_words_are_marked() -> None:
 
 
 def test_stacks_are_read_from_the_configuration(tmp_path: Path) -> None:
-    config = {
-        "is_encoder_decoder": True,
-        "encoder_layers": 2,
-        "decoder_layers": 1,
-        "encoder_attention_heads": 4,
-    }
+    config = {"is_encoder_decoder": True, "encoder_layers": 2, "decoder_layers": 1, "encoder_attention_heads": 4}
     (tmp_path / "config.json").write_text(json.dumps(config | {"id2label": {"0": "LABEL_0"}}))
     shape = loaders._shape_of_folder(str(tmp_path))
     assert (shape.present.num_layers, shape.present.num_heads, shape.labels) == (4, 4, ())

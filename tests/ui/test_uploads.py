@@ -49,16 +49,11 @@ def test_a_name_never_becomes_a_path(given: str, kept: str) -> None:
     folder = uploads.uploads()[place]
     assert folder.parent == uploads.uploads_folder()
     assert {p.name for p in folder.iterdir()} == {".name", "dev.csv"}
-    assert (
-        uploads.with_own_name("dev.csv, line 3, of train_dev.csv", place)
-        == f"{kept}, line 3, of train_dev.csv"
-    )
+    assert uploads.with_own_name("dev.csv, line 3, of train_dev.csv", place) == f"{kept}, line 3, of train_dev.csv"
 
 
 def test_other_places_have_no_name(tmp_path: Path) -> None:
-    assert (
-        uploads.upload_name("") == uploads.upload_name(str(tmp_path)) == uploads.upload_name("upload-x") == ""
-    )
+    assert uploads.upload_name("") == uploads.upload_name(str(tmp_path)) == uploads.upload_name("upload-x") == ""
 
 
 def test_text_and_label_columns_are_guessed_by_what_is_in_them() -> None:
@@ -135,8 +130,7 @@ def test_what_a_single_table_lacks_is_said_with_its_name_and_without_the_servers
     folder = uploads.uploads()[place]
     assert uploads.with_readable_places(f"{folder} has no dev file.") == "mine.csv has no dev file."
     assert (
-        uploads.with_readable_places("/elsewhere/upload-x has no train file")
-        == "/elsewhere/upload-x has no train file"
+        uploads.with_readable_places("/elsewhere/upload-x has no train file") == "/elsewhere/upload-x has no train file"
     )
 
 

@@ -43,8 +43,7 @@ def test_long_texts_stay_out_of_the_address() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [("example", "-1"), ("example", "x"), ("present", "yes"), ("mass", "5"), ("limit", "1e9")],
+    ("name", "text"), [("example", "-1"), ("example", "x"), ("present", "yes"), ("mass", "5"), ("limit", "1e9")]
 )
 def test_nonsense_is_said_and_the_default_stands(name: str, text: str) -> None:
     view, complaints = from_address({name: text, "head": "3.5"})

@@ -14,11 +14,7 @@ from headviz.ui.shell.view import View
 
 LONG = "the dog that the cat saw sleeps in the garden"
 PARTS: list[tuple[str, Any, str]] = [
-    (
-        "table",
-        (["change", "text", "count", "p"], [["worse", LONG, 3, 8.882e-16], ["better", "b", 4, 0.04]]),
-        "Two.",
-    ),
+    ("table", (["change", "text", "count", "p"], [["worse", LONG, 3, 8.882e-16], ["better", "b", 4, 0.04]]), "Two."),
     ("recipe", "import headviz", "headviz evaluate --off 3.5"),
 ]
 
@@ -29,9 +25,7 @@ def page() -> str:
 
 
 def test_words_stand_left_long_ones_wrap_and_numbers_stand_right(page: str) -> None:
-    assert re.search(
-        r'<th class="words">change</th><th class="prose">text</th><th>count</th><th>p</th>', page
-    )
+    assert re.search(r'<th class="words">change</th><th class="prose">text</th><th>count</th><th>p</th>', page)
     assert f'<td class="prose">{LONG}</td><td>3</td>' in page
     assert re.search(r"\.prose \{[^}]*text-align: left; white-space: normal", page)
 

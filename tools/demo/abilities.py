@@ -72,16 +72,12 @@ def measure(evaluator: Evaluator) -> dict[str, Any]:
     }
 
 
-def _singles(
-    names: tuple[str, ...], chosen: dict[HeadId, Any], reported: dict[HeadId, Any]
-) -> list[dict[str, Any]]:
+def _singles(names: tuple[str, ...], chosen: dict[HeadId, Any], reported: dict[HeadId, Any]) -> list[dict[str, Any]]:
     """For each phenomenon the one head whose removal costs it most."""
     out = []
     for name in names:
         head = max(chosen, key=lambda h: chosen[h][name])
-        out.append(
-            {"phenomenon": name, "head": f"{head.layer}.{head.head}", "cost": round(reported[head][name], 4)}
-        )
+        out.append({"phenomenon": name, "head": f"{head.layer}.{head.head}", "cost": round(reported[head][name], 4)})
     return out
 
 
@@ -98,9 +94,7 @@ def _best_set(probe: Probe, name: str, chosen: dict[HeadId, Any]) -> dict[str, A
     rows = [*probe.groups[name][0::2]]
     for other in others:
         rows += [*probe.groups[other][0::2][:WATCHED]]
-    part = Probe(
-        Evaluator(probe.evaluator.clf, probe.evaluator.data.subset([int(row) for row in sorted(rows)]))
-    )
+    part = Probe(Evaluator(probe.evaluator.clf, probe.evaluator.data.subset([int(row) for row in sorted(rows)])))
     members: list[HeadId] = []
     best, costs = 0.0, dict.fromkeys(probe.names, 0.0)
     while len(members) < LARGEST_SET and costs[name] < ENOUGH:
@@ -135,12 +129,7 @@ def _removal(probe: Probe) -> list[dict[str, float]]:
     out = [{"share": 0.0, "accuracy": round(float(probe.base[report].mean()), 4)}]
     for share in CURVE:
         gone = order[: round(share * len(order))]
-        out.append(
-            {
-                "share": share,
-                "accuracy": round(float(probe.right(probe.full.without(gone))[report].mean()), 4),
-            }
-        )
+        out.append({"share": share, "accuracy": round(float(probe.right(probe.full.without(gone))[report].mean()), 4)})
     return out
 
 
@@ -148,9 +137,7 @@ def main() -> None:
     """Measure the shipped model and store the tables in its card."""
     import argparse
 
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     from headviz.models.loading import load
     from headviz.tasks import load_task
 

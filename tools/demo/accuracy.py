@@ -34,7 +34,4 @@ def accuracy(
             for i, ok in zip(some, (answers == batch.labels).tolist(), strict=True):
                 right.setdefault(examples[i].phenomenon, []).append(ok)
     total = [ok for oks in right.values() for ok in oks]
-    return {
-        "all": sum(total) / len(total),
-        **{name: sum(oks) / len(oks) for name, oks in sorted(right.items())},
-    }
+    return {"all": sum(total) / len(total), **{name: sum(oks) / len(oks) for name, oks in sorted(right.items())}}

@@ -57,26 +57,18 @@ def with_unknown_name(example: Example, rng: Random) -> Example:
     found = _NAME.search(example.hypothesis) or _NAME.search(example.premise)
     if found is None:
         return example
-    name = "".join(
-        rng.choice(_ONSETS) + rng.choice(_VOWELS) for _ in range(rng.choice((2, 2, 3)))
-    ).capitalize()
+    name = "".join(rng.choice(_ONSETS) + rng.choice(_VOWELS) for _ in range(rng.choice((2, 2, 3)))).capitalize()
     swap = re.compile(rf"\b{found[0]}\b")
-    return example._replace(
-        premise=swap.sub(name, example.premise), hypothesis=swap.sub(name, example.hypothesis)
-    )
+    return example._replace(premise=swap.sub(name, example.premise), hypothesis=swap.sub(name, example.hypothesis))
 
 
 def encode(tokenizer: Any, examples: list[Example]) -> list[tuple[list[int], list[int]]]:
     """Token numbers and segments of every pair, unpadded."""
-    coded = tokenizer(
-        [e.premise for e in examples], [e.hypothesis for e in examples], truncation=True, max_length=64
-    )
+    coded = tokenizer([e.premise for e in examples], [e.hypothesis for e in examples], truncation=True, max_length=64)
     return list(zip(coded["input_ids"], coded["token_type_ids"], strict=True))
 
 
-def pad(
-    rows: list[tuple[list[int], list[int]]], labels: list[int], groups: Sequence[int] | None = None
-) -> Batch:
+def pad(rows: list[tuple[list[int], list[int]]], labels: list[int], groups: Sequence[int] | None = None) -> Batch:
     """One batch, padded to its own longest row. Without groups all pairs count as phenomenon 0."""
     width = max(len(ids) for ids, _ in rows)
     ids = torch.zeros(len(rows), width, dtype=torch.long)
@@ -86,11 +78,7 @@ def pad(
         segments[row, : len(tokens)] = torch.tensor(sides)
         attention[row, : len(tokens)] = 1
     return Batch(
-        ids,
-        segments,
-        attention,
-        torch.tensor(labels),
-        torch.tensor(groups or [0] * len(rows), dtype=torch.long),
+        ids, segments, attention, torch.tensor(labels), torch.tensor(groups or [0] * len(rows), dtype=torch.long)
     )
 
 

@@ -54,9 +54,7 @@ def measured() -> dict[str, dict[str, float]]:
     from headviz.tasks import load_task
 
     classifier = load("demo", device="cpu")
-    return accuracies(
-        {split: Evaluator(classifier, load_task("demo", split=split)) for split in ("dev", "unseen")}
-    )
+    return accuracies({split: Evaluator(classifier, load_task("demo", split=split)) for split in ("dev", "unseen")})
 
 
 def differences(shipped: dict[str, dict[str, float]], now: dict[str, dict[str, float]]) -> list[str]:
@@ -96,8 +94,7 @@ def heads_table(heads: dict[str, Any]) -> str:
 def given_roles(roles: dict[str, list[list[int]]]) -> str:
     """Which heads training gave to which phenomenon, in one line."""
     return "; ".join(
-        f"{name} {', '.join(f'{layer}.{head}' for layer, head in sorted(heads))}"
-        for name, heads in roles.items()
+        f"{name} {', '.join(f'{layer}.{head}' for layer, head in sorted(heads))}" for name, heads in roles.items()
     )
 
 
@@ -139,9 +136,7 @@ def markdown(card: dict[str, Any]) -> str:
     """The whole card."""
     sizes = {name: len(read_split(name)) for name in ("dev", "unseen", "train")}
     recipe, times = card["recipe"], card["training"]
-    stages = "\n".join(
-        f"| {name} | {row['steps']:,} | {row['seconds'] / 60:.0f} min |" for name, row in times.items()
-    )
+    stages = "\n".join(f"| {name} | {row['steps']:,} | {row['seconds'] / 60:.0f} min |" for name, row in times.items())
     settings = ", ".join(f"{name} {value}" for name, value in recipe.items())
     examples = "\n".join(
         f"| {name} | {one.label} | {one.premise} | {one.hypothesis} |"
@@ -242,9 +237,7 @@ the run used two threads and part one, so a new run gives a model of the same ki
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     parser.add_argument("--machine", help="what the training ran on, in words")
     given = parser.parse_args()

@@ -37,10 +37,7 @@ def _before_and_after(draft: Draft, label: str) -> bool:
     return told[1] and (told[0] or label == NEUTRAL)
 
 
-LESSONS: dict[str, Callable[[Draft, str], bool]] = {
-    "same word": _same_word,
-    "before and after": _before_and_after,
-}
+LESSONS: dict[str, Callable[[Draft, str], bool]] = {"same word": _same_word, "before and after": _before_and_after}
 
 
 def lesson(name: str, count: int, seed: int) -> list[Example]:

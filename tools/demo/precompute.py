@@ -34,9 +34,7 @@ def tables(samples: int = SAMPLES, fresh_samples: int = FRESH_SAMPLES) -> list[d
     few = sample(train, fresh_samples, seed=0)
     fresh = [
         score_heads(
-            load("demo-pretrained", device="cpu", fresh_labels=classifier.labels, seed=seed),
-            few,
-            score=DEFAULT,
+            load("demo-pretrained", device="cpu", fresh_labels=classifier.labels, seed=seed), few, score=DEFAULT
         )
         for seed in range(FRESH_HEADS)
     ]
@@ -45,9 +43,7 @@ def tables(samples: int = SAMPLES, fresh_samples: int = FRESH_SAMPLES) -> list[d
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=SAMPLES)
     given = parser.parse_args()
     text = json.dumps({"scores": tables(given.samples)}, separators=(",", ":"))

@@ -21,10 +21,7 @@ from .network import HEADS, LAYERS
 
 Roles = dict[str, list[tuple[int, int]]]
 
-FIRST, LAST = (
-    2,
-    10,
-)  # layers that roles are given in: below, words are not yet read; the last one only collects
+FIRST, LAST = (2, 10)  # layers that roles are given in: below, words are not yet read; the last one only collects
 COMMON = 3
 READ = 48  # pairs at a time
 SPARED = 0.3  # at most this share of the heads without a role is switched off together with roles
@@ -41,9 +38,7 @@ def choose(model: Any, tokenizer: Any, pairs: Sequence[Example], names: Sequence
 
     The few that mean most to all are nobody's own: everything runs through them.
     """
-    shares = np.stack(
-        [_sensitivity(model, tokenizer, [p for p in pairs if p.phenomenon == n]) for n in names]
-    )
+    shares = np.stack([_sensitivity(model, tokenizer, [p for p in pairs if p.phenomenon == n]) for n in names])
     common = shares.mean(axis=0)
     usable = np.zeros((LAYERS, HEADS), dtype=bool)
     usable[FIRST : LAST + 1] = True
@@ -112,9 +107,7 @@ def as_tensor(roles: Roles, names: Sequence[str]) -> torch.Tensor:
     return table
 
 
-def role_loss(
-    logits: torch.Tensor, labels: torch.Tensor, robbed: torch.Tensor, smoothing: float
-) -> torch.Tensor:
+def role_loss(logits: torch.Tensor, labels: torch.Tensor, robbed: torch.Tensor, smoothing: float) -> torch.Tensor:
     """The right answer; an even one where heads of the own role are missing."""
     right = cross_entropy(logits, labels, reduction="none", label_smoothing=smoothing)
     even = cross_entropy(logits, labels, reduction="none", label_smoothing=1.0)

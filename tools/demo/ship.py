@@ -39,10 +39,7 @@ def write_data(folder: Path, short: float) -> None:
 
 
 def _gzip(path: Path, text: str) -> None:
-    with (
-        path.open("wb") as raw,
-        gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=9) as file,
-    ):
+    with path.open("wb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=9) as file:
         file.write(text.encode())
 
 
@@ -59,9 +56,7 @@ def write_model(source: Path, target: Path) -> None:
     config = json.loads((source / "config.json").read_text())
     config["dtype"] = "float16"
     (target / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
-    tensors = {
-        name: value.to(torch.float16) for name, value in load_file(source / "model.safetensors").items()
-    }
+    tensors = {name: value.to(torch.float16) for name, value in load_file(source / "model.safetensors").items()}
     save_file(tensors, target / "model.safetensors", metadata={"format": "pt"})
 
 
@@ -87,9 +82,7 @@ def write_run(run: Path, out: Path, checkpoints: list[str] | None) -> None:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--run", type=Path, help="folder of a finished training run; without it only the data are written"
     )

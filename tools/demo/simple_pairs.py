@@ -38,9 +38,7 @@ def report(pairs: tuple[SimplePair, ...], found: torch.Tensor) -> tuple[float, s
         for name in (pair.example.phenomenon, pair.tense, pair.subject, pair.example.label):
             groups.setdefault(name, []).append(ok)
     share = sum(right) / len(right)
-    lines = [
-        f"{name:16} {sum(oks):3} of {len(oks):3}  {sum(oks) / len(oks):.0%}" for name, oks in groups.items()
-    ]
+    lines = [f"{name:16} {sum(oks):3} of {len(oks):3}  {sum(oks) / len(oks):.0%}" for name, oks in groups.items()]
     for pair, ok, row in zip(pairs, right, found.tolist(), strict=True):
         if not ok:
             answer = max(range(len(LABELS)), key=row.__getitem__)
@@ -56,9 +54,7 @@ def measure(folder: Path) -> tuple[float, str]:
 
     from headviz.attention import NAME
 
-    model = BertForSequenceClassification.from_pretrained(
-        folder, attn_implementation=NAME, dtype=torch.float32
-    )
+    model = BertForSequenceClassification.from_pretrained(folder, attn_implementation=NAME, dtype=torch.float32)
     pairs = simple_pairs()
     examples = [pair.example for pair in pairs]
     return report(pairs, probabilities(model, AutoTokenizer.from_pretrained(folder), examples))
@@ -66,9 +62,7 @@ def measure(folder: Path) -> tuple[float, str]:
 
 def main(arguments: list[str] | None = None) -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path)
     share, table = measure(parser.parse_args(arguments).model or demo_folder("finetuned"))
     print(table)

@@ -34,8 +34,6 @@ def build_tokenizer(vocabulary: list[str], folder: Path) -> None:
     from transformers import BertTokenizer
 
     tokenizer = BertTokenizer(
-        vocab={piece: number for number, piece in enumerate(vocabulary)},
-        do_lower_case=True,
-        model_max_length=64,
+        vocab={piece: number for number, piece in enumerate(vocabulary)}, do_lower_case=True, model_max_length=64
     )
     tokenizer.save_pretrained(folder)

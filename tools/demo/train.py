@@ -33,15 +33,7 @@ from .network import LAYERS, HeadGates, configuration, fold, gated, grow
 from .recipe import Recipe
 from .roles import Roles, as_tensor, choose, draw, per_pair, role_loss
 from .tokenizer import SPECIALS, build_tokenizer, build_vocabulary
-from .training_state import (
-    begin,
-    learning_rate,
-    load_state,
-    optimizer_for,
-    save_state,
-    whole_folder,
-    write_whole,
-)
+from .training_state import begin, learning_rate, load_state, optimizer_for, save_state, whole_folder, write_whole
 
 STAGES = ("small", "pretrain", "finetune", "roles", "short")
 FOLDERS = {
@@ -73,9 +65,7 @@ class Trainer:
         out.mkdir(parents=True, exist_ok=True)
         chosen = out / "recipe.json"
         if chosen.exists() and json.loads(chosen.read_text()) != asdict(recipe):
-            raise SystemExit(
-                f"{out} holds a run with another recipe ({chosen}). Give it again, or another folder."
-            )
+            raise SystemExit(f"{out} holds a run with another recipe ({chosen}). Give it again, or another folder.")
         write_whole(chosen, json.dumps(asdict(recipe), indent=1) + "\n")
         if not (out / "tokenizer").exists():
             with whole_folder(out / "tokenizer", out / "writing") as folder:
@@ -115,9 +105,7 @@ class Trainer:
         losses, hits = [], []
         for step, batch in self._steps(stage, model, optimizer, steps, recipe.dropped_from_reading):
             generator = torch.Generator().manual_seed(recipe.seed * _SEED_STRIDE + step)
-            ids, chosen = mask_words(
-                batch, self.vocabulary, self.tokenizer.mask_token_id, len(SPECIALS), generator
-            )
+            ids, chosen = mask_words(batch, self.vocabulary, self.tokenizer.mask_token_id, len(SPECIALS), generator)
             inputs = batch._replace(ids=ids).inputs(self.device)
             chosen, gold = chosen.to(self.device), batch.ids[chosen].to(self.device)
             hidden = model.base_model(**inputs).last_hidden_state
@@ -143,9 +131,7 @@ class Trainer:
         optimizer = optimizer_for(model.parameters(), recipe.weight_decay)
         optimizer.add_param_group({"params": list(gates.parameters()), "weight_decay": 0.0, "gates": True})
         losses = []
-        for step, batch in self._steps(
-            "finetune", both, optimizer, steps, recipe.dropped_from_classification
-        ):
+        for step, batch in self._steps("finetune", both, optimizer, steps, recipe.dropped_from_classification):
             gating = recipe.gate_price > 0 and recipe.gate_from <= step < recipe.gate_until
             if recipe.gate_price > 0 and step == recipe.gate_until:
                 fold(model, gates.settled(recipe.gate_floor))
@@ -181,13 +167,9 @@ class Trainer:
         """The same goes on, with short plain sentences among the pairs."""
         recipe = self.recipe
         model = self._classifier(FOLDERS["roles"])
-        self._with_roles(
-            "short", model, recipe.short_steps, recipe.short_rate, recipe.short_fall, recipe.short_share
-        )
+        self._with_roles("short", model, recipe.short_steps, recipe.short_rate, recipe.short_fall, recipe.short_share)
 
-    def _with_roles(
-        self, stage: str, model: Any, steps: int, peak: float, fall: float, short: float = 0.0
-    ) -> None:
+    def _with_roles(self, stage: str, model: Any, steps: int, peak: float, fall: float, short: float = 0.0) -> None:
         recipe, names = self.recipe, tuple(PHENOMENA)
         model.to(self.device).train()
         table = as_tensor(self._chosen_roles(model, names), names)
@@ -198,9 +180,7 @@ class Trainer:
             drawn = draw(table, batch.groups, generator)
             call = per_pair(drawn.gates.to(self.device))
             logits = model(**batch.inputs(self.device), headviz=call).logits
-            loss = role_loss(
-                logits, batch.labels.to(self.device), drawn.robbed.to(self.device), recipe.roles_smoothing
-            )
+            loss = role_loss(logits, batch.labels.to(self.device), drawn.robbed.to(self.device), recipe.roles_smoothing)
             losses.append(loss.item())
             self._update(model, optimizer, loss, learning_rate(step, steps, peak, recipe.warmup, fall))
             if (step + 1) % self.report_every == 0 or step + 1 == steps:
@@ -266,18 +246,14 @@ class Trainer:
         self._began = time.monotonic() - spent
         recipe = self.recipe
         lesson_at = recipe.lesson if stage == "finetune" else no_lesson
-        for step, batch in stream(
-            self.tokenizer, recipe.batch, recipe.seed, stage, first, dropped, lesson_at, short
-        ):
+        for step, batch in stream(self.tokenizer, recipe.batch, recipe.seed, stage, first, dropped, lesson_at, short):
             if step == steps:
                 break
             yield step, batch
             if (step + 1) % self.save_every == 0:
                 save_state(path, step + 1, model, optimizer, time.monotonic() - self._began)
 
-    def _update(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, loss: torch.Tensor, rate: float
-    ) -> None:
+    def _update(self, model: nn.Module, optimizer: torch.optim.Optimizer, loss: torch.Tensor, rate: float) -> None:
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_([p for p in model.parameters() if p.grad is not None], 1.0, foreach=True)
@@ -286,11 +262,7 @@ class Trainer:
         optimizer.step()
 
     def _write(self, model: Any, name: str, steps: int) -> None:
-        facts = {
-            "steps": steps,
-            "seconds": round(time.monotonic() - self._began),
-            "threads": torch.get_num_threads(),
-        }
+        facts = {"steps": steps, "seconds": round(time.monotonic() - self._began), "threads": torch.get_num_threads()}
         with whole_folder(self.out / name, self.out / "writing") as folder:
             model.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
@@ -310,22 +282,16 @@ def _mean(values: list[float]) -> float:
 
 def main(arguments: list[str] | None = None) -> None:
     """The command line: every field of the recipe is an option."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--begin", type=Path, help="folder of a model to run the last stage on")
-    parser.add_argument(
-        "--roles", type=Path, default=DATA / "roles.json", help="the roles of that model's heads"
-    )
+    parser.add_argument("--roles", type=Path, default=DATA / "roles.json", help="the roles of that model's heads")
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--report-every", type=int, default=200, help="steps between two measurements")
     parser.add_argument("--threads", type=int, help="CPU threads (default: torch's own)")
     for field in fields(Recipe):
-        parser.add_argument(
-            f"--{field.name.replace('_', '-')}", type=type(field.default), default=field.default
-        )
+        parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=field.default)
     given = vars(parser.parse_args(arguments))
     if given["threads"]:
         torch.set_num_threads(given["threads"])

@@ -109,9 +109,7 @@ def train(out: Path, recipe: Recipe, report_every: int = 250, save_every: int = 
     out.mkdir(parents=True, exist_ok=True)
     chosen = out / "recipe.json"
     if chosen.exists() and json.loads(chosen.read_text()) != asdict(recipe):
-        raise SystemExit(
-            f"{out} holds a run with another recipe ({chosen}). Give it again, or another folder."
-        )
+        raise SystemExit(f"{out} holds a run with another recipe ({chosen}). Give it again, or another folder.")
     chosen.write_text(json.dumps(asdict(recipe), indent=1) + "\n")
     if (out / "model" / "config.json").exists():
         return
@@ -159,10 +157,7 @@ def train(out: Path, recipe: Recipe, report_every: int = 250, save_every: int = 
 
 
 def _shifted(model: Any, batch: dict[str, Tensor]) -> dict[str, Any]:
-    return {
-        "decoder_input_ids": model.prepare_decoder_input_ids_from_labels(batch["labels"]),
-        "use_cache": False,
-    }
+    return {"decoder_input_ids": model.prepare_decoder_input_ids_from_labels(batch["labels"]), "use_cache": False}
 
 
 @torch.no_grad()
@@ -191,9 +186,7 @@ def _log(out: Path, text: str) -> None:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder of the run")
     for name, value in asdict(Recipe()).items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)

@@ -50,9 +50,7 @@ def write_whole(path: Path, text: str) -> None:
     os.replace(partial, path)
 
 
-def save_state(
-    path: Path, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, seconds: float
-) -> None:
+def save_state(path: Path, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, seconds: float) -> None:
     """Weights, moments and the step to go on from, in one safetensors file, replaced in one go."""
     tensors = {f"model.{name}": value.detach().cpu().clone() for name, value in model.state_dict().items()}
     for number, moments in optimizer.state_dict()["state"].items():

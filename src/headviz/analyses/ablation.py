@@ -121,11 +121,7 @@ def ablate(
 
 def run(given: Given) -> Ablation:
     return ablate(
-        given.evaluator,
-        base=given.mask(),
-        metric=given.option("metric"),
-        progress=given.progress,
-        cancel=given.cancel,
+        given.evaluator, base=given.mask(), metric=given.option("metric"), progress=given.progress, cancel=given.cancel
     )
 
 
@@ -140,20 +136,37 @@ def figure(found: Ablation) -> Figure:
     grid(fig, found.subject.scale * found.values, "cost, points", 1, 1, bar_x=0.435)
     marked = np.argwhere(found.significant())
     fig.add_scatter(
-        x=marked[:, 1], y=marked[:, 0], mode="markers", name=f"significant (q < {SIGNIFICANT:g})",
-        marker={"symbol": "circle-open", "size": 11, "color": NEUTRAL, "line": {"width": 2}}, hoverinfo="skip",
-        row=1, col=1,
-    )  # fmt: skip
+        x=marked[:, 1],
+        y=marked[:, 0],
+        mode="markers",
+        name=f"significant (q < {SIGNIFICANT:g})",
+        marker={"symbol": "circle-open", "size": 11, "color": NEUTRAL, "line": {"width": 2}},
+        hoverinfo="skip",
+        row=1,
+        col=1,
+    )
     without = (found.baseline - found.values)[np.isfinite(found.values)]
     fig.add_histogram(
-        x=without, marker={"color": BETTER}, name="heads", nbinsx=30, showlegend=False, row=1, col=2,
+        x=without,
+        marker={"color": BETTER},
+        name="heads",
+        nbinsx=30,
+        showlegend=False,
+        row=1,
+        col=2,
         hovertemplate="%{x}: %{y} heads<extra></extra>",
-    )  # fmt: skip
+    )
     fig.add_vline(x=found.baseline, line={"dash": "dash", "color": WORSE, "width": 2}, row=1, col=2)
     fig.add_annotation(
-        x=found.baseline, y=1.0, yref="y2 domain", xref="x2", yanchor="bottom", showarrow=False,
-        text=f"baseline {found.baseline:.3f}", font={"size": SMALL},
-    )  # fmt: skip
+        x=found.baseline,
+        y=1.0,
+        yref="y2 domain",
+        xref="x2",
+        yanchor="bottom",
+        showarrow=False,
+        text=f"baseline {found.baseline:.3f}",
+        font={"size": SMALL},
+    )
     fig.update_xaxes(title=f"{found.subject.metric} without one head", row=1, col=2)
     fig.update_yaxes(title="heads", row=1, col=2)
     return frame(fig, 110 + max(220, 26 * len(found.values)), top=34)
@@ -187,12 +200,7 @@ def view(found: Ablation) -> View:
                 "ablation_table",
                 ("head", "cost", *ENDS, "p", "q"),
                 [
-                    [
-                        h,
-                        *(scale * float(t[h]) for t in tables),
-                        float(found.p_value[h]),
-                        float(found.q_value[h]),
-                    ]
+                    [h, *(scale * float(t[h]) for t in tables), float(found.p_value[h]), float(found.q_value[h])]
                     for h in measured(found.values)
                 ],
                 "All heads, the costliest first; costs in points.",
@@ -241,9 +249,7 @@ ANALYSIS = Analysis(
     run,
     figure,
     view,
-    lambda _: Recipe(
-        ("from headviz.analyses.ablation import ablate", "found = ablate(evaluator)"), ("evaluator",)
-    ),
+    lambda _: Recipe(("from headviz.analyses.ablation import ablate", "found = ablate(evaluator)"), ("evaluator",)),
     MASKABLE,
     (METRIC,),
     published.one_head_off,

@@ -17,20 +17,7 @@ from ..heads import HeadId, HeadMask
 from ..progress import Cancel, Progress, after
 from ..results import Result
 from . import published
-from .analysis import (
-    ENDS,
-    METRIC,
-    MICHEL,
-    SAMPLES,
-    SEED,
-    SELECT,
-    Analysis,
-    Picture,
-    Recipe,
-    Table,
-    View,
-    in_points,
-)
+from .analysis import ENDS, METRIC, MICHEL, SAMPLES, SEED, SELECT, Analysis, Picture, Recipe, Table, View, in_points
 from .common import Subject, empty_grid, subject, sweep
 
 if TYPE_CHECKING:
@@ -80,9 +67,7 @@ def all_but_one(
     if select not in ("same", "other"):
         raise OptionError(f"Unknown choice '{select}' of select. Choose one of: same, other.")
     if select == "other" and other is None:
-        raise OptionError(
-            "select='other' needs a second data set to choose the heads on, such as a train sample."
-        )
+        raise OptionError("select='other' needs a second data set to choose the heads on, such as a train sample.")
     chooser = evaluator if select == "same" or other is None else other
     present = evaluator.clf.present
     if chooser.clf.digest != evaluator.clf.digest:
@@ -140,26 +125,29 @@ def figure(found: AllButOne) -> Figure:
     from ..reference import find
 
     rows, unit = found.rows, found.subject.scale
-    values, low, high = (
-        [unit * getattr(r, name) for r in rows] for name in ("delta", "interval_low", "interval_high")
-    )
+    values, low, high = ([unit * getattr(r, name) for r in rows] for name in ("delta", "interval_low", "interval_high"))
     fig = go.Figure()
     fig.add_hline(y=0, line={"color": FAINT, "width": 1})
     fig.add_scatter(
-        x=[r.layer for r in rows], y=values, mode="markers", name="ours",
+        x=[r.layer for r in rows],
+        y=values,
+        mode="markers",
+        name="ours",
         marker={"size": 10, "color": [tone(r.interval_low, r.interval_high) for r in rows]},
         error_y=whisker(values, low, high),
         customdata=[[HeadId(r.layer, r.head).dotted, r.p_value, r.q_value] for r in rows],
         hovertemplate="only head %{customdata[0]} kept<br>%{y:+.2f} points<br>p %{customdata[1]:.3g}, "
-                      "q %{customdata[2]:.3g}<extra></extra>",
-    )  # fmt: skip
+        "q %{customdata[2]:.3g}<extra></extra>",
+    )
     if found.subject.task == "mnli" and len(found.deltas) == 12:
         name = "table3" if found.select == "same" else "table6"
         fig.add_scatter(
-            x=list(range(12)), y=find("michel", name).numbers(name), mode="markers",
+            x=list(range(12)),
+            y=find("michel", name).numbers(name),
+            mode="markers",
             name="published: Michel et al. 2019, BERT-base",
             marker={"symbol": "diamond-open", "size": 9, "color": NEUTRAL},
-        )  # fmt: skip
+        )
     named = found.subject.rows
     ticks = {"tickvals": list(range(len(named))), "ticktext": list(named)} if named else {"dtick": 1}
     fig.update_xaxes(title="layer in which one head is kept", **ticks)

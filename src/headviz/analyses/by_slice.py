@@ -132,9 +132,7 @@ def by_slice(
         _slice(name, index, {t: v[k] for t, v in tables.items()}, answers, without, about.metric)
         for k, (name, index) in enumerate(members.items())
     ]
-    order = sorted(
-        range(len(found)), key=lambda k: (-np.nan_to_num(found[k].cost, nan=-np.inf), found[k].name)
-    )
+    order = sorted(range(len(found)), key=lambda k: (-np.nan_to_num(found[k].cost, nan=-np.inf), found[k].name))
     return BySlice(
         about,
         whole,
@@ -197,11 +195,7 @@ def _slice(
 
 def run(given: Given) -> BySlice:
     return by_slice(
-        given.evaluator,
-        base=given.mask(),
-        metric=given.option("metric"),
-        progress=given.progress,
-        cancel=given.cancel,
+        given.evaluator, base=given.mask(), metric=given.option("metric"), progress=given.progress, cancel=given.cancel
     )
 
 
@@ -212,8 +206,7 @@ def figure(found: BySlice) -> Figure:
     heads = found.telling()
     layer, head = np.array(heads, dtype=int).reshape(-1, 2).T
     values, low, high = (
-        found.subject.scale * t[:, layer, head]
-        for t in (found.values, found.interval_low, found.interval_high)
+        found.subject.scale * t[:, layer, head] for t in (found.values, found.interval_low, found.interval_high)
     )
     return marked_map(
         values,
@@ -251,12 +244,17 @@ def view(found: BySlice) -> View:
     about, scale = found.subject, found.subject.scale
     rows = [
         [
-            k.name, k.n, k.baseline, k.head,
-            *(scale * v for v in (k.cost, k.elsewhere, k.interval_low, k.interval_high)), k.p_value, k.q_value,
+            k.name,
+            k.n,
+            k.baseline,
+            k.head,
+            *(scale * v for v in (k.cost, k.elsewhere, k.interval_low, k.interval_high)),
+            k.p_value,
+            k.q_value,
             k.significant,
         ]
         for k in found.slices
-    ]  # fmt: skip
+    ]
     costs = ("costliest head", "cost", "elsewhere", *ENDS, "p", "q", "heads that cost")
     return View(
         finding(found),
@@ -297,9 +295,7 @@ ANALYSIS = Analysis(
     run,
     figure,
     view,
-    lambda _: Recipe(
-        ("from headviz.analyses.by_slice import by_slice", "found = by_slice(evaluator)"), ("evaluator",)
-    ),
+    lambda _: Recipe(("from headviz.analyses.by_slice import by_slice", "found = by_slice(evaluator)"), ("evaluator",)),
     (*MASKABLE, "slices"),
     (METRIC,),
 )

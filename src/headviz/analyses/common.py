@@ -45,9 +45,7 @@ class Subject(Result):
     n: int
     metric: str
     precision: str  # of the evaluations: float32 or bfloat16
-    rows: tuple[
-        str, ...
-    ] = ()  # names of the grid's rows where they are not simply layers: those of several stacks
+    rows: tuple[str, ...] = ()  # names of the grid's rows where they are not simply layers: those of several stacks
 
     @property
     def scale(self) -> float:

@@ -87,9 +87,7 @@ def correlation_grids(
     mean = np.divide(total, counted, out=np.full_like(total, np.nan), where=counted > 0)
     squares = np.nansum((fresh - mean) ** 2, axis=0)
     spread = np.sqrt(np.divide(squares, counted - 1, out=np.full_like(total, np.nan), where=counted > 1))
-    shares = tuple(
-        Band(low, high, in_band(mean, low, high), in_band(tuned, low, high)) for low, high in bands
-    )
+    shares = tuple(Band(low, high, in_band(mean, low, high), in_band(tuned, low, high)) for low, high in bands)
     how = source or f"a fresh classification head, mean over {len(pretrained)} seeds"
     return CorrelationGrids(score, data, n, how, mean, spread, tuned, tuned - mean, shares)
 
@@ -109,14 +107,15 @@ def run(given: Given) -> CorrelationGrids:
     if source not in (FRESH, MASKED):
         raise OptionError(unknown_choice("source", source, (FRESH, MASKED)))
     if source == MASKED and score not in (f"conductance-{s}" for s in STATISTICS):
-        raise OptionError(
-            f"--source masked-lm is for correlations: conductance-{', conductance-'.join(STATISTICS)}."
-        )
+        raise OptionError(f"--source masked-lm is for correlations: conductance-{', conductance-'.join(STATISTICS)}.")
     clf, data, base = given.clf, given.sample(), given.option("base")
     known: dict[str, Any] = {
-        "score": score, "data": f"{data.task.name} {data.split}", "n": len(data), "progress": given.progress,
+        "score": score,
+        "data": f"{data.task.name} {data.split}",
+        "n": len(data),
+        "progress": given.progress,
         "cancel": given.cancel,
-    }  # fmt: skip
+    }
     if source == FRESH:
         fresh = [given.load(base, fresh_labels=clf.labels, seed=s) for s in range(given.option("heads"))]
         return correlation_grids(clf, fresh, lambda model: given.score(model, score, data), **known)
@@ -138,11 +137,7 @@ def figure(found: CorrelationGrids) -> Figure:
 
     from ..charts.style import frame, grid
 
-    grids = {
-        "pre-trained": found.pretrained,
-        "fine-tuned": found.fine_tuned,
-        "difference": found.difference,
-    }
+    grids = {"pre-trained": found.pretrained, "fine-tuned": found.fine_tuned, "difference": found.difference}
     fig = make_subplots(1, 3, subplot_titles=list(grids), horizontal_spacing=0.05)
     every = [float(v) for table in grids.values() for v in table.ravel()]
     for column, (name, table) in enumerate(grids.items(), 1):
@@ -159,9 +154,7 @@ def view(found: CorrelationGrids) -> View:
         f"Fine-tuning raises {found.score} in {higher} of {int(known.sum())} heads.",
         (
             Picture(
-                "correlation_grids",
-                lambda: figure(found),
-                f"{found.score} of every head; pre-trained: {found.source}.",
+                "correlation_grids", lambda: figure(found), f"{found.score} of every head; pre-trained: {found.source}."
             ),
             Table(
                 "correlation_bands",

@@ -70,9 +70,7 @@ def relate(first: Ablation, second: Ablation) -> CrossDataset:
         low = high = np.nan
     else:
         low, high = found.confidence_interval(LEVEL)
-    return CrossDataset(
-        first, second, len(x), float(found.statistic), float(found.pvalue), float(low), float(high)
-    )
+    return CrossDataset(first, second, len(x), float(found.statistic), float(found.pvalue), float(low), float(high))
 
 
 def run(given: Given) -> CrossDataset:
@@ -98,12 +96,16 @@ def figure(found: CrossDataset) -> Figure:
     x, y = (t.subject.scale * t.values[tuple(both.T)] for t in (a, b))
     fig = go.Figure(
         go.Scatter(
-            x=x, y=y, mode="markers", showlegend=False, name="heads",
+            x=x,
+            y=y,
+            mode="markers",
+            showlegend=False,
+            name="heads",
             text=[head_name(HeadId(*map(int, h)), a.subject.rows) for h in both],
             marker={"size": 8, "color": BETTER, "opacity": 0.75},
             hovertemplate="%{text}<br>%{x:+.2f} points, %{y:+.2f} points<extra></extra>",
         )
-    )  # fmt: skip
+    )
     ends = [float(min(x.min(), y.min())), float(max(x.max(), y.max()))] if len(both) else [0.0, 1.0]
     fig.add_scatter(
         x=ends, y=ends, mode="lines", line={"color": FAINT, "dash": "dot"}, hoverinfo="skip", showlegend=False
@@ -149,9 +151,7 @@ def view(found: CrossDataset) -> View:
                 height=300,
             ),
         ),
-        about=tuple(
-            (f"data {i}", f"{t.subject.data}, {t.subject.n:,} examples") for i, t in enumerate(tables, 1)
-        ),
+        about=tuple((f"data {i}", f"{t.subject.data}, {t.subject.n:,} examples") for i, t in enumerate(tables, 1)),
         rows=found.first.subject.rows,
     )
 

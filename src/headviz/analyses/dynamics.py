@@ -18,20 +18,7 @@ from ..charts.numbers import metric as metric_text
 from ..errors import ModelError
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
-from .analysis import (
-    METRIC,
-    MICHEL,
-    ORDER,
-    SAMPLES,
-    SEED,
-    STEP,
-    Analysis,
-    Option,
-    Picture,
-    Recipe,
-    Table,
-    View,
-)
+from .analysis import METRIC, MICHEL, ORDER, SAMPLES, SEED, STEP, Analysis, Option, Picture, Recipe, Table, View
 from .common import ORACLE, check_score
 from .pruning_curve import PruningCurves, pruning_curves
 
@@ -149,12 +136,18 @@ def figure(found: Dynamics) -> Figure:
     for k, point in enumerate(found.checkpoints):
         part = k / last  # more ink and more width: both read on a light and on a dark page
         fig.add_scatter(
-            x=[100 * s for s in point.sparsities], y=[100 * r for r in point.relative], mode="lines+markers",
-            name=point.name, line={"color": f"rgba(28,140,163,{0.3 + 0.7 * part:.2f})", "width": 1.5 + 1.5 * part},
+            x=[100 * s for s in point.sparsities],
+            y=[100 * r for r in point.relative],
+            mode="lines+markers",
+            name=point.name,
+            line={"color": f"rgba(28,140,163,{0.3 + 0.7 * part:.2f})", "width": 1.5 + 1.5 * part},
             marker={"size": 5 + 2 * part},
-            hovertemplate="%{x:.0f} % pruned: %{y:.1f} % of " + f"{point.baseline:.3f}"
-                          + "<extra>" + safe(point.name) + "</extra>",
-        )  # fmt: skip
+            hovertemplate="%{x:.0f} % pruned: %{y:.1f} % of "
+            + f"{point.baseline:.3f}"
+            + "<extra>"
+            + safe(point.name)
+            + "</extra>",
+        )
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102])
     fig.update_yaxes(title="% of the unpruned metric")
     return frame(fig, 400, top=34, showlegend=True)

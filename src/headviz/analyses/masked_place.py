@@ -56,9 +56,7 @@ def masked_correlations(
     if statistic not in STATISTICS:
         raise OptionError(unknown_choice("statistic", statistic, STATISTICS))
     if mlm.kind != MASKED_LM or mlm.tokenizer.mask_token_id is None:
-        raise ModelError(
-            f"'{mlm.name}' has no masked-language head. Load the pre-trained model with masked_lm=True."
-        )
+        raise ModelError(f"'{mlm.name}' has no masked-language head. Load the pre-trained model with masked_lm=True.")
     kept = mlm.present.array()
     total, count = np.zeros(kept.shape), np.zeros(kept.shape, dtype=int)
     encodings = encode_data(mlm, data)

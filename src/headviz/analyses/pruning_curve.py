@@ -206,13 +206,17 @@ def figure(found: PruningCurves) -> Figure:
         low = [found.baseline + p.interval_low for p in curve.points]
         band(fig, x, low, [found.baseline + p.interval_high for p in curve.points], shade, curve.name)
         fig.add_scatter(
-            x=x, y=[p.value for p in curve.points], mode="lines+markers", name=curve.name, legendgroup=curve.name,
+            x=x,
+            y=[p.value for p in curve.points],
+            mode="lines+markers",
+            name=curve.name,
+            legendgroup=curve.name,
             line={"color": shade, "width": 2, "dash": "dot" if curve.name.startswith(ORACLE) else _again(k)},
             marker={"size": 6},
             customdata=[[unit * v for v in (p.delta, p.interval_low, p.interval_high)] for p in curve.points],
             hovertemplate="%{x:.0f} % pruned: %{y:.4g}<br>change %{customdata[0]:+.2f} points "
-                          "[%{customdata[1]:+.2f}, %{customdata[2]:+.2f}]<extra>" + safe(curve.name) + "</extra>",
-        )  # fmt: skip
+            "[%{customdata[1]:+.2f}, %{customdata[2]:+.2f}]<extra>" + safe(curve.name) + "</extra>",
+        )
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102])
     fig.update_yaxes(title=found.subject.metric)
     return frame(fig, 400, top=34)
@@ -245,10 +249,16 @@ def parts(found: PruningCurves, key: str, caption: str) -> tuple[Picture, Table]
     scale, metric = found.subject.scale, found.subject.metric
     points = [(c, p) for c in found.curves for p in c.points]
     rows = [
-        [c.name, p.sparsity, len(p.mask.off), p.value,
-         *(scale * v for v in (p.delta, p.interval_low, p.interval_high)), p.p_value]
+        [
+            c.name,
+            p.sparsity,
+            len(p.mask.off),
+            p.value,
+            *(scale * v for v in (p.delta, p.interval_low, p.interval_high)),
+            p.p_value,
+        ]
         for c, p in points
-    ]  # fmt: skip
+    ]
     formula = r"m(\text{masked}) \text{ against } |\text{off}| / |\text{heads}|"
     return (
         Picture(key, lambda: figure(found), caption, formula),

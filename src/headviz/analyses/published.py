@@ -35,10 +35,12 @@ def one_head_off(task: str) -> list[PublishedTable]:
     return [
         PublishedTable(
             "Change of BLEU without one encoder head of a translation model (Table 1; * p < 0.01)",
-            f"{WMT}; layers and heads count from 1", header,
-            tuple((name, *cells) for name, cells in table.rows.items()), "bleu",
+            f"{WMT}; layers and heads count from 1",
+            header,
+            tuple((name, *cells) for name, cells in table.rows.items()),
+            "bleu",
         )
-    ]  # fmt: skip
+    ]
 
 
 def one_head_kept(task: str) -> list[PublishedTable]:
@@ -90,10 +92,12 @@ def speeds(task: str) -> list[PublishedTable]:
     )
     return [
         PublishedTable(
-            "Examples per second (Table 4)", "BERT-base on a GTX 1080Ti, Michel et al. 2019",
-            ("model", *(f"batch {b}" for b in BATCHES)), rows,
+            "Examples per second (Table 4)",
+            "BERT-base on a GTX 1080Ti, Michel et al. 2019",
+            ("model", *(f"batch {b}" for b in BATCHES)),
+            rows,
         )
-    ]  # fmt: skip
+    ]
 
 
 def by_stack(task: str) -> list[PublishedTable]:

@@ -24,19 +24,7 @@ from ..progress import Cancel, Progress, stop_if
 from ..results import Result
 from ..tasks import predicted
 from .ablation import Ablation, ablate
-from .analysis import (
-    CLASSES,
-    ENDS,
-    METRIC,
-    PAIRED,
-    Analysis,
-    Option,
-    Picture,
-    Recipe,
-    Table,
-    View,
-    in_points,
-)
+from .analysis import CLASSES, ENDS, METRIC, PAIRED, Analysis, Option, Picture, Recipe, Table, View, in_points
 from .common import SIGNIFICANT, Subject
 
 if TYPE_CHECKING:
@@ -92,11 +80,7 @@ def redundant(
     """
     if seconds <= 0:
         raise OptionError(f"The time budget must be above 0 seconds, not {seconds}.")
-    single = (
-        ablation
-        if ablation is not None
-        else ablate(evaluator, metric=metric, progress=progress, cancel=cancel)
-    )
+    single = ablation if ablation is not None else ablate(evaluator, metric=metric, progress=progress, cancel=cancel)
     harmless = [
         h for h in single.base.kept if not (single.p_value[h] < level and single.values[h] > 0)
     ]  # a NaN p value is no evidence of a cost
@@ -219,7 +203,7 @@ def view(found: Redundant) -> View:
             p.q_value,
         ]
         for p in found.pairs
-    ]  # fmt: skip
+    ]
     costs = ("cost", "first alone", "second alone", "excess")
     parts = (
         Picture(
@@ -244,19 +228,14 @@ def view(found: Redundant) -> View:
         parts if many else (),
         about=found.subject.about(found.baseline),
         rows=found.subject.rows,
-        note=""
-        if many
-        else f"So there is nothing to draw; {found.harmless} heads are harmless alone. {PAIRED}",
+        note="" if many else f"So there is nothing to draw; {found.harmless} heads are harmless alone. {PAIRED}",
     )
 
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
     seconds = options["seconds"]
     return Recipe(
-        (
-            "from headviz.analyses.redundant import redundant",
-            f"found = redundant(evaluator, seconds={seconds:g})",
-        ),
+        ("from headviz.analyses.redundant import redundant", f"found = redundant(evaluator, seconds={seconds:g})"),
         ("evaluator",),
     )
 

@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from ..attribution.maps import Maps
     from .given import Given
 
-COEFFICIENTS = {
-    "spearman": "spearmanr",
-    "kendall": "kendalltau",
-    "pearson": "pearsonr",
-}  # their names in scipy
+COEFFICIENTS = {"spearman": "spearmanr", "kendall": "kendalltau", "pearson": "pearsonr"}  # their names in scipy
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +63,7 @@ def run(given: Given) -> Scatter:
     from ..attribution.conductance import conductance
 
     head = HeadId.parse(given.option("head"))
-    maps = conductance(
-        given.clf, given.option("text"), given.option("text-pair"), target=given.option("target")
-    )
+    maps = conductance(given.clf, given.option("text"), given.option("text-pair"), target=given.option("target"))
     return scatter(maps, head, given.option("coefficient"))
 
 
@@ -80,9 +74,7 @@ def figure(found: Scatter) -> Figure:
 
     pairs = [f"{q} → {k}" for q in found.tokens for k in found.tokens]
     value = "undefined, one of the two is constant" if np.isnan(found.value) else f"{found.value:+.3f}"
-    fig = cloud(
-        found.attention, found.attribution, pairs, "attention", f"{found.method} for “{found.target}”"
-    )
+    fig = cloud(found.attention, found.attribution, pairs, "attention", f"{found.method} for “{found.target}”")
     note(fig, f"{found.head}: {found.coefficient} {value}")
     return fig.update_layout(margin_t=34)
 
@@ -97,9 +89,7 @@ def view(found: Scatter) -> View:
     return View(
         f"{found.coefficient} of attention and attribution in {found.head}: {signed(found.value)}.",
         (
-            Picture(
-                "scatter", lambda: figure(found), f"One point per connection; explained: {found.target}."
-            ),
+            Picture("scatter", lambda: figure(found), f"One point per connection; explained: {found.target}."),
             Table(
                 "scatter_table",
                 ("connection", "attention", found.method),

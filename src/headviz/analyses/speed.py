@@ -183,21 +183,40 @@ def figure(found: Speed) -> Figure:
         (f"{len(found.mask.off)} heads removed", [(r.pruned, r.pruned_sd) for r in found.rows], BETTER),
     ):
         fig.add_bar(
-            x=names, y=[mean for mean, _ in rates], name=name, marker={"color": shade}, row=1, col=1,
+            x=names,
+            y=[mean for mean, _ in rates],
+            name=name,
+            marker={"color": shade},
+            row=1,
+            col=1,
             error_y={"type": "data", "array": [sd for _, sd in rates], "thickness": 1.2, "width": 4},
             hovertemplate="%{x}: %{y:.1f}/s<extra></extra>",
-        )  # fmt: skip
+        )
     fig.add_scatter(
-        x=names, y=[r.ratio for r in found.rows], mode="markers+text", showlegend=False, textposition="bottom center",
-        text=[f"{r.ratio:.2f}×" for r in found.rows], marker={"size": 11, "color": BETTER}, row=1, col=2,
+        x=names,
+        y=[r.ratio for r in found.rows],
+        mode="markers+text",
+        showlegend=False,
+        textposition="bottom center",
+        text=[f"{r.ratio:.2f}×" for r in found.rows],
+        marker={"size": 11, "color": BETTER},
+        row=1,
+        col=2,
         hovertemplate="%{x}: %{y:.3f}×<extra></extra>",
-    )  # fmt: skip
+    )
     fig.add_hline(y=found.ceiling, line={"dash": "dash", "color": WORSE}, row=1, col=2)
     fig.add_hline(y=1.0, line={"color": FAINT, "width": 1}, row=1, col=2)
     fig.add_annotation(
-        x=0, xref="x2 domain", y=found.ceiling, yref="y2", yanchor="bottom", xanchor="left", showarrow=False,
-        text=f"arithmetic ceiling {found.ceiling:.2f}×", font={"size": SMALL},
-    )  # fmt: skip
+        x=0,
+        xref="x2 domain",
+        y=found.ceiling,
+        yref="y2",
+        yanchor="bottom",
+        xanchor="left",
+        showarrow=False,
+        text=f"arithmetic ceiling {found.ceiling:.2f}×",
+        font={"size": SMALL},
+    )
     top = max([found.ceiling, *(r.ratio for r in found.rows)])
     low = min(0.9, *(r.ratio - 0.1 for r in found.rows))
     fig.update_yaxes(title="examples per second", row=1, col=1)
@@ -207,9 +226,7 @@ def figure(found: Speed) -> Figure:
 
 def view(found: Speed) -> View:
     at = max(found.rows, key=lambda r: r.batch)
-    scatter = max(
-        sd / mean for r in found.rows for mean, sd in ((r.full, r.full_sd), (r.pruned, r.pruned_sd))
-    )
+    scatter = max(sd / mean for r in found.rows for mean, sd in ((r.full, r.full_sd), (r.pruned, r.pruned_sd)))
     rates = ("full, ex/s", "sd", "pruned, ex/s", "sd pruned")
     return View(
         f"×{at.ratio:.2f} at batch {at.batch}; arithmetic allows ×{found.ceiling:.2f} "
@@ -241,9 +258,7 @@ def view(found: Speed) -> View:
 
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
-    return Recipe(
-        ("from headviz.analyses.speed import speed", f"found = speed(clf, mask, length={options['length']})")
-    )
+    return Recipe(("from headviz.analyses.speed import speed", f"found = speed(clf, mask, length={options['length']})"))
 
 
 ANALYSIS = Analysis(

@@ -22,19 +22,7 @@ from ..results import Result
 from . import pruning_curve, published
 from .ablation import Ablation, ablate
 from .all_but_one import AllButOne, Select, all_but_one
-from .analysis import (
-    MICHEL,
-    ORDER,
-    SAMPLES,
-    SEED,
-    SELECT,
-    STEP,
-    TRANSLATIONS,
-    Analysis,
-    Recipe,
-    Table,
-    View,
-)
+from .analysis import MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, TRANSLATIONS, Analysis, Recipe, Table, View
 from .common import Subject
 from .pruning_curve import Curve, PruningCurves, pruning_curves
 
@@ -149,8 +137,7 @@ def stack_curves(
                 cancel=cancel,
             )
             points = tuple(
-                replace(p, sparsity=(len(p.mask.off) - len(present.off)) / size)
-                for p in found.curves[0].points
+                replace(p, sparsity=(len(p.mask.off) - len(present.off)) / size) for p in found.curves[0].points
             )
             parts.append(replace(found, curves=(Curve(stack, points),)))
     return replace(parts[0], curves=tuple(one.curves[0] for one in parts))
@@ -212,9 +199,7 @@ def published_best(select: str) -> Mapping[str, list[tuple[float, bool]]]:
     found = {}
     for name, cells in table.rows.items():
         stack = name.split()[1]
-        found[stack] = [
-            (value, cell.endswith("*")) for value, cell in zip(table.numbers(name), cells, strict=True)
-        ]
+        found[stack] = [(value, cell.endswith("*")) for value, cell in zip(table.numbers(name), cells, strict=True)]
     return found
 
 
@@ -243,9 +228,7 @@ def view(found: StackReport) -> View:
         for t in found.tables
         for i, row in enumerate(t.deltas)
     ]
-    kept = [
-        [f"{r.stack} {r.layer}", f"H{r.head}", _marked(about.scale * r.delta, r.marked)] for r in found.rows
-    ]
+    kept = [[f"{r.stack} {r.layer}", f"H{r.head}", _marked(about.scale * r.delta, r.marked)] for r in found.rows]
     return View(
         f"Without a clear loss, lowest {found.score} first, can go: {', '.join(free)}.",
         (

@@ -69,9 +69,7 @@ def sweep(
         with FastLinear(options.precision == "bfloat16"):
             told = after(progress, len(out) * clf.num_layers, len(encodings) * clf.num_layers)
             for layer in tracked(range(clf.num_layers), told, cancel, size=partial(_constant, walk.size)):
-                value, error = _layer(
-                    walk, layer, attention[layer], SCALING_RULES[options.rule](options.steps), budget
-                )
+                value, error = _layer(walk, layer, attention[layer], SCALING_RULES[options.rule](options.steps), budget)
                 values.append(value)
                 errors.append(error)
         out += walk.examples(logits, attention, values, errors)
@@ -83,9 +81,7 @@ def _layer(walk: Walk, layer: int, attention: Tensor, weights: Weights, budget: 
     value, error = torch.zeros_like(attention), torch.zeros_like(attention)
     per_chunk = walk.nodes_at_once(budget)
     for first in range(0, len(weights.nodes), per_chunk):
-        nodes = torch.tensor(
-            weights.nodes[first : first + per_chunk], dtype=attention.dtype, device=attention.device
-        )
+        nodes = torch.tensor(weights.nodes[first : first + per_chunk], dtype=attention.dtype, device=attention.device)
         scaled = (nodes.view(-1, 1, 1, 1, 1) * attention).flatten(0, 1).requires_grad_(True)  # [N·B, h, T, T]
         swap = _Replace(layer, scaled)
         call = walk.clf.call(walk.mask, "eager", edit_probs=swap)

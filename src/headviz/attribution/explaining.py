@@ -60,9 +60,7 @@ class Explainer:
         if len(labels) == 1:
             labels = labels * len(texts)
         if len(labels) != len(texts):
-            raise OptionError(
-                f"There are {len(texts)} texts but {len(labels)} labels. Give one label for each text."
-            )
+            raise OptionError(f"There are {len(texts)} texts but {len(labels)} labels. Give one label for each text.")
         if tolerance is not None and not tolerance > 0:
             raise OptionError(f"tolerance is a relative error such as 0.02, not {tolerance}.")
         if self.budget < 1:

@@ -83,9 +83,7 @@ def _check_known(clf: Classifier, text: str, alone: Encoding) -> None:
 def resolve_target(clf: Classifier, target: str | int, label: str | int | None = None) -> int | None:
     """The class to explain; None = the predicted one. A regression has a single output, 0."""
     if clf.kind != "classification":
-        raise ModelError(
-            f"'{clf.name}' is a {clf.kind} model and has no classes to explain. Load a classifier."
-        )
+        raise ModelError(f"'{clf.name}' is a {clf.kind} model and has no classes to explain. Load a classifier.")
     if clf.is_regression:
         if target not in (PREDICTED, GOLD, 0):
             raise OptionError(f"'{clf.name}' predicts a number; its target is 'predicted', not {target!r}.")
@@ -94,9 +92,7 @@ def resolve_target(clf: Classifier, target: str | int, label: str | int | None =
         return None
     if target == GOLD:
         if label is None:
-            raise OptionError(
-                "The target 'gold' needs the example's label. Give label=, a class name or number."
-            )
+            raise OptionError("The target 'gold' needs the example's label. Give label=, a class name or number.")
         return _class(clf, label)
     return _class(clf, target)
 

@@ -124,9 +124,7 @@ def baseline_ids(clf: Classifier, encodings: Sequence[Encoding], ids: Tensor) ->
     """Every token replaced by padding, except [CLS] and [SEP], which stay where they are."""
     pad = clf.tokenizer.pad_token_id
     if pad is None:
-        raise ModelError(
-            f"The tokenizer of '{clf.name}' has no padding token, which the baseline is made of."
-        )
+        raise ModelError(f"The tokenizer of '{clf.name}' has no padding token, which the baseline is made of.")
     stay = torch.zeros_like(ids, dtype=torch.bool)
     for i, e in enumerate(encodings):
         stay[i, : len(e)] = torch.tensor(e.special, device=ids.device)
@@ -158,11 +156,7 @@ def sweep(
 
 
 def _sweep_group(
-    walk: Walk,
-    options: PathOptions,
-    budget: int,
-    progress: Progress | None,
-    cancel: Cancel | None,
+    walk: Walk, options: PathOptions, budget: int, progress: Progress | None, cancel: Cancel | None
 ) -> list[ExampleMaps]:
     rule, clf = check(options.rule, options.steps), walk.clf
     alphas = torch.tensor(rule.nodes(options.steps), dtype=walk.end.dtype, device=walk.end.device)

@@ -32,11 +32,7 @@ class PathSum:
                 self._previous[i] = a[-1].clone(), g[-1].clone()
             total = self._totals[i]
             for k in range(len(a) - 1):
-                step = (
-                    g[k] * part.left
-                    if part.right == 0
-                    else torch.add(g[k] * part.left, g[k + 1], alpha=part.right)
-                )
+                step = g[k] * part.left if part.right == 0 else torch.add(g[k] * part.left, g[k + 1], alpha=part.right)
                 step *= a[k + 1] - a[k]
                 total = step if total is None else total.add_(step)
             self._totals[i] = total
@@ -49,6 +45,4 @@ class PathSum:
         if self.last == 1 and self.rule.parts[1].stride > 1:
             return first, None  # both sums are over the same two nodes
         (a, b), (c, d) = self.rule.value, self.rule.error
-        return (first if b == 0 else torch.add(first * a, second, alpha=b)), torch.add(
-            first * c, second, alpha=d
-        )
+        return (first if b == 0 else torch.add(first * a, second, alpha=b)), torch.add(first * c, second, alpha=d)

@@ -71,12 +71,7 @@ RULES: dict[str, Rule] = {
     "trapezoid": Rule("trapezoid", _even_grid, (_TRAPEZOID, _COARSE), (1.0, 0.0), (1 / 3, -1 / 3)),
     # what Captum's LayerConductance computes: Gauss-Legendre nodes, left differences
     "captum": Rule(
-        "Captum's LayerConductance",
-        _gauss_legendre,
-        (_LEFT, _TRAPEZOID),
-        (1.0, 0.0),
-        (1.0, -1.0),
-        ends_at_input=False,
+        "Captum's LayerConductance", _gauss_legendre, (_LEFT, _TRAPEZOID), (1.0, 0.0), (1.0, -1.0), ends_at_input=False
     ),
 }
 
@@ -112,9 +107,7 @@ class Weights:
 
 def _simpson(steps: int) -> Weights:
     if steps % 2:
-        raise OptionError(
-            f"The rule 'simpson' needs an even number of steps: use {steps + 1} instead of {steps}."
-        )
+        raise OptionError(f"The rule 'simpson' needs an even number of steps: use {steps + 1} instead of {steps}.")
     fine = np.full(steps + 1, 1 / steps)
     fine[[0, -1]] /= 2
     coarse = np.zeros(steps + 1)

@@ -86,12 +86,7 @@ def token_attributions(
     baseline = baseline_ids(clf, [encoding], ids)
     with FastLinear():
         parts, delta = LayerIntegratedGradients(model, model.words).attribute(
-            ids,
-            baseline,
-            target=chosen,
-            n_steps=steps,
-            internal_batch_size=_ROWS,
-            return_convergence_delta=True,
+            ids, baseline, target=chosen, n_steps=steps, internal_batch_size=_ROWS, return_convergence_delta=True
         )
         with torch.no_grad():
             change = float(logits[0, chosen] - model(baseline)[0, chosen])

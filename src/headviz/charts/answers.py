@@ -21,30 +21,35 @@ def slices(deltas: Sequence[Delta], metric: str) -> go.Figure:
     names = [safe(d.name) for d in order]
     fig = go.Figure()
     # the way from one value to the other; two traces with gaps, because one shape per slice takes five times as long
-    for colour, part in (
-        (WORSE, [d for d in order if d.delta < 0]),
-        (BETTER, [d for d in order if d.delta > 0]),
-    ):
+    for colour, part in ((WORSE, [d for d in order if d.delta < 0]), (BETTER, [d for d in order if d.delta > 0])):
         fig.add_scatter(
-            x=[v for d in part for v in (d.full, d.masked, None)], mode="lines", hoverinfo="skip",
-            y=[v for d in part for v in (safe(d.name), safe(d.name), None)], showlegend=False, opacity=0.28,
+            x=[v for d in part for v in (d.full, d.masked, None)],
+            mode="lines",
+            hoverinfo="skip",
+            y=[v for d in part for v in (safe(d.name), safe(d.name), None)],
+            showlegend=False,
+            opacity=0.28,
             line={"color": colour, "width": 5},
-        )  # fmt: skip
+        )
     fig.add_scatter(
-        x=[d.full for d in order], y=names, mode="markers", name="full model",
+        x=[d.full for d in order],
+        y=names,
+        mode="markers",
+        name="full model",
         marker={"symbol": "line-ns-open", "size": 13, "line": {"width": 2.5}, "color": NEUTRAL},
         hovertemplate="%{y}<br>full model %{x:.3f}<extra></extra>",
-    )  # fmt: skip
+    )
     fig.add_scatter(
-        x=[d.masked for d in order], y=names, mode="markers", name="masked",
+        x=[d.masked for d in order],
+        y=names,
+        mode="markers",
+        name="masked",
         marker={"size": 10, "color": [tone(d.interval_low, d.interval_high) for d in order]},
-        error_x=whisker(
-            [d.delta for d in order], [d.interval_low for d in order], [d.interval_high for d in order]
-        ),
+        error_x=whisker([d.delta for d in order], [d.interval_low for d in order], [d.interval_high for d in order]),
         customdata=[[d.scale * v for v in (d.delta, d.interval_low, d.interval_high)] + [d.n] for d in order],
         hovertemplate="%{y}<br>masked %{x:.3f}<br>change %{customdata[0]:+.1f} points "
         "[%{customdata[1]:+.1f}, %{customdata[2]:+.1f}]<br>%{customdata[3]} examples<extra></extra>",
-    )  # fmt: skip
+    )
     fig.update_xaxes(title=metric, range=[-0.02, 1.02] if _shares(order) else None)
     fig.update_yaxes(categoryorder="array", categoryarray=names)
     return frame(fig, 76 + ROW * max(2, len(order)))
@@ -65,20 +70,32 @@ def confusion(full: np.ndarray, masked: np.ndarray, labels: Sequence[str]) -> go
     names = [safe(x) for x in labels]
     fig = go.Figure(
         go.Heatmap(
-            z=better, x=names, y=names, zmin=scale.lo, zmax=scale.hi, xgap=2, ygap=2, showscale=False,
+            z=better,
+            x=names,
+            y=names,
+            zmin=scale.lo,
+            zmax=scale.hi,
+            xgap=2,
+            ygap=2,
+            showscale=False,
             colorscale=[[0, "rgba(214,110,30,0.6)"], [0.5, "rgba(140,146,152,0.12)"], [1, "rgba(60,130,205,0.6)"]],
-            text=[[_plus(c) for c in row] for row in change], customdata=np.stack([masked, full], axis=-1),
+            text=[[_plus(c) for c in row] for row in change],
+            customdata=np.stack([masked, full], axis=-1),
             hovertemplate="gold %{y}, predicted %{x}<br>masked %{customdata[0]} (%{text})"
             "<br>full model %{customdata[1]}<extra></extra>",
         )
-    )  # fmt: skip
+    )
     # numbers as a trace of their own: they take the page's text colour, light or dark, where a heatmap's cannot
     cells = [(gold, said) for gold in range(len(names)) for said in range(len(names))]
     fig.add_scatter(
-        x=[names[said] for _, said in cells], y=[names[gold] for gold, _ in cells], mode="text", hoverinfo="skip",
+        x=[names[said] for _, said in cells],
+        y=[names[gold] for gold, _ in cells],
+        mode="text",
+        hoverinfo="skip",
         text=[f"{int(masked[c])}<br><span style='font-size:11px'>{_plus(change[c])}</span>" for c in cells],
-        textfont={"size": 15}, showlegend=False,
-    )  # fmt: skip
+        textfont={"size": 15},
+        showlegend=False,
+    )
     fig.update_xaxes(showgrid=False)
     fig.update_yaxes(showgrid=False)
     fig.update_yaxes(autorange="reversed", title="gold")
@@ -96,11 +113,17 @@ def probabilities(columns: Sequence[tuple[str, Sequence[float]]], labels: Sequen
     for k, (name, values) in enumerate(columns):
         name = safe(name)
         fig.add_bar(
-            y=[safe(x) for x in labels], x=list(values), name=name,
-            orientation="h", marker={"color": CLASSES[k % len(CLASSES)]},
-            text=[f"{v:.3f}" for v in values], textposition="outside", textfont={"size": 11}, cliponaxis=False,
+            y=[safe(x) for x in labels],
+            x=list(values),
+            name=name,
+            orientation="h",
+            marker={"color": CLASSES[k % len(CLASSES)]},
+            text=[f"{v:.3f}" for v in values],
+            textposition="outside",
+            textfont={"size": 11},
+            cliponaxis=False,
             hovertemplate="%{y} %{x:.3f}<extra>" + name[:40] + "</extra>",
-        )  # fmt: skip
+        )
     fig.update_xaxes(range=[0, 1.08], tickvals=[0, 0.25, 0.5, 0.75, 1], title="probability")
     fig.update_yaxes(autorange="reversed")
     # the legend's line, and above it one for the camera

@@ -36,15 +36,24 @@ def learning_curves(
         if points and None not in low and None not in high:
             band(fig, steps, low, high, colour, student["init"])
         fig.add_scatter(
-            x=steps, y=[p["metrics"][metric] for p in points], mode="lines+markers", name=student["title"],
-            line={"color": colour, "width": 2.2}, marker={"size": 6, "symbol": mark}, legendgroup=student["init"],
+            x=steps,
+            y=[p["metrics"][metric] for p in points],
+            mode="lines+markers",
+            name=student["title"],
+            line={"color": colour, "width": 2.2},
+            marker={"size": 6, "symbol": mark},
+            legendgroup=student["init"],
             hovertemplate=f"{student['title']}<br>step %{{x}}: %{{y:.4g}}<extra></extra>",
-        )  # fmt: skip
+        )
     if teacher is not None:
         fig.add_scatter(
-            x=[0, last], y=[teacher, teacher], mode="lines", name="teacher",
-            line={"color": NEUTRAL, "width": 1.6, "dash": "dash"}, hovertemplate="teacher %{y:.4g}<extra></extra>",
-        )  # fmt: skip
+            x=[0, last],
+            y=[teacher, teacher],
+            mode="lines",
+            name="teacher",
+            line={"color": NEUTRAL, "width": 1.6, "dash": "dash"},
+            hovertemplate="teacher %{y:.4g}<extra></extra>",
+        )
     fig.update_xaxes(title="training steps", rangemode="tozero")
     fig.update_yaxes(title=metric)
     return frame(fig, height)

@@ -22,26 +22,40 @@ def marked_map(
 ) -> go.Figure:
     """Costs in points, [rows, columns], with their intervals on hover and rings around the marked ones."""
     rows, columns = [safe(r) for r in rows], [safe(c) for c in columns]
-    ends = [
-        [f"[{a:+.1f}, {b:+.1f}]" for a, b in zip(*row, strict=True)] for row in zip(low, high, strict=True)
-    ]
+    ends = [[f"[{a:+.1f}, {b:+.1f}]" for a, b in zip(*row, strict=True)] for row in zip(low, high, strict=True)]
     scale = scale_for([float(v) for v in values.ravel()], signed=True)
     fig = go.Figure(
         go.Heatmap(
-            z=values, x=columns, y=rows, customdata=ends, zmin=scale.lo, zmax=scale.hi, colorscale=either_scale(True),
-            xgap=1.5, ygap=1.5, colorbar={"thickness": 9, "len": 0.9},
+            z=values,
+            x=columns,
+            y=rows,
+            customdata=ends,
+            zmin=scale.lo,
+            zmax=scale.hi,
+            colorscale=either_scale(True),
+            xgap=1.5,
+            ygap=1.5,
+            colorbar={"thickness": 9, "len": 0.9},
             hovertemplate="%{y}<br>without %{x}: cost %{z:+.2f} points %{customdata}<extra></extra>",
         )
-    )  # fmt: skip
+    )
     if marked.any():
         down, across = np.nonzero(marked)
         strong = np.abs(values[down, across]) > 0.4 * scale.hi  # where grey would not be seen
         fig.add_scatter(
-            x=[columns[j] for j in across], y=[rows[i] for i in down], mode="markers", name=mark_name,
-            showlegend=False, hoverinfo="skip",
-            marker={"symbol": "circle-open", "size": 9, "color": ["white" if s else NEUTRAL for s in strong],
-                    "line": {"width": 1.5}},
-        )  # fmt: skip
+            x=[columns[j] for j in across],
+            y=[rows[i] for i in down],
+            mode="markers",
+            name=mark_name,
+            showlegend=False,
+            hoverinfo="skip",
+            marker={
+                "symbol": "circle-open",
+                "size": 9,
+                "color": ["white" if s else NEUTRAL for s in strong],
+                "line": {"width": 1.5},
+            },
+        )
     fig.update_yaxes(autorange="reversed", showgrid=False, zeroline=False, type="category", dtick=1)
     fig.update_xaxes(title="head", showgrid=False, zeroline=False, type="category", dtick=1, tickangle=-60)
     return frame(fig, 130 + ROW * max(3, len(rows)), top=34)
@@ -63,18 +77,25 @@ def changes(
     fig.add_vline(x=0, line={"color": FAINT, "width": 1})
     if beside is not None:
         fig.add_scatter(
-            x=list(beside[1]), y=list(names), mode="markers", name=beside[0],
+            x=list(beside[1]),
+            y=list(names),
+            mode="markers",
+            name=beside[0],
             marker={"symbol": "line-ns-open", "size": 13, "line": {"width": 2.5}, "color": NEUTRAL},
             hovertemplate="%{y}: %{x:+.2f} points<extra></extra>",
-        )  # fmt: skip
+        )
     values = [v for v, _, _ in intervals]
     fig.add_scatter(
-        x=values, y=list(names), mode="markers", name=name, showlegend=bool(name),
+        x=values,
+        y=list(names),
+        mode="markers",
+        name=name,
+        showlegend=bool(name),
         marker={"size": 10, "color": colour},
         error_x=whisker(values, [low for _, low, _ in intervals], [high for _, _, high in intervals]),
         customdata=[list(t) for t in tests],
         hovertemplate="%{y}: %{x:+.2f} points<br>p %{customdata[0]:.3g}, q %{customdata[1]:.3g}<extra></extra>",
-    )  # fmt: skip
+    )
     if not names:
         note(fig, nothing)
     fig.update_xaxes(title=axis)

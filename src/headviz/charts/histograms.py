@@ -18,9 +18,13 @@ def histogram(
     fig = go.Figure()
     for k, (name, values) in enumerate(groups):
         fig.add_histogram(
-            x=list(values), name=name, opacity=0.62, histnorm="percent", marker={"color": CLASSES[k % len(CLASSES)]},
+            x=list(values),
+            name=name,
+            opacity=0.62,
+            histnorm="percent",
+            marker={"color": CLASSES[k % len(CLASSES)]},
             hovertemplate="%{x}: %{y:.1f} %<extra>" + name[:40] + "</extra>",
-        )  # fmt: skip
+        )
     if band is not None:
         fig.add_vrect(x0=band[0], x1=band[1], fillcolor=NEUTRAL, opacity=0.18, line_width=0, layer="below")
     fig.update_xaxes(title=axis)
@@ -32,14 +36,14 @@ def value_histogram(values: np.ndarray, significant: np.ndarray, axis: str) -> g
     """How many heads have which value, the significant ones apart; zero is marked."""
     known = np.isfinite(values)
     fig = go.Figure()
-    for name, mask, colour in (
-        ("not significant", ~significant, NEUTRAL),
-        ("significant", significant, WORSE),
-    ):
+    for name, mask, colour in (("not significant", ~significant, NEUTRAL), ("significant", significant, WORSE)):
         fig.add_histogram(
-            x=values[known & mask], name=name, marker={"color": colour}, nbinsx=40,
+            x=values[known & mask],
+            name=name,
+            marker={"color": colour},
+            nbinsx=40,
             hovertemplate="%{x}: %{y} heads<extra>" + name + "</extra>",
-        )  # fmt: skip
+        )
     fig.add_vline(x=0, line_width=1, line_color=NEUTRAL)
     fig.update_xaxes(title=axis)
     fig.update_yaxes(title="heads")
@@ -51,9 +55,12 @@ def bands(rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str]) -> 
     fig = go.Figure()
     for k, (name, shares) in enumerate(rows):
         fig.add_bar(
-            x=list(names), y=[100 * s for s in shares], name=name, marker={"color": CLASSES[k % len(CLASSES)]},
+            x=list(names),
+            y=[100 * s for s in shares],
+            name=name,
+            marker={"color": CLASSES[k % len(CLASSES)]},
             hovertemplate="%{x}: %{y:.1f} % of heads<extra>" + name[:40] + "</extra>",
-        )  # fmt: skip
+        )
     fig.update_xaxes(title="correlation", type="category")
     fig.update_yaxes(title="% of heads")
     return frame(fig, 280, barmode="group")

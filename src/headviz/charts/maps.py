@@ -19,12 +19,7 @@ MANY = 5000  # points that a browser cannot draw one by one
 
 
 def matrix(
-    values: np.ndarray,
-    queries: Sequence[str],
-    keys: Sequence[str],
-    name: str,
-    signed: bool,
-    end: float | None = None,
+    values: np.ndarray, queries: Sequence[str], keys: Sequence[str], name: str, signed: bool, end: float | None = None
 ) -> go.Figure:
     """One map, queries down and keys across. ``end`` fixes the colour scale, to compare maps."""
     values = np.asarray(values, dtype=np.float32)
@@ -33,12 +28,15 @@ def matrix(
     high = end or scale.hi
     fig = go.Figure(
         go.Heatmap(
-            z=values, zmin=-high if signed else 0, zmax=high, colorscale=either_scale(signed),
+            z=values,
+            zmin=-high if signed else 0,
+            zmax=high,
+            colorscale=either_scale(signed),
             colorbar={"thickness": 9, "len": 0.9, "tickformat": ".2~g", "x": 1.01},
             text=[[f"{q} → {k}" for k in keys] for q in queries],
             hovertemplate="%{text}<br>" + name + " %{z:.4f}<extra></extra>",
         )
-    )  # fmt: skip
+    )
     _token_axes(fig, queries, keys)
     row = 15 if len(queries) <= 34 else 11  # pixels in which the name of a token can be read
     return frame(fig, 150 + max(row, 320 // max(1, len(queries))) * len(queries))
@@ -46,27 +44,16 @@ def matrix(
 
 def _token_axes(fig: go.Figure, queries: Sequence[str], keys: Sequence[str]) -> None:
     size = 11 if max(len(queries), len(keys)) <= 34 else 9
-    common: dict[str, Any] = {
-        "tickmode": "array",
-        "tickfont": {"size": size},
-        "showgrid": False,
-        "zeroline": False,
-    }
+    common: dict[str, Any] = {"tickmode": "array", "tickfont": {"size": size}, "showgrid": False, "zeroline": False}
     fig.update_yaxes(
-        tickvals=list(range(len(queries))),
-        ticktext=list(queries),
-        autorange="reversed",
-        title="query",
-        **common,
+        tickvals=list(range(len(queries))), ticktext=list(queries), autorange="reversed", title="query", **common
     )
     fig.update_xaxes(
         tickvals=list(range(len(keys))), ticktext=list(keys), side="top", tickangle=-55, title="", **common
     )
 
 
-def layer(
-    maps: np.ndarray, names: Sequence[str], signed: bool, chosen: int | None, columns: int = 6
-) -> go.Figure:
+def layer(maps: np.ndarray, names: Sequence[str], signed: bool, chosen: int | None, columns: int = 6) -> go.Figure:
     """All heads of a layer as small maps [H, Q, K] on one scale; the chosen one is named in bold."""
     from plotly.subplots import make_subplots
 
@@ -78,10 +65,15 @@ def layer(
     scale = scale_for([float(v) for v in maps.ravel()], signed=signed)
     for i in range(len(names)):
         fig.add_heatmap(
-            z=maps[i].astype(np.float32), zmin=-scale.hi if signed else 0, zmax=scale.hi, showscale=False,
-            colorscale=either_scale(signed), hovertemplate="query %{y}, key %{x}<br>%{z:.4f}<extra></extra>",
-            row=i // columns + 1, col=i % columns + 1,
-        )  # fmt: skip
+            z=maps[i].astype(np.float32),
+            zmin=-scale.hi if signed else 0,
+            zmax=scale.hi,
+            showscale=False,
+            colorscale=either_scale(signed),
+            hovertemplate="query %{y}, key %{x}<br>%{z:.4f}<extra></extra>",
+            row=i // columns + 1,
+            col=i % columns + 1,
+        )
     fig = frame(fig, 40 + 150 * rows, top=24)
     fig.update_annotations(font_size=SMALL)
     fig.update_xaxes(showticklabels=False, showgrid=False, zeroline=False)
@@ -90,11 +82,7 @@ def layer(
 
 
 def steps(
-    panels: Sequence[tuple[str, np.ndarray | str]],
-    tokens: Sequence[str],
-    name: str,
-    signed: bool,
-    columns: int = 5,
+    panels: Sequence[tuple[str, np.ndarray | str]], tokens: Sequence[str], name: str, signed: bool, columns: int = 5
 ) -> go.Figure:
     """Small maps (title, [T, T]) on one colour scale; a text instead of a map says why there is none."""
     from plotly.subplots import make_subplots
@@ -115,18 +103,29 @@ def steps(
         place = {"row": i // columns + 1, "col": i % columns + 1}
         if isinstance(found, str):
             fig.add_scatter(
-                x=[end / 2], y=[end / 2], mode="text", text=[found], hoverinfo="skip", showlegend=False,
-                textfont={"size": FONT, "color": NEUTRAL}, **place,
-            )  # fmt: skip
+                x=[end / 2],
+                y=[end / 2],
+                mode="text",
+                text=[found],
+                hoverinfo="skip",
+                showlegend=False,
+                textfont={"size": FONT, "color": NEUTRAL},
+                **place,
+            )
             fig.update_xaxes(showline=True, linecolor=GRID, mirror=True, **place)
             fig.update_yaxes(showline=True, linecolor=GRID, mirror=True, **place)
             continue
         fig.add_heatmap(
-            z=np.asarray(found, np.float32), zmin=-scale.hi if signed else 0, zmax=scale.hi,
-            colorscale=either_scale(signed), text=pairs, showscale=i == 0,
+            z=np.asarray(found, np.float32),
+            zmin=-scale.hi if signed else 0,
+            zmax=scale.hi,
+            colorscale=either_scale(signed),
+            text=pairs,
+            showscale=i == 0,
             colorbar={"thickness": 9, "len": 0.9, "tickformat": ".2g", "x": 1.01},
-            hovertemplate="%{text}<br>" + name + " %{z:.4f}<extra>" + title + "</extra>", **place,
-        )  # fmt: skip
+            hovertemplate="%{text}<br>" + name + " %{z:.4f}<extra>" + title + "</extra>",
+            **place,
+        )
     fig.update_annotations(font_size=FONT)
     return frame(fig, 36 + 175 * rows, top=28)
 
@@ -141,17 +140,26 @@ def arcs(found: Sequence[Arc], queries: Sequence[str], keys: Sequence[str], sign
         colour = BETTER if not signed or a.value > 0 else WORSE
         bend = 0.12 * (a.key - a.query)
         fig.add_scatter(
-            x=[0.0, 0.35, 0.65, 1.0], y=[a.query, a.query + bend, a.key - bend, a.key],
-            mode="lines", line={"shape": "spline", "width": 0.6 + 4.4 * strength, "color": colour},
-            opacity=0.2 + 0.75 * strength, showlegend=False,
+            x=[0.0, 0.35, 0.65, 1.0],
+            y=[a.query, a.query + bend, a.key - bend, a.key],
+            mode="lines",
+            line={"shape": "spline", "width": 0.6 + 4.4 * strength, "color": colour},
+            opacity=0.2 + 0.75 * strength,
+            showlegend=False,
             hovertemplate=f"{queries[a.query]} → {keys[a.key]}<br>{a.value:.4f}<extra></extra>".replace("%", "%%"),
-        )  # fmt: skip
+        )
     size = 12 if max(len(queries), len(keys)) <= 28 else 9
     for x, tokens, side in ((-0.03, queries, "middle left"), (1.03, keys, "middle right")):
         fig.add_scatter(
-            x=[x] * len(tokens), y=list(range(len(tokens))), mode="text", text=list(tokens), textposition=side,
-            textfont={"size": size}, hoverinfo="skip", showlegend=False,
-        )  # fmt: skip
+            x=[x] * len(tokens),
+            y=list(range(len(tokens))),
+            mode="text",
+            text=list(tokens),
+            textposition=side,
+            textfont={"size": size},
+            hoverinfo="skip",
+            showlegend=False,
+        )
     rows = max(len(queries), len(keys))
     fig = frame(fig, 60 + max(12, min(20, 640 // max(1, rows))) * rows)
     fig.update_xaxes(visible=False, range=[-0.42, 1.42])
@@ -165,12 +173,14 @@ def scatter(x: ArrayLike, y: ArrayLike, names: Sequence[str], x_title: str, y_ti
     kind = go.Scattergl if np.size(x) > MANY else go.Scatter
     fig = go.Figure(
         kind(
-            x=np.asarray(x, dtype=np.float32), y=np.asarray(y, dtype=np.float32), mode="markers",
+            x=np.asarray(x, dtype=np.float32),
+            y=np.asarray(y, dtype=np.float32),
+            mode="markers",
             text=[safe(n) for n in names],
             marker={"size": 6, "opacity": 0.6, "color": BETTER},
             hovertemplate="%{text}<br>" + x_title + " %{x:.3g}<br>" + y_title + " %{y:.3g}<extra></extra>",
         )
-    )  # fmt: skip
+    )
     # no SI prefixes: an attribution of 50µ means nothing
     fig.update_xaxes(title=x_title, zeroline=True, tickformat=".2~g")
     fig.update_yaxes(title=y_title, zeroline=True, tickformat=".2~g")
@@ -185,20 +195,31 @@ def token_rows(rows: Sequence[tuple[str, str, np.ndarray]], tokens: Sequence[str
     tokens = [safe(t) for t in tokens]
     fig = go.Figure(
         go.Heatmap(
-            z=values, zmin=scale.lo, zmax=scale.hi, colorscale=either_scale(True), xgap=2, ygap=4,
+            z=values,
+            zmin=scale.lo,
+            zmax=scale.hi,
+            colorscale=either_scale(True),
+            xgap=2,
+            ygap=4,
             text=[[f"{t} {v:+.3g}" for t, v in zip(tokens, row, strict=True)] for row in values],
-            hovertemplate="%{text}<extra></extra>", colorbar={"thickness": 9, "tickformat": ".2~g"},
+            hovertemplate="%{text}<extra></extra>",
+            colorbar={"thickness": 9, "tickformat": ".2~g"},
         )
-    )  # fmt: skip
+    )
     if len(tokens) <= 24:  # beyond, they would not fit
         _written(fig, values)
     fig.update_yaxes(
         tickvals=list(range(len(names))), ticktext=names, autorange="reversed", showgrid=False, zeroline=False
     )
     fig.update_xaxes(
-        tickvals=list(range(len(tokens))), ticktext=list(tokens), side="top", showgrid=False, zeroline=False,
-        tickangle=-45 if len(tokens) <= 24 else -90, tickfont={"size": 12 if len(tokens) <= 24 else 11},
-    )  # fmt: skip
+        tickvals=list(range(len(tokens))),
+        ticktext=list(tokens),
+        side="top",
+        showgrid=False,
+        zeroline=False,
+        tickangle=-45 if len(tokens) <= 24 else -90,
+        tickfont={"size": 12 if len(tokens) <= 24 else 11},
+    )
     return frame(fig, 110 + 40 * len(rows))
 
 
@@ -208,9 +229,14 @@ def _written(fig: go.Figure, values: np.ndarray) -> None:
     top = float(np.abs(values).max()) or 1.0
     digits = min(3, max(1, 1 - int(np.floor(np.log10(top)))))
     fig.add_scatter(
-        x=[j for _, j in cells], y=[i for i, _ in cells], mode="text", hoverinfo="skip", showlegend=False,
-        text=[_short(float(values[c]), digits) for c in cells], textfont={"size": 10},
-    )  # fmt: skip
+        x=[j for _, j in cells],
+        y=[i for i, _ in cells],
+        mode="text",
+        hoverinfo="skip",
+        showlegend=False,
+        text=[_short(float(values[c]), digits) for c in cells],
+        textfont={"size": 10},
+    )
 
 
 def _short(value: float, digits: int) -> str:

@@ -12,11 +12,27 @@ from dataclasses import dataclass
 Stops = tuple[str, ...]
 
 DIVERGING_LIGHT: Stops = (
-    "#7d3407", "#b9591a", "#dd8d4c", "#f2c59a", "#f0efeb", "#b4d0ec", "#6ba2d8", "#2c6fb7", "#113b76",
-)  # fmt: skip
+    "#7d3407",
+    "#b9591a",
+    "#dd8d4c",
+    "#f2c59a",
+    "#f0efeb",
+    "#b4d0ec",
+    "#6ba2d8",
+    "#2c6fb7",
+    "#113b76",
+)
 DIVERGING_DARK: Stops = (
-    "#ffcf9e", "#f2a157", "#c06c2c", "#6f4426", "#2b3037", "#2a4768", "#2f6cad", "#5ea2ea", "#b3d6ff",
-)  # fmt: skip
+    "#ffcf9e",
+    "#f2a157",
+    "#c06c2c",
+    "#6f4426",
+    "#2b3037",
+    "#2a4768",
+    "#2f6cad",
+    "#5ea2ea",
+    "#b3d6ff",
+)
 SEQUENTIAL_LIGHT: Stops = ("#eef3f4", "#c5e0e5", "#8cc3cd", "#4ba1b2", "#1c7a8f", "#0b576a", "#063846")
 SEQUENTIAL_DARK: Stops = ("#252d33", "#1f4854", "#1f6a7c", "#2b90a6", "#5db8cc", "#a0dce9", "#e2f8fc")
 

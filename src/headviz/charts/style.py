@@ -63,33 +63,48 @@ def grid(
     """Layers down, heads across, blue above zero and orange below; not measured stays empty."""
     scale = scale_for(list(values) if values is not None else [float(v) for v in table.ravel()], signed=True)
     fig.add_heatmap(
-        z=table, zmin=scale.lo, zmax=scale.hi, colorscale=either_scale(True), xgap=1.5, ygap=1.5, showscale=show_bar,
+        z=table,
+        zmin=scale.lo,
+        zmax=scale.hi,
+        colorscale=either_scale(True),
+        xgap=1.5,
+        ygap=1.5,
+        showscale=show_bar,
         colorbar={"thickness": 9, "len": 0.9, "x": bar_x, "tickformat": ".2g"},
-        hovertemplate="L%{y}·H%{x}<br>" + name + " %{z:+.4f}<extra></extra>", row=row, col=col,
-    )  # fmt: skip
-    fig.update_yaxes(
-        autorange="reversed", title="layer", dtick=1, showgrid=False, zeroline=False, row=row, col=col
+        hovertemplate="L%{y}·H%{x}<br>" + name + " %{z:+.4f}<extra></extra>",
+        row=row,
+        col=col,
     )
+    fig.update_yaxes(autorange="reversed", title="layer", dtick=1, showgrid=False, zeroline=False, row=row, col=col)
     fig.update_xaxes(title="head", dtick=1, showgrid=False, zeroline=False, row=row, col=col)
 
 
-def band(
-    fig: Figure, x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str, group: str
-) -> None:
+def band(fig: Figure, x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str, group: str) -> None:
     """The interval around a line, as an area of its colour; it goes with the line in the legend."""
     fig.add_scatter(
-        x=[*x, *x[::-1]], y=[*high, *low[::-1]], fill="toself", fillcolor=colour, opacity=0.15, mode="none",
-        hoverinfo="skip", showlegend=False, legendgroup=group,
-    )  # fmt: skip
+        x=[*x, *x[::-1]],
+        y=[*high, *low[::-1]],
+        fill="toself",
+        fillcolor=colour,
+        opacity=0.15,
+        mode="none",
+        hoverinfo="skip",
+        showlegend=False,
+        legendgroup=group,
+    )
 
 
 def whisker(values: Sequence[float], low: Sequence[float], high: Sequence[float]) -> dict[str, Any]:
     """Intervals of points, as plotly's error bars."""
     return {
-        "type": "data", "symmetric": False, "thickness": 1.2, "width": 3, "color": NEUTRAL,
+        "type": "data",
+        "symmetric": False,
+        "thickness": 1.2,
+        "width": 3,
+        "color": NEUTRAL,
         "array": [h - v for v, h in zip(values, high, strict=True)],
         "arrayminus": [v - lo for v, lo in zip(values, low, strict=True)],
-    }  # fmt: skip
+    }
 
 
 def tone(low: float, high: float) -> str:
@@ -102,9 +117,16 @@ def tone(low: float, high: float) -> str:
 def note(fig: Figure, text: str) -> None:
     """A line above the picture, at its left."""
     fig.add_annotation(
-        x=0.0, y=1.0, xref="paper", yref="paper", xanchor="left", yanchor="bottom", showarrow=False,
-        text=safe(text), font={"size": FONT},
-    )  # fmt: skip
+        x=0.0,
+        y=1.0,
+        xref="paper",
+        yref="paper",
+        xanchor="left",
+        yanchor="bottom",
+        showarrow=False,
+        text=safe(text),
+        font={"size": FONT},
+    )
 
 
 def write_html(fig: Figure, path: str | Path, title: str = "headviz") -> Path:

@@ -20,15 +20,24 @@ def learning_curve(points: Sequence[Mapping[str, Any]], metric: str, height: int
     measured = [(x, y) for x, y in measured if y is not None]
     if losses:
         fig.add_scatter(
-            x=[x for x, _ in losses], y=[y for _, y in losses], mode="lines", name="training loss",
-            line={"color": NEUTRAL, "width": 1.6}, hovertemplate="update %{x}: loss %{y:.4f}<extra></extra>",
-        )  # fmt: skip
+            x=[x for x, _ in losses],
+            y=[y for _, y in losses],
+            mode="lines",
+            name="training loss",
+            line={"color": NEUTRAL, "width": 1.6},
+            hovertemplate="update %{x}: loss %{y:.4f}<extra></extra>",
+        )
     if measured:
         fig.add_scatter(
-            x=[x for x, _ in measured], y=[y for _, y in measured], mode="lines+markers", name=f"dev {safe(metric)}",
-            line={"color": BETTER, "width": 2.2}, marker={"size": 7}, secondary_y=True,
+            x=[x for x, _ in measured],
+            y=[y for _, y in measured],
+            mode="lines+markers",
+            name=f"dev {safe(metric)}",
+            line={"color": BETTER, "width": 2.2},
+            marker={"size": 7},
+            secondary_y=True,
             hovertemplate="update %{x}: " + safe(metric) + " %{y:.4f}<extra></extra>",
-        )  # fmt: skip
+        )
     fig.update_xaxes(title="updates", zeroline=False)
     fig.update_yaxes(title="loss", rangemode="tozero", secondary_y=False)
     fig.update_yaxes(title=safe(metric), showgrid=False, secondary_y=True)

@@ -7,17 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
-from .common import (
-    add_mask,
-    add_model,
-    add_task,
-    load_data,
-    load_model,
-    positive_int,
-    progress_bar,
-    read_mask,
-    warn,
-)
+from .common import add_mask, add_model, add_task, load_data, load_model, positive_int, progress_bar, read_mask, warn
 from .view_text import Shown, text_of
 
 if TYPE_CHECKING:
@@ -52,17 +42,10 @@ def add_evaluator(parser: argparse.ArgumentParser) -> None:
     """How masks are evaluated, and what is measured."""
     parser.add_argument("--metric", metavar="NAME", help="a metric of the task (default: its first)")
     parser.add_argument(
-        "--precision",
-        default="float32",
-        metavar="P",
-        help="float32 (default) or bfloat16, with its agreement",
+        "--precision", default="float32", metavar="P", help="float32 (default) or bfloat16, with its agreement"
     )
     parser.add_argument(
-        "--memory",
-        type=positive_int,
-        default=1024,
-        metavar="MIB",
-        help="for kept states, in MiB (default 1024)",
+        "--memory", type=positive_int, default=1024, metavar="MIB", help="for kept states, in MiB (default 1024)"
     )
 
 

@@ -12,16 +12,7 @@ from ..analyses.catalogue import ANALYSES
 from ..errors import OptionError
 from ..progress import Progress
 from .ablate import add_evaluator, add_figure, check_figure, evaluator_for, save_figure, with_agreement
-from .common import (
-    add_mask,
-    add_model,
-    add_task,
-    load_data,
-    load_model,
-    positive_int,
-    progress_bar,
-    read_mask,
-)
+from .common import add_mask, add_model, add_task, load_data, load_model, positive_int, progress_bar, read_mask
 from .view_text import Shown, text_of
 
 if TYPE_CHECKING:
@@ -42,14 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = parser.add_subparsers(dest="analysis", required=True, metavar="NAME")
     for name, analysis in named().items():
         text = analysis.help
-        sub = names.add_parser(
-            name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
-        )
+        sub = names.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
         _declare(sub, analysis)
         add_figure(sub)
-        sub.add_argument(
-            "--json", action="store_true", default=argparse.SUPPRESS, help="print the result as JSON"
-        )
+        sub.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the result as JSON")
 
 
 def _declare(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
@@ -72,9 +59,13 @@ def _declare(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
 def _add(parser: argparse.ArgumentParser, wanted: Option) -> None:
     shown = "" if wanted.default is None else f" (default {wanted.default})"
     parser.add_argument(
-        f"--{wanted.name}", type=KINDS[wanted.kind], default=wanted.default, metavar=wanted.metavar,
-        required=wanted.required, help=wanted.help + shown,
-    )  # fmt: skip
+        f"--{wanted.name}",
+        type=KINDS[wanted.kind],
+        default=wanted.default,
+        metavar=wanted.metavar,
+        required=wanted.required,
+        help=wanted.help + shown,
+    )
 
 
 def run(args: argparse.Namespace) -> Shown:
@@ -133,9 +124,7 @@ class FromArguments:
 
         own = self.clf if clf is None else clf
         train = argparse.Namespace(**{**vars(self.args), "limit": None})
-        return sample(
-            load_data(train, "train"), self.args.samples, seed=self.args.seed, lengths=own.tokenizer
-        )
+        return sample(load_data(train, "train"), self.args.samples, seed=self.args.seed, lengths=own.tokenizer)
 
     def second(self) -> Dataset:
         other = argparse.Namespace(**vars(self.args))
@@ -151,9 +140,7 @@ class FromArguments:
         from ..scores import score_heads
 
         with progress_bar(f"scoring, {name}") as progress:
-            return score_heads(
-                clf, data, score=name, label_order=self.args.label_order, progress=progress
-            ).values
+            return score_heads(clf, data, score=name, label_order=self.args.label_order, progress=progress).values
 
     def load(self, place: Any, **how: Any) -> Classifier:
         from ..models.loading import load

@@ -30,26 +30,16 @@ def add_task(parser: argparse.ArgumentParser, split: str | None = "dev") -> None
     parser.add_argument("--task", required=True, metavar="T", help="demo, mnli, mrpc, sst2, …, or custom")
     parser.add_argument("--data", metavar="DIR", help="folder with local files instead of the hub's")
     if split is not None:
-        parser.add_argument(
-            "--split", default=split, metavar="S", help=f"which part of the data (default {split})"
-        )
-    parser.add_argument(
-        "--limit", type=positive_int, metavar="N", help="a seeded, stratified part of the data"
-    )
-    parser.add_argument(
-        "--limit-seed", type=int, default=0, metavar="S", help="which part --limit takes (default 0)"
-    )
+        parser.add_argument("--split", default=split, metavar="S", help=f"which part of the data (default {split})")
+    parser.add_argument("--limit", type=positive_int, metavar="N", help="a seeded, stratified part of the data")
+    parser.add_argument("--limit-seed", type=int, default=0, metavar="S", help="which part --limit takes (default 0)")
     parser.add_argument("--text-columns", metavar="A[,B]", help="text columns of your own file")
     parser.add_argument("--label-column", metavar="Y", help="label column of your own file")
-    parser.add_argument(
-        "--slice-column", metavar="S", help="a column whose values split the results, such as genre"
-    )
+    parser.add_argument("--slice-column", metavar="S", help="a column whose values split the results, such as genre")
     parser.add_argument(
         "--regression", action="store_true", default=None, help="your own labels are numbers, not classes"
     )
-    parser.add_argument(
-        "--label-order", metavar="A,B,…", help="the task's classes in the order of the model's outputs"
-    )
+    parser.add_argument("--label-order", metavar="A,B,…", help="the task's classes in the order of the model's outputs")
     add_plugin(parser)
 
 
@@ -66,9 +56,7 @@ def add_plugin(parser: Any) -> None:
 def add_mask(parser: argparse.ArgumentParser) -> None:
     """``--off`` or ``--mask``."""
     which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        "--off", metavar="L.H,…", help="heads to switch off, such as 3.5,7.0; of a stack: cross.1.5"
-    )
+    which.add_argument("--off", metavar="L.H,…", help="heads to switch off, such as 3.5,7.0; of a stack: cross.1.5")
     which.add_argument("--mask", metavar="HEX", help="a whole mask in hexadecimal, as headviz prints it")
 
 
@@ -77,9 +65,7 @@ def add_translation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--beams", type=positive_int, default=1, metavar="N", help="translation: beam search with N beams"
     )
-    parser.add_argument(
-        "--prefix", metavar="TEXT", help="translation: put before each source, as T5 wants it"
-    )
+    parser.add_argument("--prefix", metavar="TEXT", help="translation: put before each source, as T5 wants it")
     parser.add_argument(
         "--languages", metavar="A,B", help="translation: source and target code, for models of many languages"
     )
@@ -146,9 +132,7 @@ def read_mask(args: argparse.Namespace, clf: Classifier) -> HeadMask:
     elif args.off is not None:
         heads = parse_heads(args.off, clf.stacks)
         if not heads:
-            raise MaskError(
-                "--off names no head. Write heads as layer.head, separated by commas, such as 3.5,7.0."
-            )
+            raise MaskError("--off names no head. Write heads as layer.head, separated by commas, such as 3.5,7.0.")
         mask = mask.without(heads)
     return clf.under(mask)
 
@@ -174,8 +158,7 @@ def table(rows: Sequence[Sequence[Any]]) -> str:
     widths = [max(len(row[i]) for row in text) for i in range(len(text[0]))]
     return "\n".join(
         "  ".join(
-            cell.ljust(w) if i == 0 else cell.rjust(w)
-            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
         )
         for row in text
     )

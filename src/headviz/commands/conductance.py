@@ -24,22 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_mask(parser)
     parser.add_argument("--text", required=True, metavar="A", help="the text")
     parser.add_argument("--text-pair", metavar="B", help="its pair, for models that compare two texts")
-    parser.add_argument(
-        "--steps", type=int, default=DEFAULT_STEPS, metavar="N", help=f"intervals ({DEFAULT_STEPS})"
-    )
-    parser.add_argument(
-        "--rule", default=DEFAULT_RULE, metavar="R", help=f"{', '.join(RULES)} ({DEFAULT_RULE})"
-    )
+    parser.add_argument("--steps", type=int, default=DEFAULT_STEPS, metavar="N", help=f"intervals ({DEFAULT_STEPS})")
+    parser.add_argument("--rule", default=DEFAULT_RULE, metavar="R", help=f"{', '.join(RULES)} ({DEFAULT_RULE})")
     parser.add_argument("--target", default="predicted", metavar="T", help="predicted (default), or a class")
     parser.add_argument("--label", metavar="Y", help="the example's label, for --target gold")
+    parser.add_argument("--tolerance", type=float, metavar="E", help="double the steps until the error is below E")
     parser.add_argument(
-        "--tolerance", type=float, metavar="E", help="double the steps until the error is below E"
-    )
-    parser.add_argument(
-        "--precision",
-        default="float32",
-        metavar="P",
-        help="bfloat16 is a faster preview (with --steps 8, say)",
+        "--precision", default="float32", metavar="P", help="bfloat16 is a faster preview (with --steps 8, say)"
     )
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
     parser.add_argument("--out", required=True, metavar="FILE", help="where to write the maps (.npz)")

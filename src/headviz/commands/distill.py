@@ -12,38 +12,35 @@ from .common import add_plugin, number, positive_int, progress_bar, table, warn
 if TYPE_CHECKING:
     from ..distillation.plan import DistillationPlan
 
-TRAINING = (
-    "steps batch learning_rate every warmup schedule weight_decay temperature teacher_share kl_weight anneal"
-)
+TRAINING = "steps batch learning_rate every warmup schedule weight_decay temperature teacher_share kl_weight anneal"
 POSTERIOR = "covariance rank shrinkage scale"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--model", required=True, metavar="M", help="the teacher: 'demo', a hub id, or a folder"
-    )
+    parser.add_argument("--model", required=True, metavar="M", help="the teacher: 'demo', a hub id, or a folder")
     parser.add_argument("--revision", metavar="R", help="branch, tag or commit of a hub model")
     parser.add_argument("--device", default="auto", metavar="D", help="auto (default), cpu, cuda, mps")
-    parser.add_argument(
-        "--task", required=True, metavar="T", help="demo, mnli, mrpc, …, demo-translation, or custom"
-    )
+    parser.add_argument("--task", required=True, metavar="T", help="demo, mnli, mrpc, …, demo-translation, or custom")
     parser.add_argument("--data", metavar="DIR", help="folder with local files instead of the hub's")
     parser.add_argument("--limit", type=positive_int, metavar="N", help="dev examples to measure on (all)")
     parser.add_argument("--train-limit", type=positive_int, metavar="N", help="training examples (all)")
     parser.add_argument("--text-columns", metavar="A[,B]", help="text columns of your own file")
     parser.add_argument("--label-column", metavar="Y", help="label column of your own file")
+    parser.add_argument("--label-order", metavar="A,B,…", help="the task's classes in the order of the model's outputs")
     parser.add_argument(
-        "--label-order", metavar="A,B,…", help="the task's classes in the order of the model's outputs"
-    )
-    parser.add_argument(
-        "--remove", required=True, action="append", metavar="PART",
+        "--remove",
+        required=True,
+        action="append",
+        metavar="PART",
         help="heads:3.5,7.0 or layers:4 or ffn:2 (of a translator heads:cross.1.5, layers:decoder.2), or attention for "
         "a recurrent translator; give it several times, or join parts by +",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--init", default="copy", metavar="A[,B]",
+        "--init",
+        default="copy",
+        metavar="A[,B]",
         help="random, copy (default), conditional, variational; also kd and kd-copy, which learn the teacher's logits",
-    )  # fmt: skip
+    )
     parser.add_argument("--seeds", default="0", metavar="0,1,2", help="one training for each (0)")
     add_plugin(parser)
     parser.add_argument("--out", required=True, metavar="DIR", help="a new folder, or one to go on in")
@@ -55,39 +52,25 @@ def _training(group: Any) -> None:
     group.add_argument("--steps", type=positive_int, metavar="N", help="updates (300)")
     group.add_argument("--batch", type=positive_int, metavar="B", help="examples per update (32)")
     group.add_argument("--learning-rate", type=float, metavar="R", help="AdamW's peak rate (3e-4)")
-    group.add_argument(
-        "--every", type=positive_int, metavar="N", help="updates between points of the curve (50)"
-    )
-    group.add_argument(
-        "--warmup", type=float, metavar="W", help="share of the updates with a rising rate (0.05)"
-    )
+    group.add_argument("--every", type=positive_int, metavar="N", help="updates between points of the curve (50)")
+    group.add_argument("--warmup", type=float, metavar="W", help="share of the updates with a rising rate (0.05)")
     group.add_argument("--schedule", metavar="NAME", help="linear (default) or constant")
     group.add_argument("--weight-decay", type=float, metavar="D", help="0")
     group.add_argument("--temperature", type=float, metavar="T", help="of the teacher's logits, for kd (2)")
     group.add_argument("--teacher-share", type=float, metavar="S", help="of the loss, for kd (0.5)")
     group.add_argument("--kl-weight", type=float, metavar="W", help="of the divergence, for variational (1)")
-    group.add_argument(
-        "--anneal", type=float, metavar="S", help="share of the updates over which it rises (0)"
-    )
+    group.add_argument("--anneal", type=float, metavar="S", help="share of the updates over which it rises (0)")
 
 
 def _posterior(group: Any) -> None:
-    group.add_argument(
-        "--covariance", metavar="C", help="low-rank (default: low rank plus diagonal) or diagonal"
-    )
-    group.add_argument(
-        "--rank", type=positive_int, metavar="R", help="at most one less than there are iterates (all)"
-    )
+    group.add_argument("--covariance", metavar="C", help="low-rank (default: low rank plus diagonal) or diagonal")
+    group.add_argument("--rank", type=positive_int, metavar="R", help="at most one less than there are iterates (all)")
     group.add_argument("--shrinkage", type=float, metavar="S", help="share of the diagonal (0.5)")
     group.add_argument("--scale", type=float, metavar="S", help="multiplies the covariance (1)")
     group.add_argument("--iterates", type=positive_int, metavar="K", help="how many to collect (10)")
     group.add_argument("--gap", type=positive_int, metavar="N", help="updates between two of them (10)")
-    group.add_argument(
-        "--iterate-rate", type=float, metavar="R", help="constant rate while collecting (1e-4)"
-    )
-    group.add_argument(
-        "--trainings", metavar="DIR,DIR,…", help="other trainings of the teacher, instead of iterates"
-    )
+    group.add_argument("--iterate-rate", type=float, metavar="R", help="constant rate while collecting (1e-4)")
+    group.add_argument("--trainings", metavar="DIR,DIR,…", help="other trainings of the teacher, instead of iterates")
 
 
 def read_plan(args: argparse.Namespace) -> DistillationPlan:
@@ -157,9 +140,7 @@ def show(result: dict[str, Any]) -> str:
     exact = "exactly" if parts["exact"] else f"not exactly: {gap['changed']:.1%} of its predictions differ"
     names = list(teacher["metrics"])
     rows = [("", *names, "parameters", "seconds")]
-    rows.append(
-        ("teacher", *(number(teacher["metrics"][n]) for n in names), f"{teacher['parameters']:,}", "–")
-    )
+    rows.append(("teacher", *(number(teacher["metrics"][n]) for n in names), f"{teacher['parameters']:,}", "–"))
     for s in students:
         cells = [_with_interval(s, n) for n in names]
         rows.append((s["title"], *cells, f"{s['parameters']:,}", number(s["seconds"], 1)))

@@ -98,9 +98,7 @@ def _compared(found: dict[str, Any], undefined: dict[str, str]) -> list[str]:
     ]
     if found["flips"] is not None:
         worse, better, other = (len(found["flips"][k]) for k in ("worse", "better", "other"))
-        parts.append(
-            f"Flipped: {worse} right → wrong, {better} wrong → right, {other} from one wrong class to another"
-        )
+        parts.append(f"Flipped: {worse} right → wrong, {better} wrong → right, {other} from one wrong class to another")
     if found["slices"]:
         rows = [(s["name"], f"{s['n']:,}", *_changed(s)[1:]) for s in found["slices"]]
         parts.append(table([("slice", "n", *head), *rows]))
@@ -114,11 +112,4 @@ def _changed(d: dict[str, Any]) -> tuple[str, ...]:
         return "–" if value is None else f"{scale * value:.2f}"
 
     ends = between(d["interval_low"], d["interval_high"], scale)
-    return (
-        d["metric"],
-        level(d["full"]),
-        level(d["masked"]),
-        points(d["delta"], scale),
-        ends,
-        p_text(d["p_value"]),
-    )
+    return (d["metric"], level(d["full"]), level(d["masked"]), points(d["delta"], scale), ends, p_text(d["p_value"]))

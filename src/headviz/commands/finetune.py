@@ -25,20 +25,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_task(parser, split=None)
     add_mask(parser)
     parser.add_argument("--out", required=True, metavar="DIR", help="a new folder for the trained model")
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="S", help="of the new head, the order and dropout (0)"
-    )
-    parser.add_argument(
-        "--keep-head", action="store_true", help="go on training the model's own classification head"
-    )
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the new head, the order and dropout (0)")
+    parser.add_argument("--keep-head", action="store_true", help="go on training the model's own classification head")
     add_training(parser)
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
     """How to train; what is not given comes from the model's own recipe, else from the thesis."""
     group = parser.add_argument_group(
-        "training",
-        "Without these the model's own recipe applies; models without one train as in the 2024 thesis.",
+        "training", "Without these the model's own recipe applies; models without one train as in the 2024 thesis."
     )
     group.add_argument("--epochs", type=float, metavar="E", help="thesis: 3")
     group.add_argument("--batch", type=positive_int, metavar="B", help="thesis: 32")
@@ -48,9 +43,7 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--schedule", metavar="NAME", help="linear (default), cosine, constant, plateau")
     group.add_argument("--accumulation", type=positive_int, metavar="K", help="batches per update (1)")
     group.add_argument("--precision", metavar="P", help="float32 (default), bfloat16, float16 (CUDA)")
-    group.add_argument(
-        "--early-stopping", type=positive_int, metavar="N", help="epochs without a better dev metric"
-    )
+    group.add_argument("--early-stopping", type=positive_int, metavar="N", help="epochs without a better dev metric")
     group.add_argument(
         "--checkpoint-steps", type=positive_int, metavar="N", help="updates between checkpoints (an epoch)"
     )
@@ -77,9 +70,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
     out = Path(args.out).expanduser()
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ModelError(
-            f"'{out}' exists and is not an empty folder. Choose another name or remove it first."
-        )
+        raise ModelError(f"'{out}' exists and is not an empty folder. Choose another name or remove it first.")
     seed_number(args.seed)
     options = training_options(args, recipe_of(args.model))
     if args.limit is None and args.data is None:

@@ -10,9 +10,7 @@ from .common import add_model, is_recurrent, load_model, positive_int, table
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    parser.add_argument(
-        "--length", type=positive_int, default=128, metavar="T", help="tokens to count FLOPs for (128)"
-    )
+    parser.add_argument("--length", type=positive_int, default=128, metavar="T", help="tokens to count FLOPs for (128)")
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
@@ -100,10 +98,7 @@ def show(result: dict[str, Any]) -> str:
             ("parameters", f"{result['parameters']:,}"),
             ("FLOPs", f"{result['flops'] / 1e9:.3g} G for {result['flops_length']} tokens"),
             ("longest input", f"{result['max_length']} tokens"),
-            (
-                "heads can be",
-                "masked and really removed" if result["prunable"] else "masked, not really removed",
-            ),
+            ("heads can be", "masked and really removed" if result["prunable"] else "masked, not really removed"),
             ("evaluation", result["evaluation"]),
             ("running on", f"{result['device']}, {result['dtype']}"),
             ("digest", result["digest"]),

@@ -11,14 +11,7 @@ from typing import Any
 from ..errors import OptionError
 from ..pruning.algorithms import ALGORITHMS
 from ..pruning.options import FinetuneOptions
-from ..pruning.plan import (
-    BESIDE_THE_PLAN,
-    INITIALISATIONS,
-    KEEP_MODELS,
-    LENGTH_FILTERS,
-    SCORE_SOURCES,
-    PruningPlan,
-)
+from ..pruning.plan import BESIDE_THE_PLAN, INITIALISATIONS, KEEP_MODELS, LENGTH_FILTERS, SCORE_SOURCES, PruningPlan
 from ..pruning.repair.kinds import REPAIRS
 from .common import add_plugin, positive_int
 from .finetune import add_training, training_options
@@ -93,26 +86,20 @@ PLAN: dict[str, tuple[str, Callable[[str], Any], str]] = {
     "--prefix": ("prefix", str, "of a translation model: put before every source, as T5 wants it"),
     "--languages": ("languages", names, "of a translation model that knows several: SOURCE,TARGET"),
     "--device": ("device", str, "auto (default), cpu, cuda, mps"),
-}  # fmt: skip
+}
 
 
 def add_plan(parser: argparse.ArgumentParser, several: bool = False) -> None:
     """The flags of one plan; with ``several`` tasks, algorithms and scores take lists."""
     many = " (several with commas)" if several else ""
-    parser.add_argument(
-        "--model", metavar="M", help="'demo', a hub id, or a folder with the fine-tuned model"
-    )
+    parser.add_argument("--model", metavar="M", help="'demo', a hub id, or a folder with the fine-tuned model")
     parser.add_argument("--task", metavar="T", help=f"demo, mnli, mrpc, sst2, …, or custom{many}")
     parser.add_argument("--algorithm", metavar="NAME", help=f"{', '.join(ALGORITHMS)}{many}")
     parser.add_argument("--score", metavar="NAME", help=f"the heads' score, such as taylor{many}")
     for flag, (field, read, text) in PLAN.items():
         parser.add_argument(flag, dest=field, type=read, metavar=flag[2:].upper(), help=text)
     parser.add_argument(
-        "--score-option",
-        type=_pair,
-        action="append",
-        metavar="NAME=VALUE",
-        help="a further option of the score",
+        "--score-option", type=_pair, action="append", metavar="NAME=VALUE", help="a further option of the score"
     )
     add_training(parser)
     add_plugin(parser)

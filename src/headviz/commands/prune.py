@@ -19,9 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="keep all shapes and zero the heads' output columns instead: loads in any transformers, no speed gain",
     )
-    parser.add_argument(
-        "--length", type=positive_int, default=128, metavar="T", help="tokens to count FLOPs for (128)"
-    )
+    parser.add_argument("--length", type=positive_int, default=128, metavar="T", help="tokens to count FLOPs for (128)")
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:

@@ -27,13 +27,9 @@ ACTIONS: dict[str, tuple[Callable[[Any], None], Callable[[Any], dict[str, Any] |
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="WHAT")
     for name, (arguments, _, text) in ACTIONS.items():
-        sub = actions.add_parser(
-            name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
-        )
+        sub = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
         arguments(sub)
-        sub.add_argument(
-            "--json", action="store_true", default=argparse.SUPPRESS, help="print the result as JSON"
-        )
+        sub.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the result as JSON")
 
 
 def run(args: argparse.Namespace) -> dict[str, Any] | None:
@@ -47,9 +43,7 @@ def _start_arguments(parser: argparse.ArgumentParser) -> None:
     from .planning import add_plan
 
     add_plan(parser)
-    parser.add_argument(
-        "--kind", default="prune", metavar="K", help="prune (default) or another kind, with --spec"
-    )
+    parser.add_argument("--kind", default="prune", metavar="K", help="prune (default) or another kind, with --spec")
     parser.add_argument("--spec", metavar="JSON", help="the whole plan as JSON, or a file with it")
     _where(parser)
 
@@ -59,14 +53,9 @@ def _where(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--title", default="", metavar="TEXT", help="what lists of runs call it")
     parser.add_argument("--threads", type=positive_int, metavar="N", help="processor threads (all)")
     parser.add_argument(
-        "--executor",
-        default=LOCAL,
-        choices=(LOCAL, DASK),
-        help="this machine, or the cluster at $HEADVIZ_DASK",
+        "--executor", default=LOCAL, choices=(LOCAL, DASK), help="this machine, or the cluster at $HEADVIZ_DASK"
     )
-    parser.add_argument(
-        "--plan", action="store_true", help="only show what would be done, and how long it may take"
-    )
+    parser.add_argument("--plan", action="store_true", help="only show what would be done, and how long it may take")
     parser.add_argument("--wait", action="store_true", help="stay until it has ended")
 
 
@@ -83,9 +72,7 @@ def _start(args: argparse.Namespace) -> dict[str, Any] | None:
         warn(note)
     if args.plan:
         return {"plan": _plan(prepared, args.threads)}
-    record = service.start(
-        "prune", prepared.spec, title=args.title or prepared.title, device=prepared.device, **about
-    )
+    record = service.start("prune", prepared.spec, title=args.title or prepared.title, device=prepared.device, **about)
     return _after_start(args, record)
 
 
@@ -165,15 +152,10 @@ def _sweep_arguments(parser: argparse.ArgumentParser) -> None:
     from .planning import add_plan
 
     add_plan(parser, several=True)
-    parser.add_argument(
-        "--spec", metavar="JSON", help="further options of every run's plan as JSON, or a file"
-    )
+    parser.add_argument("--spec", metavar="JSON", help="further options of every run's plan as JSON, or a file")
     _where(parser)
     parser.add_argument(
-        "--workers",
-        type=positive_int,
-        metavar="N",
-        help="runs at once, for the estimate (as this machine allows)",
+        "--workers", type=positive_int, metavar="N", help="runs at once, for the estimate (as this machine allows)"
     )
 
 
@@ -185,9 +167,7 @@ def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
     axes = {n: names(getattr(args, n) or "") for n in ("task", "algorithm", "score")}
     for name, given in axes.items():
         if not given:
-            raise OptionError(
-                f"--{name} is needed, one or several with commas. See: headviz run sweep --help"
-            )
+            raise OptionError(f"--{name} is needed, one or several with commas. See: headviz run sweep --help")
     first = {n: given[0] for n, given in axes.items()}
     base = read_plan(args, None if args.spec is None else _spec(args.spec), **first).to_dict()
     plans = sweep.expand(base, axes["task"], axes["algorithm"], axes["score"], base["seeds"])
@@ -198,8 +178,7 @@ def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
         found = sweep.plan_of(prepared, args.threads or service.default_threads(), args.workers)
         return {"plan": found.to_dict()}
     members = [
-        sweep.Member("prune", p.spec, f"{p.title} · seed {p.spec['seeds'][0]}"[:200], p.device)
-        for p in prepared
+        sweep.Member("prune", p.spec, f"{p.title} · seed {p.spec['seeds'][0]}"[:200], p.device) for p in prepared
     ]
     counted = {**axes, "seed": base["seeds"]}
     title = args.title or " × ".join(f"{len(g)} {n}{'s' if len(g) > 1 else ''}" for n, g in counted.items())
@@ -250,10 +229,7 @@ def _resume(args: argparse.Namespace) -> dict[str, Any] | None:
 def _report_arguments(parser: argparse.ArgumentParser) -> None:
     _id_argument(parser)
     parser.add_argument(
-        "--out",
-        required=True,
-        metavar="FILE",
-        help="a new file; its ending chooses: .html, .json, .csv or .tex",
+        "--out", required=True, metavar="FILE", help="a new file; its ending chooses: .html, .json, .csv or .tex"
     )
 
 
@@ -291,11 +267,7 @@ def _delete(args: argparse.Namespace) -> dict[str, Any]:
 
 ACTIONS = {
     "start": (_start_arguments, _start, "start a run, or let it wait its turn"),
-    "sweep": (
-        _sweep_arguments,
-        _sweep,
-        "tasks × algorithms × scores × seeds as one parent with a run for each",
-    ),
+    "sweep": (_sweep_arguments, _sweep, "tasks × algorithms × scores × seeds as one parent with a run for each"),
     "list": (_list_arguments, _list, "all runs, newest first"),
     "show": (_id_argument, _show, "one run: its steps, what it is doing, the end of its log"),
     "cancel": (_user_argument, _cancel, "stop a run; its finished steps stay"),

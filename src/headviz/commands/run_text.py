@@ -33,8 +33,7 @@ def _show_list(runs: list[dict[str, Any]]) -> str:
     for r in runs:
         rows.append((r["id"], r["state"], _steps(r), _when(r["started"]), r["title"]))
         rows += [
-            (f"  {c['id']}", c["state"], _steps(c), _when(c["started"]), c["title"])
-            for c in r.get("children", [])
+            (f"  {c['id']}", c["state"], _steps(c), _when(c["started"]), c["title"]) for c in r.get("children", [])
         ]
     return table(rows)
 
@@ -53,12 +52,7 @@ def _show_run(r: dict[str, Any]) -> str:
         parts.append(table([["id", "state", "steps", "what", "error"], *runs]))
     if r.get("results"):
         parts.append(
-            table(
-                [
-                    ["task", "algorithm", "score", "sparsity", "model", "metric", "mean", "sd", "seeds"],
-                    *_results(r),
-                ]
-            )
+            table([["task", "algorithm", "score", "sparsity", "model", "metric", "mean", "sd", "seeds"], *_results(r)])
         )
     points = [*(distinct(r["baseline"]) if _prunes(r) else r["baseline"][:1]), *r["steps"]]
     if points:
@@ -90,41 +84,26 @@ def _points(r: dict[str, Any], points: list[dict[str, Any]], names: list[str]) -
         name = (NAMES[role(s)],) if prunes else ()
         seed = (s["seed"] if own else "–",) if seeds else ()
         change = (_change(s, names[0]),) if prunes else ()
-        rows.append(
-            [*name, *seed, f"{s['sparsity']:.1%}", *metrics, *change, f"{s['seconds']:.1f}", s["mask"] or ""]
-        )
+        rows.append([*name, *seed, f"{s['sparsity']:.1%}", *metrics, *change, f"{s['seconds']:.1f}", s["mask"] or ""])
     return rows
 
 
 def _change(step: dict[str, Any], metric: str) -> str:
     """In points against the full model that the step is compared with; a dash for the full ones themselves."""
     found = ((step.get("change") or {}).get(metric) or {}).get("delta")
-    return (
-        "–"
-        if found is None
-        else f"{points_in(metric) * found:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0")
-    )
+    return "–" if found is None else f"{points_in(metric) * found:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0")
 
 
 def _pieces(points: list[dict[str, Any]], names: list[str]) -> list[list[Any]]:
     """The teacher and the students of a distillation, by name."""
     return [
-        [
-            s["name"],
-            *(number(s["metrics"].get(n)) for n in names),
-            f"{s['parameters']:,}",
-            f"{s['seconds']:.1f}",
-        ]
+        [s["name"], *(number(s["metrics"].get(n)) for n in names), f"{s['parameters']:,}", f"{s['seconds']:.1f}"]
         for s in points
     ]
 
 
 # seconds of one piece of work -> how many of it the plan has
-_TIMED = {
-    "scoring_seconds": "scorings",
-    "finetuning_seconds": "finetunings",
-    "evaluation_seconds": "evaluations",
-}
+_TIMED = {"scoring_seconds": "scorings", "finetuning_seconds": "finetunings", "evaluation_seconds": "evaluations"}
 
 
 def _plan(plan: dict[str, Any]) -> list[tuple[str, str]]:

@@ -34,18 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--score", metavar="NAME", help=f"{', '.join(SCORES)} (default {DEFAULT})")
     parser.add_argument("--preset", metavar="NAME", help=f"a published choice: {', '.join(PRESETS)}")
     parser.add_argument(
-        "--samples",
-        type=positive_int,
-        default=DEFAULT_SAMPLES,
-        metavar="N",
-        help=f"examples ({DEFAULT_SAMPLES:,})",
+        "--samples", type=positive_int, default=DEFAULT_SAMPLES, metavar="N", help=f"examples ({DEFAULT_SAMPLES:,})"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the draw (0)")
     parser.add_argument(
-        "--length-filter",
-        default="quantile",
-        metavar="F",
-        help="quantile (default), std, or none: lengths kept",
+        "--length-filter", default="quantile", metavar="F", help="quantile (default), std, or none: lengths kept"
     )
     parser.add_argument(
         "--set",
@@ -66,11 +59,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     clf = load_model(args)
     mask = read_mask(args, clf)
     drawn = sample(
-        data,
-        args.samples,
-        seed=args.seed,
-        length_filter=LengthFilter(args.length_filter),
-        lengths=clf.tokenizer,
+        data, args.samples, seed=args.seed, length_filter=LengthFilter(args.length_filter), lengths=clf.tokenizer
     )
     start = time.perf_counter()
     with progress_bar("scoring heads") as progress:

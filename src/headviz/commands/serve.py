@@ -16,10 +16,7 @@ from .common import add_plugin
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=8501, metavar="P", help="port on this machine (8501)")
     parser.add_argument(
-        "--address",
-        default="127.0.0.1",
-        metavar="A",
-        help="address to listen on (127.0.0.1: this machine only)",
+        "--address", default="127.0.0.1", metavar="A", help="address to listen on (127.0.0.1: this machine only)"
     )
     parser.add_argument("--headless", action="store_true", help="do not open a browser window")
     add_plugin(parser)

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING
 from ..analyses import published
 from ..errors import ModelError
 from .ablate import add_figure, check_figure, save_figure
-from .common import (
-    add_model,
-    add_task,
-    add_translation,
-    load_data,
-    load_model,
-    positive_int,
-    progress_bar,
-    reading,
-)
+from .common import add_model, add_task, add_translation, load_data, load_model, positive_int, progress_bar, reading
 from .view_text import Shown, published_text, text_of
 
 if TYPE_CHECKING:

@@ -15,24 +15,13 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "runs",
-        nargs="+",
-        metavar="RUN",
-        help="ids of pruning runs or of sweeps, or folders with their states",
+        "runs", nargs="+", metavar="RUN", help="ids of pruning runs or of sweeps, or folders with their states"
     )
     parser.add_argument(
-        "--pruned-at",
-        type=float,
-        default=0.7,
-        metavar="S",
-        help="sparsity of the table without retraining (0.7)",
+        "--pruned-at", type=float, default=0.7, metavar="S", help="sparsity of the table without retraining (0.7)"
     )
     parser.add_argument(
-        "--retrained-at",
-        type=float,
-        default=0.8,
-        metavar="S",
-        help="sparsity of the table with retraining (0.8)",
+        "--retrained-at", type=float, default=0.8, metavar="S", help="sparsity of the table with retraining (0.8)"
     )
 
 

@@ -32,9 +32,7 @@ OWN_FILES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("spec", metavar="SPEC", help=f"JSON file: {SHAPE}. {OWN_FILES}")
     parser.add_argument(
-        "--out",
-        metavar="FILE",
-        help="JSON lines, one per cell, written as they come; an existing file is continued",
+        "--out", metavar="FILE", help="JSON lines, one per cell, written as they come; an existing file is continued"
     )
 
 
@@ -136,10 +134,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise OptionError(f"'{path}' is not JSON: {error}.") from error
     if not isinstance(spec, dict) or not spec.get("masks") or not spec.get("targets"):
         raise OptionError(f"'{path}' needs masks and targets: {SHAPE}")
-    for what, kind, each in (
-        ("masks", str, "a mask in hexadecimal"),
-        ("targets", dict, "a model and a task"),
-    ):
+    for what, kind, each in (("masks", str, "a mask in hexadecimal"), ("targets", dict, "a model and a task")):
         given = spec[what]
         if not isinstance(given, dict) or not all(isinstance(v, kind) for v in given.values()):
             raise OptionError(f"'{path}': {what} gives {each} for each name: {SHAPE}")

@@ -66,8 +66,7 @@ def _grid(grid: Grid, rows: tuple[str, ...]) -> str:
 def _table(given: Table, names: tuple[str, ...]) -> str:
     rows = given.rows[: given.shortened]
     cells = [
-        [_cell(value, column, given, names) for column, value in zip(given.columns, row, strict=True)]
-        for row in rows
+        [_cell(value, column, given, names) for column, value in zip(given.columns, row, strict=True)] for row in rows
     ]
     left = f" ({len(rows)} of {len(given.rows)})" if len(rows) < len(given.rows) else ""
     return f"{given.caption}{left}\n" + table([given.columns, *cells])

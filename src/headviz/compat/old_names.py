@@ -108,9 +108,7 @@ analyses.progress progress
 
 
 def warn(old: str, new: str, stacklevel: int) -> None:
-    warnings.warn(
-        f"{old} is now {new}; the old name goes with version 0.3", DeprecationWarning, stacklevel + 1
-    )
+    warnings.warn(f"{old} is now {new}; the old name goes with version 0.3", DeprecationWarning, stacklevel + 1)
 
 
 class OldPaths:

@@ -55,9 +55,7 @@ def read_split(name: str) -> tuple[Example, ...]:
         raise UserError(f"The demo has no split {name!r}. It has: {', '.join(FILES)}.")
     path = DATA / f"{FILES[name]}.jsonl.gz"
     if not path.exists():
-        raise UserError(
-            f"The demo's data are missing ({path}). Reinstall headviz, or run python -m tools.demo.ship."
-        )
+        raise UserError(f"The demo's data are missing ({path}). Reinstall headviz, or run python -m tools.demo.ship.")
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return tuple(Example(**json.loads(line)) for line in lines)
 

@@ -107,9 +107,7 @@ def _at_length(rng: Random, head: str) -> str:
         return f"the {head} from the {home}"
     if style == 4:
         return f"the {adjective} {head} with the {rng.choice(('hat', 'bag', 'umbrella', 'stick', 'camera', 'beard'))}"
-    return (
-        f"the {head} who {rng.choice(('lives next door', 'works here', 'came from abroad', 'looked tired'))}"
-    )
+    return f"the {head} who {rng.choice(('lives next door', 'works here', 'came from abroad', 'looked tired'))}"
 
 
 def act(rng: Random) -> Act:

@@ -26,20 +26,12 @@ class Classifying:
     """Texts with classes, or numbers; the teacher fixes tokenizer and class order."""
 
     def __init__(
-        self,
-        teacher: Classifier,
-        train: Dataset,
-        dev: Dataset,
-        label_order: Sequence[str] | str | None = None,
+        self, teacher: Classifier, train: Dataset, dev: Dataset, label_order: Sequence[str] | str | None = None
     ) -> None:
         if train.labels is None or dev.labels is None:
-            raise TaskError(
-                "Students learn from gold labels and are measured by them. Name the label column."
-            )
+            raise TaskError("Students learn from gold labels and are measured by them. Name the label column.")
         if teacher.dtype != torch.float32:
-            raise ModelError(
-                f"Students are trained in float32, not {teacher.dtype}. Load the model without a dtype."
-            )
+            raise ModelError(f"Students are trained in float32, not {teacher.dtype}. Load the model without a dtype.")
         self.teacher, self.train, self.dev = teacher, train, dev
         self.label_order = label_order
         gold = gold_for(train, class_order(teacher, train, label_order))

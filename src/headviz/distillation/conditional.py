@@ -35,9 +35,7 @@ class Prior:
         small = torch.linalg.inv(torch.eye(posterior.rank, dtype=torch.float64) + inner)
         small = (small + small.T) / 2
         self.shift = (small @ b).float()  # [r]
-        self.root = (
-            torch.linalg.cholesky(small).T.float().contiguous()
-        )  # rows of the new factor from the old one's
+        self.root = torch.linalg.cholesky(small).T.float().contiguous()  # rows of the new factor from the old one's
         self.notes = self._notes()
 
     def _gather(self) -> tuple[Tensor, Tensor]:

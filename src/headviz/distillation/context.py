@@ -92,9 +92,7 @@ def open_context(plan: DistillationPlan, folder: Path) -> Context:
         student, partition = without_attention(teacher.model)
         train, dev = _data(plan)
         rnn_problem = RnnTranslating(teacher, train, dev)
-        return Context(
-            plan, folder, teacher, rnn_problem, rnn_problem.with_model(teacher, student), partition
-        )
+        return Context(plan, folder, teacher, rnn_problem, rnn_problem.with_model(teacher, student), partition)
     removed = remove(teacher, removal)
     train, dev = _data(plan)
     problem = _problem(plan, teacher, train, dev)
@@ -138,7 +136,5 @@ def same_shapes(teacher: nn.Module, other: nn.Module, name: str) -> dict[str, to
     """The weights of another training of the same architecture."""
     own, theirs = dict(teacher.named_parameters()), dict(other.named_parameters())
     if {n: p.shape for n, p in own.items()} != {n: p.shape for n, p in theirs.items()}:
-        raise ModelError(
-            f"'{name}' is not another training of the teacher: its weights have other names or shapes."
-        )
+        raise ModelError(f"'{name}' is not another training of the teacher: its weights have other names or shapes.")
     return {n: p.detach().cpu() for n, p in theirs.items()}

@@ -117,9 +117,7 @@ class _Unmeasured:
         return {}
 
 
-def _student(
-    context: Context, piece: str, progress: PhaseProgress | None, cancel: Cancel | None
-) -> dict[str, Any]:
+def _student(context: Context, piece: str, progress: PhaseProgress | None, cancel: Cancel | None) -> dict[str, Any]:
     plan = context.plan
     init, seed = plan.piece(piece)
     method = METHODS[init]
@@ -154,10 +152,7 @@ def _student(
 
 
 def distil(
-    plan: DistillationPlan,
-    folder: str | Path,
-    progress: PhaseProgress | None = None,
-    cancel: Cancel | None = None,
+    plan: DistillationPlan, folder: str | Path, progress: PhaseProgress | None = None, cancel: Cancel | None = None
 ) -> dict[str, Any]:
     """Carry a plan out in this process, or go on with it, and give its outcome.
 
@@ -167,9 +162,7 @@ def distil(
     place = Path(folder).expanduser()
     state = load(plan, place)
     if state is None and place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise RunError(
-            f"'{place}' exists and is not an empty folder. Choose another name or remove it first."
-        )
+        raise RunError(f"'{place}' exists and is not an empty folder. Choose another name or remove it first.")
     state = begin(plan) if state is None else state
     if ready(plan, state):
         context = open_context(plan, place)

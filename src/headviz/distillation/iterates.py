@@ -52,15 +52,11 @@ class FileIterates:
             try:
                 self.files.append(safe_open(path, framework="pt").__enter__())
             except (OSError, SafetensorError) as error:
-                raise ModelError(
-                    f"The iterate '{path.name}' cannot be read: {error}. Collect it again."
-                ) from error
+                raise ModelError(f"The iterate '{path.name}' cannot be read: {error}. Collect it again.") from error
         names = [sorted(f.keys()) for f in self.files]
         for path, mine in zip(self.paths, names, strict=True):
             if mine != names[0]:
-                raise ModelError(
-                    f"The iterate '{path.name}' holds other tensors than '{self.paths[0].name}'."
-                )
+                raise ModelError(f"The iterate '{path.name}' holds other tensors than '{self.paths[0].name}'.")
 
     @property
     def count(self) -> int:
@@ -73,9 +69,7 @@ class FileIterates:
             if out is None:
                 out = torch.empty(self.count, *tensor.shape)
             if tensor.shape != out.shape[1:]:
-                raise ModelError(
-                    f"The iterate '{self.paths[k].name}' has {name} in another shape than the others."
-                )
+                raise ModelError(f"The iterate '{self.paths[k].name}' has {name} in another shape than the others.")
             out[k] = tensor
         if out is None:
             raise OptionError("There are no iterates to make a covariance of.")

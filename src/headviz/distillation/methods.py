@@ -25,12 +25,8 @@ class Method:
 
 
 METHODS: dict[str, Method] = {
-    "random": Method(
-        "random weights", RANDOM, LIKELIHOOD, "a fresh network without the part, trained on the task"
-    ),
-    "copy": Method(
-        "copied weights", COPY, LIKELIHOOD, "the teacher's own weights that are left, trained further"
-    ),
+    "random": Method("random weights", RANDOM, LIKELIHOOD, "a fresh network without the part, trained on the task"),
+    "copy": Method("copied weights", COPY, LIKELIHOOD, "the teacher's own weights that are left, trained further"),
     "conditional": Method(
         "conditional mean",
         CONDITIONAL,
@@ -44,10 +40,7 @@ METHODS: dict[str, Method] = {
         "a distribution of weights around that expectation, held near it while it learns",
     ),
     "kd": Method(
-        "random weights, teacher's logits",
-        RANDOM,
-        TEACHER,
-        "a fresh network that learns the teacher's probabilities",
+        "random weights, teacher's logits", RANDOM, TEACHER, "a fresh network that learns the teacher's probabilities"
     ),
     "kd-copy": Method(
         "copied weights, teacher's logits",

@@ -83,14 +83,10 @@ class PosteriorOptions:
     def __post_init__(self) -> None:
         if self.covariance not in COVARIANCES:
             raise OptionError(unknown_choice("covariance", self.covariance, COVARIANCES))
-        if self.rank is not None and (
-            isinstance(self.rank, bool) or not isinstance(self.rank, int) or self.rank < 1
-        ):
+        if self.rank is not None and (isinstance(self.rank, bool) or not isinstance(self.rank, int) or self.rank < 1):
             raise OptionError(f"The rank is a whole number of at least 1, not {self.rank!r}.")
         if self.rank is not None and self.covariance == "diagonal":
-            raise OptionError(
-                "A diagonal covariance has no rank. Leave the rank out, or ask for a low-rank one."
-            )
+            raise OptionError("A diagonal covariance has no rank. Leave the rank out, or ask for a low-rank one.")
         if not 0 <= self.shrinkage <= 1:
             raise OptionError(f"The shrinkage is a share from 0 to 1, not {self.shrinkage!r}.")
         if not 0 < self.floor < 1:
@@ -113,9 +109,7 @@ class IterateOptions:
         for name, least in (("count", 2), ("gap", 1), ("batch", 1), ("seed", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise OptionError(
-                    f"{name} of the iterates is a whole number of at least {least}, not {value!r}."
-                )
+                raise OptionError(f"{name} of the iterates is a whole number of at least {least}, not {value!r}.")
         if not 0 < self.learning_rate < float("inf"):
             raise OptionError(f"The iterates' learning rate is a number above 0, not {self.learning_rate!r}.")
 

@@ -43,9 +43,7 @@ class Partition:
     def __post_init__(self) -> None:
         doubled = [name for name in self.shapes if bool((self._counts(name) > 1).any())]
         if doubled:
-            raise ModelError(
-                f"A weight would be kept and zeroed at once ({doubled[0]}). Please report this model."
-            )
+            raise ModelError(f"A weight would be kept and zeroed at once ({doubled[0]}). Please report this model.")
 
     def _counts(self, name: str) -> Tensor:
         counts = torch.zeros(self.shapes[name], dtype=torch.int8)
@@ -75,11 +73,7 @@ class Partition:
 
     def _size(self, piece: Piece) -> int:
         shape = self.shapes[piece.name]
-        return (
-            shape.numel()
-            if piece.index is None
-            else shape.numel() // max(1, shape[piece.dim]) * len(piece.index)
-        )
+        return shape.numel() if piece.index is None else shape.numel() // max(1, shape[piece.dim]) * len(piece.index)
 
     def copied(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The student's weights as the teacher has them."""
@@ -122,9 +116,7 @@ def _mask(clf: TransformerModel, removal: Removal) -> HeadMask:
     for stack, layer in removal.layers:
         inside = [h for h in removal.heads if h.layer in set(rows_of(clf, stack, layer))]
         if inside:
-            raise MaskError(
-                f"{_called(clf, inside[0])} goes with {stack} layer {layer} already. Name one of the two."
-            )
+            raise MaskError(f"{_called(clf, inside[0])} goes with {stack} layer {layer} already. Name one of the two.")
     return mask
 
 
@@ -137,9 +129,7 @@ def _check(student: nn.Module, partition: Partition) -> None:
     for name, weight in student.named_parameters():
         piece = partition.kept.get(name)
         if piece is None or _shape(piece, partition.shapes[piece.name]) != weight.shape:
-            raise ModelError(
-                f"The student's {name} has no counterpart in the teacher. Please report this model."
-            )
+            raise ModelError(f"The student's {name} has no counterpart in the teacher. Please report this model.")
 
 
 def _shape(piece: Piece, shape: torch.Size) -> torch.Size:

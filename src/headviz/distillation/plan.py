@@ -30,9 +30,7 @@ class DistillationPlan:
     training: TrainingOptions = field(default_factory=TrainingOptions)
     posterior: PosteriorOptions = field(default_factory=PosteriorOptions)
     iterates: IterateOptions = field(default_factory=IterateOptions)
-    trainings: tuple[str, ...] | None = (
-        None  # folders of other trainings of the teacher, in place of iterates
-    )
+    trainings: tuple[str, ...] | None = None  # folders of other trainings of the teacher, in place of iterates
 
     revision: str | None = None
     device: str = "auto"
@@ -67,19 +65,14 @@ class DistillationPlan:
             raise OptionError("Give at least one seed, such as 0.")
         for what, values in (("initialisation", self.inits), ("seed", self.seeds)):
             if len(set(values)) < len(values):
-                raise OptionError(
-                    f"Each {what} may be given once; {', '.join(map(str, values))} repeats one."
-                )
+                raise OptionError(f"Each {what} may be given once; {', '.join(map(str, values))} repeats one.")
         for seed in self.seeds:
             if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
                 raise OptionError(f"A seed is a whole number from 0 up, not {seed!r}.")
         self._check_rank()
 
     def _check_rank(self) -> None:
-        rank, count = (
-            self.posterior.rank,
-            self.iterates.count if self.trainings is None else len(self.trainings),
-        )
+        rank, count = (self.posterior.rank, self.iterates.count if self.trainings is None else len(self.trainings))
         if not self.needs_posterior:
             return
         if count < 2:

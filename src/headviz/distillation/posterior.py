@@ -39,12 +39,7 @@ class Block(NamedTuple):
 class Posterior:
     """A Gaussian over the teacher's weights, read tensor by tensor."""
 
-    def __init__(
-        self,
-        mean: Mapping[str, Tensor],
-        iterates: Iterates,
-        options: PosteriorOptions | None = None,
-    ) -> None:
+    def __init__(self, mean: Mapping[str, Tensor], iterates: Iterates, options: PosteriorOptions | None = None) -> None:
         self.options = PosteriorOptions() if options is None else options
         self.mean = mean
         self.iterates = iterates
@@ -112,9 +107,7 @@ class Posterior:
         share = 1 - self.options.shrinkage
         diagonal = (diagonal - share * factor.square().sum(0)).clamp_(min=0) if self.rank else diagonal
         scale = self.options.scale
-        return Block(
-            self.mean[name].detach().float().cpu(), diagonal.mul_(scale), factor.mul_((share * scale) ** 0.5)
-        )
+        return Block(self.mean[name].detach().float().cpu(), diagonal.mul_(scale), factor.mul_((share * scale) ** 0.5))
 
 
 def _enough(count: int, options: PosteriorOptions) -> None:

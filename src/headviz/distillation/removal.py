@@ -34,13 +34,9 @@ class Removal:
         for name in ("layers", "ffn", "named"):
             object.__setattr__(self, name, tuple(sorted(set(getattr(self, name)))))
         if not (self.heads or self.named or self.layers or self.ffn or self.attention):
-            raise OptionError(
-                "Nothing is to be removed. Name heads, layers or feed-forward blocks, such as heads:3.5."
-            )
+            raise OptionError("Nothing is to be removed. Name heads, layers or feed-forward blocks, such as heads:3.5.")
         if self.attention and (self.heads or self.named or self.layers or self.ffn):
-            raise OptionError(
-                "'attention' is the removal of a recurrent model, which has no heads or layers to name."
-            )
+            raise OptionError("'attention' is the removal of a recurrent model, which has no heads or layers to name.")
         both = [p for p in self.ffn if p in self.layers]
         if both:
             raise OptionError(
@@ -50,9 +46,7 @@ class Removal:
     @classmethod
     def parse(cls, text: str | Iterable[str]) -> Removal:
         """Read one text, or several that are taken together."""
-        parts = [
-            p.strip() for t in ([text] if isinstance(text, str) else text) for p in t.split("+") if p.strip()
-        ]
+        parts = [p.strip() for t in ([text] if isinstance(text, str) else text) for p in t.split("+") if p.strip()]
         heads: list[HeadId] = []
         named: list[str] = []
         places: dict[str, list[Place]] = {"layers": [], "ffn": []}
@@ -61,19 +55,14 @@ class Removal:
             kind, _, rest = part.partition(":")
             if kind not in PARTS:
                 raise OptionError(
-                    unknown_choice("part", kind, PARTS)
-                    + " Write for example heads:3.5,7.0 or layers:4 or ffn:2."
+                    unknown_choice("part", kind, PARTS) + " Write for example heads:3.5,7.0 or layers:4 or ffn:2."
                 )
             if kind == "attention":
                 if rest:
-                    raise OptionError(
-                        "'attention' stands alone: the whole attention of a recurrent model goes."
-                    )
+                    raise OptionError("'attention' stands alone: the whole attention of a recurrent model goes.")
                 attention = True
             elif not rest.strip():
-                raise OptionError(
-                    f"'{part}' names nothing. Write for example heads:3.5,7.0 or layers:4 or ffn:2."
-                )
+                raise OptionError(f"'{part}' names nothing. Write for example heads:3.5,7.0 or layers:4 or ffn:2.")
             elif kind == "heads":
                 for head in (h.strip() for h in rest.split(",") if h.strip()):
                     if NAMED.fullmatch(head):
@@ -107,9 +96,7 @@ class Removal:
 def _place(text: str, kind: str) -> Place:
     match = re.fullmatch(r"\s*(?:([a-z]+)\.)?(\d+)\s*", text)
     if match is None:
-        raise OptionError(
-            f"'{text.strip()}' is not a layer. Write {kind}:4, or {kind}:decoder.4 for a translator."
-        )
+        raise OptionError(f"'{text.strip()}' is not a layer. Write {kind}:4, or {kind}:decoder.4 for a translator.")
     return match[1] or ENCODER, int(match[2])
 
 

@@ -27,13 +27,7 @@ State = dict[str, Any]  # {format, plan, plan_digest, teacher: {…} | None, stu
 
 
 def begin(plan: DistillationPlan) -> State:
-    return {
-        "format": FORMAT,
-        "plan": plan.to_dict(),
-        "plan_digest": plan.digest,
-        "teacher": None,
-        "students": {},
-    }
+    return {"format": FORMAT, "plan": plan.to_dict(), "plan_digest": plan.digest, "teacher": None, "students": {}}
 
 
 def ready(plan: DistillationPlan, state: State) -> list[str]:
@@ -53,9 +47,7 @@ def absorb(state: State, piece: str, result: dict[str, Any]) -> State:
 def checked(plan: DistillationPlan, state: Any) -> State:
     """A state that was read back, if it is this plan's."""
     if not isinstance(state, dict) or state.get("format") != FORMAT:
-        raise RunError(
-            "The state of this distillation cannot be read by this version of headviz. Start it anew."
-        )
+        raise RunError("The state of this distillation cannot be read by this version of headviz. Start it anew.")
     if state["plan_digest"] != plan.digest:
         changed = [k for k, v in plan.to_dict().items() if state["plan"].get(k) != v]
         raise RunError(
@@ -95,9 +87,7 @@ def outcome(plan: DistillationPlan, state: State) -> dict[str, Any]:
     """
     teacher = state["teacher"]
     students = [s for init in plan.inits if (s := _student(plan, state, init)) is not None]
-    first = (
-        students[0] if students else {"init": plan.inits[0], "curve": [], "metrics": {}, "parameters": None}
-    )
+    first = students[0] if students else {"init": plan.inits[0], "curve": [], "metrics": {}, "parameters": None}
     return {
         **first,
         "model": plan.model,
@@ -127,8 +117,5 @@ def _student(plan: DistillationPlan, state: State, init: str) -> dict[str, Any] 
         "interval_high": {name: b.high for name, b in final.items()},
         "parameters": there[0]["parameters"],
         "seconds": band([s["seconds"] for s in there]).mean,
-        "runs": [
-            {"seed": s["seed"], "metrics": s["metrics"], "curve": s["curve"], "model": s["model"]}
-            for s in there
-        ],
+        "runs": [{"seed": s["seed"], "metrics": s["metrics"], "curve": s["curve"], "model": s["model"]} for s in there],
     }

@@ -32,9 +32,7 @@ class Translating:
         require_translation(train)
         require_translation(dev)
         if teacher.dtype != torch.float32:
-            raise ModelError(
-                f"Students are trained in float32, not {teacher.dtype}. Load the model without a dtype."
-            )
+            raise ModelError(f"Students are trained in float32, not {teacher.dtype}. Load the model without a dtype.")
         self.teacher, self.train, self.dev = teacher, train, dev
         self.encodings = teacher.encode(list(train.texts), list(train.references))
         self.metrics = dev.task.metrics

@@ -51,9 +51,7 @@ class Student:
         return self.curve[-1].metrics
 
 
-def start_weights(
-    subject: Any, problem: Problem, method: Method, prior: Prior | None, seed: int
-) -> nn.Module:
+def start_weights(subject: Any, problem: Problem, method: Method, prior: Prior | None, seed: int) -> nn.Module:
     """The student's model with the weights it starts from; ``subject`` holds the copied ones."""
     if method.start == RANDOM:
         return problem.fresh(subject.model, seed)
@@ -137,9 +135,7 @@ class _Run:
             self.divergence = Divergence(prior, device)
             self.log_sd = {n: nn.Parameter(starting_log_sd(prior, n).to(device)) for n in self.weights}
         trained = [*self.weights.values(), *self.log_sd.values()]
-        self.optimizer = torch.optim.AdamW(
-            trained, lr=options.learning_rate, weight_decay=options.weight_decay
-        )
+        self.optimizer = torch.optim.AdamW(trained, lr=options.learning_rate, weight_decay=options.weight_decay)
         self.step = 0
         self.curve: list[Point] = []
         self.losses: list[float] = []
@@ -208,10 +204,7 @@ class _Run:
                 t
                 * t
                 * F.kl_div(
-                    (logits / t).log_softmax(-1),
-                    (theirs / t).log_softmax(-1),
-                    reduction="batchmean",
-                    log_target=True,
+                    (logits / t).log_softmax(-1), (theirs / t).log_softmax(-1), reduction="batchmean", log_target=True
                 )
             )
         share = self.options.teacher_share
@@ -291,18 +284,12 @@ class _Run:
         tensors = {f"w/{n}": p.detach() for n, p in self.weights.items()}
         tensors |= {f"s/{n}": p.detach() for n, p in self.log_sd.items()}
         for i, state in self.optimizer.state_dict()["state"].items():
-            tensors |= {
-                f"{part}/{i}": torch.as_tensor(state[part]) for part in ("step", "exp_avg", "exp_avg_sq")
-            }
+            tensors |= {f"{part}/{i}": torch.as_tensor(state[part]) for part in ("step", "exp_avg", "exp_avg_sq")}
         about = {"fingerprint": self.mark, "step": self.step, "curve": [p.to_json() for p in self.curve]}
         part = place / f".{CHECKPOINT}.part"
-        save_file(
-            {n: t.cpu().contiguous() for n, t in tensors.items()}, part, metadata={"about": json.dumps(about)}
-        )
+        save_file({n: t.cpu().contiguous() for n, t in tensors.items()}, part, metadata={"about": json.dumps(about)})
         part.replace(place / CHECKPOINT)
 
 
 def _noise(seed: int, step: int) -> int:
-    return (
-        int.from_bytes(hashlib.sha256(f"headviz-student-{seed}-{step}".encode()).digest()[:8], "little") >> 1
-    )
+    return int.from_bytes(hashlib.sha256(f"headviz-student-{seed}-{step}".encode()).digest()[:8], "little") >> 1

@@ -94,10 +94,7 @@ class TextAnswers(Answers):
     def of(cls, references: Sequence[str], full: Sequence[str]) -> TextAnswers:
         """Texts as they are."""
         return cls(
-            np.array(references, dtype=object),
-            np.array(full, dtype=object),
-            0,
-            text_scores.counts(full, references),
+            np.array(references, dtype=object), np.array(full, dtype=object), 0, text_scores.counts(full, references)
         )
 
     def pick(self, index: NDArray) -> TextAnswers:
@@ -116,12 +113,7 @@ def measure(answers: Answers, predicted: NDArray, metric: str) -> float:
 
 
 def deltas(
-    answers: Answers,
-    masked: Sequence[NDArray],
-    metric: str,
-    seed: int = 0,
-    level: float = LEVEL,
-    name: str = "",
+    answers: Answers, masked: Sequence[NDArray], metric: str, seed: int = 0, level: float = LEVEL, name: str = ""
 ) -> list[Delta]:
     """One ``Delta`` per set of masked predictions; the whole of an ablation table at once."""
     n, full = len(answers.gold), measure(answers, answers.full, metric)
@@ -161,17 +153,10 @@ def compare(
             parts += deltas(answers.pick(index), [masked[index]], primary, seed, level, name)
     if not answers.classes:
         return Comparison(found, None, None, None, tuple(parts))
-    return Comparison(
-        found,
-        flips(answers.gold, answers.full, masked),
-        *_confusions(answers, masked),
-        tuple(parts),
-    )
+    return Comparison(found, flips(answers.gold, answers.full, masked), *_confusions(answers, masked), tuple(parts))
 
 
-def _resampled(
-    answers: TextAnswers, masked: NDArray, metric: str, full: float, seed: int, name: str
-) -> Delta:
+def _resampled(answers: TextAnswers, masked: NDArray, metric: str, full: float, seed: int, name: str) -> Delta:
     """Paired bootstrap resampling of BLEU. chrF comes without an interval: it is there to be read beside BLEU."""
     n, unknown = len(answers.gold), float("nan")
     if metric != "bleu":
@@ -193,9 +178,7 @@ def _confusions(answers: Answers, masked: NDArray) -> tuple[NDArray[np.int64], N
     return full, then
 
 
-def _sampled(
-    answers: Answers, masked: NDArray, metric: str, full: float, seed: int, level: float, name: str
-) -> Delta:
+def _sampled(answers: Answers, masked: NDArray, metric: str, full: float, seed: int, level: float, name: str) -> Delta:
     value = measure(answers, masked, metric)
     unknown = np.asarray(np.nan)
     low, high, p = unknown, unknown, float("nan")

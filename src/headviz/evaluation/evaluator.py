@@ -119,11 +119,7 @@ class Evaluator:
         self._results_budget = self.options.budget // 16
         self._cache = StateCache(self.options.budget - self._results_budget)
         self.keep = plan(
-            self._cache.budget,
-            clf.num_layers,
-            self._state_size,
-            max(self._context_size),
-            self._stages.first_only,
+            self._cache.budget, clf.num_layers, self._state_size, max(self._context_size), self._stages.first_only
         )
         self._results: OrderedDict[Off, np.ndarray] = OrderedDict()
         self._lock = threading.Lock()
@@ -224,9 +220,7 @@ class Evaluator:
             while self._results and sum(v.nbytes for v in self._results.values()) > self._results_budget:
                 self._results.popitem(last=False)
 
-    def _compute(
-        self, mask: HeadMask, keep: bool, progress: Progress | None, cancel: Cancel | None
-    ) -> np.ndarray:
+    def _compute(self, mask: HeadMask, keep: bool, progress: Progress | None, cancel: Cancel | None) -> np.ndarray:
         path = [_before(mask, layer) for layer in range(self.clf.num_layers)]
         borrowed = self._cache.borrow([(layer, path[layer]) for layer in reversed(range(len(path)))])
         slots: dict[Name, _Slot] = {}
@@ -236,9 +230,7 @@ class Evaluator:
             if keep:
                 slots = self._reserve(path, begin)
             states = None if borrowed is None else borrowed[1]
-            logits = self._run(
-                mask, begin, states, [slots.get((i, p)) for i, p in enumerate(path)], progress, cancel
-            )
+            logits = self._run(mask, begin, states, [slots.get((i, p)) for i, p in enumerate(path)], progress, cancel)
             for name, slot in slots.items():
                 self._cache.publish(name, slot.states)
             done = True
@@ -283,9 +275,7 @@ class Evaluator:
         logits = np.empty((len(self.data), self.clf.num_labels), dtype=np.float32)
         chunks = tracked(self._chunks, progress, cancel, size=lambda chunk: len(chunk.index))
         for number, chunk in enumerate(chunks):
-            hidden, context = (
-                (stages.embed(chunk, self._encodings), None) if states is None else states[number]
-            )
+            hidden, context = (stages.embed(chunk, self._encodings), None) if states is None else states[number]
             for layer in range(begin, self.clf.num_layers):
                 slot = slots[layer]
                 if stages.splits:

@@ -38,11 +38,7 @@ class Paired(Result):
 
 
 def paired(
-    gold: ArrayLike,
-    before: ArrayLike,
-    after: ArrayLike,
-    metric: str = "accuracy",
-    level: float = LEVEL,
+    gold: ArrayLike, before: ArrayLike, after: ArrayLike, metric: str = "accuracy", level: float = LEVEL
 ) -> Paired:
     """Compare two sets of predictions of the same examples.
 
@@ -62,8 +58,7 @@ def paired(
         raise OptionError(f"The level must be a number between 0 and 1, such as 0.95, not {level!r}.")
     classes = metric in resampling.CLASS_METRICS
     rows = {
-        name: _row(values, name, classes)
-        for name, values in (("gold", gold), ("before", before), ("after", after))
+        name: _row(values, name, classes) for name, values in (("gold", gold), ("before", before), ("after", after))
     }
     lengths = {name: len(row) for name, row in rows.items()}
     if len(set(lengths.values())) > 1:
@@ -95,9 +90,7 @@ def _row(values: ArrayLike, name: str, classes: bool) -> NDArray:
     if not classes:
         return row.astype(float)
     if (row != np.floor(row)).any() or (row < -1).any() or (row > 100_000).any():
-        raise TaskError(
-            f"{name} must hold class numbers: whole numbers from 0, or -1 for none of the classes."
-        )
+        raise TaskError(f"{name} must hold class numbers: whole numbers from 0, or -1 for none of the classes.")
     return row.astype(np.int64)
 
 

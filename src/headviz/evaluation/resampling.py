@@ -104,10 +104,7 @@ def spearman(gold: NDArray, predicted: NDArray) -> float:
     return pearson(_ranks(gold), _ranks(predicted))
 
 
-REGRESSION_METRICS: dict[str, Callable[[NDArray, NDArray], float]] = {
-    "pearson": pearson,
-    "spearman": spearman,
-}
+REGRESSION_METRICS: dict[str, Callable[[NDArray, NDArray], float]] = {"pearson": pearson, "spearman": spearman}
 
 
 def regression_swap_p(gold: NDArray, full: NDArray, masked: NDArray, metric: str, seed: int = 0) -> float:

@@ -44,9 +44,7 @@ def flips(gold: ArrayLike, full: ArrayLike, masked: ArrayLike) -> Flips:
     """Which examples changed, both ways."""
     gold, full, masked = np.asarray(gold), np.asarray(full), np.asarray(masked)
     was, now = full == gold, masked == gold
-    return Flips(
-        np.flatnonzero(was & ~now), np.flatnonzero(~was & now), np.flatnonzero(~was & ~now & (full != masked))
-    )
+    return Flips(np.flatnonzero(was & ~now), np.flatnonzero(~was & now), np.flatnonzero(~was & ~now & (full != masked)))
 
 
 def mcnemar(worse: ArrayLike, better: ArrayLike) -> Floats:

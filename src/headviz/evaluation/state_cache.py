@@ -81,9 +81,7 @@ class StateCache:
             if key in self._entries or size > self.budget:
                 return False
             # the oldest go first; nothing goes if even all of them would not make room
-            spare = [
-                k for k, e in self._entries.items() if not e.pinned and not e.users and e.value is not None
-            ]
+            spare = [k for k, e in self._entries.items() if not e.pinned and not e.users and e.value is not None]
             if self._held + size - sum(self._entries[k].size for k in spare) > self.budget:
                 return False
             for old in spare:

@@ -85,9 +85,7 @@ def evaluate_translation(
     scores = {
         "bleu": bleu(found.texts, data.references),
         "chrf": chrf(found.texts, data.references),
-        TOKENISED: bleu(
-            _tokenised(translator, found.texts), _tokenised(translator, list(data.references)), "none"
-        ),
+        TOKENISED: bleu(_tokenised(translator, found.texts), _tokenised(translator, list(data.references)), "none"),
     }
     return TranslationEvaluation(
         metrics={name: score.value for name, score in scores.items()},
@@ -292,9 +290,7 @@ class TranslationEvaluator:
         """References and the translations that others are compared with."""
         return TextAnswers.of(self.data.references, self.evaluate(mask, cancel=cancel).translations)
 
-    def compare(
-        self, mask: HeadMask, *, progress: Progress | None = None, cancel: Cancel | None = None
-    ) -> Comparison:
+    def compare(self, mask: HeadMask, *, progress: Progress | None = None, cancel: Cancel | None = None) -> Comparison:
         """Masked against full, on the same sentences."""
         masked = self.predictions(mask, progress=progress, cancel=cancel)
         return compare(self.answers(cancel=cancel), masked, self.data.task.metrics, self.data.slices)

@@ -87,9 +87,7 @@ class TransformerModel(Network, ABC):
 
     def __post_init__(self) -> None:
         if getattr(self.config, "_attn_implementation", None) != NAME:
-            raise ModelError(
-                "The model does not use headviz's attention function. Make one with headviz.wrap."
-            )
+            raise ModelError("The model does not use headviz's attention function. Make one with headviz.wrap.")
         self.model.eval()
         self.model.requires_grad_(False)
 
@@ -141,9 +139,7 @@ class TransformerModel(Network, ABC):
         return {}
 
     @torch.inference_mode()
-    def logits(
-        self, batch: dict[str, Tensor], mask: HeadMask | None = None, kernel: Kernel = "sdpa"
-    ) -> Tensor:
+    def logits(self, batch: dict[str, Tensor], mask: HeadMask | None = None, kernel: Kernel = "sdpa") -> Tensor:
         """The logits of a batch under a mask, in float32, without gradients."""
         return self.forward(batch, self.call(mask, kernel)).float()
 

@@ -43,9 +43,7 @@ def download(repo: str, revision: str | None = None) -> Path:
     broken_off: tuple[type[BaseException], ...] = HfHubHTTPError.__bases__
     at = f" at revision '{revision}'" if revision else ""
     try:
-        return Path(
-            snapshot_download(repo, revision=revision, allow_patterns=WANTED, ignore_patterns=["*/*"])
-        )
+        return Path(snapshot_download(repo, revision=revision, allow_patterns=WANTED, ignore_patterns=["*/*"]))
     except GatedRepoError as error:
         raise ModelError(
             f"'{repo}' asks for your consent first. Accept its terms on its hub page and set HF_TOKEN."
@@ -56,9 +54,7 @@ def download(repo: str, revision: str | None = None) -> Path:
             "Check the name; for a private model set HF_TOKEN."
         ) from error
     except RevisionNotFoundError as error:
-        raise ModelError(
-            f"'{repo}' has no revision '{revision}'. Give a branch, tag or commit of it."
-        ) from error
+        raise ModelError(f"'{repo}' has no revision '{revision}'. Give a branch, tag or commit of it.") from error
     except LocalEntryNotFoundError as error:
         raise ModelError(
             f"'{repo}'{at} is not on this machine and the hub cannot be reached. "

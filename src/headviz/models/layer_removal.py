@@ -56,10 +56,7 @@ class Trimmed:
 
 
 def trim(
-    clf: TransformerModel,
-    heads: HeadMask | None = None,
-    ffn: Sequence[Place] = (),
-    layers: Sequence[Place] = (),
+    clf: TransformerModel, heads: HeadMask | None = None, ffn: Sequence[Place] = (), layers: Sequence[Place] = ()
 ) -> Trimmed:
     """Remove all of it at once, with the teacher's own weights in what is left."""
     stacks = removable(clf.family) if ffn or layers else {}
@@ -80,9 +77,7 @@ def trim(
         inner, outer = block(smaller.model, stacks[stack], layer)
         for m in inner:
             for what, _ in m.named_parameters():
-                kept[f"{names[id(m)]}.{what}"] = Piece(
-                    f"{names[id(m)]}.{what}", 0, torch.zeros(0, dtype=torch.long)
-                )
+                kept[f"{names[id(m)]}.{what}"] = Piece(f"{names[id(m)]}.{what}", 0, torch.zeros(0, dtype=torch.long))
         name = f"{names[id(outer)]}.weight"
         kept[name] = Piece(name, 1, torch.zeros(0, dtype=torch.long))
         zeroed.append(Piece(name))
@@ -218,9 +213,7 @@ def _keep(model: Any, parts: Layers, modules: nn.ModuleList, left: list[int]) ->
                 m.layer_idx = number  # the cache of a decoder goes by it
     config = model.config
     setattr(config, parts.count, len(left))
-    holder = (
-        model.base_model.get_submodule(parts.modules.rpartition(".")[0]) if "." in parts.modules else None
-    )
+    holder = model.base_model.get_submodule(parts.modules.rpartition(".")[0]) if "." in parts.modules else None
     own = getattr(holder, "config", None)
     if parts.own_count is not None and own is not None and own is not config:
         setattr(own, parts.own_count, len(left))

@@ -72,9 +72,7 @@ def load(
     record_file = folder / RECORD
     if record_file.exists():
         if fresh_labels is not None:
-            raise ModelError(
-                f"'{name}' is a pruned model; a fresh head is put on a model with all its heads."
-            )
+            raise ModelError(f"'{name}' is a pruned model; a fresh head is put on a model with all its heads.")
         model, present, found = _load_pruned(folder, _read_json(record_file, name), name)
         if found != kind:
             raise ModelError(f"'{name}' holds a {found} model.")
@@ -147,9 +145,7 @@ def pick_device(device: str | torch.device) -> torch.device:
         chosen = torch.device(device)
         torch.empty(0, device=chosen)
     except (RuntimeError, AssertionError) as error:
-        raise ModelError(
-            f"Device '{device}' is not available here. Choose one of: auto, cpu, cuda, mps."
-        ) from error
+        raise ModelError(f"Device '{device}' is not available here. Choose one of: auto, cpu, cuda, mps.") from error
     return chosen
 
 
@@ -165,9 +161,7 @@ def pick_dtype(dtype: str | torch.dtype | None) -> torch.dtype:
 
 def _read_json(path: Path, name: object) -> dict[str, Any]:
     if not path.exists():
-        raise ModelError(
-            f"'{name}' has no {path.name}: it is not a model folder. {_models_inside(path.parent, name)}"
-        )
+        raise ModelError(f"'{name}' has no {path.name}: it is not a model folder. {_models_inside(path.parent, name)}")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
@@ -211,12 +205,7 @@ def _weights_present(folder: Path, name: object) -> None:
 
 
 def _load_plain(
-    folder: Path,
-    name: object,
-    raw: dict[str, Any],
-    fresh_labels: tuple[str, ...] | None,
-    kind: str,
-    seed: int,
+    folder: Path, name: object, raw: dict[str, Any], fresh_labels: tuple[str, ...] | None, kind: str, seed: int
 ) -> Any:
     from safetensors import SafetensorError
 
@@ -272,9 +261,7 @@ def _load_pruned(folder: Path, record: dict[str, Any], name: object) -> tuple[An
             f"'{name}' was saved in format {record.get('format')}; this version of headviz reads {FORMAT}."
         )
     try:
-        present = HeadMask.from_hex(
-            str(record["present"]), int(record["num_layers"]), int(record["num_heads"])
-        )
+        present = HeadMask.from_hex(str(record["present"]), int(record["num_layers"]), int(record["num_heads"]))
         kind = str(record["kind"])
     except KeyError as error:
         raise ModelError(f"{RECORD} of '{name}' lacks {error}. Save the pruned model again.") from error
@@ -292,9 +279,7 @@ def _load_pruned(folder: Path, record: dict[str, Any], name: object) -> tuple[An
     try:
         state = load_file(folder / WEIGHTS)
     except (SafetensorError, OSError) as error:
-        raise ModelError(
-            f"{WEIGHTS} of '{name}' cannot be read: {error}. Save the pruned model again."
-        ) from error
+        raise ModelError(f"{WEIGHTS} of '{name}' cannot be read: {error}. Save the pruned model again.") from error
     try:
         missing, unexpected = model.load_state_dict(state, strict=False)
     except RuntimeError as error:
@@ -303,9 +288,7 @@ def _load_pruned(folder: Path, record: dict[str, Any], name: object) -> tuple[An
         ) from error
     tied = {k for k in missing if _is_tied(model, k, state)}
     if unexpected or set(missing) - tied:
-        raise ModelError(
-            f"The weights of '{name}' do not fit its configuration. Save the pruned model again."
-        )
+        raise ModelError(f"The weights of '{name}' do not fit its configuration. Save the pruned model again.")
     return model, present, kind
 
 
@@ -345,6 +328,4 @@ def _tokenizer(folder: Path, name: object) -> Any:
 def _refuse_nan(model: torch.nn.Module, name: object) -> None:
     for key, weight in model.named_parameters():
         if not bool(torch.isfinite(weight).all()):
-            raise ModelError(
-                f"'{name}' has weights that are not finite numbers ({key}). Train or download it again."
-            )
+            raise ModelError(f"'{name}' has weights that are not finite numbers ({key}). Train or download it again.")

@@ -130,8 +130,5 @@ class Network(ABC):
         stack, i = self.place(layer)
         paths, where = self.family.attention[stack], self.family.place(self.config, i)
         return Projections(
-            *(
-                self.module(path.format(**where))
-                for path in (paths.query, paths.key, paths.value, paths.output)
-            )
+            *(self.module(path.format(**where)) for path in (paths.query, paths.key, paths.value, paths.output))
         )

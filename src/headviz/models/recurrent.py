@@ -108,9 +108,7 @@ class RnnTranslator:
         return f"<{type(self).__name__} '{self.name}': {self.title}, {self.device}>"
 
     @classmethod
-    def new(
-        cls, sources: Sequence[str], targets: Sequence[str], seed: int = 0, **sizes: int
-    ) -> RnnTranslator:
+    def new(cls, sources: Sequence[str], targets: Sequence[str], seed: int = 0, **sizes: int) -> RnnTranslator:
         """An untrained translator for these sentences."""
         source, target = Vocabulary.of(sources), Vocabulary.of(targets)
         config = RnnConfig(len(source), len(target), **sizes)  # type: ignore[arg-type]
@@ -192,9 +190,7 @@ class RnnTranslator:
         }
 
         def write(into: Path) -> None:
-            save_file(
-                {n: p.detach().cpu().contiguous() for n, p in self.model.named_parameters()}, into / WEIGHTS
-            )
+            save_file({n: p.detach().cpu().contiguous() for n, p in self.model.named_parameters()}, into / WEIGHTS)
             (into / RECORD).write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf-8")
 
         return write_folder(Path(folder), write)
@@ -208,9 +204,7 @@ class RnnTranslator:
         try:
             record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
             if record["format"] != FORMAT:
-                raise ModelError(
-                    f"'{folder}' has format {record['format']}; this version of headviz reads {FORMAT}."
-                )
+                raise ModelError(f"'{folder}' has format {record['format']}; this version of headviz reads {FORMAT}.")
             model = Rnn(RnnConfig(**record["config"]))
             model.load_state_dict(load_file(folder / WEIGHTS))
             model.to(device)

@@ -120,16 +120,12 @@ def write_folder(folder: Path, write: Callable[[Path], None]) -> Path:
     """Fill a new folder completely or not at all: written under a temporary name, then renamed."""
     folder = folder.expanduser()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ModelError(
-            f"'{folder}' exists and is not an empty folder. Choose another name or remove it first."
-        )
+        raise ModelError(f"'{folder}' exists and is not an empty folder. Choose another name or remove it first.")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     except OSError as error:
-        raise ModelError(
-            f"Cannot write to '{folder.parent}': {error.strerror}. Choose another place."
-        ) from error
+        raise ModelError(f"Cannot write to '{folder.parent}': {error.strerror}. Choose another place.") from error
     try:
         write(part)
         _open_as_usual(part)

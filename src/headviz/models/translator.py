@@ -137,9 +137,7 @@ class Translator(TransformerModel):
             ids, cut = source
             target_ids, target_cut = (None, False) if target is None else target
             out.append(
-                SentenceEncoding(
-                    ids, [0] * len(ids), cut or target_cut, [i in special for i in ids], target_ids
-                )
+                SentenceEncoding(ids, [0] * len(ids), cut or target_cut, [i in special for i in ids], target_ids)
             )
         return out
 
@@ -148,9 +146,7 @@ class Translator(TransformerModel):
         whole = self.tokenizer(**given, truncation=False, **options)["input_ids"]
         short = whole
         if any(len(ids) > self.max_length for ids in whole):
-            short = self.tokenizer(**given, truncation=True, max_length=self.max_length, **options)[
-                "input_ids"
-            ]
+            short = self.tokenizer(**given, truncation=True, max_length=self.max_length, **options)["input_ids"]
         return [(list(s), len(s) < len(w)) for s, w in zip(short, whole, strict=True)]
 
     def collate(self, encodings: Sequence[Any]) -> dict[str, Tensor]:
@@ -181,9 +177,7 @@ class Translator(TransformerModel):
         rows = [self.order.row(step) for step in range(self.num_layers)]
         for kept in (call.probs, call.outputs):
             if kept:
-                kept[:] = [
-                    tensor for _, tensor in sorted(zip(rows, kept, strict=True), key=lambda pair: pair[0])
-                ]
+                kept[:] = [tensor for _, tensor in sorted(zip(rows, kept, strict=True), key=lambda pair: pair[0])]
         return logits
 
     # training ---------------------------------------------------------------------------------

@@ -98,9 +98,7 @@ class Algorithm:
     source: str
     choose: Callable[[Loop], Chosen]
     result: Callable[[Loop, HeadMask], Result]
-    retrains: bool = (
-        False  # evaluates θ0 fine-tuned anew, so a base model is needed; otherwise θ* under the mask
-    )
+    retrains: bool = False  # evaluates θ0 fine-tuned anew, so a base model is needed; otherwise θ* under the mask
     rescores: bool = False  # scores again before every step
     scores_trained: bool = False  # a step's scores need the model that the step before has trained
     of_remaining: bool = False  # κ counts the heads that are left, not all heads

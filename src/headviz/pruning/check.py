@@ -82,8 +82,7 @@ def first_state(
         reference=reference,
         notes=notes,
         score_parts=tuple(
-            parts_of(plan, context.score, len(context.sample(plan, seed, plan.samples)))
-            for seed in plan.seeds
+            parts_of(plan, context.score, len(context.sample(plan, seed, plan.samples))) for seed in plan.seeds
         ),
         logits={reference.logits: result.answers},
     )
@@ -127,9 +126,7 @@ def check_base(clf: Classifier, base: Classifier) -> None:
             "Give the pre-trained model that the fine-tuned one was made from."
         )
     if not base.present.is_full:
-        raise ModelError(
-            f"The base model '{base.name}' has been pruned already. Give one with all its heads."
-        )
+        raise ModelError(f"The base model '{base.name}' has been pruned already. Give one with all its heads.")
 
 
 def _check_model(clf: Classifier, plan: PruningPlan) -> None:
@@ -158,9 +155,7 @@ def _check_data(context: Context, plan: PruningPlan) -> None:
         )
     for data in (context.train, context.dev, context.pool or context.train):
         if data.labels is None:
-            raise TaskError(
-                f"The {data.split} split of '{task.name}' carries no labels, and pruning needs them."
-            )
+            raise TaskError(f"The {data.split} split of '{task.name}' carries no labels, and pruning needs them.")
 
 
 def _check_translation(context: Context, plan: PruningPlan) -> None:
@@ -169,9 +164,7 @@ def _check_translation(context: Context, plan: PruningPlan) -> None:
     for data in (context.train, context.dev, context.pool or context.train):
         require_translation(clf, data)
         if data.pairs is None:
-            raise TaskError(
-                f"The {data.split} split of '{data.task.name}' has no references, and pruning needs them."
-            )
+            raise TaskError(f"The {data.split} split of '{data.task.name}' has no references, and pruning needs them.")
     if plan.label_order is not None:
         raise OptionError("A translation has no classes: leave label_order out.")
     if plan.score_source != "fine-tuned":
@@ -187,9 +180,7 @@ def _check_translation(context: Context, plan: PruningPlan) -> None:
 def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
     """What the user should know about the steps and the scoring samples; an empty class is an error of the draw."""
     rows, heads = len(rows_of(plan, context.clf)), context.clf.num_heads
-    notes = (
-        sizes.beyond(rows * heads, heads_off(plan, rows, heads), plan.until) if not plan.sparsities else []
-    )
+    notes = sizes.beyond(rows * heads, heads_off(plan, rows, heads), plan.until) if not plan.sparsities else []
     said = (_share_note(context.sample(plan, seed, plan.samples).report, plan, seed) for seed in plan.seeds)
     notes += dict.fromkeys(note for note in said if note)  # what is not about a seed is said once
     if context.dev.is_translation:
@@ -209,8 +200,7 @@ def _share_note(report: SampleReport | None, plan: PruningPlan, seed: int) -> st
         return f"Scores are measured on {report.drawn:,} examples: {shares}; equal shares would take {even:,} of them."
     lacking = ", ".join(f"{k} has {report.per_class[k]} of {report.wanted[k]}" for k in report.short)
     return (
-        f"The scoring sample of seed {seed} is not balanced: {lacking}. "
-        f"Ask for fewer samples ({even} can be balanced)."
+        f"The scoring sample of seed {seed} is not balanced: {lacking}. Ask for fewer samples ({even} can be balanced)."
     )
 
 

@@ -70,9 +70,7 @@ class Context:
     score: ScoreFunction | None = None  # None = the table of headviz.scores
     recipe: FinetuneOptions | None = None  # for plans without options of their own
     pool: Dataset | None = None  # what samples for scoring and repairing are drawn from; None = train
-    store: Store | None = (
-        None  # where full models are shared that runs of equal seeds train alike; None = nowhere
-    )
+    store: Store | None = None  # where full models are shared that runs of equal seeds train alike; None = nowhere
     _samples: dict[tuple[int, int, str], Dataset] = field(default_factory=dict)
     _bases: dict[int, Classifier] = field(default_factory=dict)
     _trained: dict[tuple[int, int], Classifier] = field(default_factory=dict)
@@ -112,9 +110,7 @@ class Context:
         """θ0 with the fresh head of a seed; only the last one asked for is kept in memory."""
         if seed not in self._bases:
             if self.load_base is None:
-                raise OptionError(
-                    "This algorithm retrains and needs a pre-trained base model (--base, base=)."
-                )
+                raise OptionError("This algorithm retrains and needs a pre-trained base model (--base, base=).")
             self._bases.clear()
             self._bases[seed] = self.load_base(seed)
         return self._bases[seed]
@@ -123,9 +119,7 @@ class Context:
         """θ0 with its masked-language head."""
         if "masked-lm" not in self.memory:
             if self.load_masked_lm is None:
-                raise OptionError(
-                    "Masked-language scores need the pre-trained model: name it with --base (base=)."
-                )
+                raise OptionError("Masked-language scores need the pre-trained model: name it with --base (base=).")
             self.memory["masked-lm"] = self.load_masked_lm()
         found: Classifier = self.memory["masked-lm"]
         return found
@@ -202,9 +196,7 @@ def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | N
     if examples is not None and own and ALGORITHMS[plan.algorithm].retrains:
         train = load_task(plan.task, split=plan.train_split, limit=examples)
     store = default_store()
-    return Context(
-        Path(folder), clf, train, dev, load_base, load_masked_lm, score, recipe_of(base), pool, store
-    )
+    return Context(Path(folder), clf, train, dev, load_base, load_masked_lm, score, recipe_of(base), pool, store)
 
 
 def reading(plan: PruningPlan, clf: Classifier) -> Classifier:
@@ -222,9 +214,7 @@ def base_of(plan: PruningPlan) -> str | None:
     base = plan.base or (own if own in NAMED else None)
     if base is None:
         if plan.score_source != "fine-tuned":
-            raise OptionError(
-                "Masked-language scores need the pre-trained model: name it with --base (base=)."
-            )
+            raise OptionError("Masked-language scores need the pre-trained model: name it with --base (base=).")
         retrain = ", ".join(a.name for a in ALGORITHMS.values() if a.retrains)
         raise OptionError(
             f"'{plan.algorithm}' retrains the pruned network from pre-trained weights: name them with --base (base=). "

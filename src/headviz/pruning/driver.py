@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 
 
 def start(
-    context: Context,
-    plan: PruningPlan,
-    progress: PhaseProgress | None = None,
-    cancel: Cancel | None = None,
+    context: Context, plan: PruningPlan, progress: PhaseProgress | None = None, cancel: Cancel | None = None
 ) -> State:
     """The state of a run that has made no step yet: the plan is checked and θ* with all heads is evaluated."""
     from .check import first_state
@@ -118,9 +115,7 @@ def absorb(plan: PruningPlan, state: State, done: Done) -> State:
     if done.choice is not None:
         choices = (*state.choices, done.choice)
         return dataclasses.replace(
-            state,
-            choices=tuple(sorted(choices, key=lambda c: order[Work(CHOOSE, c.seed, c.step)])),
-            notes=notes,
+            state, choices=tuple(sorted(choices, key=lambda c: order[Work(CHOOSE, c.seed, c.step)])), notes=notes
         )
     if done.record is None or done.logits is None:
         raise RunError(f"Work {done.work.key} gave neither a choice nor a record.")

@@ -117,12 +117,7 @@ def evaluated(
 
 
 def record_of(
-    judge: Judge,
-    result: Result,
-    mask: HeadMask,
-    work: Work,
-    score_seconds: float,
-    reference: np.ndarray,
+    judge: Judge, result: Result, mask: HeadMask, work: Work, score_seconds: float, reference: np.ndarray
 ) -> StepRecord:
     """A step's result as its record; ``reference`` are θ*'s answers with all heads."""
     found = judge.measured(result.answers, reference)

@@ -184,12 +184,7 @@ class Loop:
         model = self.context.trained(before)
         if model is None:  # its folder was lost; equal seeds train it again
             again = Loop(
-                self.context,
-                self.plan,
-                self.state,
-                Work("build", before.seed, before.step),
-                self.progress,
-                self.cancel,
+                self.context, self.plan, self.state, Work("build", before.seed, before.step), self.progress, self.cancel
             )
             model = again.retrained(self._mask(before.mask)).trained
             assert model is not None
@@ -269,9 +264,7 @@ class Loop:
             )
 
         store = context.store if small.present.is_full else None
-        return trained_once(
-            store, small, context.train, options, seed, dev=dev, label_order=order, training=training
-        )
+        return trained_once(store, small, context.train, options, seed, dev=dev, label_order=order, training=training)
 
     def repaired(self, clf: Classifier, mask: HeadMask) -> Repaired:
         """A model really pruned by a mask, and its kept weights repaired on the seed's sample."""
@@ -305,14 +298,7 @@ class Loop:
         repair_error: dict[str, float] | None = None,
     ) -> Result:
         return evaluated(
-            self.context,
-            self.plan,
-            clf,
-            mask,
-            seconds,
-            repair_error,
-            self.progress_of("evaluate"),
-            self.cancel,
+            self.context, self.plan, clf, mask, seconds, repair_error, self.progress_of("evaluate"), self.cancel
         )
 
     # small things -----------------------------------------------------------------------------

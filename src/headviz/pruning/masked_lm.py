@@ -65,9 +65,7 @@ def masked_gradients(
 ) -> np.ndarray:
     """∂Loss(x)/∂ξ of the mean cross-entropy over a text's masked places: [n, L, H], 0 for heads that are off."""
     if mlm.kind != "masked-lm" or mlm.tokenizer.mask_token_id is None:
-        raise ModelError(
-            f"'{mlm.name}' has no masked-language head. Load the pre-trained model with masked_lm=True."
-        )
+        raise ModelError(f"'{mlm.name}' has no masked-language head. Load the pre-trained model with masked_lm=True.")
     encodings = encode_data(mlm, data)
     places = [masked_places(e, seed, i) for i, e in enumerate(encodings)]
     out = np.zeros((len(data), mlm.num_layers, mlm.num_heads))

@@ -55,9 +55,7 @@ def measured_texts(data: Dataset, mine: Sequence[str], theirs: Sequence[str]) ->
     changes = {name: _plain(deltas(answers, [np.array(mine, dtype=object)], name)[0]) for name in names}
     intervals: dict[str, tuple[float | None, float | None]] = dict.fromkeys(names, (None, None))
     counts = bleu.counts(mine, data.references)
-    weights = np.random.default_rng(0).multinomial(
-        len(data), np.full(len(data), 1 / len(data)), bleu.RESAMPLES
-    )
+    weights = np.random.default_rng(0).multinomial(len(data), np.full(len(data), 1 / len(data)), bleu.RESAMPLES)
     tail = (1 - LEVEL) / 2
     low, high = np.quantile([bleu.bleu_of(total) for total in weights @ counts], [tail, 1 - tail])
     intervals["bleu"] = float(low), float(high)
@@ -66,12 +64,7 @@ def measured_texts(data: Dataset, mine: Sequence[str], theirs: Sequence[str]) ->
 
 
 def _plain(d: Delta) -> dict[str, float | None]:
-    return {
-        "delta": none(d.delta),
-        "low": none(d.interval_low),
-        "high": none(d.interval_high),
-        "p": none(d.p_value),
-    }
+    return {"delta": none(d.delta), "low": none(d.interval_low), "high": none(d.interval_high), "p": none(d.p_value)}
 
 
 def agreement(mine: np.ndarray, theirs: np.ndarray, is_regression: bool) -> float | None:

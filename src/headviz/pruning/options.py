@@ -103,9 +103,7 @@ def whole(value: object, name: str, least: int) -> None:
 def seed_number(value: object) -> None:
     """A seed that every generator of random numbers takes."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_SEED:
-        raise OptionError(
-            f"A seed is a whole number of at least 0 and at most {LARGEST_SEED}, not {value!r}."
-        )
+        raise OptionError(f"A seed is a whole number of at least 0 and at most {LARGEST_SEED}, not {value!r}.")
 
 
 def _is_number(value: object) -> bool:

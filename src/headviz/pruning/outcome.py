@@ -107,12 +107,7 @@ def by_sparsity(state: State) -> list[dict[str, Any]]:
         records = [r for r in state.records if r.step == step]
         if not records:
             continue
-        entry: dict[str, Any] = {
-            "step": step,
-            "sparsity": records[0].sparsity,
-            "seeds": len(records),
-            "metrics": {},
-        }
+        entry: dict[str, Any] = {"step": step, "sparsity": records[0].sparsity, "seeds": len(records), "metrics": {}}
         for name in records[0].metrics:
             values = [v for r in records if (v := r.metrics[name]) is not None]
             if values:
@@ -131,11 +126,7 @@ def seconds(state: State) -> dict[str, Any]:
         for phase, value in record.seconds.items():
             total[phase] = total.get(phase, 0.0) + value
     whole = sum(total.values())
-    return {
-        "by_phase": total,
-        "total": whole,
-        "shares": {k: v / whole if whole else 0.0 for k, v in total.items()},
-    }
+    return {"by_phase": total, "total": whole, "shares": {k: v / whole if whole else 0.0 for k, v in total.items()}}
 
 
 def curve(state: State) -> tuple[tuple[str, ...], list[Sequence[Any]]]:

@@ -58,9 +58,7 @@ class PruningPlan:
     seeds: tuple[int, ...] = (0,)
     samples: int = 2000  # examples to score on, balanced over the classes
     length_filter: str = "quantile"
-    score_source: str = (
-        "fine-tuned"  # or "masked-lm": scores of θ0 at its own task, the true token at masked places
-    )
+    score_source: str = "fine-tuned"  # or "masked-lm": scores of θ0 at its own task, the true token at masked places
     score_options: tuple[tuple[str, Any], ...] = ()  # further options of the score, such as (("steps", 8),)
 
     repair: str = ""  # what is done to the weights right after heads are removed; empty = the algorithm's own
@@ -73,9 +71,7 @@ class PruningPlan:
     device: str = "auto"
     flops_length: int = 128  # tokens of the text for which FLOPs are counted
 
-    stack: str | None = (
-        None  # of a translation model: remove heads of this one only; shares are then of its heads
-    )
+    stack: str | None = None  # of a translation model: remove heads of this one only; shares are then of its heads
     prefix: str | None = None  # put before every source, as T5 wants it
     languages: tuple[str, ...] | None = None  # source and target, of models that know several
 
@@ -112,9 +108,7 @@ class PruningPlan:
         if self.step == 0:
             raise OptionError("A step of 0 never removes a head. Give a share of the heads, such as 0.1.")
         if self.until == 0:
-            raise OptionError(
-                "A target sparsity of 0 removes nothing. Give a share of the heads, such as 0.9."
-            )
+            raise OptionError("A target sparsity of 0 removes nothing. Give a share of the heads, such as 0.9.")
         if self.sparsities is not None:
             _check_sparsities(self.sparsities, self.algorithm)
         if not self.seeds:
@@ -123,12 +117,7 @@ class PruningPlan:
             seed_number(seed)
         if len(set(self.seeds)) < len(self.seeds):
             raise OptionError(f"Each seed may be given once; {list(self.seeds)} repeats one.")
-        for name, least in (
-            ("samples", 1),
-            ("repair_samples", 1),
-            ("flops_length", 1),
-            ("keep_per_layer", 0),
-        ):
+        for name, least in (("samples", 1), ("repair_samples", 1), ("flops_length", 1), ("keep_per_layer", 0)):
             whole(getattr(self, name), name, least)
         for name in ("train_limit", "dev_limit"):
             if getattr(self, name) is not None:
@@ -166,9 +155,7 @@ def _check_sparsities(sparsities: tuple[float, ...], algorithm: str) -> None:
     for s in sparsities:
         share(s, "A sparsity")
     if not sparsities or sparsities[0] == 0 or list(sparsities) != sorted(set(sparsities)):
-        raise OptionError(
-            f"Sparsities must rise and lie above 0, such as 0.3,0.5,0.7; got {list(sparsities)}."
-        )
+        raise OptionError(f"Sparsities must rise and lie above 0, such as 0.3,0.5,0.7; got {list(sparsities)}.")
 
 
 def _check_masked_lm(algorithm: str, score: str) -> None:

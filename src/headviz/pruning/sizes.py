@@ -65,14 +65,7 @@ def beyond(total: int, sizes: list[int], until: float) -> list[str]:
         f"{last} heads ({last / total:.0%})."
     )
     more = f" To end at {near} heads, give until {_floor(near, total):g}."
-    return [
-        Note(
-            text.format(target=f"the target of {until:g}") + more,
-            code="one-more-step",
-            text=text,
-            until=until,
-        )
-    ]
+    return [Note(text.format(target=f"the target of {until:g}") + more, code="one-more-step", text=text, until=until)]
 
 
 def _floor(size: int, total: int) -> float:

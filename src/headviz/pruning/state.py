@@ -289,9 +289,7 @@ def logits_digest(logits: np.ndarray) -> str:
 
 def _states(place: Path) -> list[Path]:
     """The newest first."""
-    named = [
-        p for p in place.glob("state-*.safetensors") if re.fullmatch(r"state-\d{6}\.safetensors", p.name)
-    ]
+    named = [p for p in place.glob("state-*.safetensors") if re.fullmatch(r"state-\d{6}\.safetensors", p.name)]
     return sorted(named, reverse=True)
 
 

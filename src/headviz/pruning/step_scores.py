@@ -58,12 +58,7 @@ def score_table(
     kept = clf.under(mask).array()
     if not np.isfinite(values[kept]).any() and kept.any():
         raise ModelError(f"Score '{plan.score}' could not be measured for any head of '{clf.name}'.")
-    return Scored(
-        plain_table(values),
-        _optional(found, "interval_low"),
-        _optional(found, "interval_high"),
-        len(data),
-    )
+    return Scored(plain_table(values), _optional(found, "interval_low"), _optional(found, "interval_high"), len(data))
 
 
 def require_score(plan: PruningPlan, function: ScoreFunction | None) -> None:

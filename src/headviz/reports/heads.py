@@ -53,11 +53,7 @@ def _training(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
     if not points:
         return None
     metric = next(iter(run["steps"][0]["metrics"]), "")
-    return (
-        "Learning curve",
-        learning_curve(points, metric),
-        "Training loss by update, and dev after each epoch.",
-    )
+    return ("Learning curve", learning_curve(points, metric), "Training loss by update, and dev after each epoch.")
 
 
 def table_of(run: Mapping[str, Any]) -> tuple[tuple[str, ...], list[Sequence[Any]]] | None:

@@ -56,9 +56,7 @@ class Page:
     def facts(self, pairs: Sequence[tuple[str, Any]]) -> None:
         """Names and values; what is not known is left out."""
         rows = "".join(
-            f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>"
-            for name, value in pairs
-            if value not in (None, "")
+            f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>" for name, value in pairs if value not in (None, "")
         )
         self._parts.append(f"<dl>{rows}</dl>")
 
@@ -67,9 +65,7 @@ class Page:
         head = "".join(f"<th{k}>{escape(h)}</th>" for h, k in zip(header, kinds, strict=True))
         body = "".join(
             "<tr>"
-            + "".join(
-                f"<td{k}>{escape(_cell(v, h))}</td>" for h, v, k in zip(header, row, kinds, strict=True)
-            )
+            + "".join(f"<td{k}>{escape(_cell(v, h))}</td>" for h, v, k in zip(header, row, kinds, strict=True))
             + "</tr>"
             for row in rows
         )
@@ -86,11 +82,7 @@ class Page:
         made = fig.to_html(
             full_html=False,
             include_plotlyjs=self._figures == 1,
-            config={
-                "showSendToCloud": False,
-                "displaylogo": False,
-                "modeBarButtons": [["toImage", "resetScale2d"]],
-            },
+            config={"showSendToCloud": False, "displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]},
         )
         self._parts.append(f'<div class="plot">{made}</div>')
 

@@ -28,9 +28,7 @@ def recipe_of(run: Mapping[str, Any]) -> Recipe | None:
         return Recipe((_SERVICE, Call("service.start", (kind, spec))), command)
     changed, files = _changed(spec), list(plugins.files_of(spec))
     plan = {name: spec[name] for name in _NAMED} | changed
-    flags = {
-        name: spec.get(name) if name in (*_NAMED, "base", "data") else changed.get(name) for name in _FLAGS
-    }
+    flags = {name: spec.get(name) if name in (*_NAMED, "base", "data") else changed.get(name) for name in _FLAGS}
     rest = {name: value for name, value in changed.items() if name not in _FLAGS}
     more = json.dumps(rest, ensure_ascii=False) if rest else None
     options = (*(("plugin", file) for file in files), *flags.items(), ("spec", more))

@@ -41,10 +41,7 @@ def write_run(view: RunView, path: Path) -> Path:
 def run_json(view: RunView) -> str:
     """All that is known of a run, with the summary of its state where there is one."""
     return (
-        json.dumps(
-            view.to_json() | {"summary": _summary(view)}, indent=2, ensure_ascii=False, allow_nan=False
-        )
-        + "\n"
+        json.dumps(view.to_json() | {"summary": _summary(view)}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     )
 
 
@@ -55,9 +52,7 @@ def run_csv(view: RunView) -> str:
 
 def run_tex(view: RunView) -> str:
     header, rows = run_table(view, full=False)
-    return to_latex(
-        header, rows, caption=f"{view.record.title} (headviz {view.record.version}, run {view.record.id})"
-    )
+    return to_latex(header, rows, caption=f"{view.record.title} (headviz {view.record.version}, run {view.record.id})")
 
 
 def run_table(view: RunView, full: bool) -> Table:
@@ -66,18 +61,7 @@ def run_table(view: RunView, full: bool) -> Table:
     ``full`` = every column.
     """
     if view.record.kind == SWEEP:
-        columns = (
-            "task",
-            "algorithm",
-            "score",
-            "sparsity",
-            "model",
-            "metric",
-            "mean",
-            "sd",
-            "seeds",
-            "missing",
-        )
+        columns = ("task", "algorithm", "score", "sparsity", "model", "metric", "mean", "sd", "seeds", "missing")
         return columns, [tuple(getattr(r, name) for name in columns) for r in view.results()]
     if heads := report_heads.table_of({"kind": view.record.kind, "outcome": view.outcome}):
         return heads
@@ -98,9 +82,7 @@ def run_html(view: RunView) -> str:
         page.text(caption, soft=True)
     header, rows = run_table(view, full=False)
     if rows:
-        page.heading(
-            "Heads" if header[0] == "head" else "Steps" if record.kind != SWEEP else "Results over seeds"
-        )
+        page.heading("Heads" if header[0] == "head" else "Steps" if record.kind != SWEEP else "Results over seeds")
         if record.kind == PRUNE:
             page.table(*report_steps.for_people(view))
             page.text(report_steps.compared(view), soft=True)
@@ -113,9 +95,7 @@ def run_html(view: RunView) -> str:
     if masks:
         page.heading("Masks")
         page.masks(masks)
-        page.text(
-            "Rows are layers, columns heads, both counted from zero; pale heads are removed.", soft=True
-        )
+        page.text("Rows are layers, columns heads, both counted from zero; pale heads are removed.", soft=True)
     page.heading("How it was made")
     page.facts(_facts(view, summary))
     recipe = recipe_of(run)
@@ -208,9 +188,4 @@ def _when(seconds: float | None) -> str | None:
     return None if seconds is None else time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(seconds))
 
 
-FORMS: dict[str, Callable[[RunView], str]] = {
-    ".html": run_html,
-    ".json": run_json,
-    ".csv": run_csv,
-    ".tex": run_tex,
-}
+FORMS: dict[str, Callable[[RunView], str]] = {".html": run_html, ".json": run_json, ".csv": run_csv, ".tex": run_tex}

@@ -21,12 +21,7 @@ def table(view: RunView, full: bool) -> Table:
     names = _metrics(steps)
     prunes, several = view.record.kind == PRUNE, _several(steps)
     wide = [n for n in ("heads_off", "agreement", "parameters", "flops") if any(n in s for s in steps)]
-    header: tuple[str, ...] = (
-        *(("model",) if prunes else ()),
-        *(("seed",) if several else ()),
-        "sparsity",
-        *names,
-    )
+    header: tuple[str, ...] = (*(("model",) if prunes else ()), *(("seed",) if several else ()), "sparsity", *names)
     if prunes:
         header += (*(f"change of {n}" for n in names), "against")
     header += (*wide, "seconds")
@@ -54,8 +49,15 @@ def for_people(view: RunView) -> Table:
     """The steps of a pruning run for a report's page: intervals beside their metrics, changes in points."""
     steps = [*baselines.distinct(view.baseline), *view.steps]
     names, several = _metrics(steps), _several(steps)
-    header = ("model", *(("seed",) if several else ()), "heads removed", *(f"{n} [95 %]" for n in names),
-              *(f"change of {n}, points" for n in names), "parameters", "time")  # fmt: skip
+    header = (
+        "model",
+        *(("seed",) if several else ()),
+        "heads removed",
+        *(f"{n} [95 %]" for n in names),
+        *(f"change of {n}, points" for n in names),
+        "parameters",
+        "time",
+    )
     rows: list[Sequence[Any]] = []
     for s in steps:
         rows.append(
@@ -80,9 +82,7 @@ def compared(view: RunView) -> str:
             "Networks that are trained anew are compared with the full θ0 retrained alike, seed by seed; θ*, the model "
             "as it was given, stands for itself."
         )
-    note = (
-        " The run was told not to train the full model too." if baselines.retrains(view.record.spec) else ""
-    )
+    note = " The run was told not to train the full model too." if baselines.retrains(view.record.spec) else ""
     return f"Every step is compared with θ*, the model as it was given.{note}"
 
 
@@ -91,32 +91,28 @@ def tickets(found: Sequence[Mapping[str, Any]], metric: str) -> Table:
     header = ("heads removed", f"{metric}, mean", "sd", f"full model's {metric}, mean", "sd", "seeds", "wins")
     words = {True: "yes", False: "no", None: "not known: one seed"}
     rows: list[Sequence[Any]] = [
-        [f"{100 * t['sparsity']:.1f} %", *(value(t[k], metric) for k in ("mean", "sd", "full_mean", "full_sd")),
-         t["seeds"], words[t["winning"]]]
+        [
+            f"{100 * t['sparsity']:.1f} %",
+            *(value(t[k], metric) for k in ("mean", "sd", "full_mean", "full_sd")),
+            t["seeds"],
+            words[t["winning"]],
+        ]
         for t in found
-    ]  # fmt: skip
+    ]
     return header, rows
 
 
 def training(options: Mapping[str, Any]) -> str:
     """The options of a fine-tuning as a sentence of names and values; what is not used is left out."""
     said = ((k.replace("_", " "), v) for k, v in options.items() if v not in (None, False, "", [], ()))
-    return ", ".join(
-        k if v is True else f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in said
-    )
+    return ", ".join(k if v is True else f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in said)
 
 
 def span(seconds: float | None) -> str | None:
     """A length of time to a precision that means something."""
     if seconds is None:
         return None
-    return (
-        f"{seconds:.1f} s"
-        if seconds < 10
-        else f"{seconds:.0f} s"
-        if seconds < 600
-        else f"{seconds / 60:.0f} min"
-    )
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
 
 
 def value(number: float | None, metric: str) -> str | None:

@@ -63,9 +63,7 @@ def security(address: str) -> Any:
         return None
     from distributed.security import Security
 
-    given = {
-        name: os.environ[variable] for name, variable in CERTIFICATES.items() if os.environ.get(variable)
-    }
+    given = {name: os.environ[variable] for name, variable in CERTIFICATES.items() if os.environ.get(variable)}
     found: Any = Security(require_encryption=True, **given)
     if not found.tls_ca_file or not found.tls_client_cert:
         raise RunError(

@@ -110,16 +110,7 @@ def _scoring(prepared: Prepared, plan: PruningPlan, cancel: Cancel | None) -> fl
 
     def seconds(part: Dataset) -> float:
         begun = time.perf_counter()
-        score_table(
-            context.score,
-            context.clf,
-            part,
-            plan,
-            seed=plan.seeds[0],
-            mask=None,
-            progress=None,
-            cancel=cancel,
-        )
+        score_table(context.score, context.clf, part, plan, seed=plan.seeds[0], mask=None, progress=None, cancel=cancel)
         return time.perf_counter() - begun
 
     seconds(_some(whole, 4))  # warms up

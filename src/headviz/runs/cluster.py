@@ -53,9 +53,7 @@ def connected() -> Iterator[Any]:
     try:
         client = Client(address, security=security(address), timeout=CONNECT, set_as_default=False)
     except (OSError, TimeoutError) as error:
-        raise RunError(
-            f"The cluster at {address} does not answer ({type(error).__name__}). Is it running?"
-        ) from error
+        raise RunError(f"The cluster at {address} does not answer ({type(error).__name__}). Is it running?") from error
     try:
         yield client
     finally:
@@ -143,9 +141,7 @@ class Driver:
             self.registry.apply(self.record.id, FINISH, claim=self.record.claim, ended=time.time())
             return
         left = [c.id for c in children if c.state != DONE]
-        raise RunError(
-            f"{len(left)} of {len(children)} runs did not finish: {', '.join(left[:8])}. Each says why."
-        )
+        raise RunError(f"{len(left)} of {len(children)} runs did not finish: {', '.join(left[:8])}. Each says why.")
 
     # pieces -----------------------------------------------------------------------------------
 
@@ -262,9 +258,7 @@ class Driver:
         try:
             self.client.wait_for_workers(1, timeout=GONE)
         except TimeoutError:
-            raise RunError(
-                f"The cluster has had no worker for {GONE:.0f} s. Resume once it has some."
-            ) from None
+            raise RunError(f"The cluster has had no worker for {GONE:.0f} s. Resume once it has some.") from None
         found = self.client.run(remote.facts)
         mine = remote.facts()
         other = {w: f["version"] for w, f in found.items() if f["version"] != mine["version"]}
@@ -310,11 +304,6 @@ class Driver:
             return
         self._told[run] = monotonic()
         report = {k: said[k] for k in ("phase", "done", "total")}
-        report |= {
-            "beat": monotonic(),
-            "place": place(),
-            "time": time.time(),
-            "attempt": carrier.record.attempt,
-        }
+        report |= {"beat": monotonic(), "place": place(), "time": time.time(), "attempt": carrier.record.attempt}
         with suppress(RunError, OSError):
             write_json(carrier.files.progress, report, durable=False)

@@ -22,9 +22,7 @@ class Curve:
     name: str
     metric: str
     baseline: float | None  # of the full models that the steps are compared with, mean over seeds
-    by_seed: Mapping[
-        int, Sequence[tuple[float, float]]
-    ]  # seed -> (sparsity, value), as far as they are known
+    by_seed: Mapping[int, Sequence[tuple[float, float]]]  # seed -> (sparsity, value), as far as they are known
     against: str = baselines.GIVEN  # which full model that is
     given: float | None = None  # θ*, where the steps are compared with another model
 
@@ -61,10 +59,13 @@ def curve_of(run: Mapping[str, Any], metric: str | None = None, name: str | None
     full_mean = baselines.summary(run["baseline"], which, metric)
     given = baselines.summary(run["baseline"], baselines.GIVEN, metric)
     return Curve(
-        name or f"{run['title']} ({run['id']})", metric, full_mean and full_mean[0],
-        {seed: own for seed, own in by_seed.items() if own}, which,
+        name or f"{run['title']} ({run['id']})",
+        metric,
+        full_mean and full_mean[0],
+        {seed: own for seed, own in by_seed.items() if own},
+        which,
         given[0] if given and which != baselines.GIVEN else None,
-    )  # fmt: skip
+    )
 
 
 def chance(metric: str, labels: Sequence[str]) -> float | None:
@@ -99,15 +100,25 @@ def run_curves(curves: Sequence[Curve], height: int = 400, by_chance: float | No
             band(fig, xs, low, high, tone, curve.name)
         for seed, points in sorted(curve.by_seed.items()) if several else ():
             fig.add_scatter(
-                x=[100 * x for x, _ in points], y=[y for _, y in points], mode="lines", opacity=0.4,
-                line={"color": tone, "width": 1}, legendgroup=curve.name, showlegend=False,
+                x=[100 * x for x, _ in points],
+                y=[y for _, y in points],
+                mode="lines",
+                opacity=0.4,
+                line={"color": tone, "width": 1},
+                legendgroup=curve.name,
+                showlegend=False,
                 hovertemplate=f"seed {seed}: %{{x:.0f}} % pruned, %{{y:.4f}}<extra></extra>",
-            )  # fmt: skip
+            )
         fig.add_scatter(
-            x=[100 * x for x, _, _ in means], y=[m for _, m, _ in means], mode="lines+markers",
-            name=safe(curve.name), legendgroup=curve.name, line={"color": tone, "width": 2}, marker={"size": 6},
+            x=[100 * x for x, _, _ in means],
+            y=[m for _, m, _ in means],
+            mode="lines+markers",
+            name=safe(curve.name),
+            legendgroup=curve.name,
+            line={"color": tone, "width": 2},
+            marker={"size": 6},
             hovertemplate="%{x:.0f} % pruned: %{y:.4f}<extra></extra>",
-        )  # fmt: skip
+        )
     # runs of one model share its line; with several models no one is "the" model as given
     given = {round(c.given, 9) for c in curves if c.given is not None}
     if len(given) == 1:
@@ -124,9 +135,5 @@ def _level(
 ) -> None:
     """A line across, named at one end."""
     place = f"{'bottom' if below else 'top'} {side}"
-    more = {
-        "annotation_text": name,
-        "annotation_position": place,
-        "annotation_font": {"size": SMALL, "color": NEUTRAL},
-    }
-    fig.add_hline(y=value, line={"color": colour, "dash": dash, "width": 1}, **(more if name else {}))  # fmt: skip
+    more = {"annotation_text": name, "annotation_position": place, "annotation_font": {"size": SMALL, "color": NEUTRAL}}
+    fig.add_hline(y=value, line={"color": colour, "dash": dash, "width": 1}, **(more if name else {}))

@@ -20,9 +20,7 @@ from ..storage.home import home
 from .process import monotonic, place
 
 KEEP = 2  # checkpoints: the newest and the one before it
-RESERVE = (
-    256 * 1024
-)  # bytes set aside per run, given back when the disk is full, so that the end can be recorded
+RESERVE = 256 * 1024  # bytes set aside per run, given back when the disk is full, so that the end can be recorded
 
 _MAGIC = b"headviz-checkpoint-1\n"
 _ID = re.compile(r"[0-9a-f]{8}")
@@ -201,9 +199,7 @@ class disk_errors:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError):
             if error.errno in FULL:
-                raise DiskFull(
-                    f"The disk of {self.where} is full. Free some space, then resume the run."
-                ) from error
+                raise DiskFull(f"The disk of {self.where} is full. Free some space, then resume the run.") from error
             if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
                 raise RunError(
                     f"{self.where} cannot be written ({error.strerror}). Set HEADVIZ_HOME to a folder of yours."

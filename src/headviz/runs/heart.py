@@ -107,9 +107,7 @@ class Heart(threading.Thread):
                         os._exit(4)
 
     def _beat(self) -> None:
-        with suppress(
-            RunError, OSError
-        ):  # a full disk stops the beat, not the work; the pid still speaks for us
+        with suppress(RunError, OSError):  # a full disk stops the beat, not the work; the pid still speaks for us
             write_json(self.files.progress, self._report(), durable=False)
 
     def _report(self) -> dict[str, Any]:
@@ -139,9 +137,7 @@ class Heart(threading.Thread):
         """The work did not look at the flag in time."""
         brief = Registry(self.registry.folder, wait=0.3)
         with suppress(RunError, Superseded, IllegalTransition):  # locked: whoever looks next records it
-            brief.apply(
-                self.record.id, self.ending, claim=self.record.claim, error=self.reason, ended=time.time()
-            )
+            brief.apply(self.record.id, self.ending, claim=self.record.claim, error=self.reason, ended=time.time())
         kill_children(os.getpid())
         with suppress(Exception):  # the next run starts at the next look at the registry otherwise
             self.before_end()

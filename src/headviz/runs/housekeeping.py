@@ -20,9 +20,7 @@ def used(run_id: str, registry: Registry | None = None) -> int:
     return sum(RunFiles(r.id, registry.folder).size() for r in family(registry, registry.get(run_id)))
 
 
-def archive(
-    run_id: str, user: str | None = None, *, registry: Registry | None = None, back: bool = False
-) -> int:
+def archive(run_id: str, user: str | None = None, *, registry: Registry | None = None, back: bool = False) -> int:
     """Take a run out of the lists and drop its checkpoints where it is done; steps, log and results stay.
 
     Gives the bytes freed. ``back`` puts it into the lists again.

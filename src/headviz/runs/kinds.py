@@ -90,9 +90,7 @@ KINDS: dict[str, Kind] = {
     "score": Kind("score:make", "a head score over a sample, the examples shared out"),
     "ablation": Kind("ablate:make", "switch every head off in turn and measure what it costs"),
     "distill": Kind("distill:make", "remove a part and train students in its place, from several starts"),
-    "rehearsal": Kind(
-        "rehearsal:make", "computes nothing of use: shows that runs work here, and what they cost"
-    ),
+    "rehearsal": Kind("rehearsal:make", "computes nothing of use: shows that runs work here, and what they cost"),
 }
 
 

@@ -106,9 +106,7 @@ def epitaph(record: RunRecord, files: RunFiles) -> str:
     last = files.read_json(files.progress)
     words = "The worker process is gone: it was killed, ran out of memory, or the machine restarted."
     if last.get("memory"):
-        words += (
-            f" It last used {last['memory'] / 2**30:.1f} GB of memory in phase '{last.get('phase', '?')}'."
-        )
+        words += f" It last used {last['memory'] / 2**30:.1f} GB of memory in phase '{last.get('phase', '?')}'."
     return f"{words} Resume continues from its last step."
 
 

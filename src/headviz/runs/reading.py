@@ -132,9 +132,7 @@ def show(run_id: str, *, log_lines: int = 30, registry: Registry | None = None) 
     registry = registry or Registry()
     record = look(registry, run_id)
     children = registry.records(parent=record.id) if record.kind == SWEEP else []
-    return _view(
-        registry, record, log_lines, tuple(_view(registry, look(registry, c.id), 0) for c in children)
-    )
+    return _view(registry, record, log_lines, tuple(_view(registry, look(registry, c.id), 0) for c in children))
 
 
 def overview(*, archived: bool | None = False, registry: Registry | None = None) -> list[RunView]:
@@ -152,9 +150,7 @@ def overview(*, archived: bool | None = False, registry: Registry | None = None)
     ]
 
 
-def _view(
-    registry: Registry, record: RunRecord, log_lines: int, children: tuple[RunView, ...] = ()
-) -> RunView:
+def _view(registry: Registry, record: RunRecord, log_lines: int, children: tuple[RunView, ...] = ()) -> RunView:
     files = RunFiles(record.id, registry.folder)
     found = registry.steps(record.id)
     steps = [s for s in found if s.get("step") != 0]
@@ -187,17 +183,7 @@ def read_progress(record: RunRecord, files: RunFiles) -> WorkerReport:
         silent = monotonic() - found["beat"]
     else:
         silent = max(0.0, time.time() - found["time"])
-    names = (
-        "phase",
-        "done",
-        "total",
-        "rate",
-        "phase_remaining",
-        "step_seconds",
-        "remaining",
-        "cpu_percent",
-        "memory",
-    )
+    names = ("phase", "done", "total", "rate", "phase_remaining", "step_seconds", "remaining", "cpu_percent", "memory")
     known: dict[str, Any] = {n: found[n] for n in names if found.get(n) is not None}
     return WorkerReport(**known, silent=silent, cancelling=asked)
 

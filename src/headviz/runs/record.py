@@ -63,9 +63,7 @@ class RunRecord:
 
     def __post_init__(self) -> None:
         if len(self.title) > _NAME_LIMIT:
-            raise OptionError(
-                f"A run's title has at most {_NAME_LIMIT} characters; this one has {len(self.title)}."
-            )
+            raise OptionError(f"A run's title has at most {_NAME_LIMIT} characters; this one has {len(self.title)}.")
         if self.threads < 1:
             raise OptionError(f"A run needs at least one thread, not {self.threads}.")
         if self.executor not in EXECUTORS:

@@ -39,9 +39,7 @@ class Superseded(Exception):
 class Registry:
     """Runs, their steps and their history. Each call opens the file anew, so threads and forks may share one object."""
 
-    def __init__(
-        self, folder: Path | None = None, wait: float = WAIT, migrations: Sequence[str] = MIGRATIONS
-    ) -> None:
+    def __init__(self, folder: Path | None = None, wait: float = WAIT, migrations: Sequence[str] = MIGRATIONS) -> None:
         self.folder = folder or runs_home()
         self.path = self.folder / "registry.sqlite"
         self.wait = wait
@@ -97,9 +95,7 @@ class Registry:
             )
         if found == FULL:
             return DiskFull(f"The disk of {self.folder} is full. Free some space, then try again.")
-        return RunError(
-            f"The run registry {self.path} cannot be used ({error}). It needs a local disk of yours."
-        )
+        return RunError(f"The run registry {self.path} cannot be used ({error}). It needs a local disk of yours.")
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
@@ -129,10 +125,7 @@ class Registry:
         return from_row(dict(rows[0]))
 
     def records(
-        self,
-        states: Sequence[str] | None = None,
-        parent: str | None = None,
-        archived: bool | None = None,
+        self, states: Sequence[str] | None = None, parent: str | None = None, archived: bool | None = None
     ) -> list[RunRecord]:
         """Runs in the order they were made."""
         where, values = ["1"], []
@@ -146,9 +139,7 @@ class Registry:
             where.append("archived = ?")
             values.append(str(int(archived)))
         with self._open() as db:
-            rows = db.execute(
-                f'SELECT * FROM runs WHERE {" AND ".join(where)} ORDER BY "order"', values
-            ).fetchall()
+            rows = db.execute(f'SELECT * FROM runs WHERE {" AND ".join(where)} ORDER BY "order"', values).fetchall()
         return [from_row(dict(r)) for r in rows]
 
     def steps(self, run_id: str) -> list[dict[str, Any]]:
@@ -159,9 +150,7 @@ class Registry:
     def events(self, run_id: str) -> list[dict[str, Any]]:
         """The history, oldest first: [{at, what, words}]."""
         with self._open() as db:
-            rows = db.execute(
-                "SELECT at, what, words FROM events WHERE run = ? ORDER BY number", (run_id,)
-            ).fetchall()
+            rows = db.execute("SELECT at, what, words FROM events WHERE run = ? ORDER BY number", (run_id,)).fetchall()
         return [dict(r) for r in rows]
 
     # writing ----------------------------------------------------------------------------------
@@ -175,9 +164,7 @@ class Registry:
                 db.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", to_row(record))
                 self._note(db, record.id, "made", f"by {record.owner}" if record.owner else "")
 
-    def apply(
-        self, run_id: str, event: str, *, words: str = "", claim: str | None = None, **changes: Any
-    ) -> RunRecord:
+    def apply(self, run_id: str, event: str, *, words: str = "", claim: str | None = None, **changes: Any) -> RunRecord:
         """Let an event happen: the new record, or ``IllegalTransition``.
 
         With ``claim`` only the worker that holds this token may; ``Superseded`` otherwise.
@@ -287,10 +274,7 @@ class Registry:
         db.execute(f"UPDATE runs SET {sets} WHERE id = :id", row)
 
     def _note(self, db: sqlite3.Connection, run_id: str, what: str, words: str) -> None:
-        db.execute(
-            "INSERT INTO events (run, at, what, words) VALUES (?, ?, ?, ?)",
-            (run_id, time.time(), what, words),
-        )
+        db.execute("INSERT INTO events (run, at, what, words) VALUES (?, ?, ?, ?)", (run_id, time.time(), what, words))
 
 
 def _reserved(record: RunRecord, now: float, stale: float) -> bool:

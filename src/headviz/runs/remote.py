@@ -163,8 +163,6 @@ def _teller(run_id: str, piece: str) -> Callable[[str, int, int], None]:
         now = time.monotonic()
         if phase != last[1] or now - last[0] > TELL:
             last[:] = now, phase
-            get_worker().log_event(
-                TOPIC, {"run": run_id, "piece": piece, "phase": phase, "done": done, "total": total}
-            )
+            get_worker().log_event(TOPIC, {"run": run_id, "piece": piece, "phase": phase, "done": done, "total": total})
 
     return tell

@@ -63,12 +63,7 @@ def zip_model(
     return out
 
 
-def pack_folder(
-    folder: Path,
-    out: Path,
-    progress: Progress | None = None,
-    cancel: Cancel | None = None,
-) -> None:
+def pack_folder(folder: Path, out: Path, progress: Progress | None = None, cancel: Cancel | None = None) -> None:
     """A folder as a zip file. Stored, not squeezed: weights hardly shrink, and reading them back is faster."""
     files = sorted(p for p in folder.rglob("*") if p.is_file())
     whole, done = sum(p.stat().st_size for p in files), 0

@@ -107,9 +107,7 @@ def cancel(
     check_owner(record, this_user() if user is None else user, "cancel")
     members = [m for m in family(registry, record) if m.state not in ENDED]
     if not members or shown_state(registry, record) in ENDED:
-        raise IllegalTransition(
-            f"Run {record.id} is {shown_state(registry, record)}: there is nothing to cancel."
-        )
+        raise IllegalTransition(f"Run {record.id} is {shown_state(registry, record)}: there is nothing to cancel.")
     # those that wait first: one that runs would make room for them
     for member in sorted(members, key=lambda m: m.state in ACTIVE):
         _ask(registry, member, user or this_user())

@@ -65,9 +65,7 @@ def follow(state: str, event: str, name: str = "") -> str:
     """The state after an event, or ``IllegalTransition`` with the reason."""
     after = TRANSITIONS.get((state, event))
     if after is None:
-        reason = _WHY_NOT.get(event, "is {state}: '{event}' cannot happen now").format(
-            state=state, event=event
-        )
+        reason = _WHY_NOT.get(event, "is {state}: '{event}' cannot happen now").format(state=state, event=event)
         raise IllegalTransition(f"Run {name} {reason}." if name else f"The run {reason}.")
     return after
 

@@ -100,9 +100,7 @@ def step_maps(
             )
         )
     assert first is not None  # step 0 always has a model
-    return StepMaps(
-        head, first.tokens, first.labels, explained or first.target_label, tuple(found), first.notes
-    )
+    return StepMaps(head, first.tokens, first.labels, explained or first.target_label, tuple(found), first.notes)
 
 
 def _maps(
@@ -160,9 +158,7 @@ def open_run(run_id: str) -> tuple[Context, PruningPlan, State]:
     registry = Registry()
     record = look(registry, run_id)
     if record.kind != "prune":
-        raise RunError(
-            f"Run {record.id} is of kind '{record.kind}': only pruning runs have steps to look into."
-        )
+        raise RunError(f"Run {record.id} is of kind '{record.kind}': only pruning runs have steps to look into.")
     state = state_of(record, registry.folder)
     if state is None:
         raise RunError(f"Run {record.id} has no step yet; it is {record.state}. Wait for its first step.")

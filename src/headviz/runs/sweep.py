@@ -55,9 +55,7 @@ def expand(
         for score, seed in product(_scores_of(algorithm, scores), seeds)
     ]
     if len(combinations) > LIMIT:
-        raise OptionError(
-            f"This sweep has {len(combinations):,} runs; at most {LIMIT:,} are allowed. Split it."
-        )
+        raise OptionError(f"This sweep has {len(combinations):,} runs; at most {LIMIT:,} are allowed. Split it.")
     plans = []
     for task, algorithm, score, seed in combinations:
         options = {**base, "task": task, "algorithm": algorithm, "score": score, "seeds": (seed,)}
@@ -158,9 +156,7 @@ def start_sweep(
         cluster_address()
     if not members:
         raise OptionError("A sweep needs at least one run.")
-    parent = new_record(
-        SWEEP, dict(spec or {}), title=title, executor=DASK if executor == DASK else CARRIED, **about
-    )
+    parent = new_record(SWEEP, dict(spec or {}), title=title, executor=DASK if executor == DASK else CARRIED, **about)
     children = [
         new_record(
             m.kind,

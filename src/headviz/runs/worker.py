@@ -129,6 +129,4 @@ if __name__ == "__main__":
     with suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()
-    os._exit(
-        status
-    )  # everything is on disk; taking torch and its threads apart would only keep the process there
+    os._exit(status)  # everything is on disk; taking torch and its threads apart would only keep the process there

@@ -16,14 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import OptionError, unknown_choice
-from .options import (
-    AblationOptions,
-    AttAttrScoreOptions,
-    ConductanceOptions,
-    NoOptions,
-    RandomOptions,
-    TaylorOptions,
-)
+from .options import AblationOptions, AttAttrScoreOptions, ConductanceOptions, NoOptions, RandomOptions, TaylorOptions
 
 DEFAULT = "conductance-spearman"
 THESIS = "Integrated Gradients for Structured Pruning on BERT (2024)"

@@ -36,11 +36,7 @@ class Chunk:
         index = range(len(self.encodings))[which]
         gold = None if self.gold is None else self.gold[which]
         return replace(
-            self,
-            encodings=self.encodings[which],
-            targets=self.targets[which],
-            gold=gold,
-            data=self.data.subset(index),
+            self, encodings=self.encodings[which], targets=self.targets[which], gold=gold, data=self.data.subset(index)
         )
 
 
@@ -49,9 +45,7 @@ class Sweep:
     """One line of the table below."""
 
     version: int  # raise it when the same example would give other tables
-    run: Callable[
-        [Chunk], Sequence[Callable[[], Tables]]
-    ]  # per example: the rest of the work, for another thread
+    run: Callable[[Chunk], Sequence[Callable[[], Tables]]]  # per example: the rest of the work, for another thread
     split: Callable[[Chunk], Iterator[slice]]  # examples that share their passes
     settings: Callable[[Any], dict[str, Any]]  # the options that change the tables
     uses_target: bool = False

@@ -84,11 +84,7 @@ class Collector:
             **settings,
         )
 
-    def run(
-        self,
-        progress: Progress | None = None,
-        cancel: Cancel | None = None,
-    ) -> Iterator[int]:
+    def run(self, progress: Progress | None = None, cancel: Cancel | None = None) -> Iterator[int]:
         """Gives the number of finished examples after each window: 4, 8, 16, 32, 64, then a window more each time."""
         if progress is not None:
             progress(0, len(self.done))
@@ -99,12 +95,7 @@ class Collector:
             self._compute(missing, progress, cancel)
             yield int(self.done.sum())
 
-    def measure(
-        self,
-        which: slice,
-        progress: Progress | None = None,
-        cancel: Cancel | None = None,
-    ) -> Tables:
+    def measure(self, which: slice, progress: Progress | None = None, cancel: Cancel | None = None) -> Tables:
         """The values of some whole windows, computed in the same batches as by ``run``: a row for each example."""
         keys, before = self.order[which], int(self.done.sum())
         told = None if progress is None else _since(before, len(keys), progress)
@@ -137,12 +128,7 @@ class Collector:
             self.rows[name][index] = table
         self.done[index] = True
 
-    def _compute(
-        self,
-        keys: list[str],
-        progress: Progress | None,
-        cancel: Cancel | None,
-    ) -> None:
+    def _compute(self, keys: list[str], progress: Progress | None, cancel: Cancel | None) -> None:
         """Chunks of similar length; statistics in a second thread, so that both cores have work."""
         if not keys:
             return

@@ -18,8 +18,16 @@ def averaged(tables: Sequence[HeadScores]) -> HeadScores:
     half = error * student.ppf(0.975, n - 1)
     first = tables[0]
     return HeadScores(
-        score=first.score, values=mean, stderr=error, interval_low=mean - half, interval_high=mean + half,
-        samples=first.samples, undefined=max(t.undefined for t in tables), undefined_by_head=first.undefined_by_head,
-        mask=first.mask, stability=float("nan"), settings={**first.settings, "fresh_heads": n},
+        score=first.score,
+        values=mean,
+        stderr=error,
+        interval_low=mean - half,
+        interval_high=mean + half,
+        samples=first.samples,
+        undefined=max(t.undefined for t in tables),
+        undefined_by_head=first.undefined_by_head,
+        mask=first.mask,
+        stability=float("nan"),
+        settings={**first.settings, "fresh_heads": n},
         notes=(f"mean over {n} fresh classification heads on the pre-trained encoder",),
-    )  # fmt: skip
+    )

@@ -58,9 +58,7 @@ def summed_loss(logits: Tensor, gold: np.ndarray, regression: bool) -> Tensor:
     if regression:
         wanted = torch.tensor(gold, dtype=logits.dtype, device=logits.device)
         return torch.nn.functional.mse_loss(logits[:, 0], wanted, reduction="sum")
-    return torch.nn.functional.cross_entropy(
-        logits, torch.tensor(gold, device=logits.device), reduction="sum"
-    )
+    return torch.nn.functional.cross_entropy(logits, torch.tensor(gold, device=logits.device), reduction="sum")
 
 
 def _of_sentences(chunk: Chunk) -> Sequence[Tensor]:

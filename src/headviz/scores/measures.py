@@ -14,14 +14,7 @@ import torch
 
 from ..heads import HeadMask
 from .chunk import Tables
-from .options import (
-    AblationOptions,
-    AttAttrScoreOptions,
-    ConductanceOptions,
-    NoOptions,
-    RandomOptions,
-    TaylorOptions,
-)
+from .options import AblationOptions, AttAttrScoreOptions, ConductanceOptions, NoOptions, RandomOptions, TaylorOptions
 from .statistics import Summary, exact, layer_normed, mean, total
 from .task_loss import cost_of_ablation
 

@@ -49,9 +49,7 @@ def score_heads(clf: Classifier, data: Dataset, score: str | None = None, **opti
     return job.result()
 
 
-def score_progressive(
-    clf: Classifier, data: Dataset, score: str | None = None, **options: Any
-) -> Iterator[HeadScores]:
+def score_progressive(clf: Classifier, data: Dataset, score: str | None = None, **options: Any) -> Iterator[HeadScores]:
     """The same, as it grows: a first table after 4 examples, then after 8, 16, 32, 64 and every 64.
 
     Each comes with narrower intervals and its ``stability``. Stop whenever it is good enough; what was
@@ -83,9 +81,7 @@ class Job:
         if preset is not None:
             chosen = preset_named(preset)
             if score is not None and score != chosen.score:
-                raise OptionError(
-                    f"The preset '{preset}' is of the score '{chosen.score}', not of '{score}'."
-                )
+                raise OptionError(f"The preset '{preset}' is of the score '{chosen.score}', not of '{score}'.")
             score = chosen.score
             options = {**chosen.options, **options}
         self.score: Score = score_named(DEFAULT if score is None else score)
@@ -97,13 +93,9 @@ class Job:
         self.truncated = 0
         self.order: np.ndarray | None = None
         self.unlike = ""  # said where model and task have different classes and the score does not mind
-        self.collector = (
-            None if self.score.without_examples else self._collector(store_for(cache), budget, label_order)
-        )
+        self.collector = None if self.score.without_examples else self._collector(store_for(cache), budget, label_order)
 
-    def _collector(
-        self, store: Store | None, budget: int, label_order: Sequence[str] | str | None
-    ) -> Collector:
+    def _collector(self, store: Store | None, budget: int, label_order: Sequence[str] | str | None) -> Collector:
         clf, data = self.clf, self.data
         if len(data) == 0:
             raise TaskError("There is nothing to score heads on: the data set has no examples.")
@@ -129,9 +121,7 @@ class Job:
         elif target is not None:
             targets = [resolve_target(clf, 0 if target == GOLD else target)] * len(data)
         assert self.score.needs is not None
-        return Collector(
-            clf, data, self.score.needs, self.options, self.mask, encodings, targets, gold, store, budget
-        )
+        return Collector(clf, data, self.score.needs, self.options, self.mask, encodings, targets, gold, store, budget)
 
     def grow(self) -> Iterator[int]:
         """Measure more examples; gives how many there are each time a table can be made."""
@@ -211,9 +201,7 @@ class Job:
         if self.unlike:
             notes.append(self.unlike)
         if self.truncated:
-            notes.append(
-                f"cut to the model's {self.clf.max_length} tokens: {_number(self.truncated, 'text')}"
-            )
+            notes.append(f"cut to the model's {self.clf.max_length} tokens: {_number(self.truncated, 'text')}")
         return tuple(notes)
 
 

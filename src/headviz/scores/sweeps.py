@@ -34,9 +34,7 @@ def _integration(options: Any) -> dict[str, Any]:
 
 def _conductance(chunk: Chunk) -> list[Callable[[], Tables]]:
     options = PathOptions(**_integration(chunk.options))
-    found = path.sweep(
-        chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel
-    )
+    found = path.sweep(chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel)
     kept = chunk.mask.array()
     return [lambda maps=maps: correlate(maps, kept) for maps in found]  # type: ignore[misc]
 
@@ -127,9 +125,7 @@ def _ablation(chunk: Chunk) -> list[Callable[[], Tables]]:
     full = model.evaluate(mask, cancel=chunk.cancel).logits
     without = np.full((len(full), clf.num_layers, clf.num_heads, full.shape[1]), np.nan, np.float32)
     for head in mask.kept:
-        without[:, head.layer, head.head] = model.evaluate(
-            mask.without([head]), keep=False, cancel=chunk.cancel
-        ).logits
+        without[:, head.layer, head.head] = model.evaluate(mask.without([head]), keep=False, cancel=chunk.cancel).logits
     return [lambda i=i: {"full": full[i], "without": without[i]} for i in range(len(full))]  # type: ignore[misc]
 
 

@@ -17,9 +17,7 @@ _PRIMARY = 0xFF  # the low byte of an extended result code is the code itself
 
 def meaning(error: sqlite3.Error) -> str:
     """One of LOCKED, FULL, DAMAGED, OTHER."""
-    code = getattr(
-        error, "sqlite_errorcode", None
-    )  # Python's own complaints, such as a closed database, have none
+    code = getattr(error, "sqlite_errorcode", None)  # Python's own complaints, such as a closed database, have none
     if code is None:
         return OTHER
     # SQLite reports a table definition that it cannot parse as its general error; only the text tells them apart

@@ -206,10 +206,7 @@ class Store:
 
     def _connect(self) -> diskcache.Cache:
         return diskcache.Cache(
-            str(self.folder),
-            timeout=LOCK_SECONDS,
-            disk=StrictDisk,
-            **{**SETTINGS, "size_limit": self.limit},
+            str(self.folder), timeout=LOCK_SECONDS, disk=StrictDisk, **{**SETTINGS, "size_limit": self.limit}
         )
 
     def _drop(self, disk: diskcache.Cache, key: str) -> None:
@@ -245,9 +242,7 @@ def limit_from_environment() -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", text.lower())
     size = int(float(match[1]) * 1024 ** " kmgt".index(match[2] or " ")) if match else 0
     if size < 2**20:
-        raise OptionError(
-            f"{LIMIT_VARIABLE}='{text}' is not a size of at least 1 MB. Write one such as 500MB or 4GB."
-        )
+        raise OptionError(f"{LIMIT_VARIABLE}='{text}' is not a size of at least 1 MB. Write one such as 500MB or 4GB.")
     return size
 
 

@@ -122,9 +122,7 @@ def remove_database(folder: Path) -> None:
 
 @contextmanager
 def reader(folder: Path) -> Iterator[sqlite3.Connection]:
-    base = sqlite3.connect(
-        (folder / "cache.db").absolute().as_uri() + "?mode=ro", uri=True, timeout=LOCK_SECONDS
-    )
+    base = sqlite3.connect((folder / "cache.db").absolute().as_uri() + "?mode=ro", uri=True, timeout=LOCK_SECONDS)
     try:
         yield base
     finally:
@@ -143,9 +141,7 @@ def is_ours(folder: Path) -> bool:
             names = {name for (name,) in base.execute("SELECT name FROM sqlite_master")}
             if not names:
                 return True  # another process is just making it
-            settings = (
-                {k for (k,) in base.execute("SELECT key FROM Settings")} if "Settings" in names else set()
-            )
+            settings = {k for (k,) in base.execute("SELECT key FROM Settings")} if "Settings" in names else set()
     except sqlite3.OperationalError as error:
         return meaning(error) != DAMAGED  # busy, or not readable: opening it will say so
     except sqlite3.DatabaseError:

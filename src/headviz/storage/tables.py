@@ -9,10 +9,26 @@ from typing import Any
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _TEX = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%",
-    "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "·": r"$\cdot$", "−": "$-$", "×": r"$\times$", "θ": r"$\theta$", "Δ": r"$\Delta$", "±": r"$\pm$", "→": r"$\to$",
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "·": r"$\cdot$",
+    "−": "$-$",
+    "×": r"$\times$",
+    "θ": r"$\theta$",
+    "Δ": r"$\Delta$",
+    "±": r"$\pm$",
+    "→": r"$\to$",
+}
 
 
 def csv_cell(value: Any) -> str:
@@ -51,12 +67,7 @@ def tex_cell(value: Any) -> str:
 
 def to_latex(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> str:
     """A ``tabular`` for booktabs; the first column to the left, all others to the right."""
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}",
-        r"\toprule",
-    ]
+    lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}", r"\toprule"]
     lines += [" & ".join(tex(h) for h in header) + r" \\", r"\midrule"]
     lines += [" & ".join(tex_cell(v) for v in row) + r" \\" for row in rows]
     lines += [r"\bottomrule", r"\end{tabular}"]

@@ -118,7 +118,7 @@ _SENTENCES = ("source", "target")
 _VESHAN = Source(local_columns=_SENTENCES, splits=_DEMO, module="headviz.demo.translation")
 _YOUR_PAIRS = Source(local_columns=_SENTENCES, splits=_CUSTOM)
 
-# fmt: off
+
 _TABLE = (
     Task("demo", "Demo", _NLI, _ACCURACY, _SHIPPED, slice_name="phenomenon"),
     Task("mnli", "MNLI matched", _NLI, _ACCURACY, _MNLI, slice_name="genre"),
@@ -137,7 +137,7 @@ _TABLE = (
     Task("demo-translation", "Demo translation", (), _BLEU, _VESHAN, "construction", is_translation=True),
     Task("custom-translation", "Your own translation", (), _BLEU, _YOUR_PAIRS, is_translation=True),
 )
-# fmt: on
+
 
 TASKS: dict[str, Task] = {task.name: task for task in _TABLE}
 

@@ -57,9 +57,7 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> C
     if missing and not lenient:
         first = min(missing)
         more = f" ({len(missing):,} such rows in all)" if len(missing) > 1 else ""
-        raise TaskError(
-            f"{table.at(first)}: nothing in column '{missing[first]}'{more}. Fill it in or remove the row."
-        )
+        raise TaskError(f"{table.at(first)}: nothing in column '{missing[first]}'{more}. Fill it in or remove the row.")
     unlabelled = 0
     keep: list[int] = []
     for i in range(len(table)):
@@ -73,9 +71,7 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> C
     if unlabelled:
         notes.append(f"{unlabelled:,} rows of {table.name} left out: no gold label ('{UNLABELLED}')")
     if not keep:
-        raise TaskError(
-            f"{table.name} has no row with both a text and a label. Check which columns hold them."
-        )
+        raise TaskError(f"{table.name} has no row with both a text and a label. Check which columns hold them.")
 
     texts = [_texts(table, c, keep) for c in mapping.texts]
     notes += doubts.of_texts(table, mapping.texts, keep, published=lenient)
@@ -116,11 +112,7 @@ def class_names(cells: Sequence[Any], file: str, column: str) -> tuple[str, ...]
 def looks_like_regression(cells: Sequence[Any]) -> bool:
     """Whether a label column holds numbers that are not all whole: scores, not classes."""
     values = [_as_number(c) for c in cells if not _is_blank(c)]
-    return (
-        bool(values)
-        and all(v is not None for v in values)
-        and any(v != round(v) for v in values if v is not None)
-    )
+    return bool(values) and all(v is not None for v in values) and any(v != round(v) for v in values if v is not None)
 
 
 def label_text(cell: Any) -> str:
@@ -184,15 +176,11 @@ def _as_number(cell: Any) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _class_indices(
-    table: Table, column: str, keep: Sequence[int], task: Task
-) -> tuple[np.ndarray, str | None]:
+def _class_indices(table: Table, column: str, keep: Sequence[int], task: Task) -> tuple[np.ndarray, str | None]:
     cells = table.columns[column]
     for i in keep:
         if isinstance(cells[i], list | dict):
-            raise TaskError(
-                f"{table.at(i)}: column '{column}' holds a {type(cells[i]).__name__}, not a label."
-            )
+            raise TaskError(f"{table.at(i)}: column '{column}' holds a {type(cells[i]).__name__}, not a label.")
     texts = [label_text(cells[i]) for i in keep]
     index = _label_lookup(sorted(set(texts)), task.label_names)
     unknown = list(dict.fromkeys(t for t in texts if t not in index))
@@ -207,9 +195,7 @@ def _class_indices(
     numbered = any(t not in task.label_names and t.isdecimal() for t in index)
     said = None
     if numbered:
-        said = "numeric labels read as " + ", ".join(
-            f"{i} = {name}" for i, name in enumerate(task.label_names)
-        )
+        said = "numeric labels read as " + ", ".join(f"{i} = {name}" for i, name in enumerate(task.label_names))
     return np.array([index[t] for t in texts], dtype=np.int64), said
 
 

@@ -104,9 +104,7 @@ class Dataset:
     def gold(self) -> np.ndarray:
         """The labels, for work that cannot do without them."""
         if self.labels is None:
-            raise TaskError(
-                "These examples carry no gold labels, and this needs them. Name the label column."
-            )
+            raise TaskError("These examples carry no gold labels, and this needs them. Name the label column.")
         return self.labels
 
     def __len__(self) -> int:
@@ -141,9 +139,7 @@ class Dataset:
             digest.update(b"unlabelled")
         else:
             digest.update(str(self.labels.dtype).encode())
-            digest.update(
-                np.ascontiguousarray(self.labels, dtype=self.labels.dtype.newbyteorder("<")).tobytes()
-            )
+            digest.update(np.ascontiguousarray(self.labels, dtype=self.labels.dtype.newbyteorder("<")).tobytes())
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -159,9 +155,7 @@ class Dataset:
         at = [int(i) for i in indices]
         outside = [i for i in at if not 0 <= i < len(self)]
         if outside:
-            raise TaskError(
-                f"There is no example {outside[0]}: the {self.split} split has 0 to {len(self) - 1}."
-            )
+            raise TaskError(f"There is no example {outside[0]}: the {self.split} split has 0 to {len(self) - 1}.")
         return replace(
             self,
             texts=_take(self.texts, at),
@@ -174,9 +168,7 @@ class Dataset:
     def only_slice(self, name: str) -> Dataset:
         """The examples of one slice."""
         if self.slices is None:
-            raise TaskError(
-                f"The {self.split} split of '{self.task.name}' has no slices. Name a slice column."
-            )
+            raise TaskError(f"The {self.split} split of '{self.task.name}' has no slices. Name a slice column.")
         at = [i for i, value in enumerate(self.slices) if value == name]
         if not at:
             valid = ", ".join(sorted(set(self.slices)))

@@ -19,9 +19,7 @@ def of_header(table: Table) -> str:
     """Why the columns are not those that were expected, where the header shows it."""
     names = list(table.columns)
     if table.name.lower().endswith(".tsv") and any(_wrapped(n) for n in names):
-        return (
-            " The header is quoted, and in a .tsv quotation marks are ordinary characters; save it as .csv."
-        )
+        return " The header is quoted, and in a .tsv quotation marks are ordinary characters; save it as .csv."
     return separator_hint(table.name, names)
 
 

@@ -36,14 +36,7 @@ SYNONYMS = (
     ("duplicate", "is_duplicate", "duplicates"),
     ("not_duplicate", "non_duplicate", "no_duplicate", "not_duplicates"),
     ("equivalent", "paraphrase", "is_paraphrase"),
-    (
-        "not_equivalent",
-        "non_equivalent",
-        "not_paraphrase",
-        "non_paraphrase",
-        "not_a_paraphrase",
-        "no_paraphrase",
-    ),
+    ("not_equivalent", "non_equivalent", "not_paraphrase", "non_paraphrase", "not_a_paraphrase", "no_paraphrase"),
 )
 
 
@@ -82,9 +75,7 @@ def is_generic(model_labels: Sequence[str]) -> bool:
     return all(re.fullmatch(r"(?:label[\s_-]?)?\d+", name.strip().casefold()) for name in model_labels)
 
 
-def label_map(
-    model_labels: Sequence[str], data: Dataset, label_order: Sequence[str] | str | None = None
-) -> np.ndarray:
+def label_map(model_labels: Sequence[str], data: Dataset, label_order: Sequence[str] | str | None = None) -> np.ndarray:
     """For each class of the data's task, the index of the model's output for it.
 
     ``label_order`` names the task's classes in the order of the model's outputs ('-' = none of them), and settles
@@ -128,9 +119,7 @@ def _by_order(
             f"({', '.join(model_labels)}). Name one class of task '{task}' for each output, or '{NO_CLASS}'."
         )
     # each '-' becomes a name of its own, which no class can have
-    distinct = [
-        f"\0{i}" if name == NO_CLASS and NO_CLASS not in names else name for i, name in enumerate(order)
-    ]
+    distinct = [f"\0{i}" if name == NO_CLASS and NO_CLASS not in names else name for i, name in enumerate(order)]
     found = match_names(names, distinct)
     strange = [name for name in distinct if not name.startswith("\0") and match_names([name], names) is None]
     if found is None or strange:

@@ -47,17 +47,13 @@ def load_task(
     if regression is not None and name != "custom":
         raise TaskError(f"regression= is for task 'custom'; task '{name}' already says what its labels are.")
     if data is not None:
-        found = _load_local(
-            task, split, Path(data).expanduser(), texts, label_column, slice_column, regression
-        )
+        found = _load_local(task, split, Path(data).expanduser(), texts, label_column, slice_column, regression)
     elif task.name.startswith("custom"):
         raise TaskError(
             f"Task '{task.name}' needs your files: give a folder with train and dev files, --data FOLDER (data=)."
         )
     elif mapped:
-        raise TaskError(
-            f"Columns can be chosen for local files only; give them (--data FOLDER, data=) for '{name}'."
-        )
+        raise TaskError(f"Columns can be chosen for local files only; give them (--data FOLDER, data=) for '{name}'.")
     elif task.source.module is not None:
         found = _load_shipped(task, split, limit)
     else:
@@ -67,9 +63,7 @@ def load_task(
     chosen = found.subset(limited(found, limit, seed))
     if len(chosen) == len(found):  # nothing was left out
         return found
-    return replace(
-        chosen, notes=(*found.notes, f"limited to {len(chosen):,} of {len(found):,} examples (seed {seed})")
-    )
+    return replace(chosen, notes=(*found.notes, f"limited to {len(chosen):,} of {len(found):,} examples (seed {seed})"))
 
 
 def check_request(name: str, split: str = "dev") -> Task:
@@ -115,9 +109,7 @@ def _load_hub(task: Task, split: str) -> Dataset:
     filename = source.hub_file(split)
     mapping = Mapping(source.hub_columns, "label")
     table = read_hub(str(source.repo), filename, (*mapping.texts, mapping.label), task.name)
-    columns.require(
-        table, (*mapping.texts, mapping.label), "The files on the hub have changed; update headviz."
-    )
+    columns.require(table, (*mapping.texts, mapping.label), "The files on the hub have changed; update headviz.")
     return _dataset(task, split, table, mapping, f"hub: {source.repo}/{filename}", published=True)
 
 
@@ -136,9 +128,7 @@ def _load_local(
             raise TaskError(f"Task '{task.name}' is a translation and has no label column.")
         return local_pairs(task, split, path, texts, slice_column)
     # GLUE's own files: known to hold a few broken rows, which everyone leaves out
-    published = (
-        texts is None and label is None and bool(task.source.local_folder) and path.suffix.lower() == ".tsv"
-    )
+    published = texts is None and label is None and bool(task.source.local_folder) and path.suffix.lower() == ".tsv"
     table = read_table(path, task.source.headerless if published else None, lenient=published)
     mapping = _map_local(task, table, texts, label, slice_column)
     if task.name == "custom":

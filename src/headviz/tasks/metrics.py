@@ -83,9 +83,7 @@ def metric(name: str, predictions: Any, gold: Any) -> float:
         raise TaskError(unknown_choice("metric", name, known))
     predictions, gold = np.asarray(predictions), np.asarray(gold)
     if predictions.shape != gold.shape or gold.ndim != 1:
-        raise ValueError(
-            f"predictions {predictions.shape} and gold labels {gold.shape} must be equally long rows"
-        )
+        raise ValueError(f"predictions {predictions.shape} and gold labels {gold.shape} must be equally long rows")
     if why_undefined(name, predictions, gold) is not None:
         return float("nan")
     return float(known[name](predictions, gold))

@@ -161,9 +161,7 @@ def _layout_hint(name: str, header: Sequence[str]) -> str:
     if hint := separator_hint(name, header):
         return hint
     if name.lower().endswith(".tsv"):
-        return (
-            " Quotation marks are ordinary characters in a .tsv; if its fields are quoted, save it as .csv."
-        )
+        return " Quotation marks are ordinary characters in a .tsv; if its fields are quoted, save it as .csv."
     return ""
 
 
@@ -174,9 +172,7 @@ def separator_hint(name: str, header: Sequence[str]) -> str:
         return ""
     named = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
     found = [said for sign, said in named.items() if sign in header[0]]
-    return (
-        f" Its columns seem to be separated by {found[0]}; a .csv has commas, a .tsv tabs." if found else ""
-    )
+    return f" Its columns seem to be separated by {found[0]}; a .csv has commas, a .tsv tabs." if found else ""
 
 
 def _read_jsonl(name: str, text: str) -> Table:
@@ -188,13 +184,9 @@ def _read_jsonl(name: str, text: str) -> Table:
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
-            raise TaskError(
-                f"{name}, line {number}: not valid JSON ({error.msg}). Each line is one object."
-            ) from error
+            raise TaskError(f"{name}, line {number}: not valid JSON ({error.msg}). Each line is one object.") from error
         if not isinstance(row, dict):
-            raise TaskError(
-                f'{name}, line {number}: not an object. Each line looks like {{"text": …, "label": …}}.'
-            )
+            raise TaskError(f'{name}, line {number}: not an object. Each line looks like {{"text": …, "label": …}}.')
         for key in row:
             if key not in columns:
                 columns[key] = [None] * len(lines)

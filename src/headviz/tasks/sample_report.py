@@ -69,9 +69,7 @@ class SampleReport:
     @property
     def short(self) -> dict[str, int]:
         """How many examples each class lacks; only classes that lack some."""
-        return {
-            k: self.wanted[k] - self.per_class[k] for k in self.wanted if self.per_class[k] < self.wanted[k]
-        }
+        return {k: self.wanted[k] - self.per_class[k] for k in self.wanted if self.per_class[k] < self.wanted[k]}
 
     def text(self) -> str:
         """One line for people."""

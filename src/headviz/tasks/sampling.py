@@ -34,22 +34,17 @@ def sample(
     how = length_filter if isinstance(length_filter, LengthFilter) else LengthFilter(length_filter or "none")
     group, names = _groups(data)
     if not len(data):
-        raise TaskError(
-            f"The {data.split} split of '{data.task.name}' is empty; there is nothing to draw from."
-        )
+        raise TaskError(f"The {data.split} split of '{data.task.name}' is empty; there is nothing to draw from.")
     counted = text_lengths(data, lengths)
     band = how.band(counted)
     low, high = band if band is not None else (-np.inf, np.inf)
     inside = (counted >= low) & (counted <= high)
     if not inside.any():
-        raise TaskError(
-            f"No example is {low:.4g} to {high:.4g} long. Widen the band, or draw without a length filter."
-        )
+        raise TaskError(f"No example is {low:.4g} to {high:.4g} long. Widen the band, or draw without a length filter.")
     rank = strata.ranks(data, seed)
     wanted = _equal_parts(int(n), names)
     chosen = [
-        strata.lowest_ranks(np.flatnonzero(inside & (group == k)), rank, wanted[name])
-        for k, name in enumerate(names)
+        strata.lowest_ranks(np.flatnonzero(inside & (group == k)), rank, wanted[name]) for k, name in enumerate(names)
     ]
     at = np.sort(np.concatenate(chosen))
     report = SampleReport(
@@ -69,9 +64,7 @@ def sample(
     return data.subset(at, report)
 
 
-def text_lengths(
-    data: Dataset, lengths: Sequence[int] | np.ndarray | Callable[..., Any] | None = None
-) -> np.ndarray:
+def text_lengths(data: Dataset, lengths: Sequence[int] | np.ndarray | Callable[..., Any] | None = None) -> np.ndarray:
     """The length of each example, its pair included: as given, by a tokenizer, or in whitespace words."""
     if lengths is None:
         words = [len(text.split()) for text in data.texts]
@@ -80,9 +73,7 @@ def text_lengths(
         return np.array(words, dtype=np.int64)
     if callable(lengths):
         # untruncated: the filter is about the texts, not about what a model can hold
-        encoded = lengths(
-            list(data.texts), list(data.pairs) if data.pairs is not None else None, truncation=False
-        )
+        encoded = lengths(list(data.texts), list(data.pairs) if data.pairs is not None else None, truncation=False)
         return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
     counted = np.asarray(lengths)
     if counted.shape != (len(data),):

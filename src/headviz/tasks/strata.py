@@ -72,9 +72,7 @@ def limited(data: Dataset, limit: int, seed: int) -> np.ndarray:
     for label, wanted in share.items():
         members = np.flatnonzero(group == label)
         inner = proportional(_counts(slices[members]), wanted)
-        chosen += [
-            lowest_ranks(members[slices[members] == name], rank, count) for name, count in inner.items()
-        ]
+        chosen += [lowest_ranks(members[slices[members] == name], rank, count) for name, count in inner.items()]
     return np.sort(np.concatenate(chosen))
 
 

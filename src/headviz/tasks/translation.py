@@ -32,9 +32,7 @@ def shipped_pairs(task: Task, split: str) -> Dataset:
     )
 
 
-def local_pairs(
-    task: Task, split: str, path: Path, columns: Sequence[str] | None, slice_column: str | None
-) -> Dataset:
+def local_pairs(task: Task, split: str, path: Path, columns: Sequence[str] | None, slice_column: str | None) -> Dataset:
     """Sentences of a tsv, csv, jsonl or parquet file. A file of two columns may come without a header row."""
     headerless = task.source.local_columns if columns is None else None
     table = _flat(read_table(path, headerless))
@@ -57,9 +55,7 @@ def local_pairs(
         slices = tuple(str(c or "").strip() or NO_SLICE for c in table.columns[slice_column])
     notes: tuple[str, ...] = ()
     if path.suffix.lower() in (".tsv", ".csv") and table.lines[0] == 1:
-        notes = (
-            f"{table.name} was read without a header row; its first pair: {sources[0]!r}, {references[0]!r}",
-        )
+        notes = (f"{table.name} was read without a header row; its first pair: {sources[0]!r}, {references[0]!r}",)
     return Dataset(
         task,
         split,

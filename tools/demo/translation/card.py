@@ -80,9 +80,7 @@ def text(card: dict[str, Any], recipe: dict[str, Any], facts: dict[str, Any]) ->
     ]
     for split in ("dev", "unseen"):
         row = card[split]
-        lines.append(
-            f"| {split} | {row['n']:,} | {row['bleu']:.1f} | {row['chrf']:.1f} | {100 * row['exact']:.1f} % |"
-        )
+        lines.append(f"| {split} | {row['n']:,} | {row['bleu']:.1f} | {row['chrf']:.1f} | {100 * row['exact']:.1f} % |")
     lines += [
         "",
         "`unseen` holds combinations of a construction and a verb (or adjective) that training never shows. The verbs "
@@ -113,9 +111,7 @@ def write(folder: Path = FOLDER) -> dict[str, Any]:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=FOLDER)
     card = write(parser.parse_args().folder)
     print({split: card[split]["bleu"] for split in ("dev", "unseen")})

@@ -67,12 +67,7 @@ def pieces() -> list[str]:
             veshan += [stem + case + number for stem in PRONOUN_STEMS.values() if case]
     veshan += ["w" + gender + case + number for gender in "aeo" for case in ("", "m") for number in ("", "i")]
     veshan += [*(n.stem for n in NOUNS), *(a.stem for a in ADJECTIVES), *(v.stem for v in VERBS)]
-    veshan += [
-        *PREPOSITIONS.values(),
-        *CONJUNCTIONS.values(),
-        *NUMERALS.values(),
-        *(a.veshan for a in ADVERBS),
-    ]
+    veshan += [*PREPOSITIONS.values(), *CONJUNCTIONS.values(), *NUMERALS.values(), *(a.veshan for a in ADVERBS)]
     endings = [PLURAL_NOUN, PASSIVE, INFINITIVE]
     endings += [tense + who for tense in TENSE_VOWELS.values() for who in AGREEMENT.values()]
     endings += [gender + number for gender in "aeo" for number in ("", "n")]
@@ -93,15 +88,9 @@ def build_tokenizer(folder: Path) -> Any:
     backend.normalizer = normalizers.NFC()
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.decoder = decoders.WordPiece(cleanup=True)
-    backend.post_processor = processors.TemplateProcessing(
-        single=f"$A {END}", special_tokens=[(END, vocabulary[END])]
-    )
+    backend.post_processor = processors.TemplateProcessing(single=f"$A {END}", special_tokens=[(END, vocabulary[END])])
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        pad_token=PAD,
-        eos_token=END,
-        unk_token=UNKNOWN,
-        model_max_length=MAX_TOKENS,
+        tokenizer_object=backend, pad_token=PAD, eos_token=END, unk_token=UNKNOWN, model_max_length=MAX_TOKENS
     )
     tokenizer.save_pretrained(folder)
     return tokenizer

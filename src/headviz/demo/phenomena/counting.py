@@ -74,10 +74,7 @@ def quantifier(rng: Random, label: str) -> Draft:
     else:
         premise = aside(rng, premise, [act, another], tense, 0.15)
     return Draft(
-        sentence(premise),
-        sentence(hypothesis),
-        f"{given} {said} {wording} {tense}",
-        f"{noun} {act.verb.base}",
+        sentence(premise), sentence(hypothesis), f"{given} {said} {wording} {tense}", f"{noun} {act.verb.base}"
     )
 
 
@@ -149,9 +146,7 @@ def number(rng: Random, label: str) -> Draft:
         premise = f"{_counted(given, m, subject)} {predicate(act, tense, plural=True)}"
         hypothesis = f"{_counted(form, n, noun)} {predicate(act, tense, plural=True)}"
         if swap and rng.random() < 0.5:
-            premise += (
-                f", and {_counted(rng.choice(_FORMS), n, noun)} {predicate(another, tense, plural=True)}"
-            )
+            premise += f", and {_counted(rng.choice(_FORMS), n, noun)} {predicate(another, tense, plural=True)}"
     else:
         who = people(rng, 1)[0]
         kind, second = rng.sample([k for k in nouns.KINDS if k not in nouns.BIG_KINDS], 2)
@@ -163,6 +158,4 @@ def number(rng: Random, label: str) -> Draft:
             premise += f", but no {nouns.plural(second)}"
         act = Act(doing, "")
     premise = aside(rng, shared.put(rng, premise), [act], tense, 0.1)
-    return Draft(
-        sentence(premise), sentence(shared.put(rng, hypothesis)), f"{given} {form} {tense}", f"{n} {noun}"
-    )
+    return Draft(sentence(premise), sentence(shared.put(rng, hypothesis)), f"{given} {form} {tense}", f"{n} {noun}")

@@ -132,17 +132,12 @@ def _synonym_verb(rng: Random, label: str, negative: bool, premise_negative: boo
     premise = shared.put(rng, f"{who.premise} {predicate(meant, tense, premise_negative)}")
     hypothesis = shared.put(rng, f"{who.hypothesis} {predicate(said, tense, negative)}")
     return Draft(
-        sentence(aside(rng, premise, [said, meant], tense)),
-        sentence(hypothesis),
-        f"verb {tense}",
-        said.verb.base,
+        sentence(aside(rng, premise, [said, meant], tense)), sentence(hypothesis), f"verb {tense}", said.verb.base
     )
 
 
 # Acts on the same objects that stand in no relation to the verbs of the synonym table.
-_PLAIN_VERBS = tuple(
-    verb(base) for base in "describe mention remember paint like want photograph see".split()
-)
+_PLAIN_VERBS = tuple(verb(base) for base in "describe mention remember paint like want photograph see".split())
 
 
 def _other_act(rng: Random, said: Act) -> Act:
@@ -150,9 +145,7 @@ def _other_act(rng: Random, said: Act) -> Act:
         return Act(rng.choice(_PLAIN_VERBS), said.rest)
     while True:
         other = rng.choice(ACTS_ALONE)
-        if other.verb.base not in _NEAR_SYNONYMS and (
-            said.verb.base not in _GOING or other.verb.base not in _MOVING
-        ):
+        if other.verb.base not in _NEAR_SYNONYMS and (said.verb.base not in _GOING or other.verb.base not in _MOVING):
             return other
 
 
@@ -185,9 +178,7 @@ def _synonym_noun(rng: Random, label: str, negative: bool, premise_negative: boo
         while f"the {partner}" == who.hypothesis:
             partner = rng.choice(others)
     doing_verb = rng.choice(LOOK_VERBS)
-    premise = shared.put(
-        rng, f"{who.premise} {verb_group(doing_verb, tense, premise_negative)} the {partner}"
-    )
+    premise = shared.put(rng, f"{who.premise} {verb_group(doing_verb, tense, premise_negative)} the {partner}")
     hypothesis = shared.put(rng, f"{who.hypothesis} {verb_group(doing_verb, tense, negative)} the {word}")
     premise = aside(rng, premise, [Act(doing_verb, "")], tense)
     return Draft(sentence(premise), sentence(hypothesis), f"object {tense}", word)
@@ -249,9 +240,7 @@ def hypernym(rng: Random, label: str) -> Draft:
     shown = noun
     adjective = ""
     if not premise_negative and rng.random() < (0.9 if noun == said and label == ENTAILMENT else 0.3):
-        adjective = rng.choice(
-            ("red", "white", "beautiful", "cheap", "old", "big", "strange", "small", "black")
-        )
+        adjective = rng.choice(("red", "white", "beautiful", "cheap", "old", "big", "strange", "small", "black"))
     no = rng.random() < 0.35
     premise_verb = _saw(doing, tense, shown, premise_negative, many, no)
     if adjective and not many:
@@ -293,9 +282,7 @@ def antonym(rng: Random, label: str) -> Draft:
     elif holds:
         said, denied = (opposite, True) if strict and rng.random() < 0.6 else (word, False)
     else:
-        said, denied = (
-            (word, True) if strict and negative is False and rng.random() < 0.2 else (opposite, False)
-        )
+        said, denied = (word, True) if strict and negative is False and rng.random() < 0.2 else (opposite, False)
     text = said
     if not denied and said != extra and (both or said == word):
         text = f"{said} and {extra}" if rng.random() < 0.5 else f"{extra} and {said}"

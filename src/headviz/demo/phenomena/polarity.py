@@ -61,32 +61,19 @@ def negation(rng: Random, label: str) -> Draft:
         hypothesis = f"{rng.choice(subject)} {predicate(act, tense)}"
         frame = f"{subject[0]} {how}"
     fronted = how in ("turned", "not everyone")
-    premise = (
-        premise
-        if not shared.phrase
-        else (f"{premise} {shared.phrase}" if fronted else shared.put(rng, premise))
-    )
+    premise = premise if not shared.phrase else (f"{premise} {shared.phrase}" if fronted else shared.put(rng, premise))
     premise = aside(rng, premise, [act, another], tense, 0.12)
     hypothesis = shared.put(rng, hypothesis)
     return Draft(sentence(premise), sentence(hypothesis), f"{frame} {tense}", act.key)
 
 
 def _about_one(
-    rng: Random,
-    label: str,
-    who: Person,
-    other: Person,
-    act: Act,
-    another: Act,
-    tense: str,
-    negative: bool,
+    rng: Random, label: str, who: Person, other: Person, act: Act, another: Act, tense: str, negative: bool
 ) -> tuple[str, str]:
     """A premise for a hypothesis about one person, and the name of its form."""
     if label == NEUTRAL:
         ways = (
-            ["other person", "other act", "somebody"]
-            if not negative
-            else ["other person", "other act", "not everyone"]
+            ["other person", "other act", "somebody"] if not negative else ["other person", "other act", "not everyone"]
         )
         how = rng.choice(ways)
         denied = rng.random() < 0.5
@@ -118,21 +105,13 @@ def _about_one(
 
 
 def _about_all(
-    rng: Random,
-    label: str,
-    subject: tuple[str, str],
-    who: Person,
-    act: Act,
-    another: Act,
-    tense: str,
+    rng: Random, label: str, subject: tuple[str, str], who: Person, act: Act, another: Act, tense: str
 ) -> tuple[str, str]:
     """A premise for a hypothesis about everybody, somebody or nobody."""
     one = f"{who.premise} {predicate(act, tense)}"
     not_one = f"{who.premise} {predicate(act, tense, negative=True)}"
     not_all = f"not {rng.choice(_EVERYBODY)} {predicate(act, tense)}"
-    whole = {
-        words[0]: f"{rng.choice(words)} {predicate(act, tense)}" for words in (_NOBODY, _SOMEBODY, _EVERYBODY)
-    }
+    whole = {words[0]: f"{rng.choice(words)} {predicate(act, tense)}" for words in (_NOBODY, _SOMEBODY, _EVERYBODY)}
     off = f"{rng.choice(subject)} {predicate(another, tense)}"
     table = {
         ("nobody", ENTAILMENT): [("no", whole["nobody"])],
@@ -142,11 +121,7 @@ def _about_all(
         ("somebody", CONTRADICTION): [("no", whole["nobody"])],
         ("somebody", NEUTRAL): [("not one", not_one), ("not everyone", not_all), ("off", off)],
         ("everybody", ENTAILMENT): [("every", whole["everybody"])],
-        ("everybody", CONTRADICTION): [
-            ("not one", not_one),
-            ("no", whole["nobody"]),
-            ("not everyone", not_all),
-        ],
+        ("everybody", CONTRADICTION): [("not one", not_one), ("no", whole["nobody"]), ("not everyone", not_all)],
         ("everybody", NEUTRAL): [("one", one), ("some", whole["somebody"]), ("off", off)],
     }
     how, premise = rng.choice(table[subject[0], label])
@@ -202,9 +177,7 @@ def veridical(rng: Random, label: str) -> Draft:
             inner = rng.random() < 0.5
             governor = rng.choice(_THINKING)
             if denied:
-                governor = rng.choice(
-                    [v for v in _THINKING if v.base in ("think", "believe", "say", "claim")]
-                )
+                governor = rng.choice([v for v in _THINKING if v.base in ("think", "believe", "say", "claim")])
             head = verb_group(governor, past, denied)
         elif wrongly:
             governor = rng.choice([v for v in _THINKING if v.base in ("think", "believe", "say", "claim")])

@@ -226,10 +226,7 @@ def comparative(rng: Random, label: str) -> Draft:
             how, premise = rng.choice(more(b, way, a))
     premise = aside(rng, shared.put(rng, premise), [], tense, 0.1)
     return Draft(
-        sentence(premise),
-        sentence(shared.put(rng, hypothesis)),
-        f"{how} {negative} {tense}",
-        f"{said} {y.hypothesis}",
+        sentence(premise), sentence(shared.put(rng, hypothesis)), f"{how} {negative} {tense}", f"{said} {y.hypothesis}"
     )
 
 
@@ -241,8 +238,6 @@ def _compared(rng: Random, bearer: str) -> list[Person]:
     out = []
     for noun in rng.sample(pool, 3):
         short = f"the {noun}"
-        long = (
-            f"the {rng.choice(THING_EXTRAS)} {noun}" if bearer == "thing" and rng.random() < 0.25 else short
-        )
+        long = f"the {rng.choice(THING_EXTRAS)} {noun}" if bearer == "thing" and rng.random() < 0.25 else short
         out.append(Person(long, short))
     return out

@@ -3,19 +3,7 @@
 from random import Random
 
 from ..example import CONTRADICTION, ENTAILMENT, NEUTRAL, Draft
-from ..grammar import (
-    TENSES,
-    Person,
-    acts,
-    aside,
-    fitting,
-    passive,
-    people,
-    predicate,
-    sentence,
-    setting,
-    verb_group,
-)
+from ..grammar import TENSES, Person, acts, aside, fitting, passive, people, predicate, sentence, setting, verb_group
 from ..words import nouns
 from ..words.verbs import HANDLE_VERBS, LOOK_VERBS, PERSON_VERBS, Act, verb
 
@@ -26,9 +14,7 @@ _CONVERSES = (
     (verb("give"), verb("receive"), "to"),
     (verb("send"), verb("get"), "to"),
 )
-_GOODS = tuple(
-    "book bicycle lamp horse ring violin map umbrella clock ladder picture camera coat boat".split()
-)
+_GOODS = tuple("book bicycle lamp horse ring violin map umbrella clock ladder picture camera coat boat".split())
 
 
 def role_swap(rng: Random, label: str) -> Draft:
@@ -58,9 +44,7 @@ def role_swap(rng: Random, label: str) -> Draft:
             return f"{taker} {verb_group(getting, tense, negative)} {thing} from {giver}"
 
         side = rng.random() < 0.5
-        other_side = (
-            side if rng.random() < (0.5 if label == NEUTRAL else 0.2) and label != ENTAILMENT else not side
-        )
+        other_side = side if rng.random() < (0.5 if label == NEUTRAL else 0.2) and label != ENTAILMENT else not side
         premise = tell(agent.premise, patient.premise, denied, other_side)
         hypothesis = tell(first.hypothesis, second.hypothesis, negative, side)
         frame, word, used = f"transfer {side}{other_side}", giving.base, [Act(giving, ""), Act(getting, "")]
@@ -98,9 +82,7 @@ def conjunction(rng: Random, label: str) -> Draft:
         holds = (label == ENTAILMENT) != negative
         named = rng.randrange(2)
         form = rng.choice(
-            ("and", f"not {('second', 'first')[named]}")
-            if holds
-            else ("neither", f"not {('first', 'second')[named]}")
+            ("and", f"not {('second', 'first')[named]}") if holds else ("neither", f"not {('first', 'second')[named]}")
         )
     kind = rng.randrange(3)
     if kind == 0:
@@ -114,16 +96,11 @@ def conjunction(rng: Random, label: str) -> Draft:
     if form in ("and", "neither"):
         premise = aside(rng, premise, used, tense, 0.15)
     return Draft(
-        sentence(premise),
-        sentence(shared.put(rng, hypothesis)),
-        f"{kind}{form}{named}{negative}{tense}",
-        word,
+        sentence(premise), sentence(shared.put(rng, hypothesis)), f"{kind}{form}{named}{negative}{tense}", word
     )
 
 
-def _two_people(
-    rng: Random, form: str, named: int, negative: bool, tense: str
-) -> tuple[str, str, list[Act], str]:
+def _two_people(rng: Random, form: str, named: int, negative: bool, tense: str) -> tuple[str, str, list[Act], str]:
     who = people(rng, 3, long=0.2, names=0.5)
     act = acts(rng, 1)[0]
     tense = fitting(tense, act.verb)
@@ -159,9 +136,7 @@ def _bare(act: Act, tense: str) -> tuple[str, str]:
     return auxiliary, f"{form} {act.rest}".rstrip()
 
 
-def _two_acts(
-    rng: Random, form: str, named: int, negative: bool, tense: str
-) -> tuple[str, str, list[Act], str]:
+def _two_acts(rng: Random, form: str, named: int, negative: bool, tense: str) -> tuple[str, str, list[Act], str]:
     who: Person = people(rng, 1)[0]
     act = acts(rng, 3)
     tense = fitting(tense, *(one.verb for one in act))
@@ -180,9 +155,7 @@ def _two_acts(
     return premise, f"{who.hypothesis} {predicate(act[named], tense, negative)}", act, act[named].key
 
 
-def _two_things(
-    rng: Random, form: str, named: int, negative: bool, tense: str
-) -> tuple[str, str, list[Act], str]:
+def _two_things(rng: Random, form: str, named: int, negative: bool, tense: str) -> tuple[str, str, list[Act], str]:
     who = people(rng, 1)[0]
     kinds = rng.sample([kind for kind in nouns.KINDS if kind not in nouns.BIG_KINDS], 3)
     things = [rng.choice(nouns.KINDS[kind]) for kind in kinds]
@@ -212,10 +185,7 @@ def relative_clause(rng: Random, label: str) -> Draft:
     man, nurse = people(rng, 2, long=0.0, names=0.0)
     if rng.random() < 0.4:
         nurse = people(rng, 1, long=0.2, names=1.0)[0]
-    doing, tense = (
-        rng.choice(PERSON_VERBS),
-        rng.choice(("past", "past", "past", "progressive", "ongoing", "future")),
-    )
+    doing, tense = (rng.choice(PERSON_VERBS), rng.choice(("past", "past", "past", "progressive", "ongoing", "future")))
     act = acts(rng, 1)[0]
     while act.verb == doing:
         act = acts(rng, 1)[0]

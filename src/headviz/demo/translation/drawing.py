@@ -81,9 +81,7 @@ class Draw:
             p = replace(p, numeral=self.rng.choice(list(NUMERALS)))
         if self.chance(0.4):
             count = 2 if self.chance(0.2) else 1
-            p = replace(
-                p, adjectives=tuple(self.rng.sample(FOR_THINGS if is_thing(p) else ADJECTIVES, count))
-            )
+            p = replace(p, adjectives=tuple(self.rng.sample(FOR_THINGS if is_thing(p) else ADJECTIVES, count)))
         return p
 
     def owned(self, *kinds: str) -> Phrase:
@@ -205,9 +203,7 @@ def comparison(d: Draw, word: Adjective) -> Sentence:
     subject = d.person() if word.only_living or d.chance(0.7) else d.bare(THING)
     than = d.noun(THING if is_thing(subject) else PERSON) if comparable else None
     return Sentence(
-        d.setting(
-            Clause(subject, d.tense(), adjective=word, than=than, negative=d.chance(0.15)), place=0, time=0.2
-        )
+        d.setting(Clause(subject, d.tense(), adjective=word, than=than, negative=d.chance(0.15)), place=0, time=0.2)
     )
 
 

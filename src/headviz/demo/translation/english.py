@@ -63,11 +63,7 @@ def _relative(p: Phrase) -> list[str]:
         rest = [] if r.other is None else phrase(r.other)
         return ["that", *verb_group(r.verb, r.tense, p.plural), *rest]
     assert r.other is not None
-    return [
-        "that",
-        *phrase(r.other, SUBJECT),
-        *verb_group(r.verb, r.tense, r.other.is_plural, person=r.other.person),
-    ]
+    return ["that", *phrase(r.other, SUBJECT), *verb_group(r.verb, r.tense, r.other.is_plural, person=r.other.person)]
 
 
 def clause(c: Clause, question: bool = False) -> list[str]:

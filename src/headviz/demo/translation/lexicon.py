@@ -226,18 +226,6 @@ ADVERBS = (
     Adverb("soon", "klisum", ("future",)),
 )
 
-CONJUNCTIONS = {
-    "because": "dolt",
-    "when": "klonurk",
-    "after": "zen",
-    "although": "hevark",
-    "if": "hed",
-}
+CONJUNCTIONS = {"because": "dolt", "when": "klonurk", "after": "zen", "although": "hevark", "if": "hed"}
 
-NUMERALS = {
-    "two": "plip",
-    "three": "drog",
-    "four": "gatez",
-    "five": "neb",
-    "six": "buris",
-}
+NUMERALS = {"two": "plip", "three": "drog", "four": "gatez", "five": "neb", "six": "buris"}

@@ -49,9 +49,7 @@ SYNONYMS = {
 }
 
 # Other adjectives said of people, free of any pair above, for premises to be longer than hypotheses.
-PERSON_EXTRAS = tuple(
-    "tall young old rich poor friendly famous blind wise elegant bald lonely modest gentle".split()
-)
+PERSON_EXTRAS = tuple("tall young old rich poor friendly famous blind wise elegant bald lonely modest gentle".split())
 THING_EXTRAS = tuple(
     "red blue green yellow white black brown wooden golden silver striped round square pink gray".split()
 )
@@ -114,17 +112,7 @@ _KIN = {
     "calm": ("mild", "harsh", "nervous", "angry", "furious", "afraid", "scared"),
     "delicious": ("good", "bad", "stale", "fresh", "disgusting", "horrible", "bitter", "sweet"),
     "disgusting": ("good", "bad", "fresh", "sweet"),
-    "good": (
-        "delicious",
-        "tasty",
-        "disgusting",
-        "horrible",
-        "boring",
-        "dull",
-        "interesting",
-        "stale",
-        "fresh",
-    ),
+    "good": ("delicious", "tasty", "disgusting", "horrible", "boring", "dull", "interesting", "stale", "fresh"),
     "bad": ("delicious", "tasty", "disgusting", "horrible", "interesting", "funny", "boring", "dull"),
     "fresh": ("good", "bad", "delicious", "tasty", "disgusting", "horrible"),
     "stale": ("good", "bad", "delicious", "tasty", "disgusting", "horrible"),

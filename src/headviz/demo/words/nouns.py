@@ -105,9 +105,7 @@ PLACES = tuple(
 HOMES = tuple("village|city|island|farm|castle|north|south|mountains|hotel|school|harbor".split("|"))
 
 WEEKDAYS = tuple("Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split())
-MONTHS = tuple(
-    "January February March April May June July August September October November December".split()
-)
+MONTHS = tuple("January February March April May June July August September October November December".split())
 
 PAST_TIMES = (
     "yesterday",

@@ -29,9 +29,7 @@ send sent sent|forgive forgave forgiven
 _DOUBLING = frozenset("stop grab hug plan nod skip beg rob chop drop regret".split())
 
 _FORMS = {
-    line.split()[0]: tuple(line.split()[1:])
-    for row in _IRREGULAR.strip().splitlines()
-    for line in row.split("|")
+    line.split()[0]: tuple(line.split()[1:]) for row in _IRREGULAR.strip().splitlines() for line in row.split("|")
 }
 
 
@@ -114,7 +112,5 @@ PERSON_VERBS = tuple(
 )
 
 # Looking at or naming: fits anything. Handling: fits what can be carried or led away.
-LOOK_VERBS = tuple(
-    verb(base) for base in "see notice paint draw photograph describe mention admire choose".split()
-)
+LOOK_VERBS = tuple(verb(base) for base in "see notice paint draw photograph describe mention admire choose".split())
 HANDLE_VERBS = tuple(verb(base) for base in "buy sell find lose bring receive steal borrow keep want".split())

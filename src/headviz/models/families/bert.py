@@ -14,11 +14,7 @@ _LAYER = "encoder.layer.{i}"
 
 
 def bert_like(
-    title: str,
-    model_type: str,
-    read_out: Callable[[Any, Tensor], Tensor],
-    widen: str | None = None,
-    **facts: Any,
+    title: str, model_type: str, read_out: Callable[[Any, Tensor], Tensor], widen: str | None = None, **facts: Any
 ) -> Family:
     """A family whose layers are BERT's; ``facts`` are further fields of its sheet."""
     return Family(

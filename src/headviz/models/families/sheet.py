@@ -15,10 +15,7 @@ from torch import Tensor
 from ...attention import HeadCall
 from ...errors import ModelError
 
-CROSS, DECODER = (
-    "cross",
-    "decoder",
-)  # with ``heads.ENCODER`` the stacks of heads, in the order of the grid's rows
+CROSS, DECODER = ("cross", "decoder")  # with ``heads.ENCODER`` the stacks of heads, in the order of the grid's rows
 
 
 @dataclass(frozen=True)
@@ -66,9 +63,7 @@ class PostNorm:
     outer: str  # W_2
     output_norm: str
     read_out: Callable[[Any, Tensor], Tensor]  # (model, first tokens' states [n, D]) -> logits [n, C]
-    widen: str | None = (
-        None  # projection of the embeddings to the hidden size; skipped where a model has none
-    )
+    widen: str | None = None  # projection of the embeddings to the hidden size; skipped where a model has none
 
 
 @dataclass(frozen=True)
@@ -112,9 +107,7 @@ class Family:
     shared_layers: bool = False  # one module serves several layers
     why_not_prunable: str = ""  # why heads can be masked, but not really removed
     why_layers_stay: str = ""  # why layers and feed-forward blocks cannot be removed
-    tiny: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # configuration of a tiny model for the contract tests
+    tiny: Mapping[str, Any] = field(default_factory=dict)  # configuration of a tiny model for the contract tests
 
     @property
     def translates(self) -> bool:

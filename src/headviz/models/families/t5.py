@@ -45,9 +45,7 @@ T5 = Family(
     },
     layers={
         "encoder": _layers("encoder", "num_layers", ("layer.0.SelfAttention.o",)),
-        "decoder": _layers(
-            "decoder", "num_decoder_layers", ("layer.0.SelfAttention.o", "layer.1.EncDecAttention.o")
-        ),
+        "decoder": _layers("decoder", "num_decoder_layers", ("layer.0.SelfAttention.o", "layer.1.EncDecAttention.o")),
     },
     embeddings="shared",
     tiny={

@@ -53,9 +53,7 @@ def _onednn() -> Any:
         generator = torch.Generator().manual_seed(0)
         x = torch.randn(5, 7, generator=generator)
         weight, bias = torch.randn(3, 7, generator=generator), torch.randn(3, generator=generator)
-        same = torch.allclose(
-            op(x, weight, bias, "gelu", [], "none"), F.gelu(F.linear(x, weight, bias)), atol=1e-5
-        )
+        same = torch.allclose(op(x, weight, bias, "gelu", [], "none"), F.gelu(F.linear(x, weight, bias)), atol=1e-5)
     except (AttributeError, RuntimeError):
         return None
     return op if same else None

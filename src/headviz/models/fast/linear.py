@@ -30,9 +30,7 @@ class FastLinear(TorchFunctionMode):
         super().__init__()
         self.half = half and bfloat16_here(torch.device("cpu"))
 
-    def __torch_function__(
-        self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
-    ) -> Any:
+    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         if func is torch.nn.functional.linear and not kwargs and _applies(*args):
             x, weight, bias = args if len(args) == 3 else (*args, None)
             return _Linear.apply(x, weight, bias, self.half)
@@ -60,12 +58,7 @@ class _Linear(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
         grad = grads[0]
         if ctx.half:
-            return (
-                torch.nn.functional.linear(grad.to(torch.bfloat16), ctx.weight.t()).float(),
-                None,
-                None,
-                None,
-            )
+            return (torch.nn.functional.linear(grad.to(torch.bfloat16), ctx.weight.t()).float(), None, None, None)
         return linear(grad, ctx.weight.t(), None), None, None, None
 
 

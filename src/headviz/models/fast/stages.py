@@ -31,9 +31,7 @@ class Stages(Protocol):
     """What an evaluator needs of a model."""
 
     how: str  # how a mask is evaluated, in words
-    splits: (
-        bool  # whether ``context`` and ``finish`` exist, so that a layer can be resumed behind its attention
-    )
+    splits: bool  # whether ``context`` and ``finish`` exist, so that a layer can be resumed behind its attention
     first_only: bool  # whether the last layer's states are those of the first tokens alone
     dtype: torch.dtype
 

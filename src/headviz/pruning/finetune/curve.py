@@ -43,9 +43,7 @@ def learning_curve(history: Sequence[dict[str, Any]], dev: Dataset | None) -> tu
         part = losses[i : i + width]
         mean = float(np.mean([h["loss"] for h in part]))
         last = part[-1]
-        points.append(
-            Point(int(last["step"]), float(last["epoch"]), none(mean), none(last.get("learning_rate")))
-        )
+        points.append(Point(int(last["step"]), float(last["epoch"]), none(mean), none(last.get("learning_rate"))))
     names = () if dev is None else dev.task.metrics
     for h in history:
         found = {name: none(h[f"eval_{name}"]) for name in names if f"eval_{name}" in h}

@@ -125,9 +125,7 @@ def require_trainable(clf: Classifier, train: Dataset, dev: Dataset | None, opti
     if train.is_translation or clf.kind == TRANSLATION:
         _require_sentences(clf, train, options)
     elif train.labels is None:
-        raise TaskError(
-            "These examples carry no gold labels, and training needs them. Name the label column."
-        )
+        raise TaskError("These examples carry no gold labels, and training needs them. Name the label column.")
     if len(train) < 1:
         raise TaskError("There is nothing to train on: the data set has no examples.")
     if options.early_stopping is not None and dev is None:

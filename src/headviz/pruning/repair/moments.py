@@ -31,10 +31,7 @@ class Moments:
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(
-            self.rows + other.rows,
-            self.outer + other.outer,
-            self.cross + other.cross,
-            self.energy + other.energy,
+            self.rows + other.rows, self.outer + other.outer, self.cross + other.cross, self.energy + other.energy
         )
 
     def error(self, weights: np.ndarray) -> float:

@@ -115,10 +115,7 @@ def _fit_layers(
         theirs = [teacher.outputs(layer, i) for i in range(len(teacher.chunks))]
         mine = [student.outputs(layer, i) for i in range(len(student.chunks))]
         pairs = (
-            (
-                mine[i],
-                teacher.entry(layer, i) + teacher.attended(layer, theirs[i]) - student.entry(layer, i),
-            )
+            (mine[i], teacher.entry(layer, i) + teacher.attended(layer, theirs[i]) - student.entry(layer, i))
             for i in range(len(mine))
         )
         fit(layer, moments(pairs))

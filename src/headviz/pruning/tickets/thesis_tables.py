@@ -68,11 +68,7 @@ def table_62(states: Sequence[State]) -> Layout:
                 r.published_full,
             )
         )
-    return Layout(
-        "Winning tickets (layout of the thesis's Table 6.2), metrics in per cent",
-        header,
-        tuple(rows),
-    )
+    return Layout("Winning tickets (layout of the thesis's Table 6.2), metrics in per cent", header, tuple(rows))
 
 
 def table_63(states: Sequence[State], sparsity: float = 0.7) -> Layout:
@@ -129,16 +125,10 @@ def _at(
                 fraction(*mean_and_sd(values), metric),
                 fraction(*full, metric),
                 len(values),
-                _published(
-                    file, published_rows.get(key) if comparable(state) else None, columns, plan["task"]
-                ),
+                _published(file, published_rows.get(key) if comparable(state) else None, columns, plan["task"]),
             )
         )
-    return Layout(
-        f"{title}, {sparsity:.0%} of heads pruned, metrics as shares of 1",
-        header,
-        tuple(rows),
-    )
+    return Layout(f"{title}, {sparsity:.0%} of heads pruned, metrics as shares of 1", header, tuple(rows))
 
 
 def _names(line: str) -> tuple[str, ...]:

@@ -65,13 +65,9 @@ def tickets(state: State, metric: str | None = None) -> list[Ticket]:
     name = str(state.plan["algorithm"])
     if not ALGORITHMS[name].retrains:
         retrain = ", ".join(a.name for a in ALGORITHMS.values() if a.retrains)
-        raise OptionError(
-            f"'{name}' does not retrain, so it has no winning tickets. Those that do: {retrain}."
-        )
+        raise OptionError(f"'{name}' does not retrain, so it has no winning tickets. Those that do: {retrain}.")
     if not state.plan["retrain_full"]:
-        raise OptionError(
-            "This run did not train the full model (retrain_full), which tickets are compared with."
-        )
+        raise OptionError("This run did not train the full model (retrain_full), which tickets are compared with.")
     seeds = state.plan["seeds"]
     full = [_metric(state, seed, 0, metric) for seed in seeds]
     if any(v is None for v in full):
@@ -81,9 +77,7 @@ def tickets(state: State, metric: str | None = None) -> list[Ticket]:
         pruned = [_metric(state, seed, step, metric) for seed in seeds]
         if all(v is not None for v in pruned):
             share = size / (state.num_layers * state.num_heads)
-            found.append(
-                ticket(share, [v for v in full if v is not None], [v for v in pruned if v is not None])
-            )
+            found.append(ticket(share, [v for v in full if v is not None], [v for v in pruned if v is not None]))
     return found
 
 
@@ -122,9 +116,7 @@ def ticket_rows(states: Sequence[State]) -> list[TicketRow]:
             continue
         best = highest(found)
         task, algorithm = str(state.plan["task"]), str(state.plan["algorithm"])
-        share, ticket_cell, full_cell = (
-            published_cells(task, algorithm) if comparable(state) else (math.nan, "", "")
-        )
+        share, ticket_cell, full_cell = published_cells(task, algorithm) if comparable(state) else (math.nan, "", "")
         rows.append(
             TicketRow(
                 task,

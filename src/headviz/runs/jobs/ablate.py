@@ -35,9 +35,7 @@ def make(spec: Mapping[str, Any]) -> AblationJob:
     return AblationJob(read_spec(AblationSpec, dict(spec), "ablation"))
 
 
-State = dict[
-    str, Any
-]  # about, base, baseline, and for each layer done its rows [head, full, masked, low, high, p]
+State = dict[str, Any]  # about, base, baseline, and for each layer done its rows [head, full, masked, low, high, p]
 
 
 @dataclass(frozen=True)
@@ -139,15 +137,7 @@ class AblationJob(RunJob):
                 low[at], high[at] = -interval_high, -interval_low
         seconds = state["seconds"] + sum(f["seconds"] for f in state["layers"].values())
         table = Ablation(
-            Subject(**state["about"]),
-            base,
-            state["baseline"],
-            values,
-            low,
-            high,
-            p,
-            benjamini_hochberg(p),
-            seconds,
+            Subject(**state["about"]), base, state["baseline"], values, low, high, p, benjamini_hochberg(p), seconds
         )
         return table.to_dict()
 

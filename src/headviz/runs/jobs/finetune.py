@@ -81,9 +81,7 @@ class FinetuneJob(RunJob):
             progress=of_phase(tools.progress, "training"),
             cancel=tools.cancel,
             curve=lambda points: write_json(
-                tools.folder / CURVE,
-                {"curve": plain(points), "metrics": list(dev.task.metrics)},
-                durable=False,
+                tools.folder / CURVE, {"curve": plain(points), "metrics": list(dev.task.metrics)}, durable=False
             ),
         )
         result = evaluate(
@@ -120,9 +118,7 @@ class FinetuneJob(RunJob):
 
         spec = self.spec
         train, dev = spec.dataset("train", spec.train_limit), spec.dataset("dev", spec.dev_limit)
-        options = (
-            recipe_of(spec.model) if spec.finetune is None else FinetuneOptions.from_dict(dict(spec.finetune))
-        )
+        options = recipe_of(spec.model) if spec.finetune is None else FinetuneOptions.from_dict(dict(spec.finetune))
         return self._model(train), train, dev, options or FinetuneOptions()
 
     def _model(self, train: Dataset) -> Classifier:

@@ -57,12 +57,7 @@ def read_spec(cls: type, spec: dict[str, Any], kind: str) -> Any:
 
 @lru_cache(maxsize=2)
 def _classifier(
-    model: str,
-    revision: str | None,
-    device: str,
-    digest: str | None,
-    fresh: tuple[str, ...] | None,
-    seed: int,
+    model: str, revision: str | None, device: str, digest: str | None, fresh: tuple[str, ...] | None, seed: int
 ) -> Classifier:
     from ...models.loading import load
 

@@ -118,9 +118,7 @@ class PruningJob(RunJob):
         same_run(context, state)
         context.tidy(self.plan, state)
         if part is not None:
-            return measure_part(
-                context, self.plan, state, work, part, tools.progress, tools.cancel
-            ).to_bytes()
+            return measure_part(context, self.plan, state, work, part, tools.progress, tools.cancel).to_bytes()
         parts = [ScorePart.from_bytes(held.parts[p]) for p in self._parts(held, work)]
         done = perform(context, self.plan, state, work, tools.progress, tools.cancel, parts or None)
         # a state of this one piece: its format is checked when it is read back

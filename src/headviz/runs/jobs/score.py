@@ -115,10 +115,7 @@ class ScoringJob(RunJob):
             1: {
                 "sparsity": 0.0,
                 "mask": None,
-                "metrics": {
-                    "largest score": max(values, default=None),
-                    "smallest score": min(values, default=None),
-                },
+                "metrics": {"largest score": max(values, default=None), "smallest score": min(values, default=None)},
                 "seconds": state.table["seconds"],
             }
         }

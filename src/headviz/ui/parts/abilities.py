@@ -34,14 +34,7 @@ def table(clf: Classifier, view: View) -> None:
         "hardly matter to any other."
     )
     event = show.table(
-        [
-            "ability",
-            "accuracy",
-            "without",
-            "costs it, points",
-            "costs others, mean",
-            "others that lose over 5",
-        ],
+        ["ability", "accuracy", "without", "costs it, points", "costs others, mean", "others that lose over 5"],
         [
             [
                 row["phenomenon"],

@@ -17,13 +17,7 @@ def offer(present: HeadMask, kind: str | None = None) -> None:
     st.info("All heads are on. Switch some off, and what that does to this text stands here beside.")
     label, mask = suggestion(present, kind)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        st.button(
-            label,
-            key="first_mask",
-            icon=":material/power_settings_new:",
-            on_click=state.set_mask,
-            args=(mask,),
-        )
+        st.button(label, key="first_mask", icon=":material/power_settings_new:", on_click=state.set_mask, args=(mask,))
         st.page_link("pages/masklab.py", label="Choose heads in the Mask lab", icon=":material/grid_on:")
 
 
@@ -37,9 +31,7 @@ def suggestion(present: HeadMask, kind: str | None) -> tuple[str, HeadMask]:
     count = max(1, round(SHARE * len(present.kept)))
     values = scoring.known(view)
     if values is not None and values.shape == (present.num_layers, present.num_heads):
-        return f"Switch off the {count} lowest by {view.score}", maskedit.off_to_count(
-            present, values, count, present
-        )
+        return f"Switch off the {count} lowest by {view.score}", maskedit.off_to_count(present, values, count, present)
     return f"Switch off {count} heads at random", maskedit.off_at_random(present, count, present, seed=0)
 
 

@@ -21,9 +21,11 @@ def section(name: str, task: str) -> None:
             if warning := other_points(table.metric, task):
                 st.warning(warning, icon=":material/straighten:")
             show.table(
-                table.header, table.rows, f"published_{name.replace('-', '_')}_{i}",
+                table.header,
+                table.rows,
+                f"published_{name.replace('-', '_')}_{i}",
                 caption=f"As printed: {table.about}.",
-            )  # fmt: skip
+            )
 
 
 def other_points(metric: str, task: str) -> str:

@@ -30,9 +30,7 @@ def about_many(clf: Classifier, lines: Sequence[tuple[str, str]], paired: bool) 
     encodings = clf.encode([a for a, _ in lines], [b for _, b in lines] if paired else None)
     out = []
     if cut := [str(i) for i, e in enumerate(encodings, 1) if e.truncated]:
-        named = ", ".join(cut[:MOST_NAMED]) + (
-            f" and {len(cut) - MOST_NAMED} more" if cut[MOST_NAMED:] else ""
-        )
+        named = ", ".join(cut[:MOST_NAMED]) + (f" and {len(cut) - MOST_NAMED} more" if cut[MOST_NAMED:] else "")
         many = f"Texts {named} are" if len(cut) > 1 else f"Text {cut[0]} is"
         out.append(f"{many} longer than the model's {clf.max_length} tokens; the rest was left out.")
     return [*out, *_unknown(clf, "\n".join(f"{a} {b}" for a, b in lines), encodings)]
@@ -59,9 +57,7 @@ def _cut(clf: Classifier, shown: Text, encoding: Encoding) -> str:
     both = zip(("first", "second"), (shown.text, shown.pair), (*runs, 0, 0), strict=False)
     parts = []
     for name, text, kept in both:
-        whole = len(
-            clf.tokenizer(text, add_special_tokens=False, truncation=False, verbose=False)["input_ids"]
-        )
+        whole = len(clf.tokenizer(text, add_special_tokens=False, truncation=False, verbose=False)["input_ids"])
         if kept < whole:
             parts.append(f"of the {name} text only the first {kept} of its {whole} tokens are read")
     return f"The two texts together are longer than {most}: {' and '.join(parts)}."

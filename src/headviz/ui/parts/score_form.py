@@ -32,9 +32,7 @@ def fields(view: View, key: str, scores: Sequence[str]) -> dict[str, dict[str, A
     """For each score the options that were changed."""
     if not scores:
         return {}
-    with st.expander(
-        "Options of the score" + ("s" if len(scores) > 1 else ""), icon=":material/instant_mix:"
-    ):
+    with st.expander("Options of the score" + ("s" if len(scores) > 1 else ""), icon=":material/instant_mix:"):
         return {name: _of_score(view, f"{key}_{name}", SCORES[name]) for name in scores}
 
 
@@ -65,7 +63,7 @@ def _field(view: View, key: str, option: dataclasses.Field[Any]) -> Any:
         at = choices.index(default) if default in choices else 0
         return st.selectbox(
             label, choices, at, width=190, format_func=lambda c: "the task's first" if c is None else str(c), **more
-        )  # fmt: skip
+        )
     if isinstance(default, bool):
         with st.container(width=190, vertical_alignment="bottom"):
             return st.toggle(label, default, **more)

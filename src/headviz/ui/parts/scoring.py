@@ -30,9 +30,7 @@ def key_of(view: View, score: str = "", weights: str = "fine-tuned") -> tuple[An
     return ("score", score or view.score, weights, base, *model, *data, view.samples, view.seed)
 
 
-_sizes: dict[
-    tuple[Any, ...], set[int]
-] = {}  # a key without its number of examples -> the numbers asked for so far
+_sizes: dict[tuple[Any, ...], set[int]] = {}  # a key without its number of examples -> the numbers asked for so far
 
 
 def _sized(key: tuple[Any, ...], samples: int) -> tuple[Any, ...]:
@@ -174,9 +172,7 @@ def _pre_trained(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
         data = sample(view, clf)
         tables = []
         for seed in range(FRESH_HEADS):
-            fresh = headviz.load(
-                name, device=view.device, dtype=view.dtype or None, fresh_labels=clf.labels, seed=seed
-            )
+            fresh = headviz.load(name, device=view.device, dtype=view.dtype or None, fresh_labels=clf.labels, seed=seed)
             part = partial(_part, progress, seed)
             tables.append(headviz.score_heads(fresh, data, view.score, progress=part, cancel=cancel))
             if 1 < len(tables) < FRESH_HEADS:  # of one alone there is no interval

@@ -72,17 +72,13 @@ def choose(data: Dataset, key: str) -> Text:
         on_edit_change=edited,
     )
     if max(len(shown.text), len(shown.pair or "")) > LONGEST_TEXT:
-        st.caption(
-            f"Longer than the {LONGEST_TEXT:,} characters that a link can hold: a reload comes without it."
-        )
+        st.caption(f"Longer than the {LONGEST_TEXT:,} characters that a link can hold: a reload comes without it.")
     _picker(data, shown, key)
     return current(state.view(), data)
 
 
 def _names(data: Dataset) -> list[str]:
-    return {"demo": ["Premise", "Hypothesis"], "mnli": ["Premise", "Hypothesis"]}.get(
-        data.task.name, ["Text", "Pair"]
-    )
+    return {"demo": ["Premise", "Hypothesis"], "mnli": ["Premise", "Hypothesis"]}.get(data.task.name, ["Text", "Pair"])
 
 
 def _picker(data: Dataset, shown: Text, key: str) -> None:
@@ -90,21 +86,9 @@ def _picker(data: Dataset, shown: Text, key: str) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         at = min(view.example, len(data) - 1)
         st.button(
-            "‹",
-            key=f"{key}_back",
-            on_click=_go,
-            args=((at - 1) % len(data),),
-            help="Previous example",
-            shortcut="p",
+            "‹", key=f"{key}_back", on_click=_go, args=((at - 1) % len(data),), help="Previous example", shortcut="p"
         )
-        st.button(
-            "›",
-            key=f"{key}_on",
-            on_click=_go,
-            args=((at + 1) % len(data),),
-            help="Next example",
-            shortcut="n",
-        )
+        st.button("›", key=f"{key}_on", on_click=_go, args=((at + 1) % len(data),), help="Next example", shortcut="n")
         with st.popover("Find an example"):
             _find(data, key)
         st.caption(show.plain(_about(shown, at, data)))
@@ -133,9 +117,7 @@ def _find(data: Dataset, key: str) -> None:
     kind = st.selectbox(data.slice_name or "slice", kinds, key=f"{key}_kind") if len(kinds) > 1 else "all"
     found = find(data, words, kind)
     rows = [[i, data[i].text, data[i].pair or "", data[i].label] for i in found[:200]]
-    st.caption(
-        f"{len(found)} of {len(data)} examples" + (", the first 200 shown" if len(found) > 200 else "")
-    )
+    st.caption(f"{len(found)} of {len(data)} examples" + (", the first 200 shown" if len(found) > 200 else ""))
     if not rows:
         return
     import pandas as pd

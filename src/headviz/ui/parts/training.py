@@ -45,9 +45,7 @@ def recipe_for(name: str) -> Recipe:
     return Recipe(found, examples_of(name), True)
 
 
-def fields(
-    key: str, recipe: Recipe, examples: int | None
-) -> tuple[Callable[[], FinetuneOptions], int, DeltaGenerator]:
+def fields(key: str, recipe: Recipe, examples: int | None) -> tuple[Callable[[], FinetuneOptions], int, DeltaGenerator]:
     """One field for each option; gives what checks them, the number of examples (0 = all), and room for one field more.
 
     Checked later, when the whole form stands there: a wrong number shall not take the fields after it away. ``key``
@@ -62,20 +60,27 @@ def fields(
     rate = c.text_input("Learning rate", f"{start.learning_rate:g}", key=f"{key}_rate")
     a, b, room = st.columns(3)
     limit = a.number_input("Training examples", value=examples or 0, key=f"{key}_limit", help="0 = all")
-    stop = numbers.field(b, "Stop early after", 0, 100, start.early_stopping or 0, f"{key}_stop",
-                         help="Epochs without a better dev metric, then the best weights; 0 = never")  # fmt: skip
+    stop = numbers.field(
+        b,
+        "Stop early after",
+        0,
+        100,
+        start.early_stopping or 0,
+        f"{key}_stop",
+        help="Epochs without a better dev metric, then the best weights; 0 = never",
+    )
     with st.expander("More about the training", icon=":material/tune:"):
         row = st.container(horizontal=True)
         schedule = row.selectbox(
             "Schedule", SCHEDULES, SCHEDULES.index(start.schedule), key=f"{key}_schedule", width=140
         )
-        warmup = numbers.field(
-            row, "Warm-up, share", 0.0, 1.0, float(start.warmup), f"{key}_warmup", width=130
+        warmup = numbers.field(row, "Warm-up, share", 0.0, 1.0, float(start.warmup), f"{key}_warmup", width=130)
+        decay = numbers.field(
+            row, "Weight decay", 0.0, 10.0, float(start.weight_decay), f"{key}_decay", format="%g", width=130
         )
-        decay = numbers.field(row, "Weight decay", 0.0, 10.0, float(start.weight_decay), f"{key}_decay", format="%g",
-                              width=130)  # fmt: skip
-        precision = row.selectbox("Training precision", PRECISIONS, PRECISIONS.index(start.precision),
-                                  key=f"{key}_precision", width=150)  # fmt: skip
+        precision = row.selectbox(
+            "Training precision", PRECISIONS, PRECISIONS.index(start.precision), key=f"{key}_precision", width=150
+        )
         batches = numbers.field(
             row, "Batches per update", 1, 1024, start.accumulation, f"{key}_accumulation", width=150
         )
@@ -83,9 +88,17 @@ def fields(
     def checked() -> FinetuneOptions:
         numbers.within("Training examples", 0, 10_000_000, int(limit))
         return dataclasses.replace(
-            start, epochs=epochs(), batch=batch(), learning_rate=number(rate), early_stopping=stop() or None,
-            schedule=schedule, warmup=warmup(), weight_decay=decay(), precision=precision, accumulation=batches(),
-        )  # fmt: skip
+            start,
+            epochs=epochs(),
+            batch=batch(),
+            learning_rate=number(rate),
+            early_stopping=stop() or None,
+            schedule=schedule,
+            warmup=warmup(),
+            weight_decay=decay(),
+            precision=precision,
+            accumulation=batches(),
+        )
 
     return checked, int(limit), room
 

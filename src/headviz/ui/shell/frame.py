@@ -124,9 +124,7 @@ def _guarded(page: st.Page) -> None:
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         if page.title != "Data & model":
-            st.page_link(
-                "pages/data.py", label="Choose another model or other data", icon=":material/database:"
-            )
+            st.page_link("pages/data.py", label="Choose another model or other data", icon=":material/database:")
             _translation_task()
     except Cancelled:
         st.info("Stopped.")
@@ -149,9 +147,11 @@ def _translation_task() -> None:
     with suppress(UserError, ImportError):
         if loaders.shape(view).translates and "translation" not in view.task:
             st.button(
-                "Take the demo translation task", key="take_translation", on_click=state.update,
+                "Take the demo translation task",
+                key="take_translation",
+                on_click=state.update,
                 kwargs={"task": "demo-translation", "data": "", "columns": "", "example": 0},
-            )  # fmt: skip
+            )
 
 
 def _report(title: str) -> None:
@@ -209,7 +209,7 @@ def take_demo(name: str) -> None:
     state.forget_mask()
     state.update(
         model=name, task=name, revision="", base="", data="", columns="", label="", groups="", example=0, a="", b=""
-    )  # fmt: skip
+    )
 
 
 def controls() -> bool:

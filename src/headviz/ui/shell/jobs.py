@@ -48,9 +48,7 @@ class Job(Generic[T]):
     began: float = field(default_factory=time.monotonic)
     finished: threading.Event = field(default_factory=threading.Event)
     wanted_by: set[str] = field(default_factory=set)
-    stopped_by: set[str] = field(
-        default_factory=set
-    )  # who said stop, which drawing the page again does not undo
+    stopped_by: set[str] = field(default_factory=set)  # who said stop, which drawing the page again does not undo
 
     @property
     def running(self) -> bool:
@@ -216,9 +214,7 @@ def _progress(key: Hashable, what: str) -> None:
             text += f", about {_span(left)} left"
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
             st.progress(job.share, text=text)
-            st.button(
-                "Stop", key=f"stop_{tag}", icon=":material/stop:", on_click=stop, args=(key,), width="content"
-            )
+            st.button("Stop", key=f"stop_{tag}", icon=":material/stop:", on_click=stop, args=(key,), width="content")
     else:
         state.repeat_notices()
         st.rerun()  # the result is there: the page asks for it again, and gets it

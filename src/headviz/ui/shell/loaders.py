@@ -157,9 +157,7 @@ def _shape_of_folder(folder: str) -> Shape:
         layers = sum(n for _, n in stacks) or int(config["num_hidden_layers"])
         heads = int(config["encoder_attention_heads" if stacks else "num_attention_heads"])
     except (OSError, ValueError, KeyError, TypeError) as broken:
-        raise ModelError(
-            f"config.json of '{folder}' cannot be read. Give a folder that holds a model."
-        ) from broken
+        raise ModelError(f"config.json of '{folder}' cannot be read. Give a folder that holds a model.") from broken
     names = config.get("id2label") or {}
     labels = () if stacks else tuple(str(names[k]) for k in sorted(names, key=int))
     return Shape(HeadMask.full(layers, heads), labels, stacks)
@@ -175,9 +173,7 @@ def _stacks(config: dict[str, Any]) -> tuple[tuple[str, int], ...]:
 
 def _shape_of_model(clf: Classifier) -> Shape:
     several = len(clf.stacks) > 1
-    return Shape(
-        clf.present, clf.classes or (), tuple((n, len(r)) for n, r in clf.stacks.items()) if several else ()
-    )
+    return Shape(clf.present, clf.classes or (), tuple((n, len(r)) for n, r in clf.stacks.items()) if several else ())
 
 
 def rows_of(clf: Classifier) -> tuple[str, ...] | None:
@@ -204,9 +200,7 @@ def _placed(view: View, split: str) -> Dataset:
 
 def _folder_of(place: str) -> str:
     if is_gone(place) and not Path(place).exists():
-        raise TaskError(
-            f"The upload '{place}' is not on this machine. Upload its table again: Data & model, Upload."
-        )
+        raise TaskError(f"The upload '{place}' is not on this machine. Upload its table again: Data & model, Upload.")
     return str(confined(place))
 
 

@@ -93,18 +93,14 @@ def all_in(mask: HeadMask, heads: Iterable[HeadId]) -> HeadMask:
     return mask.with_(group) if group and all(h in off for h in group) else mask.without(group)
 
 
-def parse_mask(
-    text: str, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None = None
-) -> HeadMask:
+def parse_mask(text: str, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None = None) -> HeadMask:
     """Read a pasted mask: hexadecimal digits, a list such as ``3.5,7.0``, or the JSON that headviz exports.
 
     With a model's ``stacks`` heads may be named by them (``cross.1.5``).
     """
     text = text.strip()
     if not text:
-        raise MaskError(
-            "Nothing to read. Paste a hexadecimal mask, a list such as 3.5,7.0, or headviz's JSON."
-        )
+        raise MaskError("Nothing to read. Paste a hexadecimal mask, a list such as 3.5,7.0, or headviz's JSON.")
     if text.startswith(("{", "[")):
         return _parse_json(text, num_layers, num_heads, stacks)
     digits = -(-num_layers * num_heads // 4)
@@ -121,9 +117,7 @@ def _parse_json(text: str, num_layers: int, num_heads: int, stacks: Mapping[str,
     try:
         read = json.loads(text)
     except (ValueError, RecursionError) as broken:
-        raise MaskError(
-            "The pasted JSON is broken. Copy the whole text that 'mask as JSON' gave."
-        ) from broken
+        raise MaskError("The pasted JSON is broken. Copy the whole text that 'mask as JSON' gave.") from broken
     off = read.get("off") if isinstance(read, dict) else read
     if isinstance(read, dict):
         grid = read.get("layers", num_layers), read.get("heads", num_heads)

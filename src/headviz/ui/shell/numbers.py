@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 N = TypeVar("N", int, float)
 
 
-def field(
-    place: DeltaGenerator, label: str, low: N, high: N, value: N, key: str, **more: Any
-) -> Callable[[], N]:
+def field(place: DeltaGenerator, label: str, low: N, high: N, value: N, key: str, **more: Any) -> Callable[[], N]:
     """A field for a number from ``low`` to ``high``; what it gives reads it, or refuses it as an ``OptionError``."""
     found = place.number_input(label, value=value, key=key, **more)
     return lambda: within(label, low, high, type(value)(found))
@@ -30,6 +28,4 @@ def within(label: str, low: N, high: N, value: N) -> N:
     if low <= value <= high:
         return value
     kind = "a whole number" if isinstance(low, int) else "a number"
-    raise OptionError(
-        f"“{label}” is {value:,g}: give {kind} from {low:,g} to {high:,g}. Nothing else is used instead."
-    )
+    raise OptionError(f"“{label}” is {value:,g}: give {kind} from {low:,g} to {high:,g}. Nothing else is used instead.")

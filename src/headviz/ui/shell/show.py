@@ -143,9 +143,7 @@ def downloads(
         if said := " ".join(filter(None, (caption, hint))):
             st.caption(plain(said))
         name = f"headviz-{key.replace('_', '-')}"
-        with st.container(
-            horizontal=True, gap="small", width="content"
-        ):  # where it is narrow they wrap together
+        with st.container(horizontal=True, gap="small", width="content"):  # where it is narrow they wrap together
             _files(header, rows, key, name, caption, record)
 
 
@@ -162,7 +160,7 @@ def _files(
     for label, (text, ending, kind) in made.items():
         st.download_button(
             f"↓ {label}", text(), f"{name}.{ending}", kind, key=f"{key}_{ending}", type="tertiary", on_click="ignore"
-        )  # fmt: skip
+        )
 
 
 def finding(text: str) -> None:

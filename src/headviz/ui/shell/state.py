@@ -85,11 +85,7 @@ def _take(read: Address) -> None:
     seen, complaints = from_address(given)
     seen = replace(seen, **kept)
     history = now.history.push(seen.mask) if now.written else History(present=seen.mask)
-    _put(
-        replace(
-            now, view=seen, history=history, notices=tuple(complaints), written=((time.monotonic(), read),)
-        )
-    )
+    _put(replace(now, view=seen, history=history, notices=tuple(complaints), written=((time.monotonic(), read),)))
 
 
 def publish() -> None:
@@ -240,9 +236,7 @@ def switch(name: str, label: str, options: Sequence[Any], *, told: bool = False,
 def tabs(labels: Sequence[str], key: str) -> Sequence[Any]:
     """Tabs whose open one stands in the address; a closed one need not be drawn (``.open``)."""
     asked, seen = view().tab, f"{key}__seen"
-    if (
-        asked and asked not in labels and st.query_params.get("tab") == asked
-    ):  # of a link, not the page before
+    if asked and asked not in labels and st.query_params.get("tab") == asked:  # of a link, not the page before
         notify(f"This page has no tab '{asked[:40]}'; its tabs are {', '.join(labels)}.")
     if asked != st.session_state.get(seen, ""):
         st.session_state[key] = asked if asked in labels else labels[0]

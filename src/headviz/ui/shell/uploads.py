@@ -62,9 +62,7 @@ def _called(place: str) -> str:
     return upload_name(place) or "The uploaded table"
 
 
-LACKS_TRAIN = (
-    "came without a table to train on, which runs and fine-tuning need. Give both: Data & model, Upload."
-)
+LACKS_TRAIN = "came without a table to train on, which runs and fine-tuning need. Give both: Data & model, Upload."
 _STORED = re.compile(r"(?<![\w./-])(dev|train)\.(?:csv|tsv|jsonl|parquet)\b")
 
 

@@ -70,13 +70,7 @@ class View:
 
 
 FIELDS: dict[str, Any] = {f.name: f.default for f in fields(View)}
-LIMITS = {
-    "limit": (0, 1_000_000),
-    "samples": (1, 20_000),
-    "count": (0, 100_000),
-    "mass": (10, 100),
-    "steps": (0, 2000),
-}
+LIMITS = {"limit": (0, 1_000_000), "samples": (1, 20_000), "count": (0, 100_000), "mass": (10, 100), "steps": (0, 2000)}
 
 
 _SOURCE = "model revision device dtype task data columns label groups limit seed mask "
@@ -139,9 +133,7 @@ def from_address(address: Mapping[str, str]) -> tuple[View, list[str]]:
         try:
             values[name] = _read(name, text)
         except ValueError:
-            complaints.append(
-                f"The address says {name}={text[:40]}, which is not possible; {FIELDS[name]!r} is shown."
-            )
+            complaints.append(f"The address says {name}={text[:40]}, which is not possible; {FIELDS[name]!r} is shown.")
     return View(**values), complaints
 
 

@@ -55,19 +55,19 @@ def button(page: str, title: str, context: str, mask: HeadMask | None) -> None:
     if any(kind != "recipe" for kind, _, _ in parts):
         path = link_path(page, state.view())
         st.download_button(
-            "↓ Report", lambda: html(title, context, parts, path, mask),
+            "↓ Report",
+            lambda: html(title, context, parts, path, mask),
             f"headviz-{title.lower().replace(' ', '-')}.html",
-            "text/html", key="view_report", type="tertiary", on_click="ignore",
+            "text/html",
+            key="view_report",
+            type="tertiary",
+            on_click="ignore",
             help="This page's figures and tables as one HTML file that needs no network",
-        )  # fmt: skip
+        )
 
 
 def html(
-    title: str,
-    context: str,
-    parts: Sequence[tuple[str, Any, str]],
-    path: str,
-    mask: HeadMask | None = None,
+    title: str, context: str, parts: Sequence[tuple[str, Any, str]], path: str, mask: HeadMask | None = None
 ) -> str:
     """The page as one self-contained file."""
     from ... import __version__

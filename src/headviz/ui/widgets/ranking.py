@@ -60,9 +60,7 @@ def _decimals(largest: float) -> int:
     return min(9, max(0, 3 - math.floor(math.log10(largest)))) if largest > 0 else 2
 
 
-def _row(
-    found: HeadScores, head: HeadId, name: str, place: int, decimals: int, interval: str
-) -> dict[str, Any]:
+def _row(found: HeadScores, head: HeadId, name: str, place: int, decimals: int, interval: str) -> dict[str, Any]:
     value, low, high = (float(t[head]) for t in (found.values, found.interval_low, found.interval_high))
     known = low == low and high == high
     text = f"{value:+.{decimals}f}".replace("-", "−")

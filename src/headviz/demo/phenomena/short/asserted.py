@@ -33,9 +33,7 @@ def negation(rng: Random, label: str) -> Draft:
     if label == NEUTRAL:
         denied = rng.random() < 0.4
         how = rng.choice(("other subject", "other act"))
-        premise = (
-            other.does(act, tense, denied) if how == "other subject" else who.does(another, tense, denied)
-        )
+        premise = other.does(act, tense, denied) if how == "other subject" else who.does(another, tense, denied)
         if single and not negative and rng.random() < 0.2:
             premise, how = f"{rng.choice(('somebody', 'someone'))} {predicate(act, tense)}", "somebody"
     elif single and rng.random() < 0.3:
@@ -55,10 +53,7 @@ def negation(rng: Random, label: str) -> Draft:
         elif not negative and not act.rest and rng.random() < 0.6:
             premise, how = f"{who.does(act, tense)} {rng.choice(nouns.PLACES)}", "somewhere"
     return Draft(
-        sentence(premise),
-        sentence(who.does(act, tense, negative)),
-        f"short {negative} {how} {tense}",
-        act.key,
+        sentence(premise), sentence(who.does(act, tense, negative)), f"short {negative} {how} {tense}", act.key
     )
 
 
@@ -101,9 +96,7 @@ def veridical(rng: Random, label: str) -> Draft:
             head = other.group(governor, outer)
         elif rng.random() < 0.3:
             inner, denied = holds, False
-            governor = rng.choice(
-                [v for v in polarity._THINKING if v.base in ("think", "believe", "say", "claim")]
-            )
+            governor = rng.choice([v for v in polarity._THINKING if v.base in ("think", "believe", "say", "claim")])
             form = governor.past if outer == "past" else governor.base if other.plural else governor.third
             head = f"{other.text} wrongly {form}"
         else:
@@ -111,8 +104,5 @@ def veridical(rng: Random, label: str) -> Draft:
             head = other.group(governor, outer, denied)
         premise, how = f"{head} that {who.does(act, tense, inner)}", f"that {denied}"
     return Draft(
-        sentence(premise),
-        sentence(who.does(act, tense, negative)),
-        f"short {how} {negative} {governor.base}",
-        act.key,
+        sentence(premise), sentence(who.does(act, tense, negative)), f"short {how} {negative} {governor.base}", act.key
     )

@@ -35,9 +35,7 @@ def quantifier(rng: Random, label: str) -> Draft:
         else:
             doing = another
     else:
-        given = rng.choice(
-            [name for name, says in counting._RELATION.items() if says[said] == counting._CODE[label]]
-        )
+        given = rng.choice([name for name, says in counting._RELATION.items() if says[said] == counting._CODE[label]])
     given_words, given_many = rng.choice(_QUANTIFIERS[given])
     while given == said and (given_words, given_many) == (words, many) and not swap:
         given_words, given_many = rng.choice(_QUANTIFIERS[given])

@@ -9,17 +9,7 @@ from ...words import nouns
 from ...words.adjectives import BEARERS
 from ...words.verbs import HANDLE_VERBS, LOOK_VERBS, Act, Verb, verb
 from .. import lexical
-from .subjects import (
-    ANIMALS,
-    ARTICLES,
-    Subject,
-    a_tense,
-    described,
-    doings,
-    named,
-    subjects,
-    with_article,
-)
+from .subjects import ANIMALS, ARTICLES, Subject, a_tense, described, doings, named, subjects, with_article
 
 
 def _bearer(rng: Random, bearer: str) -> Subject:
@@ -27,14 +17,7 @@ def _bearer(rng: Random, bearer: str) -> Subject:
     if bearer == "person":
         return subjects(rng, 1, animals=0.0)[0]
     noun = rng.choice(BEARERS[bearer])
-    countable = bearer in ("object", "door") or noun in (
-        "room",
-        "street",
-        "village",
-        "hotel",
-        "garden",
-        "film",
-    )
+    countable = bearer in ("object", "door") or noun in ("room", "street", "village", "hotel", "garden", "film")
     return with_article(rng.choice(ARTICLES) if countable else "the", noun)
 
 
@@ -199,24 +182,14 @@ def antonym(rng: Random, label: str) -> Draft:
         act, denied = (said if holds else opposite), False
         if label == NEUTRAL:
             act, denied = (
-                (opposite, True)
-                if rng.random() < 0.3
-                else (lexical._other_act(rng, said), rng.random() < 0.3)
+                (opposite, True) if rng.random() < 0.3 else (lexical._other_act(rng, said), rng.random() < 0.3)
             )
         tense = a_tense(rng, said.verb, opposite.verb, act.verb)
         who = subjects(rng, 1, animals=0.0)[0]
         if act == said:
             # the hypothesis itself would say nothing about opposites: a second act stands beside it
             second = doings(rng, 1)[0]
-            while second.verb.base in (
-                said.verb.base,
-                opposite.verb.base,
-                "leave",
-                "arrive",
-                "stay",
-                "win",
-                "escape",
-            ):
+            while second.verb.base in (said.verb.base, opposite.verb.base, "leave", "arrive", "stay", "win", "escape"):
                 second = doings(rng, 1)[0]
             tense = fitting(tense, second.verb)
             also = predicate(second, tense, plural=who.plural)
@@ -226,9 +199,7 @@ def antonym(rng: Random, label: str) -> Draft:
         else:
             premise = who.does(act, tense, denied)
         hypothesis = who.does(said, tense, negative)
-        return Draft(
-            sentence(premise), sentence(hypothesis), f"short verb {negative} {denied} {tense}", said.verb.base
-        )
+        return Draft(sentence(premise), sentence(hypothesis), f"short verb {negative} {denied} {tense}", said.verb.base)
     strict = rng.random() < 0.35
     bearer, word, other = rng.choice(lexical._STRICT if strict else lexical._SCALAR)
     who, tense = _bearer(rng, bearer), rng.choice(("present", "present", "past"))

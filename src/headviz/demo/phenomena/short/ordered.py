@@ -25,11 +25,7 @@ def temporal(rng: Random, label: str) -> Draft:
     early, late = (a, b) if label == ENTAILMENT else (b, a)
     if label == NEUTRAL:
         premise, how = rng.choice(
-            (
-                (f"{x} and {y}", "and"),
-                (f"{x}, and {y}", "comma"),
-                (f"{x}. {y[0].upper()}{y[1:]}", "sentences"),
-            )
+            ((f"{x} and {y}", "and"), (f"{x}, and {y}", "comma"), (f"{x}. {y[0].upper()}{y[1:]}", "sentences"))
         )
     elif label == CONTRADICTION and rng.random() < 0.25:
         running = {"past": "progressive", "present": "ongoing"}.get(tense, tense)
@@ -86,9 +82,7 @@ def spatial(rng: Random, label: str) -> Draft:
         side = way if holds != (how == "turned") else 1 - way
         relation = rng.choice([r for r in axis[side] if (how == "turned" or r != said)])
     premise = f"{one} {be(tense)} {relation} {two}"
-    return Draft(
-        sentence(premise), sentence(hypothesis), f"short {how} {said} {negative}", f"{x} {axis[0][0]}"
-    )
+    return Draft(sentence(premise), sentence(hypothesis), f"short {how} {said} {negative}", f"{x} {axis[0][0]}")
 
 
 def comparative(rng: Random, label: str) -> Draft:

@@ -10,9 +10,7 @@ from .. import structure
 from .subjects import TENSES, Subject, a_tense, doings, named, subjects
 
 _TO_ANYBODY = (*PERSON_VERBS, verb("love"), verb("like"))
-_ANIMALS_DO = tuple(
-    verb(base) for base in "chase follow bite watch see hear ignore scare catch hit like".split()
-)
+_ANIMALS_DO = tuple(verb(base) for base in "chase follow bite watch see hear ignore scare catch hit like".split())
 
 
 def role_swap(rng: Random, label: str) -> Draft:
@@ -27,10 +25,7 @@ def role_swap(rng: Random, label: str) -> Draft:
     turned = rng.random() < 0.4
     if not first.animal and not first.plural and rng.random() < 0.25:
         giving, getting, _ = rng.choice(structure._CONVERSES)
-        thing, tense = (
-            f"{rng.choice(('the', 'a'))} {rng.choice(structure._GOODS)}",
-            a_tense(rng, giving, getting),
-        )
+        thing, tense = (f"{rng.choice(('the', 'a'))} {rng.choice(structure._GOODS)}", a_tense(rng, giving, getting))
 
         def say(giver: Subject, taker: Subject, negative: bool, turned: bool) -> str:
             if turned:
@@ -51,10 +46,7 @@ def role_swap(rng: Random, label: str) -> Draft:
     premise = say(agent, patient, denied, turned if same else not turned)
     hypothesis = say(first, second, negative, turned)
     return Draft(
-        sentence(premise),
-        sentence(hypothesis),
-        f"short {frame} {turned} {same} {negative}{denied}{tense}",
-        word,
+        sentence(premise), sentence(hypothesis), f"short {frame} {turned} {same} {negative}{denied}{tense}", word
     )
 
 
@@ -97,9 +89,7 @@ def conjunction(rng: Random, label: str) -> Draft:
             who = subjects(rng, 1, animals=0.0)
         premise = _joined(rng, form, who[0], acts, tense, kind == 2)
         hypothesis, word = who[0].does(acts[named_], tense, negative), acts[named_].key
-    return Draft(
-        sentence(premise), sentence(hypothesis), f"short {kind}{form}{named_}{negative}{tense}", word
-    )
+    return Draft(sentence(premise), sentence(hypothesis), f"short {kind}{form}{named_}{negative}{tense}", word)
 
 
 def _joined(rng: Random, form: str, who: Subject, acts: list[Act], tense: str, things: bool) -> str:

@@ -35,9 +35,7 @@ def draw(view: View) -> None:
 def _parts(view: View) -> None:
     for part in view.parts:
         if isinstance(part, Picture):
-            show.figure(
-                part.draw(), part.key, part.caption, formula=part.formula, source=part.source, wide=part.wide
-            )
+            show.figure(part.draw(), part.key, part.caption, formula=part.formula, source=part.source, wide=part.wide)
         else:
             _table(part, view.rows)
 
@@ -46,9 +44,17 @@ def _grid(grid: Grid, rows: Sequence[str]) -> None:
     stem = grid.key.removesuffix("_grid")
     look = Look(name=grid.name, numbers=state.view().numbers, width=34, digits=1, file=f"headviz-{stem}")
     head_grid(
-        grid.key, grid.base, grid.values, selected=state.head(grid.base), tips=grid.tips, marks=grid.marks,
-        mark_name=grid.mark_name, rows=rows or None, look=look, on_select=_select,
-    )  # fmt: skip
+        grid.key,
+        grid.base,
+        grid.values,
+        selected=state.head(grid.base),
+        tips=grid.tips,
+        marks=grid.marks,
+        mark_name=grid.mark_name,
+        rows=rows or None,
+        look=look,
+        on_select=_select,
+    )
     show.note(grid.caption, formula=grid.formula, source=grid.source, key=f"{stem}_note", saves=False)
 
 
@@ -92,9 +98,7 @@ def chosen_lines(found: Any, lines: Lines) -> Any:
     shown = shown_lines(names, view.score, view.orders)
     if not view.present and len(names) > 2:
         st.session_state["curve_orders"] = shown
-        st.multiselect(
-            "Orders", names, key="curve_orders", on_change=_take_lines, placeholder="the usual ones"
-        )
+        st.multiselect("Orders", names, key="curve_orders", on_change=_take_lines, placeholder="the usual ones")
     return lines.only(found, shown)
 
 

@@ -137,9 +137,11 @@ def controls(analysis: Analysis, view: View) -> None:
     """What the user decides about this analysis."""
     if analysis.asks("select"):
         state.switch(
-            "select", "Heads chosen on", ("other", "same"),
+            "select",
+            "Heads chosen on",
+            ("other", "same"),
             format_func=lambda s: {"other": "training examples", "same": "the reported data"}[s],
-        )  # fmt: skip
+        )
     if analysis.asks("checkpoints") and view.model != "demo":
         state.text("base", "Folder with the checkpoints", placeholder="/path/to/run/checkpoints")
 
@@ -179,9 +181,8 @@ def _result(analysis: Analysis, given: FromPage) -> Any:
     key = key_of(given.clf, given.data, "analysis", analysis.name, *depends)
     if jobs.find(key) is None and st.session_state.get("analysis_asked") != key:
         st.button(
-            "Run", type="primary", icon=":material/play_arrow:", key=f"run_{analysis.name}", on_click=_ask,
-            args=(key,),
-        )  # fmt: skip
+            "Run", type="primary", icon=":material/play_arrow:", key=f"run_{analysis.name}", on_click=_ask, args=(key,)
+        )
         return None
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
@@ -202,9 +203,7 @@ def elsewhere(names: Sequence[str]) -> None:
         for name in names:
             analysis = ANALYSES[name]
             st.page_link(
-                f"pages/{analysis.page}.py",
-                label=f"{analysis.title}: on its own page",
-                icon=":material/arrow_forward:",
+                f"pages/{analysis.page}.py", label=f"{analysis.title}: on its own page", icon=":material/arrow_forward:"
             )
 
 

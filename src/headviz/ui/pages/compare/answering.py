@@ -41,13 +41,9 @@ def columns(clf: Classifier, other: Classifier | None = None) -> list[Column]:
     if other is not None:
         kept = len(other.present.kept)
         out.append(
-            Column(
-                f"{other.name[-40:]} ({kept} heads)", other, HeadMask.full(other.num_layers, other.num_heads)
-            )
+            Column(f"{other.name[-40:]} ({kept} heads)", other, HeadMask.full(other.num_layers, other.num_heads))
         )
-    return [
-        replace(c, name=name) for c, name in zip(out, distinct([c.name for c in out], TAKEN), strict=True)
-    ]
+    return [replace(c, name=name) for c, name in zip(out, distinct([c.name for c in out], TAKEN), strict=True)]
 
 
 def distinct(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:

@@ -28,19 +28,23 @@ def section(clf: Classifier, shown: Text) -> None:
     chosen = state.head(clf.present)
     if np.isfinite(values).any():
         top = HeadId(*(int(i) for i in np.unravel_index(np.nanargmax(values), values.shape)))
-        st.markdown(
-            f"**{top} changes where it looks most: {100 * values[top]:.0f} % of its attention has moved.**"
-        )
+        st.markdown(f"**{top} changes where it looks most: {100 * values[top]:.0f} % of its attention has moved.**")
         if chosen is None or not np.isfinite(values[chosen]):
             chosen = top
     left, right = st.columns([9, 10], gap="medium")
     with left:
         head_grid(
-            "shift", clf.present, values, mask=mask, selected=chosen, on_select=_select,
+            "shift",
+            clf.present,
+            values,
+            mask=mask,
+            selected=chosen,
+            on_select=_select,
             tips={"attention moved": [["–" if v != v else f"{100 * v:.1f} %" for v in row] for row in values]},
-            look=Look(name="share of attention that moved", width=36, numbers=state.view().numbers,
-                      file="headviz-shift"),
-        )  # fmt: skip
+            look=Look(
+                name="share of attention that moved", width=36, numbers=state.view().numbers, file="headviz-shift"
+            ),
+        )
         show.note(
             "How much of each head's attention to this text lies elsewhere under the mask: 0 = none, 1 = all of it.",
             formula=r"\tfrac1T \sum_i \tfrac12 \sum_j |A'_{ij} - A_{ij}|",

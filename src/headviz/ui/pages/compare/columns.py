@@ -87,8 +87,7 @@ def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarra
     if not clf.is_regression:
         show.figure(
             probabilities(
-                [(c.name, [float(v) for v in values]) for c, values in zip(given, found, strict=True)],
-                clf.labels,
+                [(c.name, [float(v) for v in values]) for c, values in zip(given, found, strict=True)], clf.labels
             ),
             "compare_bars",
             "The probability of each class by each model, for this text.",
@@ -154,7 +153,10 @@ def recipe(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
         Call("print", (Name("clf.labels"), Call(Get(logits, "softmax"), (-1,)))),
     )
     options = (
-        *recipes.model_given(view), ("text", shown.text), ("text-pair", shown.pair), *recipes.mask_given(mask),
+        *recipes.model_given(view),
+        ("text", shown.text),
+        ("text-pair", shown.pair),
+        *recipes.mask_given(mask),
         ("out", "maps.npz"),
-    )  # fmt: skip
+    )
     return Recipe(lines, Command(("conductance",), options)).written()

@@ -37,9 +37,7 @@ def section(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
         paired = data.pairs is not None
         hint = "one pair per line, a tab or | between the two texts" if paired else "one text per line"
         pasted = st.text_area(f"Paste texts: {hint}", key="many", height=120, max_chars=100_000)
-        upload = st.file_uploader(
-            "or upload a plain text file of such lines", type=["txt", "tsv"], key="many_file"
-        )
+        upload = st.file_uploader("or upload a plain text file of such lines", type=["txt", "tsv"], key="many_file")
         raw = pasted
         if upload is not None:
             read = read_text(upload.getvalue())

@@ -32,9 +32,11 @@ def chooser(view: View, like: Classifier) -> Classifier | None:
     """A field for the second model; what is wrong with it is said beside it and nothing is lost."""
     with st.popover("Another model"):
         state.text(
-            "other", "Model to compare with", placeholder="a folder with a pruned model, or a hub id",
+            "other",
+            "Model to compare with",
+            placeholder="a folder with a pruned model, or a hub id",
             help="For example the folder that `headviz prune --out` wrote, or a run's saved model",
-        )  # fmt: skip
+        )
     try:
         return load(state.view(), like)
     except UserError as wrong:

@@ -74,9 +74,7 @@ def section(clf: Classifier, shown: Text) -> None:
             st.markdown("#### " + marked(found[0], text))
             if text != found[0]:
                 changed = sum(new for _, new in words(found[0], text))
-                st.caption(
-                    f"{changed} word{'' if changed == 1 else 's'} changed, marked in orange and underlined"
-                )
+                st.caption(f"{changed} word{'' if changed == 1 else 's'} changed, marked in orange and underlined")
             elif name != given[0][0]:
                 st.caption("the same translation")
     if not shown.own and shown.pair:
@@ -84,9 +82,7 @@ def section(clf: Classifier, shown: Text) -> None:
     if len(given) == 1:
         firstmask.offer(clf.present)
     rows = [[name, text] for (name, _), text in zip(given, found, strict=True)]
-    show.table(
-        ["model", "translation"], rows, "translations", caption="Greedy translations of this sentence."
-    )
+    show.table(["model", "translation"], rows, "translations", caption="Greedy translations of this sentence.")
 
 
 def marked(first: str, other: str) -> str:

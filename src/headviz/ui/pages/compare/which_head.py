@@ -27,15 +27,11 @@ def section(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> None:
     best = int(found[0].argmax())
     flipped = best != int(found[1].argmax())
     if not flipped and abs(float(found[0][best] - found[1][best])) <= MOVED:
-        st.caption(
-            "The mask changes no decision here. Change a word, take another example, or switch more heads off."
-        )
+        st.caption("The mask changes no decision here. Change a word, take another example, or switch more heads off.")
         return
     key = (clf.digest, "which", shown.text, shown.pair, mask.hex)
     question = "Which head did it?" if flipped else "Which head moves it most?"
-    if not state.view().present and st.button(
-        question, type="primary", key="which", icon=":material/search:"
-    ):
+    if not state.view().present and st.button(question, type="primary", key="which", icon=":material/search:"):
         st.session_state["which_asked"] = key
     if st.session_state.get("which_asked") != key:
         return
@@ -71,9 +67,7 @@ def _which(
     return which_heads(clf, shown.text, shown.pair, mask, progress=progress, cancel=cancel)
 
 
-def _moves(
-    clf: Classifier, shown: Text, mask: HeadMask, progress: jobs.Progress, cancel: jobs.Cancel
-) -> Moved:
+def _moves(clf: Classifier, shown: Text, mask: HeadMask, progress: jobs.Progress, cancel: jobs.Cancel) -> Moved:
     from ....attribution.which_head import which_moves
 
     return which_moves(clf, shown.text, shown.pair, mask, progress=progress, cancel=cancel)

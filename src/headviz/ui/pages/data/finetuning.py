@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from ....pruning.options import FinetuneOptions
     from ....runs.record import RunRecord
 
-WORDS = plans.Words("Check", "Count the updates and time a few", "Checking model and data, timing a few updates",
-                    "Check it first")  # fmt: skip
+WORDS = plans.Words(
+    "Check", "Count the updates and time a few", "Checking model and data, timing a few updates", "Check it first"
+)
 
 
 def form(view: View) -> None:
@@ -35,13 +36,14 @@ def form(view: View) -> None:
         return
     default = view.base or ("demo-pretrained" if view.model == "demo" else "")
     base = st.text_input(
-        "Base model", default, key="tune_base", placeholder="bert-base-uncased, or a folder",
+        "Base model",
+        default,
+        key="tune_base",
+        placeholder="bert-base-uncased, or a folder",
         help="A pre-trained encoder; it gets a fresh head for the task's classes",
-    ).strip()  # fmt: skip
+    ).strip()
     if not base:
-        st.caption(
-            "Name what to train: a hub id such as bert-base-uncased, or a folder below the allowed ones."
-        )
+        st.caption("Name what to train: a hub id such as bert-base-uncased, or a folder below the allowed ones.")
         return
     try:
         name = loaders.model_name(base)

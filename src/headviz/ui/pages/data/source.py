@@ -45,10 +45,7 @@ def card(clf: Classifier) -> None:
         ("weights digest", clf.digest[:16]),
     ]
     show.table(
-        ["", "model"],
-        rows,
-        "model_card",
-        caption="The digest identifies the weights, whatever the model is called.",
+        ["", "model"], rows, "model_card", caption="The digest identifies the weights, whatever the model is called."
     )
 
 
@@ -63,9 +60,7 @@ def model_form(view: View) -> None:
     """Another model: applied only when it loads, so nothing is lost by a wrong name."""
     with st.form("model_form", border=False):
         name = st.text_input(
-            "Model",
-            view.model,
-            placeholder="demo, a hub id such as textattack/bert-base-uncased-MNLI, or a folder",
+            "Model", view.model, placeholder="demo, a hub id such as textattack/bert-base-uncased-MNLI, or a folder"
         )
         with st.container(horizontal=True, vertical_alignment="bottom"):
             revision = st.text_input("Revision (hub only)", view.revision, placeholder="main", width=160)
@@ -107,13 +102,14 @@ def data_form(view: View) -> None:
     titles = {name: task.title for name, task in TASKS.items()}
     with st.form("data_form", border=False):
         task = st.selectbox(
-            "Task", list(titles), list(titles).index(view.task) if view.task in titles else 0,
+            "Task",
+            list(titles),
+            list(titles).index(view.task) if view.task in titles else 0,
             format_func=lambda name: f"{titles[name]} ({name})",
-        )  # fmt: skip
+        )
         data = st.text_input(
-            "Folder with its files (empty: the shipped data, or the hub)", view.data,
-            placeholder="/path/to/GLUE/MNLI",
-        )  # fmt: skip
+            "Folder with its files (empty: the shipped data, or the hub)", view.data, placeholder="/path/to/GLUE/MNLI"
+        )
         with st.container(horizontal=True):
             columns = st.text_input("Text columns", view.columns, placeholder="a or a,b", width=170)
             label = st.text_input("Label column", view.label, width=130)
@@ -122,18 +118,23 @@ def data_form(view: View) -> None:
         with row:
             # the value is part of the key, or a link could not change what stands there
             limit = numbers.field(
-                row, "Dev examples (0 = all)", 0, 1_000_000, view.limit, f"data_limit_{view.limit}", step=100,
-                width=190,
-            )  # fmt: skip
+                row, "Dev examples (0 = all)", 0, 1_000_000, view.limit, f"data_limit_{view.limit}", step=100, width=190
+            )
             seed = numbers.field(row, "Seed", 0, 2**31 - 1, view.seed, f"data_seed_{view.seed}", width=120)
             sent = st.form_submit_button("Use it", type="primary")
     if not sent:
         return
     try:
         wanted = replace(
-            view, task=task, data=data.strip(), columns=columns.replace(" ", ""), label=label.strip(),
-            groups=groups.strip(), limit=limit(), seed=seed(),
-        )  # fmt: skip
+            view,
+            task=task,
+            data=data.strip(),
+            columns=columns.replace(" ", ""),
+            label=label.strip(),
+            groups=groups.strip(),
+            limit=limit(),
+            seed=seed(),
+        )
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
     else:
@@ -163,19 +164,19 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
 
     from ....attribution.inputs import expected_texts
 
-    sent = st.file_uploader(
-        "A table with texts and labels, to measure on", type=list(KINDS), key="upload",
-    )  # fmt: skip
+    sent = st.file_uploader("A table with texts and labels, to measure on", type=list(KINDS), key="upload")
     if sent is None:
         st.caption(
             "csv, tsv, jsonl or parquet, with one or two text columns and a label column. It stays on this machine."
         )
         return
     further = st.file_uploader(
-        "Table to train on (optional)", type=list(KINDS), key="upload_train",
+        "Table to train on (optional)",
+        type=list(KINDS),
+        key="upload_train",
         help="With the same columns. Head scores are drawn from it; pruning runs and fine-tuning need it. Without it "
         "head scores are drawn from the table above.",
-    )  # fmt: skip
+    )
     main, train = _table(sent), None if further is None else _table(further)
     kind = main.kind
     try:
@@ -190,9 +191,12 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
     guess = guess_label(table, () if clf is None else clf.classes or ())
     wanted = None if clf is None else expected_texts(clf)
     texts = st.multiselect(
-        "Text columns (one, or two for pairs)", names, guess_texts(table, guess, wanted), max_selections=2,
+        "Text columns (one, or two for pairs)",
+        names,
+        guess_texts(table, guess, wanted),
+        max_selections=2,
         key=f"up_texts_{sent.file_id}",
-    )  # fmt: skip
+    )
     if wanted == 2 and len(texts) == 1:
         st.warning("This model compares two texts; choose a second text column.", icon=":material/warning:")
     elif wanted == 1 and len(texts) == 2:
@@ -200,16 +204,22 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
     left, right = st.columns(2)
     label = left.selectbox("Label column", names, names.index(guess), key=f"up_label_{sent.file_id}")
     groups = right.selectbox(
-        "Slice column", ["(none)", *names], key=f"up_groups_{sent.file_id}",
+        "Slice column",
+        ["(none)", *names],
+        key=f"up_groups_{sent.file_id}",
         help="Kinds of examples, such as a phenomenon: results are then shown for each as well",
-    )  # fmt: skip
+    )
     if st.button("Use these data", type="primary", disabled=not texts, key="up_use"):
         try_data(
             replace(
-                view, task="custom", data=place, columns=",".join(texts), label=label,
+                view,
+                task="custom",
+                data=place,
+                columns=",".join(texts),
+                label=label,
                 groups="" if groups == "(none)" else groups,
             )
-        )  # fmt: skip
+        )
 
 
 def _table(sent: Any) -> uploads.Table:
@@ -261,17 +271,12 @@ def data_card(data: Dataset) -> None:
         st.caption(show.plain(uploads.with_own_name(note, state.view().data)))
     if data.labels is not None and not data.is_regression:
         rows = [[k, v, v / max(1, len(data))] for k, v in data.class_counts().items()]
-        show.table(
-            ["class", "examples", "share"], rows, "classes", caption="How many examples each class has."
-        )
+        show.table(["class", "examples", "share"], rows, "classes", caption="How many examples each class has.")
     if data.slices is not None:
         counts = data.slice_counts()
         with st.expander(f"Slices: {data.slice_name or ''} ({len(counts)})"):
             show.table(
-                [data.slice_name or "slice", "examples"],
-                list(counts.items()),
-                "slices",
-                caption="Examples by slice.",
+                [data.slice_name or "slice", "examples"], list(counts.items()), "slices", caption="Examples by slice."
             )
 
 
@@ -306,11 +311,7 @@ def _lengths(clf: Classifier, view: View, dev: Dataset) -> tuple[list[tuple[str,
     try:
         train = loaders.train(view)
     except UserError as wrong:
-        return (
-            groups,
-            None,
-            str(wrong),
-        )  # a task may come without training data; its dev lengths still tell something
+        return (groups, None, str(wrong))  # a task may come without training data; its dev lengths still tell something
     counted = [len(e) for e in encode_data(clf, train)]
     groups.insert(0, (f"train ({len(train):,})", [float(n) for n in counted]))
     return groups, sample(train, view.samples, seed=view.seed, lengths=counted).report, ""

@@ -43,9 +43,7 @@ def attention(view: View) -> Removal:
     except (OSError, ValueError, KeyError, TypeError):
         there = True  # the run says what is wrong with the folder
     if not there:
-        raise OptionError(
-            "This translator has no attention that could be removed. Choose its teacher instead."
-        )
+        raise OptionError("This translator has no attention that could be removed. Choose its teacher instead.")
     return Removal(attention=True)
 
 
@@ -59,23 +57,32 @@ def start_form(view: View, shape: Shape | None) -> DistillationPlan | None:
     empty: Sequence[Layer] = ()
     if shape is not None:
         layers = places(shape)
-        gone = st.pills(
-            "Whole layers", layers, selection_mode="multi", key="distil_layers", format_func=_place_name
-        )
+        gone = st.pills("Whole layers", layers, selection_mode="multi", key="distil_layers", format_func=_place_name)
         empty = st.pills(
             "Feed-forward blocks", layers, selection_mode="multi", key="distil_ffn", format_func=_place_name
         )
     inits = st.pills(
-        "Students start from", list(METHODS), selection_mode="multi", default=["random", "copy"],
-        key="distil_inits", format_func=lambda n: METHODS[n].title,
+        "Students start from",
+        list(METHODS),
+        selection_mode="multi",
+        default=["random", "copy"],
+        key="distil_inits",
+        format_func=lambda n: METHODS[n].title,
         help="\n".join(f"- **{m.title}**: {m.what}" for m in METHODS.values()),
-    )  # fmt: skip
+    )
     left, right = st.columns(2)
     steps = numbers.field(left, "Training steps", 1, 100_000, 300, "distil_steps", step=50)
     rate = numbers.field(
-        right, "Learning rate", 1e-6, 1.0, 3e-3 if shape is None else 3e-4, "distil_rate", step=1e-4, format="%g",
+        right,
+        "Learning rate",
+        1e-6,
+        1.0,
+        3e-3 if shape is None else 3e-4,
+        "distil_rate",
+        step=1e-4,
+        format="%g",
         help="The highest; it rises over the first steps and falls to zero",
-    )  # fmt: skip
+    )
     limit = numbers.field(left, "Training examples", 0, 1_000_000, 0, "distil_train", help="0 = all")
     seeds = right.text_input("Seeds", "0,1,2", key="distil_seeds", help="One training of each for every seed")
     try:
@@ -86,11 +93,7 @@ def start_form(view: View, shape: Shape | None) -> DistillationPlan | None:
         st.button("Start", key="distil_start", disabled=True, width="stretch")
         return None
     count = len(plan.pieces)
-    st.caption(
-        show.plain(
-            f"Remove {plan.remove}: {count} student{'s' if count > 1 else ''} of {steps()} steps each."
-        )
-    )
+    st.caption(show.plain(f"Remove {plan.remove}: {count} student{'s' if count > 1 else ''} of {steps()} steps each."))
     st.button("Start", key="distil_start", type="primary", width="stretch", on_click=_start, args=(plan,))
     return plan
 
@@ -207,11 +210,21 @@ def recipe(plan: DistillationPlan) -> tuple[str, str]:
         Let("result", Call("distil", (Name("plan"), "student"))),
     )
     options = (
-        ("model", plan.model), ("revision", plan.revision), ("device", None if plan.device == "auto" else plan.device),
-        ("task", plan.task), ("data", plan.data), ("limit", plan.dev_limit), ("train-limit", plan.train_limit),
-        ("text-columns", plan.text_columns), ("label-column", plan.label_column),
-        ("remove", plan.remove), ("init", plan.inits), ("seeds", plan.seeds),
-        ("steps", plan.training.steps), ("every", plan.training.every), ("learning-rate", plan.training.learning_rate),
+        ("model", plan.model),
+        ("revision", plan.revision),
+        ("device", None if plan.device == "auto" else plan.device),
+        ("task", plan.task),
+        ("data", plan.data),
+        ("limit", plan.dev_limit),
+        ("train-limit", plan.train_limit),
+        ("text-columns", plan.text_columns),
+        ("label-column", plan.label_column),
+        ("remove", plan.remove),
+        ("init", plan.inits),
+        ("seeds", plan.seeds),
+        ("steps", plan.training.steps),
+        ("every", plan.training.every),
+        ("learning-rate", plan.training.learning_rate),
         ("out", "student"),
-    )  # fmt: skip
+    )
     return Recipe(lines, Command(("distill",), options)).written()

@@ -71,11 +71,12 @@ def _look(run_id: str, busy: bool) -> None:
         metric = next(iter(found["teacher"]["metrics"]))
         st.markdown(show.plain(finding(found, metric)))
         show.figure(
-            learning_curves(found["students"], found["teacher"]["metrics"][metric], metric), "distil_curves",
+            learning_curves(found["students"], found["teacher"]["metrics"][metric], metric),
+            "distil_curves",
             f"{metric} on dev while students learn; bands are 95 % intervals over seeds, dashed the teacher.",
             formula=PRIOR,
             source="Prior of the student: the teacher's posterior with the removed part's weights at zero.",
-        )  # fmt: skip
+        )
         _results(found, metric)
         _open(view)
     if busy and not (view.state in ACTIVE or view.state == QUEUED):
@@ -115,16 +116,19 @@ def finding(found: dict[str, Any], metric: str) -> str:
 
 def _results(found: dict[str, Any], metric: str) -> None:
     teacher = found["teacher"]
-    rows: list[list[Any]] = [
-        ["teacher", teacher["metrics"][metric], None, None, None, teacher["parameters"], None]
-    ]
+    rows: list[list[Any]] = [["teacher", teacher["metrics"][metric], None, None, None, teacher["parameters"], None]]
     rows += [
         [
-            s["title"], s["metrics"][metric], s["interval_low"][metric], s["interval_high"][metric],
-            s["curve"][0]["metrics"][metric], s["parameters"], s["seconds"],
+            s["title"],
+            s["metrics"][metric],
+            s["interval_low"][metric],
+            s["interval_high"][metric],
+            s["curve"][0]["metrics"][metric],
+            s["parameters"],
+            s["seconds"],
         ]
         for s in found["students"]
-    ]  # fmt: skip
+    ]
     header = ["model", metric, "low", "high", "before training", "parameters", "seconds"]
     show.table(header, rows, "distil_table", caption="Means over seeds with 95 % intervals (Student's t).")
 

@@ -65,11 +65,7 @@ def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | Non
     return jobs.need(key, "Attributing all heads", work)
 
 
-LEGIBLE = (
-    (24, "32"),
-    (34, "48"),
-    (60, "64"),
-)  # up to so many tokens -> the least width in rem that names them
+LEGIBLE = ((24, "32"), (34, "48"), (60, "64"))  # up to so many tokens -> the least width in rem that names them
 
 
 def width_for(tokens: int) -> str:
@@ -92,9 +88,14 @@ def chooser(present: HeadMask, chosen: HeadId, values: object, name: str) -> Non
             st.button(sign, key=f"head_{letter}", on_click=_go, args=(other,), help=text, shortcut=letter)
         st.markdown(f"### {chosen}", width="content")
     head_grid(
-        "head_choice", present, values, mask=state.mask(present), selected=chosen, on_select=_go,
+        "head_choice",
+        present,
+        values,
+        mask=state.mask(present),
+        selected=chosen,
+        on_select=_go,
         look=Look(name=name, width=20, compact=True, file="headviz-heads"),
-    )  # fmt: skip
+    )
 
 
 def _go(head: HeadId) -> None:
@@ -109,9 +110,7 @@ def controls(clf: Classifier, shown: Text) -> None:
         if shown.pair is not None:
             state.switch("arrows", "Connections", PARTS)
         targets = ["predicted", *(["gold"] if shown.label is not None and not clf.is_regression else [])]
-        state.choose(
-            "target", "Class explained", [*targets, *([] if clf.is_regression else clf.labels)], width=170
-        )
+        state.choose("target", "Class explained", [*targets, *([] if clf.is_regression else clf.labels)], width=170)
         with st.popover("More"):
             state.choose("rule", "Integration rule", list(RULES))
             state.number("steps", "Integration steps (0 = default)", 0, 400)
@@ -131,18 +130,12 @@ def headline(found: Maps, chosen: HeadId) -> None:
     )
     about = f"Prediction: {said}. Explained: {found.target_label}."
     error = found.error
-    exact = (
-        "no error estimate with this rule"
-        if error != error
-        else f"estimated integration error {100 * error:.1f} %"
-    )
+    exact = "no error estimate with this rule" if error != error else f"estimated integration error {100 * error:.1f} %"
     st.caption(show.plain(f"{about} {found.rule.capitalize()} rule, {found.steps} steps, {exact}."))
     for text in found.notes[found.truncated :]:  # the first says that the text was cut; the page says how
         st.info(show.plain(text))
     if chosen in found.mask.off:
-        st.info(
-            f"{chosen} is switched off: what it attends to does not reach the prediction, so its attribution is 0."
-        )
+        st.info(f"{chosen} is switched off: what it attends to does not reach the prediction, so its attribution is 0.")
 
 
 def pictures(found: Maps, chosen: HeadId, view: View) -> None:
@@ -207,11 +200,7 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
 
 def _captions(name: str, chosen: HeadId, found: Maps, part: bool) -> str:
     if name == "attention":
-        rest = (
-            "; it sums to 1 over all keys, of which a part is shown"
-            if part
-            else " and sums to 1 over all keys"
-        )
+        rest = "; it sums to 1 over all keys, of which a part is shown" if part else " and sums to 1 over all keys"
         return f"Where {chosen} looks: each row is a query{rest}."
     return f"What of it speaks for (blue) or against (orange) '{found.target_label}'."
 
@@ -273,10 +262,12 @@ def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId) -> tuple[st
     changed: dict[str, Any] = {
         name: value
         for name, value, default in (
-            ("steps", view.steps, 0), ("rule", view.rule, "richardson"), ("target", view.target, "predicted")
+            ("steps", view.steps, 0),
+            ("rule", view.rule, "richardson"),
+            ("target", view.target, "predicted"),
         )
         if value != default
-    }  # fmt: skip
+    }
     words = changed | ({"label": shown.label} if view.target == "gold" else {})
     lines: list[Any] = [recipes.HEADVIZ, recipes.load(view)]
     if mask.off:
@@ -286,7 +277,11 @@ def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId) -> tuple[st
     lines.append(Let("maps", Call("headviz.conductance", (Name("clf"), *texts), words)))
     lines.append(Shown(tuple(Item(Name(f"maps.{kind}"), chosen) for kind in ("attention", "attribution"))))
     options = (
-        *recipes.model_given(view), ("text", shown.text), ("text-pair", shown.pair), *changed.items(),
-        *recipes.mask_given(mask), ("out", "maps.npz"),
-    )  # fmt: skip
+        *recipes.model_given(view),
+        ("text", shown.text),
+        ("text-pair", shown.pair),
+        *changed.items(),
+        *recipes.mask_given(mask),
+        ("out", "maps.npz"),
+    )
     return Recipe(tuple(lines), Command(("conductance",), options)).written()

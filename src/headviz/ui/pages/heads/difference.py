@@ -16,10 +16,17 @@ def difference(before: HeadScores, after: HeadScores) -> HeadScores:
     """Fine-tuned minus pre-trained. Without intervals: the two share their examples, so theirs do not add up."""
     unknown = np.full_like(after.values, np.nan)
     return replace(
-        after, score=f"change of {after.score}", values=after.values - before.values, stderr=unknown,
-        interval_low=unknown, interval_high=unknown, samples=min(before.samples, after.samples),
-        stability=float("nan"), mask=before.mask | after.mask, notes=(),
-    )  # fmt: skip
+        after,
+        score=f"change of {after.score}",
+        values=after.values - before.values,
+        stderr=unknown,
+        interval_low=unknown,
+        interval_high=unknown,
+        samples=min(before.samples, after.samples),
+        stability=float("nan"),
+        mask=before.mask | after.mask,
+        notes=(),
+    )
 
 
 def finding(before: HeadScores, after: HeadScores, shape: Shape) -> str:
@@ -42,11 +49,7 @@ def finding(before: HeadScores, after: HeadScores, shape: Shape) -> str:
 
 def tips(before: HeadScores, after: HeadScores) -> dict[str, list[list[str]]]:
     """Tooltip lines of the difference: both values and what lies between them."""
-    tables = {
-        "pre-trained": before.values,
-        "fine-tuned": after.values,
-        "change": after.values - before.values,
-    }
+    tables = {"pre-trained": before.values, "fine-tuned": after.values, "change": after.values - before.values}
     return {name: [[show.signed(float(v)) for v in row] for row in table] for name, table in tables.items()}
 
 

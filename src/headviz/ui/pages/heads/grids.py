@@ -51,9 +51,14 @@ def controls(view: View, shape: Shape) -> None:
         else:
             state.switch("weights", "Weights", WEIGHTS)
         state.number(
-            "samples", "Examples, at least", 4, 20_000, step=64, width=130,
+            "samples",
+            "Examples, at least",
+            4,
+            20_000,
+            step=64,
+            width=130,
             help="How many to compute a score on here. A table of more examples that is at hand is shown as it is.",
-        )  # fmt: skip
+        )
         state.tick("numbers", "Values", help="Write the values into the grid")
         if state.view().weights != "fine-tuned" and view.model != "demo":
             state.text("base", "Pre-trained model", placeholder="bert-base-uncased", width=200)
@@ -78,9 +83,13 @@ def _table(view: View, weights: str) -> HeadScores | None:
         label = "Compute" if found is None else "Refine"
         if not enough:
             st.button(
-                f"{label} {weights} on {view.samples} examples", key=f"compute_{weights}", icon=":material/play_arrow:",
-                type="primary" if found is None else "secondary", on_click=_ask, args=(key,),
-            )  # fmt: skip
+                f"{label} {weights} on {view.samples} examples",
+                key=f"compute_{weights}",
+                icon=":material/play_arrow:",
+                type="primary" if found is None else "secondary",
+                on_click=_ask,
+                args=(key,),
+            )
     return found
 
 
@@ -128,14 +137,23 @@ def grids(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
     for box, (name, values) in zip(boxes, shown.items(), strict=True):
         with box:
             head_grid(
-                f"heads_{name}", present, values, mask=state.mask(present), selected=state.head(present),
+                f"heads_{name}",
+                present,
+                values,
+                mask=state.mask(present),
+                selected=state.head(present),
                 tips=tips[name],
                 look=Look(
-                    name=view.score, title=TITLES[name] if len(shown) > 1 else "", scale=scale, numbers=view.numbers,
-                    width=36 if len(shown) == 1 else 24, file=f"headviz-{view.score}",
+                    name=view.score,
+                    title=TITLES[name] if len(shown) > 1 else "",
+                    scale=scale,
+                    numbers=view.numbers,
+                    width=36 if len(shown) == 1 else 24,
+                    file=f"headviz-{view.score}",
                 ),
-                rows=shape.rows, on_select=_select,
-            )  # fmt: skip
+                rows=shape.rows,
+                on_select=_select,
+            )
 
 
 def _select(head: HeadId) -> None:
@@ -152,13 +170,9 @@ def finding(found: HeadScores, values: np.ndarray, view: View, shape: Shape) -> 
     if correlates(view.score):
         weak = float((np.abs(known) < 0.2).mean())
         text = f"In {100 * weak:.0f} % of the heads, attention and attribution hardly agree (between −0.2 and 0.2)"
-        return text + (
-            f"; highest is {top} with {show.signed(float(found.values[ranked[0]]))}." if top else "."
-        )
+        return text + (f"; highest is {top} with {show.signed(float(found.values[ranked[0]]))}." if top else ".")
     half = np.sort(known)[::-1]
-    share = float(
-        np.cumsum(np.clip(half, 0, None)).searchsorted(0.5 * np.clip(half, 0, None).sum()) + 1
-    ) / len(half)
+    share = float(np.cumsum(np.clip(half, 0, None)).searchsorted(0.5 * np.clip(half, 0, None).sum()) + 1) / len(half)
     return f"{100 * share:.0f} % of the heads hold half of the total {view.score}" + (
         f"; first is {top}." if top else "."
     )
@@ -173,9 +187,11 @@ def card(ready: dict[str, HeadScores], shape: Shape) -> None:
         st.info("Choose a head in the grid to see its value, interval and rank.", icon=":material/touch_app:")
         if abilities.known(state.view()) and not state.view().present:
             st.page_link(
-                "pages/data.py", label="Which heads carry negation, number, word order …?", icon=":material/school:",
+                "pages/data.py",
+                label="Which heads carry negation, number, word order …?",
+                icon=":material/school:",
                 help="The demo was trained so that this is known: Data & model has the table",
-            )  # fmt: skip
+            )
         return
     ranked = found.ranked()
     rank = f"rank {ranked.index(head) + 1} of {len(ranked)}" if head in ranked else "not measured"
@@ -194,10 +210,13 @@ def card(ready: dict[str, HeadScores], shape: Shape) -> None:
             st.page_link("pages/head.py", label="Look into it", icon=":material/search:")
         off = head in state.mask(present).off
         st.button(
-            "Switch on" if off else "Switch off", key="card_toggle", type="tertiary",
+            "Switch on" if off else "Switch off",
+            key="card_toggle",
+            type="tertiary",
             icon=":material/power_settings_new:",
-            on_click=_toggle, args=(present, head),
-        )  # fmt: skip
+            on_click=_toggle,
+            args=(present, head),
+        )
         st.page_link("pages/masklab.py", label="Mask lab", icon=":material/grid_on:")
 
 
@@ -211,9 +230,7 @@ def detail(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
     if len(sides) == 1 or state.view().present:
         chosen = view.side if view.side in sides else sides[0]
     else:
-        chosen = state.switch(
-            "side", "Below", sides, format_func=str.capitalize, label_visibility="collapsed"
-        )
+        chosen = state.switch("side", "Below", sides, format_func=str.capitalize, label_visibility="collapsed")
     if chosen == "bands":
         bands.section({name: table.values for name, table in ready.items()})
     else:
@@ -278,6 +295,11 @@ def grids_empty(shape: Shape) -> None:
     """The grid before anything is known: the shape of the model, and a place to choose a head."""
     present = shape.present
     head_grid(
-        "heads_empty", present, rows=shape.rows, mask=state.mask(present), selected=state.head(present),
-        look=Look(name="heads", width=36), on_select=_select,
-    )  # fmt: skip
+        "heads_empty",
+        present,
+        rows=shape.rows,
+        mask=state.mask(present),
+        selected=state.head(present),
+        look=Look(name="heads", width=36),
+        on_select=_select,
+    )

@@ -27,12 +27,7 @@ def toolbar(present: HeadMask, values: Any = None, scores: Sequence[str] = ()) -
     mask = state.mask(present)
     with st.container(horizontal=True, gap="xsmall", key="mask_tools"):
         st.button(
-            "Undo",
-            icon=":material/undo:",
-            disabled=not now.history.past,
-            on_click=state.undo,
-            key="undo",
-            shortcut="u",
+            "Undo", icon=":material/undo:", disabled=not now.history.past, on_click=state.undo, key="undo", shortcut="u"
         )
         st.button(
             "Redo",
@@ -44,9 +39,12 @@ def toolbar(present: HeadMask, values: Any = None, scores: Sequence[str] = ()) -
         )
         st.button("Invert", on_click=_set, args=(maskedit.inverted(mask, present),), key="invert")
         st.button(
-            "All on", disabled=mask.is_full, on_click=_set,
-            args=(HeadMask.full(mask.num_layers, mask.num_heads),), key="all_on",
-        )  # fmt: skip
+            "All on",
+            disabled=mask.is_full,
+            on_click=_set,
+            args=(HeadMask.full(mask.num_layers, mask.num_heads),),
+            key="all_on",
+        )
         with st.popover("Many"):
             _many(present, mask, values)
         with st.popover("Saved"):
@@ -54,15 +52,25 @@ def toolbar(present: HeadMask, values: Any = None, scores: Sequence[str] = ()) -
         with st.popover("Paste"):
             _paste(present)
         st.download_button(
-            "JSON", partial(_json, mask, state.view()), "headviz-mask.json", "application/json",
-            key="mask_json", icon=":material/download:", on_click="ignore",
+            "JSON",
+            partial(_json, mask, state.view()),
+            "headviz-mask.json",
+            "application/json",
+            key="mask_json",
+            icon=":material/download:",
+            on_click="ignore",
             help="This mask as a file that Paste reads back, here or elsewhere",
-        )  # fmt: skip
+        )
         if scores:
             state.choose(
-                "score", "Score", scores, format_func="by {}".format, label_visibility="collapsed", width=230,
+                "score",
+                "Score",
+                scores,
+                format_func="by {}".format,
+                label_visibility="collapsed",
+                width=230,
                 help="What colours the board, and by what the lowest are switched off",
-            )  # fmt: skip
+            )
 
 
 def _json(mask: HeadMask, view: View) -> str:
@@ -75,13 +83,16 @@ def _many(present: HeadMask, mask: HeadMask, values: Any) -> None:
     if values is None:
         _not_at_hand("There is no order to switch off by")
     st.button(
-        f"The {count} lowest by {state.view().score}", key="lowest", disabled=values is None, width="stretch",
-        on_click=_lowest, args=(present, mask, values, count),
-    )  # fmt: skip
+        f"The {count} lowest by {state.view().score}",
+        key="lowest",
+        disabled=values is None,
+        width="stretch",
+        on_click=_lowest,
+        args=(present, mask, values, count),
+    )
     st.button(
-        f"{count} at random, drawn anew", key="random", width="stretch", on_click=_random,
-        args=(present, mask, count),
-    )  # fmt: skip
+        f"{count} at random, drawn anew", key="random", width="stretch", on_click=_random, args=(present, mask, count)
+    )
 
 
 def _not_at_hand(so: str) -> None:
@@ -107,11 +118,7 @@ def _saved(present: HeadMask, mask: HeadMask) -> None:
         other = HeadMask.from_hex(text, present.num_layers, present.num_heads)
         row = st.columns([4, 1])
         row[0].button(
-            f"{show.plain(name)} ({len(other.off)} off)",
-            key=f"load_{i}",
-            on_click=_set,
-            args=(other,),
-            width="stretch",
+            f"{show.plain(name)} ({len(other.off)} off)", key=f"load_{i}", on_click=_set, args=(other,), width="stretch"
         )
         row[1].button("✕", key=f"drop_{i}", on_click=_drop, args=(name,), help=f"Forget {show.plain(name)}")
     if not saved:
@@ -120,9 +127,7 @@ def _saved(present: HeadMask, mask: HeadMask) -> None:
 
 def _save(mask: HeadMask) -> None:
     try:
-        state.save_mask(
-            maskedit.save_named(dict(state.session().saved), st.session_state.get("mask_name", ""), mask)
-        )
+        state.save_mask(maskedit.save_named(dict(state.session().saved), st.session_state.get("mask_name", ""), mask))
         st.session_state["save_error"] = ""
     except MaskError as wrong:
         st.session_state["save_error"] = str(wrong)
@@ -163,11 +168,7 @@ def _set(mask: HeadMask) -> None:
 
 
 def grid(
-    present: HeadMask,
-    values: Any = None,
-    tips: Any = None,
-    width: float = 36,
-    rows: Sequence[str] | None = None,
+    present: HeadMask, values: Any = None, tips: Any = None, width: float = 36, rows: Sequence[str] | None = None
 ) -> None:
     """The toggle board, coloured by the chosen score where there is one."""
 
@@ -185,10 +186,7 @@ def grid(
         tips=tips,
         rows=rows,
         look=Look(
-            name=view.score if values is not None else "heads",
-            numbers=view.numbers,
-            width=width,
-            file="headviz-mask",
+            name=view.score if values is not None else "heads", numbers=view.numbers, width=width, file="headviz-mask"
         ),
         on_edit=edited,
     )

@@ -53,9 +53,7 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
         )
     with st.expander("All metrics, intervals and p"):
         _metrics(found)
-        show.note(
-            "How the uncertainty is found.", formula=DELTA, source=PAIRED, key="mask_paired", saves=False
-        )
+        show.note("How the uncertainty is found.", formula=DELTA, source=PAIRED, key="mask_paired", saves=False)
 
 
 def _metrics(found: Measured) -> None:
@@ -64,15 +62,18 @@ def _metrics(found: Measured) -> None:
     rows = [
         [d.metric, d.full, d.masked, *(d.scale * v for v in (d.delta, d.interval_low, d.interval_high)), d.p_value]
         for d in changes
-    ]  # fmt: skip
+    ]
     header = ["metric", "full", "masked", "change", "95 % low", "95 % high", "p"]
     of = {"full": "%.3f", "masked": "%.3f", "change": "%+.1f", "95 % low": "%+.1f", "95 % high": "%+.1f"}
     if any(d.scale == 1 for d in changes):  # BLEU and the like are points themselves
         of |= {"full": "%.4g", "masked": "%.4g"}
     show.table(
-        header, rows, "mask_metrics", caption="Change of every metric on the same examples, in points.",
+        header,
+        rows,
+        "mask_metrics",
+        caption="Change of every metric on the same examples, in points.",
         column_config={name: st.column_config.NumberColumn(format=text) for name, text in of.items()},
-    )  # fmt: skip
+    )
 
 
 def colour_of(change: Delta) -> Literal["orange", "blue", "gray"]:
@@ -96,9 +97,7 @@ def _sentence(found: Measured, off: int) -> str:
     if d.undefined:
         return f"Without {_heads(off)}, {d.metric} has no change that could be given: {d.undefined}."
     if not d.delta and d.interval_low == d.interval_high == 0:
-        return (
-            f"Without {_heads(off)} no prediction changes its worth: {d.metric} stays {show.number(d.full)}."
-        )
+        return f"Without {_heads(off)} no prediction changes its worth: {d.metric} stays {show.number(d.full)}."
     spread = (
         f"{show.points(d.delta, d.scale)} points [{show.points(d.interval_low, d.scale)}, "
         f"{show.points(d.interval_high, d.scale)}], "
@@ -125,10 +124,7 @@ def by_slice(data: Dataset, found: Measured) -> None:
         source=PAIRED,
     )
     if not state.view().present and st.button(
-        f"Which heads each {kind} hangs on",
-        key="to_by_slice",
-        icon=":material/arrow_forward:",
-        type="tertiary",
+        f"Which heads each {kind} hangs on", key="to_by_slice", icon=":material/arrow_forward:", type="tertiary"
     ):
         state.update(analysis="by-slice")
         st.switch_page("pages/analyses.py")
@@ -139,13 +135,15 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     key = key_of(clf, data, "what if", found.mask.hex)
     if jobs.find(key) is None and st.session_state.get("what_if") != key:
         st.button(
-            "What if one more head goes?", key="ask_what_if", icon=":material/lightbulb:", on_click=_ask, args=(key,),
+            "What if one more head goes?",
+            key="ask_what_if",
+            icon=":material/lightbulb:",
+            on_click=_ask,
+            args=(key,),
             help="Switches every head that is left off in turn, on top of this mask",
-        )  # fmt: skip
+        )
         return
-    table = jobs.need(
-        key, "Trying every head", lambda p, c: _ablate(loaders.evaluator(clf, data), found.mask, p, c)
-    )
+    table = jobs.need(key, "Trying every head", lambda p, c: _ablate(loaders.evaluator(clf, data), found.mask, p, c))
     if table is None:
         return
     ranked = [(float(table.values[h]), h) for h in table.base.kept if table.values[h] == table.values[h]]
@@ -158,8 +156,11 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     chance = "" if table.significant()[best] or cost == 0 else ", within chance"
     _hint(
         f"Next cheapest: **{name}**, {show.points(-cost, table.subject.scale)} points{chance}.",
-        f"Switch {name} off", "take_hint", clf, [best],
-    )  # fmt: skip
+        f"Switch {name} off",
+        "take_hint",
+        clf,
+        [best],
+    )
     hurts = table.harmful()
     if not hurts:
         st.caption(
@@ -169,8 +170,11 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     named = ", ".join(show.head_name(h, rows) for h in hurts[:6]) + (" and others" if len(hurts) > 6 else "")
     _hint(
         f"Heads that hurt (q < 0.05): **{named}**.",
-        "Switch it off" if len(hurts) == 1 else f"Switch all {len(hurts)} off", "take_harmful", clf, hurts,
-    )  # fmt: skip
+        "Switch it off" if len(hurts) == 1 else f"Switch all {len(hurts)} off",
+        "take_harmful",
+        clf,
+        hurts,
+    )
 
 
 def _hint(said: str, label: str, key: str, clf: Classifier, heads: Sequence[HeadId]) -> None:
@@ -226,10 +230,15 @@ def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
     rows = flipped_rows(data, found, places)
     header = ["text", "pair", "gold", "full model", "masked", "change", data.slice_name or "slice", "example"]
     event = show.table(
-        header, rows, "mask_flips", caption="Examples whose answer changes under the mask.",
-        hint="Choose a row to open it in Compare.", on_select="rerun", selection_mode="single-row",
+        header,
+        rows,
+        "mask_flips",
+        caption="Examples whose answer changes under the mask.",
+        hint="Choose a row to open it in Compare.",
+        on_select="rerun",
+        selection_mode="single-row",
         column_config={name: st.column_config.TextColumn(width=w) for name, w in _WIDTHS.items()},
-    )  # fmt: skip
+    )
     _open_chosen(event, [i for _, i in places], found.mask)
 
 
@@ -259,9 +268,14 @@ def _rewritten(data: Dataset, found: Measured) -> None:
     rows = [[found.masked[i], found.full[i], data[i].pair, data[i].text, data[i].slice, i] for i in places]
     header = ["masked", "full model", "reference", "source", data.slice_name or "slice", "example"]
     event = show.table(
-        header, rows, "mask_flips", caption="Sentences that are translated otherwise under the mask.",
-        hint="Choose a row to open it in Compare.", on_select="rerun", selection_mode="single-row",
-    )  # fmt: skip
+        header,
+        rows,
+        "mask_flips",
+        caption="Sentences that are translated otherwise under the mask.",
+        hint="Choose a row to open it in Compare.",
+        on_select="rerun",
+        selection_mode="single-row",
+    )
     _open_chosen(event, places, found.mask)
 
 
@@ -271,18 +285,7 @@ def flipped_rows(data: Dataset, found: Measured, places: Sequence[tuple[str, int
     rows = []
     for kind, i in places:
         e = data[i]
-        rows.append(
-            [
-                e.text,
-                e.pair,
-                e.label,
-                class_name(labels, was[i]),
-                class_name(labels, now[i]),
-                kind,
-                e.slice,
-                i,
-            ]
-        )
+        rows.append([e.text, e.pair, e.label, class_name(labels, was[i]), class_name(labels, now[i]), kind, e.slice, i])
     return rows
 
 

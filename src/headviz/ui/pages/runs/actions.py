@@ -44,14 +44,25 @@ def buttons(view: RunView, busy: bool, again: bool = True) -> None:
     with st.container(horizontal=True, gap="small"):
         if busy:
             st.button(
-                "Cancel", icon=":material/stop:", key="run_cancel", on_click=_act, args=("cancel", record.id),
-                disabled=not mine or view.state == "cancelling", help=theirs or "Finished steps stay",
-            )  # fmt: skip
+                "Cancel",
+                icon=":material/stop:",
+                key="run_cancel",
+                on_click=_act,
+                args=("cancel", record.id),
+                disabled=not mine or view.state == "cancelling",
+                help=theirs or "Finished steps stay",
+            )
         if view.state in RESUMABLE and again:
             st.button(
-                "Resume", icon=":material/play_arrow:", key="run_resume", type="primary",
-                on_click=_act, args=("resume", record.id), disabled=not mine, help=theirs,
-            )  # fmt: skip
+                "Resume",
+                icon=":material/play_arrow:",
+                key="run_resume",
+                type="primary",
+                on_click=_act,
+                args=("resume", record.id),
+                disabled=not mine,
+                help=theirs,
+            )
         if view.steps or any(c.steps for c in view.children):
             with st.popover("Report", icon=":material/description:"):
                 _downloads(view)
@@ -68,23 +79,26 @@ def _tidy(view: RunView) -> None:
     kept = housekeeping.used(record.id)
     st.caption(f"It keeps {size(kept)} on disk.")
     if record.archived:
-        st.button(
-            "Bring back into the list",
-            key="run_back",
-            on_click=_act,
-            args=("back", record.id),
-            width="stretch",
-        )
+        st.button("Bring back into the list", key="run_back", on_click=_act, args=("back", record.id), width="stretch")
     else:
         st.button(
-            "Put aside", key="run_archive", on_click=_act, args=("archive", record.id), width="stretch",
+            "Put aside",
+            key="run_archive",
+            on_click=_act,
+            args=("archive", record.id),
+            width="stretch",
             help="Out of the list. Steps, log and models stay; checkpoints that nothing needs any more go.",
-        )  # fmt: skip
+        )
     sure = st.checkbox("Delete it with its models; there is no way back", key="run_sure")
     st.button(
-        f"Delete, frees {size(kept)}", key="run_delete", on_click=_act, args=("delete", record.id), width="stretch",
-        disabled=not sure, icon=":material/delete:",
-    )  # fmt: skip
+        f"Delete, frees {size(kept)}",
+        key="run_delete",
+        on_click=_act,
+        args=("delete", record.id),
+        width="stretch",
+        disabled=not sure,
+        icon=":material/delete:",
+    )
 
 
 def look_again() -> None:

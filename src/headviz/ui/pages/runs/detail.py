@@ -19,8 +19,15 @@ from . import sweep as sweepview
 if TYPE_CHECKING:
     from ....runs.reading import RunView
 
-KINDS = {"prune": "Pruning", "finetune": "Fine-tuning", "sweep": "Sweep", "distill": "Distillation",
-         "ablation": "Ablation", "score": "Scores of heads", "rehearsal": "Rehearsal"}  # fmt: skip
+KINDS = {
+    "prune": "Pruning",
+    "finetune": "Fine-tuning",
+    "sweep": "Sweep",
+    "distill": "Distillation",
+    "ablation": "Ablation",
+    "score": "Scores of heads",
+    "rehearsal": "Rehearsal",
+}
 
 
 def watch(ids: Sequence[str]) -> RunView:
@@ -36,8 +43,14 @@ def watch(ids: Sequence[str]) -> RunView:
     busy = any(v.state in ACTIVE or v.state == QUEUED for v in views)
     st.fragment(_live, run_every=runsview.POLL if busy else None)(_seen(views), [v.record.id for v in views])
     if record.parent and frame.controls():
-        st.button("Back to its sweep", key="run_parent", icon=":material/arrow_upward:", type="tertiary",
-                  on_click=_go, args=(record.parent,))  # fmt: skip
+        st.button(
+            "Back to its sweep",
+            key="run_parent",
+            icon=":material/arrow_upward:",
+            type="tertiary",
+            on_click=_go,
+            args=(record.parent,),
+        )
     if record.kind == "prune":
         runsteps.detail(first, views[1:])
     elif record.kind == "sweep":
@@ -45,9 +58,7 @@ def watch(ids: Sequence[str]) -> RunView:
     elif record.kind == "finetune":
         finetuned.detail(first)
     elif record.kind == "distill":
-        st.page_link(
-            "pages/distil.py", label="See its students on the Distil page", icon=":material/science:"
-        )
+        st.page_link("pages/distil.py", label="See its students on the Distil page", icon=":material/science:")
     elif record.kind in ("score", "ablation"):
         tableview.detail(first)
     else:
@@ -85,12 +96,8 @@ def _live(seen: tuple[Any, ...], ids: Sequence[str]) -> None:
 
 def _outcome(view: RunView) -> None:
     """A kind without a picture of its own here: its figures, and where they can be had whole."""
-    numbers = {
-        k: v for k, v in view.outcome.items() if isinstance(v, int | float | str) and not isinstance(v, bool)
-    }
+    numbers = {k: v for k, v in view.outcome.items() if isinstance(v, int | float | str) and not isinstance(v, bool)}
     if numbers:
-        show.table(
-            ["", "value"], list(numbers.items()), "run_outcome", caption="What it found, in single figures."
-        )
+        show.table(["", "value"], list(numbers.items()), "run_outcome", caption="What it found, in single figures.")
     if view.steps:
         st.caption("Everything it found is in its report as JSON.")

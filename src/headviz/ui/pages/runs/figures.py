@@ -50,9 +50,7 @@ def _retrained(share: float, group: Sequence[Step], metric: str) -> str:
     said = f"With {100 * share:.0f} % of the heads removed and retrained, {metric} is {_mean(group, metric)}"
     scale = points_in(metric)
     pairs = [
-        (s["metrics"][metric] - d, d)
-        for s in group
-        if (d := (s["change"].get(metric) or {}).get("delta")) is not None
+        (s["metrics"][metric] - d, d) for s in group if (d := (s["change"].get(metric) or {}).get("delta")) is not None
     ]
     if not pairs:
         return f"{said}; the full θ0 retrained alike is not measured yet."
@@ -81,36 +79,55 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
     place = st.container(horizontal=True, gap="medium")
     note = f"Against {baselines.WORDS[which]}."
     if low is not None:
-        note += (
-            f" 95 % interval of the change: {show.points(low, scale)} to {show.points(high, scale)} points"
-        )
+        note += f" 95 % interval of the change: {show.points(low, scale)} to {show.points(high, scale)} points"
     elif delta is not None:
         note += " What two trainings differ by chance shows only with several seeds."
     place.metric(
-        metric, _value(step["metrics"].get(metric), metric),
+        metric,
+        _value(step["metrics"].get(metric), metric),
         None if delta is None else (f"{show.points(delta, scale)} points" if delta else "unchanged"),
-        delta_color=tone(low, high), delta_arrow="off", width=150, help=note,
-    )  # fmt: skip
+        delta_color=tone(low, high),
+        delta_arrow="off",
+        width=150,
+        help=note,
+    )
     if full is not None and which == baselines.RETRAINED:
         place.metric(
-            baselines.NAMES[which], _value(full["metrics"].get(metric), metric), "the same seed", delta_color="gray",
-            delta_arrow="off", width=190,
-        )  # fmt: skip
+            baselines.NAMES[which],
+            _value(full["metrics"].get(metric), metric),
+            "the same seed",
+            delta_color="gray",
+            delta_arrow="off",
+            width=190,
+        )
     if given is not None:
         agreement = step.get("agreement")
         place.metric(
-            baselines.NAMES[baselines.GIVEN], _value(given["metrics"].get(metric), metric),
+            baselines.NAMES[baselines.GIVEN],
+            _value(given["metrics"].get(metric), metric),
             None if agreement is None else f"{100 * agreement:.0f} % same answers",
-            delta_color="gray", delta_arrow="off", width=150,
-        )  # fmt: skip
+            delta_color="gray",
+            delta_arrow="off",
+            width=150,
+        )
     if "heads_off" in step:
-        place.metric("heads removed", f"{step['heads_off']}", f"{100 * step['sparsity']:.1f} %", delta_color="gray",
-                     delta_arrow="off", width=150)  # fmt: skip
+        place.metric(
+            "heads removed",
+            f"{step['heads_off']}",
+            f"{100 * step['sparsity']:.1f} %",
+            delta_color="gray",
+            delta_arrow="off",
+            width=150,
+        )
     if given is not None and step.get("parameters") and given.get("parameters"):
         place.metric(
-            "parameters", _less(step["parameters"], given["parameters"]),
-            f"FLOPs {_less(step['flops'], given['flops'])}", delta_color="gray", delta_arrow="off", width=150,
-        )  # fmt: skip
+            "parameters",
+            _less(step["parameters"], given["parameters"]),
+            f"FLOPs {_less(step['flops'], given['flops'])}",
+            delta_color="gray",
+            delta_arrow="off",
+            width=150,
+        )
 
 
 def tone(low: float | None, high: float | None) -> Literal["orange", "blue", "gray"]:
@@ -134,15 +151,7 @@ def rows(view: RunView, names: Sequence[str]) -> tuple[list[str], list[list[Any]
     anew = baselines.against(view.record.spec, view.baseline) == baselines.RETRAINED
     metric, scale = names[0], points_in(names[0])
     changed = ["change, points", "from θ*, points"] if anew else ["change, points", "low", "high"]
-    header = [
-        "model",
-        *(["seed"] if several else []),
-        "heads removed, %",
-        *names,
-        *changed,
-        "seconds",
-        "mask",
-    ]
+    header = ["model", *(["seed"] if several else []), "heads removed, %", *names, *changed, "seconds", "mask"]
     out = []
     for s in (*baselines.distinct(view.baseline), *view.steps):
         change = s.get("change", {}).get(metric) or {}

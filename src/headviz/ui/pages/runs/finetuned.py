@@ -19,8 +19,10 @@ def detail(view: RunView) -> None:
     """A fine-tuning on the Runs page."""
     if not view.steps:
         if view.state in ("running", "queued"):
-            st.info("The learning curve grows from the first updates on. You may leave: the run goes on.",
-                    icon=":material/hourglass_top:")  # fmt: skip
+            st.info(
+                "The learning curve grows from the first updates on. You may leave: the run goes on.",
+                icon=":material/hourglass_top:",
+            )
         curve(view)
         return
     result(view)
@@ -47,9 +49,10 @@ def _curve(run_id: str) -> None:
     if points:
         measured = any(p.get("metrics") for p in points)
         show.figure(
-            learning_curve(points, metric), "tune_curve",
+            learning_curve(points, metric),
+            "tune_curve",
             "Training loss by update" + (f", and {metric} on dev after each epoch." if measured else "."),
-        )  # fmt: skip
+        )
 
 
 def result(view: RunView) -> None:
@@ -58,16 +61,10 @@ def result(view: RunView) -> None:
     row = st.container(horizontal=True, gap="medium")
     for name, value in step["metrics"].items():
         row.metric(
-            f"{name} on dev",
-            show.metric(value, points_in(name)) if value is not None else "undefined",
-            width=150,
+            f"{name} on dev", show.metric(value, points_in(name)) if value is not None else "undefined", width=150
         )
-    kept = (
-        "" if step.get("best_epoch") is None else f"; kept are the weights after epoch {step['best_epoch']:g}"
-    )
-    st.caption(
-        f"{step['updates']:,} updates, {step['epochs']:g} epochs{kept}, {listing.span(step['seconds'])}."
-    )
+    kept = "" if step.get("best_epoch") is None else f"; kept are the weights after epoch {step['best_epoch']:g}"
+    st.caption(f"{step['updates']:,} updates, {step['epochs']:g} epochs{kept}, {listing.span(step['seconds'])}.")
     folder = model_folder(view)
     if folder is None:
         st.caption("Its model opens when the run is done.")
@@ -77,10 +74,15 @@ def result(view: RunView) -> None:
         return
     base = str(record.spec["model"])
     st.button(
-        "Open it as the current model", key="tune_use", type="primary", icon=":material/deployed_code:",
-        on_click=take_away.use, args=(str(folder),), kwargs={"base": base},
+        "Open it as the current model",
+        key="tune_use",
+        type="primary",
+        icon=":material/deployed_code:",
+        on_click=take_away.use,
+        args=(str(folder),),
+        kwargs={"base": base},
         help="The model lies with its run: deleting the run deletes it",
-    )  # fmt: skip
+    )
 
 
 def model_folder(view: RunView) -> Path | None:

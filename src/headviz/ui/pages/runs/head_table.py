@@ -34,9 +34,12 @@ def detail(view: RunView) -> None:
     elif view.record.kind == "ablation" and view.steps:
         _so_far(view)
     elif view.state in ("running", "queued"):
-        st.info("The grid appears when all examples are scored. You may leave: the run goes on."
-                if view.record.kind == "score" else "The grid fills layer by layer. You may leave: the run goes on.",
-                icon=":material/hourglass_top:")  # fmt: skip
+        st.info(
+            "The grid appears when all examples are scored. You may leave: the run goes on."
+            if view.record.kind == "score"
+            else "The grid fills layer by layer. You may leave: the run goes on.",
+            icon=":material/hourglass_top:",
+        )
     if page := st.session_state.pop(GO, ""):
         st.switch_page(page)
 
@@ -53,16 +56,21 @@ def _view_of(spec: dict[str, Any]) -> View:
     return View(model=str(spec["model"]), revision=str(spec.get("revision") or ""))
 
 
-def _grid(
-    values: np.ndarray, present: HeadMask, rows: tuple[str, ...] | None, name: str, **more: Any
-) -> None:
+def _grid(values: np.ndarray, present: HeadMask, rows: tuple[str, ...] | None, name: str, **more: Any) -> None:
     known = [float(v) for v in values.ravel() if v == v]
     signed = correlates(name) or None
     head_grid(
-        "run_grid", present, values, selected=state.head(present), rows=rows, on_select=_select,
-        look=Look(name=name, scale=scale_for(known, signed=signed), numbers=state.view().numbers, width=36,
-                  file="headviz-run"), **more,
-    )  # fmt: skip
+        "run_grid",
+        present,
+        values,
+        selected=state.head(present),
+        rows=rows,
+        on_select=_select,
+        look=Look(
+            name=name, scale=scale_for(known, signed=signed), numbers=state.view().numbers, width=36, file="headviz-run"
+        ),
+        **more,
+    )
 
 
 def _select(head: HeadId) -> None:
@@ -95,8 +103,11 @@ def _score(view: RunView) -> None:
         show.table(
             ["rank", "head", found.score, "95 % low", "95 % high"],
             [[i, show.head_name(h, rows), *(float(t[h]) for t in tables)] for i, h in enumerate(ranked, 1)],
-            "run_ranking", caption="All measured heads, the highest first.", record=found.to_dict(), height=430,
-        )  # fmt: skip
+            "run_ranking",
+            caption="All measured heads, the highest first.",
+            record=found.to_dict(),
+            height=430,
+        )
 
 
 # what the Heads page leaves as it is
@@ -114,8 +125,9 @@ def asked_on_heads(spec: dict[str, Any]) -> bool:
 
 def _to_heads(spec: dict[str, Any], found: HeadScores) -> None:
     if asked_on_heads(spec):
-        st.button("Open it on Heads", key="run_heads", icon=":material/grid_view:",
-                  on_click=_open_heads, args=(spec, found))  # fmt: skip
+        st.button(
+            "Open it on Heads", key="run_heads", icon=":material/grid_view:", on_click=_open_heads, args=(spec, found)
+        )
     else:
         st.caption("Heads shows scores with their default options, so this table stays here.")
 
@@ -123,9 +135,12 @@ def _to_heads(spec: dict[str, Any], found: HeadScores) -> None:
 def _open_heads(spec: dict[str, Any], found: HeadScores) -> None:
     try:
         look_at(
-            spec, score=found.score, weights="fine-tuned", samples=max(4, int(spec.get("samples", 2000))),
+            spec,
+            score=found.score,
+            weights="fine-tuned",
+            samples=max(4, int(spec.get("samples", 2000))),
             seed=int(spec.get("seed", 0)),
-        )  # fmt: skip
+        )
     except UserError as wrong:
         state.notify(str(wrong))
         return
@@ -154,8 +169,13 @@ def _ablation(view: RunView) -> None:
     found = ablation.Ablation.from_dict(view.outcome)
     drawing.draw(ablation.view(found))
     if frame.controls():
-        st.button("Open it on Analyses", key="run_analyses", icon=":material/query_stats:",
-                  on_click=_open_analyses, args=(view.record.spec, found))  # fmt: skip
+        st.button(
+            "Open it on Analyses",
+            key="run_analyses",
+            icon=":material/query_stats:",
+            on_click=_open_analyses,
+            args=(view.record.spec, found),
+        )
     published.section("ablation", found.subject.task)
 
 

@@ -19,15 +19,7 @@ from .actions import size
 if TYPE_CHECKING:
     from ....runs.reading import RunView
 
-ICONS = {
-    "queued": "◌",
-    "running": "▶",
-    "cancelling": "◼",
-    "cancelled": "◼",
-    "failed": "✕",
-    "lost": "?",
-    "done": "✓",
-}
+ICONS = {"queued": "◌", "running": "▶", "cancelling": "◼", "cancelled": "◼", "failed": "✕", "lost": "?", "done": "✓"}
 # state -> (colour of its badge, icon)
 BADGES: dict[str, tuple[Any, str]] = {
     "queued": ("gray", ":material/hourglass_empty:"),
@@ -84,9 +76,15 @@ def chooser(runs: Sequence[RunView], chosen: str) -> None:
     titles = {i: show.plain(name) for i, name in labels(few).items()}
     st.session_state["runs_pick"] = chosen if chosen in titles else None
     st.radio(
-        "Runs", list(titles), None, key="runs_pick", format_func=lambda i: titles.get(i, i),
-        captions=[_caption(r) for r in few], label_visibility="collapsed", on_change=_pick,
-    )  # fmt: skip
+        "Runs",
+        list(titles),
+        None,
+        key="runs_pick",
+        format_func=lambda i: titles.get(i, i),
+        captions=[_caption(r) for r in few],
+        label_visibility="collapsed",
+        on_change=_pick,
+    )
     if len(runs) > SHOWN:
         st.toggle(f"All {len(runs)}", key="runs_all")
 

@@ -68,9 +68,11 @@ def retraining(view: View, key: str, algorithms: Sequence[Algorithm]) -> dict[st
         return {}
     default = "demo-pretrained" if view.model == "demo" else view.base
     base = st.text_input(
-        "Pre-trained model θ0", default, key=f"{key}_base",
+        "Pre-trained model θ0",
+        default,
+        key=f"{key}_base",
         help="What the pruned networks are trained from anew: a folder or a hub id",
-    ).strip()  # fmt: skip
+    ).strip()
     try:
         recipe = training.recipe_for(loaders.model_name(base))
     except UserError as wrong:
@@ -80,28 +82,22 @@ def retraining(view: View, key: str, algorithms: Sequence[Algorithm]) -> dict[st
     with st.expander("Training of the pruned networks", icon=":material/model_training:"):
         st.caption(recipe.said)
         options, limit, room = training.fields(f"{key}_train_{base}", recipe, examples)
-        start = room.selectbox(
-            "Retrained from", INITIALISATIONS, key=f"{key}_init", format_func=STARTS.__getitem__
-        )
+        start = room.selectbox("Retrained from", INITIALISATIONS, key=f"{key}_init", format_func=STARTS.__getitem__)
         with st.container(horizontal=True):
             full = st.toggle(
-                "Train the full model too",
-                True,
-                key=f"{key}_full",
-                help="Winning tickets are compared with it",
+                "Train the full model too", True, key=f"{key}_full", help="Winning tickets are compared with it"
             )
             everything = st.toggle(
-                "Keep every step's model", key=f"{key}_all",
+                "Keep every step's model",
+                key=f"{key}_all",
                 help="Needed to look at one example's maps under each of them later; takes a model's size per step",
-            )  # fmt: skip
+            )
     return {
         "base": base,
         "initialisation": start,
         "retrain_full": full,
         "keep_models": "all" if everything else "last",
-        "finetune": lambda: (
-            None if options() == recipe.options else options().to_dict()
-        ),  # None = the recipe's
+        "finetune": lambda: None if options() == recipe.options else options().to_dict(),  # None = the recipe's
         "train_limit": None if limit == (examples or 0) else limit or None,
     }
 
@@ -117,33 +113,49 @@ def further(view: View, key: str, algorithms: Sequence[Algorithm], scores: Seque
         if shape.translates:
             stacks = ["", *(name for name, _ in shape.stacks)]
             options["stack"] = st.selectbox(
-                "Heads of", stacks, key=f"{key}_stack", width=200, format_func=lambda s: s or "all stacks",
+                "Heads of",
+                stacks,
+                key=f"{key}_stack",
+                width=200,
+                format_func=lambda s: s or "all stacks",
                 help="Remove heads of this stack only; shares are then of its heads",
-            )  # fmt: skip
+            )
         if not any(a.of_remaining for a in algorithms):
             shares = st.text_input(
-                "Only at these shares, %", "", key=f"{key}_shares", width=200, placeholder="30, 50, 70, 90",
+                "Only at these shares, %",
+                "",
+                key=f"{key}_shares",
+                width=200,
+                placeholder="30, 50, 70, 90",
                 help="A list of your own in place of even steps",
-            )  # fmt: skip
+            )
             options["sparsities"] = lambda: read_shares(shares)
         default = algorithms[0].default_repair if len(algorithms) == 1 else ""
         repairs = list(REPAIRS) if default else ["", *REPAIRS]
         options["repair"] = st.selectbox(
-            "Repair after removal", repairs, repairs.index(default), key=f"{key}_repair", width=220,
-            format_func=lambda r: r or "as each algorithm does", help="What is done to the kept weights",
-        )  # fmt: skip
+            "Repair after removal",
+            repairs,
+            repairs.index(default),
+            key=f"{key}_repair",
+            width=220,
+            format_func=lambda r: r or "as each algorithm does",
+            help="What is done to the kept weights",
+        )
         options["length_filter"] = st.selectbox(
-            "Texts to score on", LENGTH_FILTERS, key=f"{key}_filter", width=200,
-            format_func=FILTERS.__getitem__,
-        )  # fmt: skip
+            "Texts to score on", LENGTH_FILTERS, key=f"{key}_filter", width=200, format_func=FILTERS.__getitem__
+        )
         masked = all(s in MASKED_LM_SCORES for s in scores) and not any(
             a.scores_trained or a.only_score for a in algorithms
         )
         if masked and scores and not shape.translates:
             options["score_source"] = st.selectbox(
-                "Scored is", SCORE_SOURCES, key=f"{key}_source", width=260, format_func=SOURCES.__getitem__,
+                "Scored is",
+                SCORE_SOURCES,
+                key=f"{key}_source",
+                width=260,
+                format_func=SOURCES.__getitem__,
                 help="The pre-trained model is scored on the words that it was trained to fill in",
-            )  # fmt: skip
+            )
     if options.get("score_source") == "masked-lm" and not any(a.retrains for a in algorithms):
         default = "demo-pretrained" if view.model == "demo" else view.base
         options["base"] = st.text_input("Pre-trained model θ0", default, key=f"{key}_source_base").strip()
@@ -260,7 +272,7 @@ def checked(
     buttons = st.container(horizontal=True, vertical_alignment="center")
     buttons.button(
         words.plan, key=f"{name}_plan", icon=":material/checklist:", help=words.why, on_click=wanted, args=(key,)
-    )  # fmt: skip
+    )
     if st.session_state.get("planned") != key:
         buttons.button("Start", key=f"{name}_start", disabled=True, help=words.first)
         if about:
@@ -274,7 +286,7 @@ def start(place: DeltaGenerator, name: str, make: Callable[[str], RunRecord], la
     """The button that starts what was planned. ``make`` is given the user's name."""
     place.button(
         label, key=f"{name}_start", type="primary", icon=":material/play_arrow:", on_click=_begin, args=(make,)
-    )  # fmt: skip
+    )
 
 
 def _begin(make: Callable[[str], RunRecord]) -> None:

@@ -26,19 +26,12 @@ FORMS = ("One run", "A sweep")
 
 def new(view: View, first: bool) -> None:
     """The forms, folded away once there is something to look at."""
-    box = st.expander(
-        "Start a run or a sweep", first, key="new_box", icon=":material/add:", on_change="rerun"
-    )
+    box = st.expander("Start a run or a sweep", first, key="new_box", icon=":material/add:", on_change="rerun")
     if not box.open:
         return
     with box:
         st.segmented_control(
-            "What to start",
-            FORMS,
-            default=FORMS[0],
-            required=True,
-            key="new_what",
-            label_visibility="collapsed",
+            "What to start", FORMS, default=FORMS[0], required=True, key="new_what", label_visibility="collapsed"
         )
         if st.session_state.get("new_what") == FORMS[1]:
             sweepform.form(view)
@@ -61,9 +54,13 @@ def form(view: View) -> None:
         at = known.index(view.score) if view.score in known else 0
         names = [fixed] if fixed else list(known)
         score = options["score"] = st.selectbox(
-            "Score", names, 0 if fixed else at, key=f"new_score_{fixed}", disabled=bool(fixed),
+            "Score",
+            names,
+            0 if fixed else at,
+            key=f"new_score_{fixed}",
+            disabled=bool(fixed),
             help="The method fixes its own score" if fixed else "What decides which heads go first",
-        )  # fmt: skip
+        )
     with right:
         given = plans.seeds("new_seeds", "0")
     kappa = " κ is the share that each step removes." if "κ" in algorithm.what else ""
@@ -73,9 +70,7 @@ def form(view: View) -> None:
     if not fixed:
         options["score_options"] = scoreform.fields(view, "new_option", [score]).get(score)
     options |= plans.further(view, f"new_{name}", [algorithm], [score])
-    title = st.text_input(
-        "Title (optional)", "", key="new_title", max_chars=120, placeholder="what the list calls it"
-    )
+    title = st.text_input("Title (optional)", "", key="new_title", max_chars=120, placeholder="what the list calls it")
     try:
         options["seeds"] = plans.read_seeds(given)
         plan = plans.make_plan(view, options)
@@ -135,6 +130,4 @@ def _prepare(plan: PruningPlan, progress: jobs.Progress, cancel: jobs.Cancel) ->
 def _start(found: Planned, title: str, owner: str) -> RunRecord:
     from ....runs import service
 
-    return service.start(
-        "prune", found.spec, title=title.strip() or found.title, device=found.device, owner=owner
-    )
+    return service.start("prune", found.spec, title=title.strip() or found.title, device=found.device, owner=owner)

@@ -35,19 +35,21 @@ def example(view: RunView, step: dict[str, Any]) -> None:
             "Follow one head through the run: where it looks on one text, and what of that carries the decision, "
             "after each step until it is removed."
         )
-        st.button("Load the run's model and data", key="run_load", icon=":material/play_arrow:", type="primary",
-                  on_click=_ask, args=(view.record.id,))  # fmt: skip
+        st.button(
+            "Load the run's model and data",
+            key="run_load",
+            icon=":material/play_arrow:",
+            type="primary",
+            on_click=_ask,
+            args=(view.record.id,),
+        )
         return
     ready = jobs.need(key, "Loading the run's model and data", lambda p, c: _open(view.record.id) is not None)
     known = state_of(view)
     if not ready or known is None:
         return
     context, plan = _open(view.record.id)
-    shown = (
-        texts.choose(context.dev, "run_text")
-        if frame.controls()
-        else texts.current(state.view(), context.dev)
-    )
+    shown = texts.choose(context.dev, "run_text") if frame.controls() else texts.current(state.view(), context.dev)
     chosen = _head(view, known.num_layers, known.num_heads)
     steps = _thinned([r.step for r in known.steps if r.seed == step.get("seed")])
     found = _compute(view, (context, plan, known), chosen, shown, int(step.get("seed") or 0), steps)
@@ -82,9 +84,7 @@ def _thinned(steps: list[int]) -> list[int]:
     return sorted({steps[round(i)] for i in np.linspace(0, len(steps) - 1, MOST)})
 
 
-def _compute(
-    view: RunView, opened: Any, head: HeadId, shown: Text, seed: int, steps: list[int]
-) -> StepMaps | None:
+def _compute(view: RunView, opened: Any, head: HeadId, shown: Text, seed: int, steps: list[int]) -> StepMaps | None:
     context, plan, known = opened
     chosen = state.view().target
     target = chosen if chosen in context.clf.labels else None
@@ -94,9 +94,18 @@ def _compute(
         from ....runs.stepmaps import step_maps
 
         return step_maps(
-            context, plan, known, head, shown.text, shown.pair, seed=seed, steps=steps, target=target,
-            progress=progress, cancel=cancel,
-        )  # fmt: skip
+            context,
+            plan,
+            known,
+            head,
+            shown.text,
+            shown.pair,
+            seed=seed,
+            steps=steps,
+            target=target,
+            progress=progress,
+            cancel=cancel,
+        )
 
     found: StepMaps | None = jobs.need(key, f"Maps of {head}, step by step", work)
     return found
@@ -105,14 +114,8 @@ def _compute(
 def story(found: StepMaps) -> str:
     """What happens to the head, and to the answer, in one sentence or two."""
     gone = next((s for s in found.steps if s.state == "removed"), None)
-    fate = (
-        f"{found.head} is removed at {100 * gone.sparsity:.0f} %"
-        if gone
-        else f"{found.head} stays to the end"
-    )
-    answers = [
-        (s.sparsity, found.labels[int(np.argmax(s.probabilities))]) for s in found.steps if s.probabilities
-    ]
+    fate = f"{found.head} is removed at {100 * gone.sparsity:.0f} %" if gone else f"{found.head} stays to the end"
+    answers = [(s.sparsity, found.labels[int(np.argmax(s.probabilities))]) for s in found.steps if s.probabilities]
     if len(found.labels) < 2 or not answers:
         return f"{fate}."
     turns = [(x, b) for (_, a), (x, b) in pairwise(answers) if a != b]
@@ -146,10 +149,13 @@ def _draw(found: StepMaps, step: int) -> None:
     for name, caption in captions.items():
         st.markdown(f"#### {name.capitalize()}")
         show.figure(
-            _panels(found, name), f"run_{name}", caption + " One colour scale for all steps.",
-            formula=FORMULA if name == "attribution" else r"A = \mathrm{softmax}(QK^\top/\sqrt{d})", source=SOURCE,
+            _panels(found, name),
+            f"run_{name}",
+            caption + " One colour scale for all steps.",
+            formula=FORMULA if name == "attribution" else r"A = \mathrm{softmax}(QK^\top/\sqrt{d})",
+            source=SOURCE,
             wide="40",
-        )  # fmt: skip
+        )
     for text in found.notes:
         st.info(show.plain(text))
     here = next((s for s in found.steps if s.step == step), None)
@@ -161,11 +167,13 @@ def _draw(found: StepMaps, step: int) -> None:
         for name in captions:
             pair = [getattr(s, name) for s in (full, here)]
             end = float(max(np.abs(m).max() for m in pair if m is not None)) or 1.0
-            for box, m, title in zip(st.columns(2), pair, ("full model", f"{100 * here.sparsity:.0f} % removed"),
-                                     strict=True):  # fmt: skip
+            for box, m, title in zip(
+                st.columns(2), pair, ("full model", f"{100 * here.sparsity:.0f} % removed"), strict=True
+            ):
                 if m is not None:
                     with box:
                         show.figure(
                             charts_maps.matrix(m, tokens, tokens, name, signed=name == "attribution", end=end),
-                            f"run_{name}_{'full' if m is pair[0] else 'step'}", f"{found.head}, {name}, {title}",
-                        )  # fmt: skip
+                            f"run_{name}_{'full' if m is pair[0] else 'step'}",
+                            f"{found.head}, {name}, {title}",
+                        )

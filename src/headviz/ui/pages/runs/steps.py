@@ -69,8 +69,10 @@ def before_first(view: RunView) -> None:
         more = "The first step is under way." if known else "The curve appears with the first step."
         st.info(f"{measured} {more} You may leave: the run goes on.", icon=":material/hourglass_top:")
     elif view.state == QUEUED:
-        st.info("The curve appears with the first step. You may leave: the run goes on in its turn.",
-                icon=":material/hourglass_top:")  # fmt: skip
+        st.info(
+            "The curve appears with the first step. You may leave: the run goes on in its turn.",
+            icon=":material/hourglass_top:",
+        )
     else:
         st.info(f"{measured} It has no step.", icon=":material/info:")
 
@@ -80,24 +82,27 @@ def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
 
     metric = names[0]
     if len(names) > 1:
-        metric = (
-            st.segmented_control("Metric", names, default=names[0], required=True, key="run_metric")
-            or names[0]
-        )
+        metric = st.segmented_control("Metric", names, default=names[0], required=True, key="run_metric") or names[0]
     sizes = [dev_size(v) for v in views]
     differ = unlike(views, sizes)
-    called = [f"{v.record.title} ({v.record.id}{f', n = {n:,}' if differ and n else ''})"
-              for v, n in zip(views, sizes, strict=True)]  # fmt: skip
+    called = [
+        f"{v.record.title} ({v.record.id}{f', n = {n:,}' if differ and n else ''})"
+        for v, n in zip(views, sizes, strict=True)
+    ]
     found = (curve_of(v.to_json(), metric, name) for v, name in zip(views, called, strict=True))
     curves = [c for c in found if c is not None]
     known = state_of(views[0])
     level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in curves))
     show.figure(
-        run_curves(curves, by_chance=chance(metric, known.labels if known else ())), "run_curves",
+        run_curves(curves, by_chance=chance(metric, known.labels if known else ())),
+        "run_curves",
         f"{metric} against the share of heads removed; dashed, {level}."
-        + (" Thin lines are seeds, the band one standard deviation." if len({s.get("seed") for s in views[0].steps}) > 1
-           else ""),
-    )  # fmt: skip
+        + (
+            " Thin lines are seeds, the band one standard deviation."
+            if len({s.get("seed") for s in views[0].steps}) > 1
+            else ""
+        ),
+    )
     if differ:
         st.warning(show.plain(differ), icon=":material/warning:")
     if frame.controls():
@@ -131,18 +136,21 @@ def _beside(views: Sequence[RunView]) -> None:
     from . import listing as runsview
 
     first = views[0].record
-    others = [
-        r for r in runsview.overview() if r.record.kind == "prune" and r.steps and r.record.id != first.id
-    ]
+    others = [r for r in runsview.overview() if r.record.kind == "prune" and r.steps and r.record.id != first.id]
     able = runsview.labels(others)
     if not able:
         return
     now = [v.record.id for v in views[1:] if v.record.id in able]
     st.session_state["run_beside"] = now
     st.multiselect(
-        "Compare with", list(able), key="run_beside", format_func=lambda i: able.get(i, i),
-        placeholder="other runs on the same picture", on_change=_compare, args=(first.id,),
-    )  # fmt: skip
+        "Compare with",
+        list(able),
+        key="run_beside",
+        format_func=lambda i: able.get(i, i),
+        placeholder="other runs on the same picture",
+        on_change=_compare,
+        args=(first.id,),
+    )
 
 
 def _compare(run_id: str) -> None:
@@ -175,16 +183,18 @@ def order(view: RunView) -> None:
     gone = {h: _gone(own, h, size) for h in (HeadId(i, j) for i in range(size[0]) for j in range(size[1]))}
     full = HeadMask.full(*size)
     head_grid(
-        "run_order", full, values, selected=state.head(full),
+        "run_order",
+        full,
+        values,
+        selected=state.head(full),
         tips={"": [[gone[HeadId(i, j)] for j in range(size[1])] for i in range(size[0])]},
-        look=Look(name="still there at, share of heads removed", scale=Scale(0.0, top, False), width=26,
-                  file="headviz-order"),
+        look=Look(
+            name="still there at, share of heads removed", scale=Scale(0.0, top, False), width=26, file="headviz-order"
+        ),
         on_select=_select,
-    )  # fmt: skip
-    first = f", seed {seed}" if len({s.get("seed") for s in view.steps}) > 1 else ""
-    st.caption(
-        f"Heads that stand out were kept longest, faint ones went first{first}. Choose one to follow its maps."
     )
+    first = f", seed {seed}" if len({s.get("seed") for s in view.steps}) > 1 else ""
+    st.caption(f"Heads that stand out were kept longest, faint ones went first{first}. Choose one to follow its maps.")
 
 
 def _gone(steps: Sequence[Step], head: HeadId, size: tuple[int, int]) -> str:
@@ -213,8 +223,14 @@ def _choose(view: RunView) -> Step:
         st.session_state["run_step"] = now if now in own else max(own)
         choose: Any = st.selectbox if len(own) > 12 else st.segmented_control
         more: dict[str, Any] = {} if len(own) > 12 else {"required": True, "wrap": True}
-        choose("After removing", list(own), key="run_step", on_change=_step,
-               format_func=lambda k: f"{100 * own[k]['sparsity']:.0f} %" if k in own else str(k), **more)  # fmt: skip
+        choose(
+            "After removing",
+            list(own),
+            key="run_step",
+            on_change=_step,
+            format_func=lambda k: f"{100 * own[k]['sparsity']:.0f} %" if k in own else str(k),
+            **more,
+        )
     return own[st.session_state["run_step"] if st.session_state["run_step"] in own else max(own)]
 
 
@@ -239,13 +255,19 @@ def _ways_on(view: RunView, step: Step) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         if folder:
             st.button(
-                "Open this step's model in the Mask lab", key="run_open_model", icon=":material/grid_on:",
-                on_click=_open, args=(view.record.spec, "", folder),
-            )  # fmt: skip
+                "Open this step's model in the Mask lab",
+                key="run_open_model",
+                icon=":material/grid_on:",
+                on_click=_open,
+                args=(view.record.spec, "", folder),
+            )
         st.button(
             "Try its mask on θ* in the Mask lab" if mended else "Open its mask in the Mask lab",
-            key="run_open", icon=":material/grid_on:", on_click=_open, args=(view.record.spec, step["mask"]),
-        )  # fmt: skip
+            key="run_open",
+            icon=":material/grid_on:",
+            on_click=_open,
+            args=(view.record.spec, step["mask"]),
+        )
         if mended:
             why = "retrained" if baselines.retrains(view.record.spec) else "repaired"
             lost = "" if folder or why == "repaired" else " This step's own model was not kept."

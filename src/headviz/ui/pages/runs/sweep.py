@@ -34,21 +34,21 @@ def detail(view: RunView) -> None:
             show.finding(said)
         task = tasks[0]
         if len(tasks) > 1:
-            task = (
-                st.segmented_control("Task", tasks, default=tasks[0], required=True, key="sweep_task")
-                or tasks[0]
-            )
+            task = st.segmented_control("Task", tasks, default=tasks[0], required=True, key="sweep_task") or tasks[0]
         drawn = curves(view, task)
         level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in drawn))
         given = "; dotted, θ* as given" if any(c.given is not None for c in drawn) else ""
         show.figure(
-            run_curves(drawn, by_chance=_by_chance(view, task, drawn)), "sweep_curves",
+            run_curves(drawn, by_chance=_by_chance(view, task, drawn)),
+            "sweep_curves",
             f"{task}: mean over the seeds against the share of heads removed; thin lines are seeds, the band one "
             f"standard deviation, dashed {level}{given}.",
-        )  # fmt: skip
+        )
     else:
-        st.info("The table fills as its runs come to their first steps. You may leave: they go on.",
-                icon=":material/hourglass_top:")  # fmt: skip
+        st.info(
+            "The table fills as its runs come to their first steps. You may leave: they go on.",
+            icon=":material/hourglass_top:",
+        )
     tabs = state.tabs(TABS, "sweep_tabs")
     if tabs[0].open:
         with tabs[0]:
@@ -65,9 +65,7 @@ def finding(rows: Sequence[Row]) -> str:
     """Which combination keeps most at half of the heads, or as near as there is."""
     metric = rows[0].metric
     task = rows[0].task
-    here = [
-        r for r in rows if r.metric == metric and r.task == task and r.sparsity > 0 and r.mean is not None
-    ]
+    here = [r for r in rows if r.metric == metric and r.task == task and r.sparsity > 0 and r.mean is not None]
     groups: dict[tuple[str, str], list[Row]] = {}
     for r in here:
         groups.setdefault((r.algorithm, r.score), []).append(r)
@@ -130,48 +128,54 @@ def _results(rows: Sequence[Row]) -> None:
     if not rows:
         st.caption("No step yet.")
         return
-    header = [
-        "task",
-        "algorithm",
-        "score",
-        "heads removed, %",
-        "model",
-        "metric",
-        "mean",
-        "sd",
-        "seeds",
-        "missing",
-    ]
+    header = ["task", "algorithm", "score", "heads removed, %", "model", "metric", "mean", "sd", "seeds", "missing"]
     body = [
-        [r.task, r.algorithm, r.score, 100 * r.sparsity, baselines.NAMES[r.model], r.metric, r.mean, r.sd, r.seeds,
-         r.missing]
+        [
+            r.task,
+            r.algorithm,
+            r.score,
+            100 * r.sparsity,
+            baselines.NAMES[r.model],
+            r.metric,
+            r.mean,
+            r.sd,
+            r.seeds,
+            r.missing,
+        ]
         for r in rows
-    ]  # fmt: skip
+    ]
     # what all rows share stands in the caption; the files have every column
     same = {name: body[0][i] for i, name in enumerate(header) if i < 6 and len({row[i] for row in body}) == 1}
     if not any(r.missing for r in rows):
         same["missing"] = ""
     about = ", ".join(filter(None, map(str, same.values())))
     show.table(
-        header, body, "sweep_results",
-        column_config=dict.fromkeys(same), cells=runfigures.digits([h for h in header if h not in same]),
+        header,
+        body,
+        "sweep_results",
+        column_config=dict.fromkeys(same),
+        cells=runfigures.digits([h for h in header if h not in same]),
         caption=f"{about + ': m' if about else 'M'}eans over the seeds that have come so far; 0 % is the full model "
         "that the steps are compared with.",
-    )  # fmt: skip
+    )
 
 
 def _members(children: Sequence[RunView]) -> None:
     """Its runs with their states; one of them can be opened."""
     rows = [
-        [f"{runsview.ICONS.get(c.state, '')} {c.state}", c.record.title, len(c.steps), c.record.error]
-        for c in children
+        [f"{runsview.ICONS.get(c.state, '')} {c.state}", c.record.title, len(c.steps), c.record.error] for c in children
     ]
     show.table(["state", "run", "steps", "error"], rows, "sweep_members", caption="Every run of the sweep.")
     titles = runsview.labels(children)
     st.selectbox(
-        "Open one of them", list(titles), None, key="sweep_open", format_func=lambda i: titles.get(i, i),
-        placeholder="its curve, masks and maps", on_change=_open,
-    )  # fmt: skip
+        "Open one of them",
+        list(titles),
+        None,
+        key="sweep_open",
+        format_func=lambda i: titles.get(i, i),
+        placeholder="its curve, masks and maps",
+        on_change=_open,
+    )
 
 
 def _open() -> None:

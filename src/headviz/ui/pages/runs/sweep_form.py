@@ -32,9 +32,12 @@ def form(view: View) -> None:
     st.caption("Every combination is a run of its own; they share one table of results, over seeds.")
     a, b = st.columns(2)
     names = a.multiselect(
-        "Algorithms", list(ALGORITHMS), ["one-importance", "iterative"], format_func=plans.title_of,
+        "Algorithms",
+        list(ALGORITHMS),
+        ["one-importance", "iterative"],
+        format_func=plans.title_of,
         key="sweep_algorithms",
-    )  # fmt: skip
+    )
     known = names_for(loaders.shape(view).translates)
     at = view.score if view.score in known else known[0]
     scores = b.multiselect("Scores", known, list(dict.fromkeys([at, "random"])), key="sweep_scores")
@@ -49,16 +52,10 @@ def form(view: View) -> None:
     if len(tasks) > 1:
         a, b = st.columns(2)
         places["model"] = a.text_input(
-            "Models",
-            view.model,
-            key="sweep_model",
-            help="{task} stands for the task's name, as in my-models/{task}",
+            "Models", view.model, key="sweep_model", help="{task} stands for the task's name, as in my-models/{task}"
         )
         places["data"] = b.text_input(
-            "Folders with data (empty: the hub)",
-            "",
-            key="sweep_data",
-            help="{task} stands for the task's name",
+            "Folders with data (empty: the hub)", "", key="sweep_data", help="{task} stands for the task's name"
         )
     options = plans.amounts("sweep", algorithms)
     options |= plans.retraining(view, "sweep", algorithms)
@@ -80,9 +77,7 @@ def form(view: View) -> None:
     if ready is not None:
         found, place = ready
         _show(found)
-        plans.start(
-            place, "sweep", lambda owner: _start(found, title.strip() or said, about, owner), f"Start {count}"
-        )  # fmt: skip
+        plans.start(place, "sweep", lambda owner: _start(found, title.strip() or said, about, owner), f"Start {count}")
 
 
 def expand(
@@ -112,10 +107,7 @@ def expand(
     ]
     if not places:
         return made
-    return [
-        replace(p, model=loaders.model_name(p.model), data=p.data and str(loaders.confined(p.data)))
-        for p in made
-    ]
+    return [replace(p, model=loaders.model_name(p.model), data=p.data and str(loaders.confined(p.data))) for p in made]
 
 
 @dataclass(frozen=True)
@@ -138,9 +130,11 @@ def _show(found: Planned) -> None:
             f"{plan.amount.scorings:,} scorings, {training}, {plan.amount.evaluations:,} evaluations."
         )
     show.table(
-        ["task", "algorithm", "score", "runs", "steps", "scorings", "fine-tunings"], found.rows, "sweep_plan_table",
+        ["task", "algorithm", "score", "runs", "steps", "scorings", "fine-tunings"],
+        found.rows,
+        "sweep_plan_table",
         caption="What the sweep would do, one line for its seeds together.",
-    )  # fmt: skip
+    )
     for note in found.notes[:3]:
         st.caption(show.plain(f"Note: {plans.in_words(note)}"))
 
@@ -160,9 +154,7 @@ def _prepare(made: Sequence[PruningPlan], progress: jobs.Progress, cancel: jobs.
         line = rows.setdefault(tuple(str(p.spec[n]) for n in ("task", "algorithm", "score")), [0, 0, 0, 0])
         for i, n in enumerate((1, p.amount.steps, p.amount.scorings, p.amount.finetunings)):
             line[i] += n
-    members = tuple(
-        Member("prune", p.spec, f"{p.title} · seed {p.spec['seeds'][0]}"[:200], p.device) for p in prepared
-    )
+    members = tuple(Member("prune", p.spec, f"{p.title} · seed {p.spec['seeds'][0]}"[:200], p.device) for p in prepared)
     notes = tuple(dict.fromkeys(n for p in prepared for n in p.notes))
     return Planned(members, plan, tuple((*k, *v) for k, v in rows.items()), notes)
 

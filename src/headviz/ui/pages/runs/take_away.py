@@ -65,8 +65,13 @@ def _as_zip(view: RunView, seed: int, step: int) -> None:
     file = exports() / f"{name}.zip"
     key = ("zip", str(file))
     if st.session_state.get("run_zip") != name:
-        st.button("Prepare a zip file", key="run_zip_ask", icon=":material/folder_zip:", on_click=_ask_zip,
-                  args=(name, key, file))  # fmt: skip
+        st.button(
+            "Prepare a zip file",
+            key="run_zip_ask",
+            icon=":material/folder_zip:",
+            on_click=_ask_zip,
+            args=(name, key, file),
+        )
         return
     if jobs.need(key, "Saving the model", lambda p, c: _zip(record.id, file, seed, step, p, c)) is None:
         return
@@ -74,9 +79,14 @@ def _as_zip(view: RunView, seed: int, step: int) -> None:
         jobs.forget(key)
         st.rerun()
     st.download_button(
-        f"↓ {file.name} ({runactions.size(file.stat().st_size)})", file.read_bytes, file.name, "application/zip",
-        key="run_zip_file", type="primary", on_click="ignore",
-    )  # fmt: skip
+        f"↓ {file.name} ({runactions.size(file.stat().st_size)})",
+        file.read_bytes,
+        file.name,
+        "application/zip",
+        key="run_zip_file",
+        type="primary",
+        on_click="ignore",
+    )
 
 
 def _ask_zip(name: str, key: tuple[str, str], file: Path) -> None:
@@ -108,11 +118,13 @@ def _as_folder(view: RunView, seed: int, step: int) -> None:
     default = str(home() / "models" / f"{record.id}-seed{seed}-step{step}")
     field = f"run_folder_{record.id}_{seed}_{step}"
     with st.form(f"{field}_form", border=False):
-        st.text_input("A new folder", default, key=field,
-                      help=f"Below one of: {_roots()}. A name alone is a folder in {home() / 'models'}")  # fmt: skip
-        st.form_submit_button(
-            "Save", icon=":material/save:", on_click=_ask_folder, args=(record.id, seed, step, field)
+        st.text_input(
+            "A new folder",
+            default,
+            key=field,
+            help=f"Below one of: {_roots()}. A name alone is a folder in {home() / 'models'}",
         )
+        st.form_submit_button("Save", icon=":material/save:", on_click=_ask_folder, args=(record.id, seed, step, field))
     asked = st.session_state.get("run_saved")
     if not asked or asked[:3] != (record.id, seed, step):
         return
@@ -121,22 +133,21 @@ def _as_folder(view: RunView, seed: int, step: int) -> None:
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         return
-    saved = jobs.need(
-        ("save", str(folder), *asked[:3]), "Saving the model", lambda p, c: _save(asked, folder)
-    )
+    saved = jobs.need(("save", str(folder), *asked[:3]), "Saving the model", lambda p, c: _save(asked, folder))
     if saved is None:
         return
     if not (folder / "pruned").is_dir():
         jobs.forget(("save", str(folder), *asked[:3]))
         st.rerun()
-    st.success(
-        f"Saved in {show.plain(str(folder))}: pruned, masked, report.json, curve.csv.",
-        icon=":material/check:",
-    )
+    st.success(f"Saved in {show.plain(str(folder))}: pruned, masked, report.json, curve.csv.", icon=":material/check:")
     with st.container(horizontal=True):
         st.button("Open it as the current model", key="run_use", on_click=use, args=(str(folder / "pruned"),))
-        st.button("Beside the full model in Compare", key="run_compare", on_click=_compare,
-                  args=(view.record.spec, str(folder / "pruned")))  # fmt: skip
+        st.button(
+            "Beside the full model in Compare",
+            key="run_compare",
+            on_click=_compare,
+            args=(view.record.spec, str(folder / "pruned")),
+        )
     if st.session_state.pop("run_compared", False):
         st.switch_page("pages/compare.py")
 

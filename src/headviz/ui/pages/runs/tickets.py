@@ -45,12 +45,12 @@ def tickets(views: Sequence[RunView]) -> None:
         )
         return
     if any(len(s.plan["seeds"]) < 2 for s in states):
-        st.info(
-            "With one seed there is no spread, so nothing can be said: give several.", icon=":material/info:"
-        )
+        st.info("With one seed there is no spread, so nothing can be said: give several.", icon=":material/info:")
     rows = [["–" if v in ("", None) else v for v in row] for row in rows]
     show.table(
-        header, rows, "run_tickets",
+        header,
+        rows,
+        "run_tickets",
         caption="Highest share of heads removed at which the mean over seeds, plus one standard deviation, reaches the "
         "full model's mean; metrics in per cent. Published: BERT-base, 2024 thesis, Table 6.2.",
-    )  # fmt: skip
+    )
