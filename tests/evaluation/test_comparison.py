@@ -71,7 +71,7 @@ def test_interval_is_near_that_of_resampling_the_examples(name: str) -> None:
     width = high - low
     assert found.delta == pytest.approx(_of(name, gold, masked) - _of(name, gold, full))
     # the examples added in each direction make it wider, a correlation's more than a table's
-    slack = (0.25 if regression else 0.12) * width + 1 / len(gold)
+    slack = (0.3 if regression else 0.12) * width + 1 / len(gold)
     assert found.interval_low == pytest.approx(low, abs=slack)
     assert found.interval_high == pytest.approx(high, abs=slack)
 

@@ -114,7 +114,7 @@ def test_the_difference_of_correlations_is_held_too(n: int, rate: float) -> None
     gold, before, after = draw(400_000)
     truth = np.corrcoef(gold, after)[0, 1] - np.corrcoef(gold, before)[0, 1]
     held = [low <= truth <= high for low, high in (correlation_interval(*draw(n)) for _ in range(600))]
-    assert np.mean(held) >= 0.92
+    assert np.mean(held) >= 0.93
 
 
 def test_a_constant_has_no_correlation() -> None:

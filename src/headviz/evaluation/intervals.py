@@ -7,7 +7,8 @@ percentile bootstrap of 100 answers of which one in 200 changed covers the truth
 accuracy      Bonett and Price 2012: one example more of each direction.
 class metric  the same for any smooth function of the table (gold, full answer, masked answer), with ``EXTRA``
               examples more in every cell that is a right answer lost or a wrong one mended.
-correlation   the same for Pearson's r: two examples more that got each other's answer.
+correlation   the same for Pearson's r: two examples more that got another one's answer, and Student's t for as many
+              examples as the difference hangs on.
 
 ``bench/coverage.py`` measures how often they hold the truth. A difference is masked - full.
 
@@ -82,13 +83,16 @@ def correlation_interval(gold: NDArray, full: NDArray, masked: NDArray, level: f
         return g * x - r * (g**2 + x**2) / 2
 
     # an example that gets another one's answer: expected over all others, whose answers have mean 0 and variance 1
-    third, fourth = float((f**3).mean()), float((f**4).mean())
+    cubed, to_the_fourth = float((f**3).mean()), float((f**4).mean())
     a, b = g, before / 2
-    moved = a**2 * (1 + f**2) + b**2 * (fourth - 2 * f**2 + f**4) - 2 * a * b * (third - f + f**3)
+    moved = a**2 * (1 + f**2) + b**2 * (to_the_fourth - 2 * f**2 + f**4) - 2 * a * b * (cubed - f + f**3)
     of_exchange = float(moved.mean())
-    n = len(gold)
-    variance = float(((influence(after, m) - influence(before, f)) ** 2).sum()) + EXCHANGED * of_exchange
-    half = _quantile(level) * np.sqrt(variance) / n
+    n, apart = len(gold), influence(after, m) - influence(before, f)
+    second, fourth = float((apart**2).sum()), float((apart**4).sum())
+    # few changes carry the difference, so its variance is known badly: as that of a mean of so many values
+    carried = second**2 / fourth if fourth > 0 else 0.0
+    wide = float(special.stdtrit(3 + 0.4 * carried, (1 + level) / 2))
+    half = wide * np.sqrt(second + EXCHANGED * of_exchange) / n
     return Interval(max(-2.0, after - before - half), min(2.0, after - before + half))
 
 
