@@ -40,8 +40,11 @@ def test_random_lowest_inverted_and_all_on(visit: Open, query: dict[str, str]) -
 
     v = visit()
     v.go("", **query, score="magnitude")
-    v.page.get_by_role("button", name="Compute").first.click()
-    v.page.get_by_text("magnitude of every head").wait_for()
+    compute, table = v.page.get_by_role("button", name="Compute").first, v.page.get_by_text("magnitude of every head")
+    compute.or_(table).first.wait_for()
+    if not table.is_visible():  # the score lies in the cache where another test has already computed it
+        compute.click()
+    table.wait_for()
     v.go("masklab", **query, score="magnitude", count="20")
     v.heads_off(0)
     menu(v, "Many")
