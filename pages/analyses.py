@@ -3,6 +3,7 @@
 import streamlit as st
 
 from headviz.analyses.catalogue import ANALYSES
+from headviz.ui.pages.analyses import recipe
 from headviz.ui.pages.analyses import section as analyses
 from headviz.ui.shell import frame, loaders, state
 
@@ -29,4 +30,4 @@ if frame.controls():
             on_click=frame.take_demo,
             args=("demo-translation",),
         )
-frame.recipe(*analyses.recipe(view, name, clf.present, clf.max_length))
+frame.recipe(*recipe.recipe(view, name, clf.present, clf.max_length))

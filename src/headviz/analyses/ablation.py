@@ -18,22 +18,9 @@ from ..heads import HeadId, HeadMask
 from ..progress import Cancel, Progress
 from ..results import Result
 from . import published
-from .analysis import (
-    COST,
-    ENDS,
-    MASKABLE,
-    METRIC,
-    MICHEL,
-    PAIRED,
-    Analysis,
-    Grid,
-    Picture,
-    Recipe,
-    Table,
-    View,
-    in_points,
-)
+from .analysis import COST, ENDS, MASKABLE, METRIC, MICHEL, PAIRED, Analysis, Grid, Picture, Table, View, in_points
 from .common import SIGNIFICANT, Subject, empty_grid, measured, subject, sweep
+from .recipe import EVALUATOR, Recipe, found_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -249,7 +236,7 @@ ANALYSIS = Analysis(
     run,
     figure,
     view,
-    lambda _: Recipe(("from headviz.analyses.ablation import ablate", "found = ablate(evaluator)"), ("evaluator",)),
+    lambda _: Recipe(found_by("ablation", "ablate", EVALUATOR), ("evaluator",)),
     MASKABLE,
     (METRIC,),
     published.one_head_off,

@@ -17,8 +17,9 @@ from ..heads import HeadId, HeadMask
 from ..progress import Cancel, Progress, after
 from ..results import Result
 from . import published
-from .analysis import ENDS, METRIC, MICHEL, SAMPLES, SEED, SELECT, Analysis, Picture, Recipe, Table, View, in_points
+from .analysis import ENDS, METRIC, MICHEL, SAMPLES, SEED, SELECT, Analysis, Picture, Table, View, in_points
 from .common import Subject, empty_grid, subject, sweep
+from .recipe import EVALUATOR, Recipe, evaluator_of, found_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -208,10 +209,9 @@ def view(found: AllButOne) -> View:
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
     same = options["select"] == "same"
-    call = "'same'" if same else "'other', evaluator_of(clf, some)"
+    chosen_on = ("same",) if same else ("other", evaluator_of("some"))
     return Recipe(
-        ("from headviz.analyses.all_but_one import all_but_one", f"found = all_but_one(evaluator, {call})"),
-        ("evaluator",) if same else ("evaluator", "some"),
+        found_by("all_but_one", "all_but_one", EVALUATOR, *chosen_on), ("evaluator",) if same else ("evaluator", "some")
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import published
 from .published import PublishedTable
+from .recipe import Recipe
 
 if TYPE_CHECKING:
     import numpy as np
@@ -124,17 +125,6 @@ class Lines:
 
     names: Callable[[Any], list[str]]
     only: Callable[[Any, Sequence[str]], Any]
-
-
-# how it is had again --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """Lines of Python that end with ``found``. They may use ``clf``, ``data``, ``mask`` and what ``uses`` names."""
-
-    lines: tuple[str, ...]
-    uses: tuple[Literal["evaluator", "some", "other", "checkpoints"], ...] = ()
 
 
 # the whole ------------------------------------------------------------------------------------

@@ -22,8 +22,9 @@ from ..evaluation.significance import benjamini_hochberg
 from ..heads import HeadId, HeadMask, head_name
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
-from .analysis import ENDS, MASKABLE, METRIC, Analysis, Picture, Recipe, Table, View, in_points
+from .analysis import ENDS, MASKABLE, METRIC, Analysis, Picture, Table, View, in_points
 from .common import SIGNIFICANT, Subject, measured, predict_all, subject
+from .recipe import EVALUATOR, Recipe, found_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -295,7 +296,7 @@ ANALYSIS = Analysis(
     run,
     figure,
     view,
-    lambda _: Recipe(("from headviz.analyses.by_slice import by_slice", "found = by_slice(evaluator)"), ("evaluator",)),
+    lambda _: Recipe(found_by("by_slice", "by_slice", EVALUATOR), ("evaluator",)),
     (*MASKABLE, "slices"),
     (METRIC,),
 )

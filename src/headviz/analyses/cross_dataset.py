@@ -15,7 +15,8 @@ from ..progress import Cancel, Progress, after
 from ..results import Result
 from . import published
 from .ablation import Ablation, ablate
-from .analysis import COST, METRIC, MICHEL, Analysis, Option, Picture, Recipe, Table, View, in_points
+from .analysis import COST, METRIC, MICHEL, Analysis, Option, Picture, Table, View, in_points
+from .recipe import EVALUATOR, Recipe, evaluator_of, found_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -166,11 +167,7 @@ ANALYSIS = Analysis(
     figure,
     view,
     lambda _: Recipe(
-        (
-            "from headviz.analyses.cross_dataset import cross_dataset",
-            "found = cross_dataset(evaluator, evaluator_of(clf, other))",
-        ),
-        ("evaluator", "other"),
+        found_by("cross_dataset", "cross_dataset", EVALUATOR, evaluator_of("other")), ("evaluator", "other")
     ),
     options=(
         METRIC,

@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from ..charts.numbers import metric as metric_text
 from ..errors import ModelError
 from ..progress import Cancel, Progress, tracked
+from ..recipes.structure import Lambda, Name
 from ..results import Result
-from .analysis import METRIC, MICHEL, ORDER, SAMPLES, SEED, STEP, Analysis, Option, Picture, Recipe, Table, View
+from .analysis import METRIC, MICHEL, ORDER, SAMPLES, SEED, STEP, Analysis, Option, Picture, Table, View
 from .common import ORACLE, check_score
 from .pruning_curve import PruningCurves, pruning_curves
+from .recipe import Recipe, found_by, scored_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -192,14 +194,8 @@ def view(found: Dynamics) -> View:
 
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
-    return Recipe(
-        (
-            "from headviz.analyses.dynamics import dynamics",
-            "found = dynamics(checkpoints, data, 'taylor',",
-            "                 lambda e: headviz.score_heads(e.clf, some, score='taylor').values)",
-        ),
-        ("some", "checkpoints"),
-    )
+    given = (Name("checkpoints"), Name("data"), "taylor", Lambda("e", scored_by("taylor", "e.clf")))
+    return Recipe(found_by("dynamics", "dynamics", *given), ("some", "checkpoints"))
 
 
 ANALYSIS = Analysis(

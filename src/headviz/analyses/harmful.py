@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..heads import HeadId, head_name
+from ..recipes.structure import Call, Import
 from ..results import Result
 from . import ablation as single
 from .ablation import Ablation
-from .analysis import ENDS, MASKABLE, METRIC, PAIRED, Analysis, Picture, Recipe, Table, View, in_points
+from .analysis import ENDS, MASKABLE, METRIC, PAIRED, Analysis, Picture, Table, View, in_points
 from .common import SIGNIFICANT, Subject
+from .recipe import EVALUATOR, Recipe, found_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -122,9 +124,8 @@ ANALYSIS = Analysis(
     view,
     lambda _: Recipe(
         (
-            "from headviz.analyses.ablation import ablate",
-            "from headviz.analyses.harmful import harmful",
-            "found = harmful(ablate(evaluator))",
+            Import("headviz.analyses.ablation", ("ablate",)),
+            *found_by("harmful", "harmful", Call("ablate", (EVALUATOR,))),
         ),
         ("evaluator",),
     ),

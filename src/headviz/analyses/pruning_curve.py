@@ -18,6 +18,7 @@ from ..errors import OptionError
 from ..evaluation.comparison import measure
 from ..heads import HeadMask, lowest
 from ..progress import Cancel, Progress, part
+from ..recipes.structure import Call, Each, Get, Import, Let, Name
 from ..results import Result
 from . import published
 from .analysis import (
@@ -31,12 +32,12 @@ from .analysis import (
     Lines,
     Option,
     Picture,
-    Recipe,
     Table,
     View,
     in_points,
 )
 from .common import ORACLE, Subject, check_score, subject, sweep
+from .recipe import EVALUATOR, Recipe, found_by, scored_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -277,14 +278,14 @@ def parts(found: PruningCurves, key: str, caption: str) -> tuple[Picture, Table]
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
     names = [name for name in options["scores"].split(",") if name != ORACLE]
+    oracle = Get(Call("ablate", (EVALUATOR,)), "values")
     return Recipe(
         (
-            f"names = {names}",
-            "from headviz.analyses.pruning_curve import pruning_curves",
-            "from headviz.analyses.ablation import ablate",
-            "orders = {name: headviz.score_heads(clf, some, score=name).values for name in names}",
-            f"orders['{ORACLE_NAME}'] = ablate(evaluator).values",
-            "found = pruning_curves(evaluator, orders)",
+            Import("headviz.analyses.ablation", ("ablate",)),
+            Let("names", names),
+            Let("tables", Each(scored_by(Name("name")), "name", Name("names"))),
+            Let("orders", Call("dict", (Call("zip", ([Name("*names"), ORACLE_NAME], [Name("*tables"), oracle])),))),
+            *found_by("pruning_curve", "pruning_curves", EVALUATOR, Name("orders")),
         ),
         ("evaluator", "some"),
     )

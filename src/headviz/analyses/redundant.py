@@ -24,8 +24,9 @@ from ..progress import Cancel, Progress, stop_if
 from ..results import Result
 from ..tasks import predicted
 from .ablation import Ablation, ablate
-from .analysis import CLASSES, ENDS, METRIC, PAIRED, Analysis, Option, Picture, Recipe, Table, View, in_points
+from .analysis import CLASSES, ENDS, METRIC, PAIRED, Analysis, Option, Picture, Table, View, in_points
 from .common import SIGNIFICANT, Subject
+from .recipe import EVALUATOR, Recipe, found_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -233,11 +234,7 @@ def view(found: Redundant) -> View:
 
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
-    seconds = options["seconds"]
-    return Recipe(
-        ("from headviz.analyses.redundant import redundant", f"found = redundant(evaluator, seconds={seconds:g})"),
-        ("evaluator",),
-    )
+    return Recipe(found_by("redundant", "redundant", EVALUATOR, seconds=options["seconds"]), ("evaluator",))
 
 
 ANALYSIS = Analysis(

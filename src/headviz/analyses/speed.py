@@ -16,9 +16,11 @@ import numpy as np
 from ..errors import OptionError
 from ..heads import HeadMask
 from ..progress import Cancel, Progress, after, tracked
+from ..recipes.structure import Name
 from ..results import Result
 from . import published
-from .analysis import CLASSES, MICHEL, Analysis, Option, Picture, Recipe, Table, View
+from .analysis import CLASSES, MICHEL, Analysis, Option, Picture, Table, View
+from .recipe import Recipe, found_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -258,7 +260,7 @@ def view(found: Speed) -> View:
 
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
-    return Recipe(("from headviz.analyses.speed import speed", f"found = speed(clf, mask, length={options['length']})"))
+    return Recipe(found_by("speed", "speed", Name("clf"), Name("mask"), length=options["length"]))
 
 
 ANALYSIS = Analysis(

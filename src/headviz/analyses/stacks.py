@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 from ..charts.numbers import points as in_points
 from ..errors import MaskError
 from ..progress import Cancel, Progress, part, tracked
+from ..recipes.structure import Let, Name
 from ..reference import find
 from ..results import Result
 from . import pruning_curve, published
 from .ablation import Ablation, ablate
 from .all_but_one import AllButOne, Select, all_but_one
-from .analysis import MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, TRANSLATIONS, Analysis, Recipe, Table, View
+from .analysis import MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, TRANSLATIONS, Analysis, Table, View
 from .common import Subject
 from .pruning_curve import Curve, PruningCurves, pruning_curves
+from .recipe import EVALUATOR, Recipe, evaluator_of, found_by, scored_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -260,12 +262,11 @@ def _marked(points: float, mark: bool) -> str:
 
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
-    other = ", evaluator_of(clf, some)" if options["select"] == "other" else ""
+    other = (evaluator_of("some"),) if options["select"] == "other" else ()
     return Recipe(
         (
-            "from headviz.analyses.stacks import stack_report",
-            "scores = headviz.score_heads(clf, some, score='taylor').values",
-            f"found = stack_report(evaluator, 'taylor', scores{other})",
+            Let("scores", scored_by("taylor")),
+            *found_by("stacks", "stack_report", EVALUATOR, "taylor", Name("scores"), *other),
         ),
         ("evaluator", "some"),
     )

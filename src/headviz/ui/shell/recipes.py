@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...heads import HeadMask
-from ...recipes.structure import Call, Command, Get, Import, Let, python
+from ...recipes.structure import Call, Get, Import, Let
 from .view import View
 
 HEADVIZ = Import("headviz")
@@ -55,30 +55,3 @@ def mask_of(mask: HeadMask) -> Let:
 
 def mask_given(mask: HeadMask) -> Options:
     return (("off", [h.dotted for h in mask.off]),)
-
-
-# for the page of analyses, whose recipes are text still ----------------------------------------
-
-
-def load_call(view: View) -> str:
-    return python(load(view))
-
-
-def task_call(view: View, split: str = "dev", name: str = "data") -> str:
-    return python(task(view, split, name))
-
-
-def mask_call(mask: HeadMask) -> str:
-    return python(mask_of(mask))
-
-
-def load_options(view: View) -> str:
-    return " ".join(Command((), model_given(view)).parts()[1:])
-
-
-def task_options(view: View) -> str:
-    return " ".join(Command((), data_given(view)).parts()[1:])
-
-
-def off_option(mask: HeadMask) -> str:
-    return " ".join(["", *Command((), mask_given(mask)).parts()[1:]])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,6 @@ from ....scores.catalogue import names_for
 from ...parts import published, scoring
 from ...parts.measure import key_of
 from ...shell import jobs, loaders, state
-from ...shell.recipes import load_call, load_options, mask_call, off_option, task_call, task_options
 from ...shell.view import View
 from . import drawing
 
@@ -205,64 +203,3 @@ def elsewhere(names: Sequence[str]) -> None:
             st.page_link(
                 f"pages/{analysis.page}.py", label=f"{analysis.title}: on its own page", icon=":material/arrow_forward:"
             )
-
-
-def recipe(view: View, name: str, present: HeadMask, longest: int) -> tuple[str, str]:
-    """The library's call and the command that give the same result."""
-    analysis, mask = ANALYSES[name], state.mask(present)
-    known = orders(view, list(scoring.all_known(view, present)))
-    try:
-        given = options(view, analysis, longest, known)
-    except UserError:
-        given = {"checkpoints": "DIR"}
-    return _python(view, analysis, mask, given), _command(view, analysis, mask, given)
-
-
-def _python(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str, Any]) -> str:
-    if analysis.recipe is None:
-        return ""
-    made = analysis.recipe(given)
-    lines = ["import headviz"]
-    if "model" in analysis.needs:
-        lines.append(load_call(view))
-    if "data" in analysis.needs:
-        lines.append(task_call(view))
-    if "evaluator" in made.uses:
-        lines.append("from headviz.evaluation.dispatch import evaluator_of")
-        lines.append("evaluator = evaluator_of(clf, data)")
-    if "other" in made.uses:
-        lines.append(_second_call(view))
-    if "some" in made.uses:
-        lengths = ", lengths=clf.tokenizer" if "model" in analysis.needs else ""
-        lines.append(task_call(replace(view, limit=0), "train", "train"))
-        lines.append(f"some = headviz.sample(train, {SAMPLES}, seed={view.seed}{lengths})")
-    if "checkpoints" in made.uses and view.model == "demo":
-        lines.append("from headviz.demo import demo_folder")
-        lines.append("checkpoints = demo_folder('checkpoints')")
-    elif "checkpoints" in made.uses:
-        lines.append(f"checkpoints = {view.base or 'checkpoints'!r}")
-    if analysis.takes_mask_away:
-        lines.append(mask_call(mask))
-    return "\n".join([*lines, *made.lines, "print(found.to_json())"])
-
-
-def _command(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str, Any]) -> str:
-    words = [analysis.line]
-    words += [load_options(view)] if "model" in analysis.needs else []
-    words += [task_options(view)] if "data" in analysis.needs else []
-    words += [f"--{k} {shlex.quote(str(v))}" for k, v in given.items()]
-    words += _second_options(view) if analysis.asks("other-task") else []
-    words += [off_option(mask).strip()] if analysis.takes_mask_away and mask.off else []
-    return " ".join(words)
-
-
-def _second_call(view: View) -> str:
-    if view.task in UNSEEN:
-        return task_call(view, "unseen", "other")
-    return task_call(replace(view, task=OTHER.get(view.task, view.task)), "dev", "other")
-
-
-def _second_options(view: View) -> list[str]:
-    if view.task in UNSEEN:
-        return ["--other-split unseen"]
-    return [f"--other-task {OTHER[view.task]}"] if view.task in OTHER else []
