@@ -54,7 +54,18 @@ def analyses() -> Iterator[str]:
         yield f"| `{a.line.removeprefix('headviz ')}` | {a.question} | {source} |"
 
 
-TABLES = {"commands": commands, "scores": scores, "algorithms": algorithms, "analyses": analyses}
+def families() -> Iterator[str]:
+    from headviz.models.families import FAMILIES
+
+    encoders = [family for family in FAMILIES.values() if not family.translates]
+    yield f"Masks, scores and evaluation work for {', '.join(f.title for f in encoders)}."
+    yield "Heads can really be removed from all of these, with these exceptions:"
+    for family in encoders:
+        if not family.prunable:
+            yield f"* {family.why_not_prunable}."
+
+
+TABLES = {"commands": commands, "families": families, "scores": scores, "algorithms": algorithms, "analyses": analyses}
 
 
 def filled(text: str) -> str:

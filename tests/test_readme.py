@@ -21,10 +21,3 @@ def test_links_and_pictures_exist() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         if not target.startswith("http"):
             assert (ROOT / target).exists(), target
-
-
-def test_families_are_named() -> None:
-    from headviz.models.families import FAMILIES
-
-    for family in FAMILIES.values():
-        assert family.translates or family.title in README

@@ -113,10 +113,6 @@ def test_every_result_draws(name: str, tmp_path: Path) -> None:
     assert 'src="https://' not in page
 
 
-def test_every_analysis_is_drawn_above() -> None:
-    assert {*results(), "stacks"} == set(ANALYSES)
-
-
 @pytest.mark.parametrize("name", results())
 def test_every_view_has_a_sentence_and_tables_whose_rows_fit(name: str) -> None:
     view = ANALYSES[name].view(results()[name])

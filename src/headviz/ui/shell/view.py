@@ -76,7 +76,7 @@ LIMITS = {"limit": (0, 1_000_000), "samples": (1, 20_000), "count": (0, 100_000)
 _SOURCE = "model revision device dtype task data columns label groups limit seed mask "
 _TEXT = "example a b blank "
 _SCORE = "score samples weights base numbers "
-# which fields a page's picture depends on; the others lead back to how another page was left
+# Which fields a page's picture depends on, so that its link holds no others. A page that is not listed keeps all.
 SHOWN_BY = {
     page: frozenset((_SOURCE + more).split())
     for page, more in {
@@ -94,7 +94,8 @@ SHOWN_BY = {
 
 def link_path(page: str, view: View, start: str = "heads") -> str:
     """What to write behind the dashboard's address to see this page's picture again; ``start`` has the bare one."""
-    fields = SHOWN_BY[page] | ({LONG} if "a" in SHOWN_BY[page] else set())
+    shown_by = SHOWN_BY.get(page, frozenset(FIELDS))
+    fields = shown_by | ({LONG} if "a" in shown_by else set())
     shown = {k: v for k, v in to_address(view).items() if k in fields}
     query = f"?{urlencode(shown)}" if shown else ""
     return ("/" if page == start else f"/{page}") + query

@@ -1,0 +1,197 @@
+"""CONTRIBUTING's recipes are true: its code blocks are added to a copy of the sources, and what they add works."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+HEADER = re.compile(r"# (\S+\.py)(?:, (in|above) (\w+))?\n")
+TESTS = (
+    "conftest.py",
+    "support",
+    "models/test_family_contract.py",
+    "scores/test_scoring.py",
+    "pages/conftest.py",
+    "pages/test_pages.py",
+    "test_architecture.py",
+)
+CODE = shutil.ignore_patterns("__pycache__", "data")
+
+# runs in the copy and prints what it finds as JSON
+WORKS = """
+import contextlib, io, json, sys
+from pathlib import Path
+import headviz
+from headviz.cli import main
+from headviz.pruning import PruningPlan, open_context, run_plan
+from support.real_runs import folders, options
+
+place = Path(sys.argv[1])
+made = folders(place / "real")
+TASK = ["--task", "custom", "--data", made["data"], "--text-columns", "text,pair", "--label-column", "label"]
+
+def said(*words):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+        status = main([*words])
+        assert status == 0, words
+    return out.getvalue()
+
+(place / "asked").mkdir()
+(place / "asked" / "dev.tsv").write_text("question\\tlabel\\na dog runs\\tyes\\na cat sleeps\\tno\\n")
+asked = headviz.load_task("yes-no", data=place / "asked")
+
+def half_off(algorithm):
+    plan = PruningPlan.from_dict(options(made, algorithm, step=0.5, until=0.5))
+    *_, state = run_plan(plan, open_context(plan, place / algorithm))
+    return headviz.HeadMask.from_hex(state.records[-1].mask, 2, 4).off
+
+model = ["--model", made["model"], *TASK, "--limit", "20"]
+found = {
+    "package": headviz.__file__,
+    "help": said("score", "--help"),
+    "score": json.loads(said("score", *model[:-2], "--score", "taylor-log", "--samples", "8", "--no-cache", "--json")),
+    "task": [asked.gold.tolist(), list(asked.task.metrics)],
+    "off": [half_off("highest-first"), half_off("one-importance")],
+    "analysis": json.loads(said("analyse", "whole-layer", *model, "--figure", str(place / "page.html"), "--json")),
+    "view": said("analyse", "whole-layer", *model),
+    "figure": (place / "page.html").is_file(),
+}
+print(json.dumps(found, default=str))
+"""
+
+
+def blocks() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.S)
+
+
+def add(block: str, tree: Path) -> None:
+    """Put a block where its first line says."""
+    header = HEADER.match(block)
+    assert header, f"no place is given for:\n{block}"
+    file, body = tree / header[1], block[header.end() :]
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    if not text:
+        file.write_text(body, encoding="utf-8")
+        return
+    imports = re.match(r"((?:from|import) .*\n)*", body)
+    assert imports
+    lines, rest = text.splitlines(), body[imports.end() :].strip("\n").splitlines()
+    where = len(lines)
+    if header[2]:
+        table: Any = next(node for node in ast.parse(text).body if header[3] in names(node))
+        where = table.lineno - 1
+        if header[2] == "in":
+            where = next(n.end_lineno for n in ast.walk(table.value) if isinstance(n, ast.Tuple)) - 1
+    lines[where:where] = ["", *rest, ""] if header[2] != "in" else rest
+    if header[2] == "in" and not lines[where - 1].rstrip().endswith(("(", ",")):
+        lines[where - 1] += ","
+    last = max(n.end_lineno or 0 for n in ast.parse(text).body if isinstance(n, ast.Import | ast.ImportFrom))
+    lines[last:last] = imports[0].splitlines()
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def names(node: ast.stmt) -> set[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return {t.id for t in targets if isinstance(t, ast.Name)}
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources with every block of CONTRIBUTING added."""
+    tree = tmp_path_factory.mktemp("copy")
+    shutil.copytree(ROOT / "src", tree / "src", ignore=CODE)
+    data = Path("src", "headviz", "demo", "data")
+    (tree / data).symlink_to(ROOT / data)
+    shutil.copytree(ROOT / "src/headviz/ui/pages/data", tree / "src/headviz/ui/pages/data", dirs_exist_ok=True)
+    shutil.copytree(ROOT / "pages", tree / "pages")
+    for name in ("app.py", "pyproject.toml", "README.md", "docs/readme_tables.py", *(f"tests/{t}" for t in TESTS)):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tree / name)
+    (tree / "tools").mkdir()
+    for block in blocks():
+        add(block, tree)
+    return tree
+
+
+def call(tree: Path, *words: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(tree / "tests")])}
+    done = subprocess.run(
+        [sys.executable, *words], cwd=tree, env=environment, capture_output=True, text=True, timeout=280, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def found(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    place = tmp_path_factory.mktemp("place")
+    answer: dict[str, Any] = json.loads(call(tree, "-c", WORKS, str(place)).splitlines()[-1])
+    assert answer["package"] == str(tree / "src/headviz/__init__.py")
+    return answer
+
+
+def test_every_kind_of_addition_has_its_block() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    sections = text.split("## Adding something")[1].split("\n## ")[0].split("\n### ")[1:]
+    assert [s.splitlines()[0].split()[-1] for s in sections] == [
+        "score", "algorithm", "task", "family", "analysis", "page"
+    ]  # fmt: skip
+    assert all("```python" in s for s in sections)
+
+
+def test_the_score_is_offered_and_computed(found: dict[str, Any]) -> None:
+    assert "taylor-log" in "".join(found["help"].split())
+    values = found["score"]["values"]
+    assert found["score"]["score"] == "taylor-log"
+    assert all(v > 0 for row in values for v in row)
+
+
+def test_the_algorithm_runs(found: dict[str, Any]) -> None:
+    """Half of the heads go, and they are those that removing the lowest first leaves."""
+    highest, lowest = ({tuple(head) for head in off} for off in found["off"])
+    assert len(highest) == len(lowest) == 4
+    assert not highest & lowest
+
+
+def test_the_task_is_read(found: dict[str, Any]) -> None:
+    assert found["task"] == [[1, 0], ["accuracy", "f1"]]
+
+
+def test_the_analysis_runs_and_is_shown(found: dict[str, Any]) -> None:
+    assert found["analysis"]["analysis"] == "whole-layer"
+    assert len(found["analysis"]["costs"]) == 2
+    assert re.search(r"needs the heads of layer [01] most\.", found["view"])
+    assert found["figure"]
+
+
+def test_the_readmes_tables_name_what_was_added(tree: Path) -> None:
+    call(tree, "docs/readme_tables.py")
+    text = (tree / "README.md").read_text(encoding="utf-8")
+    for name in ("`taylor-log`", "`highest-first`", "`analyse whole-layer`", "Data2Vec"):
+        assert name in text
+
+
+@pytest.mark.slow
+def test_the_contract_tests_run_over_what_was_added(tree: Path) -> None:
+    """The family, the score and the page, which draws under streamlit's AppTest; and the architecture holds."""
+    out = call(
+        tree,
+        *("-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "no:xdist"),
+        *("tests/models/test_family_contract.py", "tests/scores/test_scoring.py", "tests/pages/test_pages.py"),
+        *("tests/test_architecture.py", "-k"),
+        "data2vec-text or taylor-log or plain-layers or imports_point or circles",
+    )
+    for wanted in (r"test_family_contract.*data2vec-text", r"test_scoring.*taylor-log", r"test_pages.*layers"):
+        assert re.search(wanted + ".*PASSED", out), out[-2000:]
