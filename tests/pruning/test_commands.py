@@ -169,16 +169,29 @@ def test_transfer_is_continued_from_its_file(place, capsys):
         (
             {"targets": {"t": {k: v for k, v in target.items() if k != "text_columns"}}},
             "Target 't': Which columns of train.tsv hold the texts? Name one or two of: one, two, label "
-            '("text_columns").',
+            '(--text-columns, text_columns=). In the JSON file: "text_columns".',
         ),
-        (
-            {"targets": {"t": {**target, "label_column": "gold"}}},
-            'Name the right ones: "text_columns", "label_column".',
-        ),
+        ({"targets": {"t": {**target, "label_column": "gold"}}}, 'In the JSON file: "text_columns", "label_column".'),
     ):
         content = {"masks": {"a": "7ff", "b": "0ff"}, "targets": {"t": target}, **changed}
         spec.write_text(json.dumps(content))
         status, _, err = call(capsys, "transfer", spec, "--out", place / "cells.jsonl")
+        assert (status, says in err) == (2, True), err
+    spec.write_text(json.dumps({"masks": {"a": "7ff"}, "targets": {"t": target}}))
+    foreign = place / "notes.jsonl"
+    for content in (
+        b"my notes",
+        b'{"mine": 1}\n',
+        b"[1]\n",
+        b"\xff\xfe",
+        (place / "cells.jsonl").read_bytes() + b"and a note\n",
+    ):
+        foreign.write_bytes(content)
+        status, _, err = call(capsys, "transfer", spec, "--out", foreign)
+        assert (status, "was not written by this command" in err) == (2, True), err
+        assert foreign.read_bytes() == content
+    for wrong, says in ((place, "was not written by this command"), (place / "none" / "x.jsonl", "There is no folder")):
+        status, _, err = call(capsys, "transfer", spec, "--out", wrong)
         assert (status, says in err) == (2, True), err
     spec.write_text("{}")
     status, _, err = call(capsys, "transfer", spec)

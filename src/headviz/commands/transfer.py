@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +26,7 @@ OWN_FILES = (
     'A target of your own files also has "text_columns": ["a", "b"] and "label_column": "y"; '
     '"label_order", "revision", "train_limit" and "dev_limit" are possible, too'
 )
+BEGIN = '{"source": "'  # of every line in --out
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -113,16 +113,13 @@ def _signed(value: float) -> str:
 
 @contextmanager
 def _of_target(name: str) -> Iterator[None]:
-    """Complaints about a target name it, and its keys in the JSON file in place of options of other commands."""
-    from ..pruning.plan import PruningPlan
-
+    """A complaint about a target names it, and the keys of the JSON file that its options have."""
     try:
         yield
     except UserError as wrong:
-        keys = "|".join(f.name.replace("_", "-") for f in dataclasses.fields(PruningPlan))
-        said = re.sub(rf"--({keys})\b", lambda found: f'"{found[1].replace("-", "_")}"', str(wrong))
-        said = re.sub(rf"(, )?\b({keys.replace('-', '_')})=(?=[,)])", "", said).replace(" ()", "")
-        raise wrong.reworded(f"Target '{name}': {said}") from wrong
+        keys = ", ".join(f'"{option}"' for option in wrong.parameters.get("options", ()))
+        more = f" In the JSON file: {keys}." if keys else ""
+        raise wrong.reworded(f"Target '{name}': {wrong}{more}") from wrong
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -149,19 +146,11 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _known(out: Path | None, masks: dict[str, HeadMask], targets: set[str], retrain: bool) -> list[Cell]:
-    """Cells of an earlier, interrupted call; a broken last line is left out."""
-    from ..pruning.options import read_options
-    from ..pruning.tickets.transfer import FULL, Cell
+    """Cells of an earlier, interrupted call. A file that holds anything else is refused, not written to."""
+    from ..pruning.tickets.transfer import FULL
 
-    if out is None or not out.exists():
-        return []
-    cells = []
-    for line in out.read_text(encoding="utf-8").splitlines():
-        try:
-            given = json.loads(line)
-        except ValueError:
-            continue
-        cell = read_options(Cell, given, "field of a cell")
+    cells = _cells(out) if out is not None else []
+    for cell in cells:
         if cell.source not in (FULL, *masks) or cell.target not in targets:
             raise OptionError(
                 f"'{out}' holds cells of another matrix ({cell.source}, {cell.target}). Choose another file."
@@ -171,7 +160,33 @@ def _known(out: Path | None, masks: dict[str, HeadMask], targets: set[str], retr
         if (cell.seed is not None) is not retrain:
             how = "without" if retrain else "with"
             raise OptionError(f"'{out}' holds cells {how} retraining. Choose another file.")
-        cells.append(cell)
+    return cells
+
+
+def _cells(out: Path) -> list[Cell]:
+    """The cells in a file; none if it is not there. A line that an interrupted call has cut short is left out."""
+    from ..pruning.options import read_options
+    from ..pruning.tickets.transfer import Cell
+
+    if not out.parent.is_dir():
+        raise OptionError(f"There is no folder '{out.parent}' to write '{out.name}' to.")
+    if not out.exists():
+        return []
+    cells = []
+    try:
+        lines = out.read_text(encoding="utf-8").splitlines()
+        for line in lines:
+            try:
+                given = json.loads(line)
+            except ValueError:
+                if line[: len(BEGIN)] != BEGIN[: len(line)]:
+                    raise
+            else:
+                cells.append(read_options(Cell, given, "field of a cell"))
+    except (OSError, ValueError, TypeError, OptionError) as error:
+        raise OptionError(
+            f"'{out}' is there and was not written by this command, so it stays as it is. Choose another file."
+        ) from error
     return cells
 
 

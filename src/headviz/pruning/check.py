@@ -151,7 +151,8 @@ def _check_data(context: Context, plan: PruningPlan) -> None:
         raise TaskError(
             f"Task '{task.name}' has {len(task.label_names)} labels ({', '.join(task.label_names)}), but "
             f"'{clf.name}' has {clf.num_labels} ({', '.join(clf.labels)}). Choose a model that was fine-tuned on this "
-            "task, or say with --label-order which output means what."
+            "task, or say with --label-order which output means what.",
+            options=("label_order",),
         )
     for data in (context.train, context.dev, context.pool or context.train):
         if data.labels is None:

@@ -214,10 +214,13 @@ def base_of(plan: PruningPlan) -> str | None:
     base = plan.base or (own if own in NAMED else None)
     if base is None:
         if plan.score_source != "fine-tuned":
-            raise OptionError("Masked-language scores need the pre-trained model: name it with --base (base=).")
+            raise OptionError(
+                "Masked-language scores need the pre-trained model: name it with --base (base=).", options=("base",)
+            )
         retrain = ", ".join(a.name for a in ALGORITHMS.values() if a.retrains)
         raise OptionError(
             f"'{plan.algorithm}' retrains the pruned network from pre-trained weights: name them with --base (base=). "
-            f"The algorithms {retrain} need it; the others do not."
+            f"The algorithms {retrain} need it; the others do not.",
+            options=("base",),
         )
     return base

@@ -40,13 +40,14 @@ class Columns:
     notes: tuple[str, ...]
 
 
-def require(table: Table, columns: Sequence[str], how: str) -> None:
-    """Complain about columns that the table does not have."""
+def require(table: Table, columns: Sequence[str], how: str, options: Sequence[str] = ()) -> None:
+    """Complain about columns that the table does not have; ``options`` name them."""
     missing = [c for c in columns if c not in table.columns]
     if missing:
         raise TaskError(
             f"{table.name} has no column {' and no column '.join(repr(c) for c in missing)}. "
-            f"Its columns are: {', '.join(table.columns)}. {how}{doubts.of_header(table)}"
+            f"Its columns are: {', '.join(table.columns)}. {how}{doubts.of_header(table)}",
+            options=tuple(options),
         )
 
 
@@ -97,12 +98,14 @@ def class_names(cells: Sequence[Any], file: str, column: str) -> tuple[str, ...]
         raise TaskError(
             f"Column '{column}' of {file} has {len(found):,} different values, too many for classes "
             f"(at most {MAX_CLASSES}). Choose the label column (--label-column, label_column=), or say that the labels "
-            "are numbers to be predicted (regression=True)."
+            "are numbers to be predicted (regression=True).",
+            options=("label_column",),
         )
     if len(found) < 2:
         raise TaskError(
             f"Column '{column}' of {file} has only one value ({', '.join(found)}); a task needs two classes or more. "
-            "Choose another label column (--label-column, label_column=)."
+            "Choose another label column (--label-column, label_column=).",
+            options=("label_column",),
         )
     if all(_as_number(name) is not None for name in found):
         return tuple(sorted(found, key=lambda name: (_as_number(name) or 0.0, name)))
@@ -148,7 +151,8 @@ def _texts(table: Table, column: str, keep: Sequence[int]) -> list[str]:
         if not isinstance(cells[i], str):
             raise TaskError(
                 f"{table.at(i)}: column '{column}' holds {type(cells[i]).__name__} {cells[i]!r}, not text. "
-                "Choose the text columns (--text-columns, text_columns=)."
+                "Choose the text columns (--text-columns, text_columns=).",
+                options=("text_columns",),
             )
     return [cells[i] for i in keep]
 
@@ -160,7 +164,8 @@ def _numbers(table: Table, column: str, keep: Sequence[int]) -> np.ndarray:
         if value is None:
             raise TaskError(
                 f"{table.at(i)}: '{table.columns[column][i]}' in column '{column}' is not a finite number, and the "
-                "task is a regression. Choose the label column (--label-column, label_column=)."
+                "task is a regression. Choose the label column (--label-column, label_column=).",
+                options=("label_column",),
             )
         out[k] = value
     return out
@@ -190,7 +195,8 @@ def _class_indices(table: Table, column: str, keep: Sequence[int], task: Task) -
         raise TaskError(
             f"{table.at(first)}: column '{column}' has labels that task '{task.name}' does not know: {shown}. "
             f"Its labels are {', '.join(task.label_names)}, or their numbers from 0. "
-            "Choose the label column (--label-column, label_column=), or use task 'custom'."
+            "Choose the label column (--label-column, label_column=), or use task 'custom'.",
+            options=("label_column",),
         )
     numbered = any(t not in task.label_names and t.isdecimal() for t in index)
     said = None

@@ -105,7 +105,7 @@ def label_map(model_labels: Sequence[str], data: Dataset, label_order: Sequence[
         return _by_order(names, model_labels, label_order, task.name)
     found = match_names(names, model_labels)
     if found is None:
-        raise TaskError(_remedy(names, model_labels, data))
+        raise TaskError(_remedy(names, model_labels, data), options=("label_order",))
     return np.array(found, dtype=np.int64)
 
 

@@ -19,6 +19,7 @@ from .strata import limited
 from .translation import local_pairs, shipped_pairs
 
 _OTHER_STEMS = {"dev": ("validation",)}
+_MAPPING = ("text_columns", "label_column")
 _MAP_LOCAL = "Name the right ones: --text-columns, --label-column (text_columns=, label_column=)."
 
 
@@ -50,10 +51,14 @@ def load_task(
         found = _load_local(task, split, Path(data).expanduser(), texts, label_column, slice_column, regression)
     elif task.name.startswith("custom"):
         raise TaskError(
-            f"Task '{task.name}' needs your files: give a folder with train and dev files, --data FOLDER (data=)."
+            f"Task '{task.name}' needs your files: give a folder with train and dev files, --data FOLDER (data=).",
+            options=("data",),
         )
     elif mapped:
-        raise TaskError(f"Columns can be chosen for local files only; give them (--data FOLDER, data=) for '{name}'.")
+        raise TaskError(
+            f"Columns can be chosen for local files only; give them (--data FOLDER, data=) for '{name}'.",
+            options=("data",),
+        )
     elif task.source.module is not None:
         found = _load_shipped(task, split, limit)
     else:
@@ -190,7 +195,8 @@ def _map_local(
         if not known:
             raise TaskError(
                 f"Which columns of {table.name} hold the texts? Name one or two of: {', '.join(table.columns)} "
-                "(--text-columns, text_columns=)."
+                "(--text-columns, text_columns=).",
+                options=("text_columns",),
             )
         texts = next((c for c in known if all(name in table.columns for name in c)), known[0])
     elif task.num_texts not in (None, len(texts)):
@@ -200,9 +206,9 @@ def _map_local(
         label = next((c for c in (source.local_label, "label") if c in table.columns), source.local_label)
     if slice_column is None and task.slice_name in table.columns:
         slice_column = task.slice_name
-    columns.require(table, (*texts, label, *([slice_column] if slice_column else [])), _MAP_LOCAL)
+    columns.require(table, (*texts, label, *([slice_column] if slice_column else [])), _MAP_LOCAL, _MAPPING)
     if label in texts:
-        raise TaskError(f"Column '{label}' cannot hold both a text and the label. {_MAP_LOCAL}")
+        raise TaskError(f"Column '{label}' cannot hold both a text and the label. {_MAP_LOCAL}", options=_MAPPING)
     return Mapping(texts, label, slice_column)
 
 

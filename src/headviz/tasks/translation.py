@@ -47,7 +47,8 @@ def local_pairs(task: Task, split: str, path: Path, columns: Sequence[str] | Non
         raise TaskError(
             f"{table.name} has no column {' and no column '.join(repr(c) for c in missing)}. "
             f"Its columns are: {', '.join(table.columns)}. Name the source and the reference: "
-            "--text-columns SOURCE,TARGET (text_columns=)."
+            "--text-columns SOURCE,TARGET (text_columns=).",
+            options=("text_columns",),
         )
     sources, references = (_sentences(table, c) for c in columns)
     slices = None
