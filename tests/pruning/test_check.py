@@ -28,11 +28,11 @@ def test_a_step_a_little_below_the_target_is_noted_before_the_run(tmp_path):
     """5 of 12 heads are not yet 0.42: the run goes on, and says so."""
     says = (
         "5 of 12 heads are 41.67%, a little below the target of 0.42, so one more step follows, to 10 heads (83%). "
-        "To end at 5 heads, give until 0.416.",
+        "To end at 5 heads, choose last_step 'target'.",
     )
-    assert start(context(tmp_path), plan(step=0.4, until=0.42)).notes == says
-    for p in (plan(step=0.4, until=0.416), plan(sparsities=(0.42, 0.8), until=0.42), plan(step=0.4, until=0.4)):
-        assert start(context(tmp_path), p).notes == ()
+    assert start(context(tmp_path), plan(step=0.4, until=0.42, last_step="full")).notes == says
+    for options in ({}, {"until": 0.416, "last_step": "full"}, {"sparsities": (0.42, 0.8), "last_step": "full"}):
+        assert start(context(tmp_path), plan(**{"step": 0.4, "until": 0.42, **options})).notes == ()
 
 
 def test_a_base_of_another_shape(tmp_path):

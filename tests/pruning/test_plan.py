@@ -8,6 +8,7 @@ import pytest
 
 from headviz.errors import OptionError
 from headviz.pruning import ALGORITHMS, REPAIRS, FinetuneOptions, PruningPlan
+from headviz.pruning.check import heads_off
 from support.pruning_plans import plan
 
 
@@ -97,3 +98,17 @@ p.PruningPlan(model='m', task='t', algorithm='isp')
 print('torch' in sys.modules)"""
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"
+
+
+def test_a_stored_plan_of_before_the_choice_of_last_step_keeps_whole_steps_and_its_digest():
+    new = PruningPlan(model="m", task="demo", algorithm="iterative", step=0.3, until=0.75)
+    stored = {name: value for name, value in new.to_dict().items() if name != "last_step"}
+    old = PruningPlan.from_dict(stored)
+    assert (old.last_step, new.last_step) == ("full", "target")
+    assert old.to_dict() == stored
+    assert old.digest != new.digest
+    assert (heads_off(old, 12, 12), heads_off(new, 12, 12)) == ([43, 86, 130], [43, 86, 108])
+    assert PruningPlan.from_dict(new.to_dict()) == new
+    assert PruningPlan.from_options(stored) == new
+    with pytest.raises(OptionError, match="last_step"):
+        PruningPlan.from_options({**stored, "last_step": "beyond"})

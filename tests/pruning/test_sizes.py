@@ -50,6 +50,26 @@ def test_isp_takes_its_share_of_what_is_left(total, step, until):
 
 
 @pytest.mark.parametrize("rule", [sizes.cumulative, sizes.remaining])
+@pytest.mark.parametrize("total", [8, 12, 72, 144])
+@pytest.mark.parametrize("step", [0.125, 0.2, 0.3, 1.0])
+@pytest.mark.parametrize("until", [0.01, 0.3, 0.5, 0.6, 0.75, 0.8, 0.9, 1.0])
+def test_the_last_step_goes_to_the_target_and_the_others_are_those_of_whole_steps(rule, total, step, until):
+    found = rule(total, step, until, last=sizes.TARGET)
+    assert found[-1] == max(1, round(until * total))
+    assert found[:-1] == [s for s in rule(total, step, until) if s < found[-1]]
+    assert all(a < b for a, b in pairwise(found))
+
+
+def test_thirty_per_cent_at_a_time_up_to_three_quarters_announces_three_quarters():
+    assert sizes.cumulative(144, 0.3, 0.75, last=sizes.TARGET) == [43, 86, 108]
+    assert sizes.cumulative(144, 0.3, 0.75) == [43, 86, 130]
+    assert sizes.cumulative(12, 0.3, 0.6, last=sizes.TARGET) == [4, 7]
+    assert sizes.cumulative(12, 0.3, 0.6) == [4, 7, 11]  # 7 of 12 are 58 %
+    assert sizes.cumulative(144, 0.2, 0.8, last=sizes.TARGET) == [29, 58, 86, 115]
+    assert sizes.remaining(144, 0.5, 0.8, last=sizes.TARGET) == [72, 108, 115]
+
+
+@pytest.mark.parametrize("rule", [sizes.cumulative, sizes.remaining])
 @pytest.mark.parametrize("step", [0.1, 0.2, 0.3])
 def test_a_note_says_where_whole_heads_miss_the_target_and_what_ends_there(rule, step):
     said = 0
@@ -60,8 +80,8 @@ def test_a_note_says_where_whole_heads_miss_the_target_and_what_ends_there(rule,
         notes = sizes.beyond(144, found, until)
         assert len(notes) == missed
         if missed:
-            offered = float(notes[0].rsplit(" ", 1)[1].rstrip("."))
-            assert rule(144, step, offered)[-1] == near == found[-2]
+            offered = notes[0].rsplit("'", 2)[1]
+            assert rule(144, step, until, last=offered)[-1] == near == found[-2]
             said += 1
     assert said
 

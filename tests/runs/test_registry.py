@@ -203,21 +203,24 @@ def test_deleting_takes_steps_and_history_along(base):
     assert base.events(run.id) == []
 
 
-def test_whether_an_older_run_may_go_on_is_read_from_its_error_once(tmp_path):
+def test_whether_an_older_run_may_go_on_and_whose_fault_it_was_is_read_from_its_error_once(tmp_path):
     folder = tmp_path / "runs"
     old = Registry(folder, migrations=MIGRATIONS[:1])
     errors = {
         "00000001": "The model has changed since this run was written down. Start a new run.",
         "00000002": "It was written by headviz 0.1 and cannot be read. Start the run anew.",
         "00000003": "The disk is full. Free some space, then resume the run.",
+        "00000004": "headviz failed here (KeyError: 'x'). The log has the details.",
     }
     with old._write() as db:
         for run_id, error in errors.items():
             row = {**to_row(record(id=run_id)), "error": error}
-            names = [name for name in row if name != "resumable"]
+            names = [name for name in row if name not in ("resumable", "code")]
             db.execute(f"INSERT INTO runs ({', '.join(names)}) VALUES ({', '.join(f':{n}' for n in names)})", row)
-    found = {r.id: (r.error, r.resumable) for r in Registry(folder).records()}
-    assert found == {i: (error, i == "00000003") for i, error in errors.items()}
+    found = {r.id: (r.error, r.resumable, r.code) for r in Registry(folder).records()}
+    assert found == {
+        i: (error, i in ("00000003", "00000004"), "fault" if i == "00000004" else "") for i, error in errors.items()
+    }
 
 
 def test_a_run_that_goes_on_is_resumable_again(base):

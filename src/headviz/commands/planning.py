@@ -11,7 +11,15 @@ from typing import Any
 from ..errors import OptionError
 from ..pruning.algorithms import ALGORITHMS
 from ..pruning.options import FinetuneOptions
-from ..pruning.plan import BESIDE_THE_PLAN, INITIALISATIONS, KEEP_MODELS, LENGTH_FILTERS, SCORE_SOURCES, PruningPlan
+from ..pruning.plan import (
+    BESIDE_THE_PLAN,
+    INITIALISATIONS,
+    KEEP_MODELS,
+    LAST_STEPS,
+    LENGTH_FILTERS,
+    SCORE_SOURCES,
+    PruningPlan,
+)
 from ..pruning.repair.kinds import REPAIRS
 from .common import add_plugin, positive_int
 from .finetune import add_training, training_options
@@ -72,6 +80,7 @@ PLAN: dict[str, tuple[str, Callable[[str], Any], str]] = {
     "--dev-limit": ("dev_limit", positive_int, "examples to evaluate on (all)"),
     "--step": ("step", _number, "share of the heads that each step removes (0.1)"),
     "--until": ("until", _number, "sparsity to stop at (0.9)"),
+    "--last-step": ("last_step", str, f"{', '.join(LAST_STEPS)}: end at --until, or after a whole step"),
     "--sparsities": ("sparsities", numbers(float, "shares"), "a list of sparsities instead of step and until"),
     "--keep-per-layer": ("keep_per_layer", _natural, "heads that every layer keeps (0)"),
     "--seeds": ("seeds", numbers(int, "whole numbers"), "one run over several seeds (0)"),
@@ -129,7 +138,7 @@ def read_plan(args: argparse.Namespace, spec: dict[str, Any] | None = None, **ch
     only = ALGORITHMS[options["algorithm"]].only_score if options["algorithm"] in ALGORITHMS else None
     if only and "score" not in options:
         options["score"] = only
-    return PruningPlan.from_dict(options)
+    return PruningPlan.from_options(options)
 
 
 def _recipe(options: dict[str, Any]) -> FinetuneOptions | None:

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import OptionError, RunError
+from ..errors import INTERNAL, OptionError, RunError
 from ..runs import housekeeping, reading, service
-from ..runs.record import DASK, LOCAL, RunRecord
+from ..runs.record import DASK, FAULT, LOCAL, RunRecord
 from ..runs.states import DONE
 from . import run_text
 from .common import positive_int, warn
@@ -120,9 +120,9 @@ def _wait(args: argparse.Namespace, run_id: str) -> dict[str, Any] | None:
     sys.stdout.write((to_json(result) if args.json else run_text.show(result)).rstrip() + "\n")
     sys.stdout.flush()
     reason = result["error"] or f"Run {run_id} was {result['state']}."
-    if reason.startswith("headviz failed here"):
+    if result["code"] == FAULT:
         sys.stderr.write(f"headviz: {reason}\n")
-        raise SystemExit(1)
+        raise SystemExit(INTERNAL)
     raise RunError(reason)
 
 
@@ -160,6 +160,7 @@ def _sweep_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
+    from ..pruning.plan import ADDED
     from ..runs import sweep
     from ..runs.prepare import prepare_all
     from .planning import names, read_plan
@@ -169,7 +170,7 @@ def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
         if not given:
             raise OptionError(f"--{name} is needed, one or several with commas. See: headviz run sweep --help")
     first = {n: given[0] for n, given in axes.items()}
-    base = read_plan(args, None if args.spec is None else _spec(args.spec), **first).to_dict()
+    base = {**ADDED, **read_plan(args, None if args.spec is None else _spec(args.spec), **first).to_dict()}
     plans = sweep.expand(base, axes["task"], axes["algorithm"], axes["score"], base["seeds"])
     prepared = prepare_all(plans)
     for note in dict.fromkeys(n for p in prepared for n in p.notes):

@@ -23,10 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--retrained-at", type=float, default=0.8, metavar="S", help="sparsity of the table with retraining (0.8)"
     )
+    parser.add_argument(
+        "--margin", type=float, default=2.0, metavar="POINTS", help="loss that would matter, for the test beside (2)"
+    )
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..pruning.algorithms import retrains
+    from ..pruning.tickets.margin import check_margin
     from ..pruning.tickets.thesis_tables import table_62, table_63, table_64
 
     for name in ("pruned_at", "retrained_at"):
@@ -34,13 +38,14 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             raise OptionError(
                 f"--{name.replace('_', '-')} is a share above 0 and at most 1, not {getattr(args, name)}."
             )
+    check_margin(args.margin)
     named = [(name, state) for name in args.runs for state in _states(name)]
     states = [state for _, state in named]
     retrained = [s for s in states if retrains(s.plan["algorithm"]) and s.plan["retrain_full"]]
     for name, state in named:
         if state not in retrained and retrains(state.plan["algorithm"]):
             warn(f"run {name} did not train the full model and has no tickets.")
-    found = (table_62(retrained), table_63(states, args.pruned_at), table_64(states, args.retrained_at))
+    found = (table_62(retrained, args.margin), table_63(states, args.pruned_at), table_64(states, args.retrained_at))
     return {"tables": [t.to_dict() for t in found]}
 
 
@@ -48,7 +53,8 @@ def show(result: dict[str, Any]) -> str:
     parts = []
     for found in result["tables"]:
         rows = [found["header"], *found["rows"]]
-        parts.append(f"{found['title']}\n" + (table(rows) if found["rows"] else "no such run"))
+        shown = table(rows) if found["rows"] else "no such run"
+        parts.append("\n".join([found["title"], shown, *found["notes"]]))
     return "\n\n".join(parts)
 
 

@@ -76,11 +76,13 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
                 with open(out, "a", encoding="utf-8") as file:
                     file.write(broken + json.dumps(dataclasses.asdict(cell)) + "\n")
                 broken = ""
-    result = matrix(cells)
+    result = matrix(cells, metrics={name: context.dev.task.metrics[0] for name, context in contexts.items()})
     return {**result.to_dict(), "universal": result.universal(), "cells": [c.to_dict() for c in cells]}
 
 
 def show(result: dict[str, Any]) -> str:
+    from ..pruning.tickets.margin import caveat
+
     rows = [["mask of ↓, model of →", *result["targets"]]]
     rows.append(["every head on", *(number(v, 3) for v in result["full"])])
     for i, source in enumerate(result["sources"]):
@@ -93,7 +95,8 @@ def show(result: dict[str, Any]) -> str:
         parts.append("Change against every head on, with its 95 % interval:\n" + table(changes))
     matching = [f"{s}: {', '.join(t)}" for s, t in result["universal"].items() if t]
     if matching:
-        parts.append("matching subnetworks: " + "; ".join(matching))
+        seeds = next(t["seeds"] for found in result["tickets"].values() for t in found.values())
+        parts.append("matching subnetworks: " + "; ".join(matching) + "\n" + caveat(seeds))
     return "\n\n".join(parts)
 
 

@@ -94,7 +94,7 @@ def heads_off(plan: PruningPlan, layers: int, heads: int) -> list[int]:
     if plan.sparsities is not None:
         return sizes.listed(total, plan.sparsities, plan.keep_per_layer, layers)
     rule = sizes.remaining if ALGORITHMS[plan.algorithm].of_remaining else sizes.cumulative
-    return rule(total, plan.step, plan.until, plan.keep_per_layer, layers)
+    return rule(total, plan.step, plan.until, plan.keep_per_layer, layers, plan.last_step)
 
 
 def same_run(context: Context, state: State) -> None:
@@ -181,7 +181,8 @@ def _check_translation(context: Context, plan: PruningPlan) -> None:
 def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
     """What the user should know about the steps and the scoring samples; an empty class is an error of the draw."""
     rows, heads = len(rows_of(plan, context.clf)), context.clf.num_heads
-    notes = sizes.beyond(rows * heads, heads_off(plan, rows, heads), plan.until) if not plan.sparsities else []
+    by_steps = plan.sparsities is None and plan.last_step == sizes.FULL
+    notes = sizes.beyond(rows * heads, heads_off(plan, rows, heads), plan.until) if by_steps else []
     said = (_share_note(context.sample(plan, seed, plan.samples).report, plan, seed) for seed in plan.seeds)
     notes += dict.fromkeys(note for note in said if note)  # what is not about a seed is said once
     if context.dev.is_translation:

@@ -17,6 +17,7 @@ from .plan import PruningPlan
 from .repair.apply import repaired
 from .repair.kinds import NOTHING
 from .state import State, StepRecord
+from .tickets.margin import MARGIN, caveat, margin_words
 from .tickets.winning import highest, mean_and_sd, tickets
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def summary(state: State) -> dict[str, Any]:
         best = highest(won)
         found["tickets"] = [t.to_dict() for t in won]
         found["highest_ticket"] = None if best is None else best.to_dict()
+        found["ticket_notes"] = [caveat(len(state.plan["seeds"])), margin_words(MARGIN)]
     return found
 
 

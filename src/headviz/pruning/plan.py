@@ -15,23 +15,27 @@ from ..scores.catalogue import SCORES
 from .algorithms import ALGORITHMS
 from .options import FinetuneOptions, choice, read_options, seed_number, share, whole
 from .repair.kinds import REPAIRS
+from .sizes import FULL, TARGET
 
 LENGTH_FILTERS = ("quantile", "std", "none")
 KEEP_MODELS = ("last", "all")
 SCORE_SOURCES = ("fine-tuned", "masked-lm")
 MASKED_LM_SCORES = tuple(s.name for s in SCORES.values() if s.pretrained)
 INITIALISATIONS = ("pretrained", "random")
+LAST_STEPS = (TARGET, FULL)
 BESIDE_THE_PLAN = ("digests", "plugins")  # what a run's spec holds besides its plan
-LATER = ("stack", "prefix", "languages")
+# options added later -> what a stored plan without them means; a plan with this value is stored without it
+ADDED: dict[str, Any] = {"stack": None, "prefix": None, "languages": None, "last_step": FULL}
 
 
 @dataclass(frozen=True)
 class PruningPlan:
     """A whole run: on what, by which algorithm, how far, with which seeds.
 
-    ``step`` is the share κ of all heads (of the remaining ones for ``isp``) that each step removes, and the run
-    stops at the first sparsity that is not below ``until``. ``sparsities`` replaces both by a list of its own,
-    such as (0.3, 0.5, 0.7, 0.9). The plan does not say where results go: that is the context's folder.
+    ``step`` is the share κ of all heads (of the remaining ones for ``isp``) that each step removes. The last step
+    ends at ``until``; with ``last_step="full"`` it is as large as the others, so the run ends at the first sparsity
+    that is not below ``until``. ``sparsities`` replaces step and until by a list, such as (0.3, 0.5, 0.7, 0.9).
+    The plan does not say where results go: that is the context's folder.
     """
 
     model: str  # θ*: the fine-tuned classifier
@@ -53,6 +57,7 @@ class PruningPlan:
 
     step: float = 0.1
     until: float = 0.9
+    last_step: str = TARGET
     sparsities: tuple[float, ...] | None = None
     keep_per_layer: int = 0
     seeds: tuple[int, ...] = (0,)
@@ -99,6 +104,7 @@ class PruningPlan:
         choice(self.repair, "repair", REPAIRS)
         choice(self.length_filter, "length_filter", LENGTH_FILTERS)
         choice(self.keep_models, "keep_models", KEEP_MODELS)
+        choice(self.last_step, "last_step", LAST_STEPS)
         choice(self.score_source, "score_source", SCORE_SOURCES)
         choice(self.initialisation, "initialisation", INITIALISATIONS)
         if self.score_source == "masked-lm":
@@ -129,15 +135,21 @@ class PruningPlan:
         out["score_options"] = dict(self.score_options)
         for name in ("text_columns", "label_order", "sparsities", "seeds"):
             out[name] = None if out[name] is None else list(out[name])
-        for name in LATER:  # left out where they say nothing, so that older plans keep their digest
-            if out[name] is None:
+        for name, before in ADDED.items():  # left out, so that older plans keep their digest
+            if out[name] == before:
                 del out[name]
         if self.languages is not None:
             out["languages"] = list(self.languages)
         return out
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> PruningPlan:
+    def from_dict(cls, stored: Mapping[str, Any]) -> PruningPlan:
+        """The inverse of ``to_dict``. An option that a stored plan lacks means what it meant when it was written."""
+        return cls.from_options({**ADDED, **stored} if isinstance(stored, Mapping) else stored)
+
+    @classmethod
+    def from_options(cls, given: Mapping[str, Any]) -> PruningPlan:
+        """A new plan from options by name; those left out take their defaults."""
         return read_options(cls, given, "option of a pruning plan")
 
     @property

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from itertools import count, takewhile
 
 from ..errors import Note, OptionError
+
+TARGET, FULL = "target", "full"  # where the last step ends: at the target, or a whole step on, not below it
 
 # Numbers that messages offer are rounded to the side that is accepted.
 # Decimal text, not the binary float: 3 · 0.1 of 10 heads must be 3 heads exactly.
 Exact = Fraction
 
 
-def cumulative(total: int, step: float, until: float, keep_per_layer: int = 0, layers: int = 1) -> list[int]:
-    """round(k·κ·N) heads off after step k, up to the first sparsity that is not below the target.
+def cumulative(
+    total: int, step: float, until: float, keep_per_layer: int = 0, layers: int = 1, last: str = FULL
+) -> list[int]:
+    """round(k·κ·N) heads off after step k, up to the target.
 
     Halves go to the even number, as in Python's ``round``. ``keep_per_layer`` caps the last size.
     """
@@ -23,22 +29,36 @@ def cumulative(total: int, step: float, until: float, keep_per_layer: int = 0, l
         raise OptionError(
             f"A step of {step:g} is less than one of {total} heads. Give at least {least:g}, one head a step."
         )
-    sizes: list[int] = []
-    while not sizes or sizes[-1] < target:
-        sizes.append(min(round((len(sizes) + 1) * kappa * total), removable))
-    return sizes
+    return _up_to(target, last, (min(round(k * kappa * total), removable) for k in count(1)))
 
 
-def remaining(total: int, step: float, until: float, keep_per_layer: int = 0, layers: int = 1) -> list[int]:
-    """max(1, round(κ·left)) heads more off in each round, up to the first sparsity that is not below the target."""
+def remaining(
+    total: int, step: float, until: float, keep_per_layer: int = 0, layers: int = 1, last: str = FULL
+) -> list[int]:
+    """max(1, round(κ·left)) heads more off in each round, up to the target."""
     removable = _removable(total, until, keep_per_layer, layers)
     kappa, target = _exact(step), _exact(until) * total
-    sizes: list[int] = []
-    off = 0
-    while off < target:
-        off = min(off + max(1, round(kappa * (total - off))), removable)
-        sizes.append(off)
-    return sizes
+
+    def rounds() -> Iterator[int]:
+        off = 0
+        while True:
+            off = min(off + max(1, round(kappa * (total - off))), removable)
+            yield off
+
+    return _up_to(target, last, rounds())
+
+
+def _up_to(target: Fraction, last: str, sizes: Iterable[int]) -> list[int]:
+    """The sizes below the target and one more: the target in whole heads, or the first size that is not below it."""
+    if last == TARGET:
+        end = max(1, round(target))
+        return [*takewhile(lambda size: size < end, sizes), end]
+    found = []
+    for size in sizes:
+        found.append(size)
+        if size >= target:
+            break
+    return found
 
 
 def listed(total: int, sparsities: tuple[float, ...], keep_per_layer: int = 0, layers: int = 1) -> list[int]:
@@ -64,7 +84,7 @@ def beyond(total: int, sizes: list[int], until: float) -> list[str]:
         f"{near} of {total} heads are {near / total:.2%}, a little below {{target}}, so one more step follows, to "
         f"{last} heads ({last / total:.0%})."
     )
-    more = f" To end at {near} heads, give until {_floor(near, total):g}."
+    more = f" To end at {near} heads, choose last_step '{TARGET}'."
     return [Note(text.format(target=f"the target of {until:g}") + more, code="one-more-step", text=text, until=until)]
 
 

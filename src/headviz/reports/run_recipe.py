@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import plugins
 from ..pruning.algorithms import ALGORITHMS
-from ..pruning.plan import BESIDE_THE_PLAN
+from ..pruning.plan import ADDED, BESIDE_THE_PLAN
 from ..recipes.structure import Call, Command, Import, Let, Name, Recipe
 from ..runs.record import PRUNE
 
@@ -62,4 +62,4 @@ def _changed(spec: Mapping[str, Any]) -> dict[str, Any]:
     if named["algorithm"] not in ALGORITHMS:  # of a plugin that is not loaded here
         named["algorithm"] = next(iter(ALGORITHMS))
     default = PruningPlan(**named).to_dict()
-    return {k: v for k, v in spec.items() if k not in BESIDE_THE_PLAN and v != default.get(k)}
+    return {k: v for k, v in {**ADDED, **spec}.items() if k not in BESIDE_THE_PLAN and v != default.get(k)}

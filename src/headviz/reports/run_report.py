@@ -91,6 +91,7 @@ def run_html(view: RunView) -> str:
     if summary.get("tickets"):
         page.heading("Winning tickets")
         page.table(*report_steps.tickets(summary["tickets"], next(iter(summary["reference"]["metrics"]))))
+        page.text(" ".join(summary["ticket_notes"]), soft=True)
     masks = _masks(view, summary)
     if masks:
         page.heading("Masks")

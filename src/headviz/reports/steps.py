@@ -89,6 +89,8 @@ def compared(view: RunView) -> str:
 def tickets(found: Sequence[Mapping[str, Any]], metric: str) -> Table:
     """The winning tickets of a run's summary; with one seed there is no spread to judge by."""
     header = ("heads removed", f"{metric}, mean", "sd", f"full model's {metric}, mean", "sd", "seeds", "wins")
+    tests = [t["within"] for t in found if t["within"] is not None]
+    header += ("loss excluded, points", f"within {tests[0]['margin']:g} points") if tests else ()
     words = {True: "yes", False: "no", None: "not known: one seed"}
     rows: list[Sequence[Any]] = [
         [
@@ -96,10 +98,18 @@ def tickets(found: Sequence[Mapping[str, Any]], metric: str) -> Table:
             *(value(t[k], metric) for k in ("mean", "sd", "full_mean", "full_sd")),
             t["seeds"],
             words[t["winning"]],
+            *(_margin(t["within"]) if tests else ()),
         ]
         for t in found
     ]
     return header, rows
+
+
+def _margin(test: Mapping[str, Any] | None) -> tuple[str, str]:
+    """The loss that is excluded and whether that is within the margin; a dash where the seeds cannot tell."""
+    if test is None or test["within"] is None:
+        return "–", "not known"
+    return f"{test['excludes']:.1f}", "yes" if test["within"] else "no"
 
 
 def training(options: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What the record of a run says when an error ends it."""
+"""What the record of a run says when an error ends it: a line for people, a code for programs."""
 
 from __future__ import annotations
 
@@ -7,33 +7,34 @@ from typing import Any
 
 from ..errors import UserError
 from .files import FULL, DiskFull
+from .record import FAULT
 
 
 def outcome_of(error: BaseException) -> dict[str, Any]:
-    """What the record says of a run that this error ended."""
-    return {"error": explain(error), "resumable": not isinstance(error, UserError) or error.resumable}
-
-
-def explain(error: BaseException) -> str:
-    """One line for the person who started the run."""
+    """What the record says of a run that this error ended: ``error``, ``code`` and ``resumable``."""
     if isinstance(error, UserError):
-        return str(error)
+        return {"error": str(error), "code": error.code, "resumable": error.resumable}
+    code, text = _explained(error)
+    return {"error": text, "code": code, "resumable": True}
+
+
+def _explained(error: BaseException) -> tuple[str, str]:
     if is_out_of_memory(error):
-        return (
+        return "out-of-memory", (
             "Out of memory. Let fewer runs work at a time or use a machine with more memory and resume, "
             "or start anew with a smaller batch or shorter texts."
         )
     if isinstance(error, OSError) and error.errno in FULL:
-        return str(DiskFull("The disk is full. Free some space, then resume the run."))
+        return DiskFull.code, "The disk is full. Free some space, then resume the run."
     first = (str(error).strip() or "no message").splitlines()[0]
-    return f"headviz failed here ({type(error).__name__}: {first[:300]}). The log has the details."
+    return FAULT, f"headviz failed here ({type(error).__name__}: {first[:300]}). The log has the details."
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Python's, torch's on the processor, and CUDA's way to say so.
+    """Whether Python, torch or CUDA ran out of memory.
 
-    torch on the processor raises a plain ``RuntimeError``: only its text tells. CUDA's errors are known by name, as
-    torch may not be loaded here.
+    torch on the processor raises a plain ``RuntimeError``, so only its text tells. CUDA's errors are known by the
+    name of their type, because torch may not be loaded here.
     """
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True

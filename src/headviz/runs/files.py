@@ -31,6 +31,8 @@ _NAME = re.compile(r"checkpoint-(\d+)\.bin")
 class DiskFull(RunError):
     """Nothing more can be written."""
 
+    code = "disk-full"
+
 
 def runs_home() -> Path:
     return home() / "runs"

@@ -58,6 +58,11 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE runs ADD COLUMN resumable INTEGER NOT NULL DEFAULT 1;
     UPDATE runs SET resumable = 0 WHERE error LIKE '%Start a new run%' OR error LIKE '%Start the run anew%';
     """,
+    # the code of the error; before, only its text said that the fault was headviz's own
+    """
+    ALTER TABLE runs ADD COLUMN code TEXT NOT NULL DEFAULT '';
+    UPDATE runs SET code = 'fault' WHERE error LIKE 'headviz failed here%';
+    """,
 )
 
 

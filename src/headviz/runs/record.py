@@ -20,6 +20,8 @@ EXECUTORS = (LOCAL, DASK, CARRIED)
 SWEEP = "sweep"  # kind of a parent of runs
 PRUNE = "prune"  # kind of a pruning run
 
+FAULT = "fault"  # code of an error of headviz itself
+
 _NAME_LIMIT = 200
 
 
@@ -57,6 +59,7 @@ class RunRecord:
     ended: float | None = None
     worker: Identity | None = None
     error: str = ""
+    code: str = ""  # of that error
     resumable: bool = True  # False = what the run was about is gone, as ``error`` says
     archived: bool = False
     order: int = field(default=0, compare=False)  # place in the queue
@@ -102,7 +105,7 @@ def check_id(text: str) -> str:
 COLUMNS = tuple(
     (
         "id kind spec title owner version executor device threads expected parent created state attempt claim "
-        "claimed started ended place pid pid_start error archived resumable"
+        "claimed started ended place pid pid_start error code archived resumable"
     ).split()
 )
 

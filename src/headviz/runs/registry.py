@@ -175,9 +175,9 @@ class Registry:
                 raise Superseded(run_id)
             new = replace(old, state=follow(old.state, event, run_id), **changes)
             if event == CLAIM:
-                new = replace(new, attempt=old.attempt + 1, error="", resumable=True, ended=None)
+                new = replace(new, attempt=old.attempt + 1, error="", code="", resumable=True, ended=None)
             if event == RESUME:
-                new = replace(new, claim="", claimed=0.0, worker=None, error="", resumable=True, ended=None)
+                new = replace(new, claim="", claimed=0.0, worker=None, error="", code="", resumable=True, ended=None)
             self._put(db, new)
             self._note(db, run_id, event, words)
         return new

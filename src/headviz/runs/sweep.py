@@ -62,7 +62,7 @@ def expand(
         for name in ("model", "base", "data"):
             if isinstance(options.get(name), str):
                 options[name] = options[name].replace("{task}", task)
-        plans.append(PruningPlan.from_dict(options))
+        plans.append(PruningPlan.from_options(options))
     return plans
 
 

@@ -20,6 +20,7 @@ from ...results import Result
 from ...tasks import points_in
 from ..algorithms import ALGORITHMS
 from ..state import State
+from .margin import MARGIN, caveat, margin_words
 from .winning import comparable, kind, mean_and_sd, score_of, ticket_rows
 
 # task -> column of the published table
@@ -42,16 +43,19 @@ class Layout(Result):
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
+    notes: tuple[str, ...] = ()  # sentences that belong below the table
 
 
-def table_62(states: Sequence[State]) -> Layout:
-    """Winning tickets."""
+def table_62(states: Sequence[State], margin: float = MARGIN) -> Layout:
+    """Winning tickets by the thesis's criterion; beside it the highest sparsity within a margin (in points)."""
     header = _names(
         "task, algorithm, score, repair, kind, highest sparsity, "
-        "ticket, full model, seeds, published sparsity, published ticket, published full"
+        f"ticket, full model, seeds, false wins, within {margin:g} points, loss excluded there, "
+        "published sparsity, published ticket, published full"
     )
+    found = ticket_rows(states, margin)
     rows = []
-    for r in ticket_rows(states):
+    for r in found:
         rows.append(
             (
                 r.task,
@@ -63,12 +67,17 @@ def table_62(states: Sequence[State]) -> Layout:
                 spread(r.mean, r.sd, r.metric),
                 spread(r.full_mean, r.full_sd, r.metric),
                 r.seeds,
+                rate(r.false_win_rate),
+                percent(r.within),
+                "–" if r.excludes is None else f"{r.excludes:.1f}",
                 percent(r.published_sparsity),
                 r.published_ticket,
                 r.published_full,
             )
         )
-    return Layout("Winning tickets (layout of the thesis's Table 6.2), metrics in per cent", header, tuple(rows))
+    notes = (*map(caveat, sorted({r.seeds for r in found})), margin_words(margin)) if found else ()
+    title = "Winning tickets (layout of the thesis's Table 6.2), metrics in per cent"
+    return Layout(title, header, tuple(rows), notes)
 
 
 def table_63(states: Sequence[State], sparsity: float = 0.7) -> Layout:
@@ -148,6 +157,11 @@ def _published(file: str, row: str | None, columns: tuple[str, ...], task: str) 
     if row is None or task not in columns:
         return ""
     return find(file, row).rows[row][columns.index(task)]
+
+
+def rate(share: float | None) -> str:
+    """A share of cases in whole per cent; a dash where there is none."""
+    return "–" if share is None else f"{100 * share:.0f} %"
 
 
 def percent(share: float | None) -> str:

@@ -8,7 +8,7 @@ criterion of ``tickets``; a mask that matches on several tasks is *universal*.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +24,7 @@ from ..check import check_base
 from ..finetune.training import fine_tune
 from ..measure import measured, none
 from ..options import FinetuneOptions
+from .margin import MARGIN
 from .winning import Ticket, mean_and_sd, ticket, universal
 
 if TYPE_CHECKING:
@@ -149,29 +150,35 @@ def _cell(
     return Cell(source, target, None, found.metrics[name], mask.sparsity, **ends, mask=mask.hex)
 
 
-def matrix(cells: Sequence[Cell]) -> Matrix:
-    """The table of some cells; with several seeds also the criterion of tickets."""
+def matrix(cells: Sequence[Cell], margin: float = MARGIN, metrics: Mapping[str, str] | None = None) -> Matrix:
+    """The table of some cells; with several seeds also the criterion of tickets and a test with a margin in points.
+
+    ``metrics`` names the metric of each target, where one comes in points of its own (BLEU).
+    """
     sources = tuple(dict.fromkeys(c.source for c in cells if c.source != FULL))
     targets = tuple(dict.fromkeys(c.target for c in cells))
     mean = np.full((len(sources), len(targets)), np.nan)
     sd, full = mean.copy(), np.full(len(targets), np.nan)
     won: dict[str, dict[str, Ticket]] = {source: {} for source in sources}
 
-    def values(source: str, target: str) -> list[float]:
-        return [c.metric for c in cells if (c.source, c.target) == (source, target) and c.metric is not None]
+    def values(source: str, target: str) -> dict[int | None, float]:
+        return {c.seed: c.metric for c in cells if (c.source, c.target) == (source, target) and c.metric is not None}
 
     retrained = any(c.seed is not None for c in cells)
     for j, target in enumerate(targets):
+        metric = (metrics or {}).get(target, "accuracy")
         whole = values(FULL, target)
         if whole:
-            full[j] = mean_and_sd(whole)[0]
+            full[j] = np.mean(list(whole.values()))
         for i, source in enumerate(sources):
             own = values(source, target)
             if not own:
                 continue
-            mean[i, j], spread = mean_and_sd(own)
+            mean[i, j], spread = mean_and_sd(list(own.values()))
             sd[i, j] = np.nan if spread is None else spread
             if retrained and whole:
                 share = next(c.sparsity for c in cells if (c.source, c.target) == (source, target))
-                won[source][target] = ticket(share, whole, own)
+                found = ticket(share, list(whole.values()), list(own.values()), margin, metric)
+                paired = list(whole) == list(own)
+                won[source][target] = found if paired else replace(found, within=None)
     return Matrix(sources, targets, mean, sd, full, won)

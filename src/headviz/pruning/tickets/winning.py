@@ -5,7 +5,8 @@ matching   the same criterion for any other initialisation
 universal  matching on several tasks with the same mask
 
 Criterion: full-model mean ≤ subnetwork mean + subnetwork sd, over seeds, on the task's primary metric. The sd is the
-sample's (n − 1); with a single seed there is none, and nothing can be said.
+sample's (n − 1); with a single seed there is none, and nothing can be said. What the criterion lets through, and a
+stricter test, are in ``margin``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from ...results import Result
 from ..algorithms import ALGORITHMS
 from ..repair.kinds import NOTHING
 from ..state import State
+from .margin import MARGIN, MarginTest, false_win_rate, margin_test
 
 # task -> its column in the thesis's Table 6.2
 PUBLISHED_TASKS = ("qnli", "qqp", "mrpc", "wnli", "rte", "sst2", "cola")
@@ -38,6 +41,8 @@ class Ticket(Result):
     full_sd: float | None
     seeds: int
     winning: bool | None  # None = one seed only
+    false_win_rate: float | None = None  # how often the criterion passes a true loss of one sd, with so many seeds
+    within: MarginTest | None = None  # the test with a margin; None where it cannot be made
 
 
 def wins(full_mean: float, mean: float, sd: float) -> bool:
@@ -52,15 +57,21 @@ def mean_and_sd(values: Sequence[float]) -> tuple[float, float | None]:
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
-def ticket(sparsity: float, full: Sequence[float], pruned: Sequence[float]) -> Ticket:
-    """The criterion on the metrics of several seeds."""
+def ticket(
+    sparsity: float, full: Sequence[float], pruned: Sequence[float], margin: float = MARGIN, metric: str = "accuracy"
+) -> Ticket:
+    """The criterion and the test with a margin (in points), on one metric of several seeds.
+
+    ``full`` and ``pruned`` are of the same seeds in the same order.
+    """
     full_mean, full_sd = mean_and_sd(full)
     mean, sd = mean_and_sd(pruned)
     verdict = None if sd is None else wins(full_mean, mean, sd)
-    return Ticket(sparsity, mean, sd, full_mean, full_sd, len(pruned), verdict)
+    test = margin_test(full, pruned, margin, metric)
+    return Ticket(sparsity, mean, sd, full_mean, full_sd, len(pruned), verdict, false_win_rate(len(pruned)), test)
 
 
-def tickets(state: State, metric: str | None = None) -> list[Ticket]:
+def tickets(state: State, metric: str | None = None, margin: float = MARGIN) -> list[Ticket]:
     """One ticket per sparsity that every seed has reached. Needs a run that retrains, the full model included."""
     name = str(state.plan["algorithm"])
     if not ALGORITHMS[name].retrains:
@@ -68,6 +79,7 @@ def tickets(state: State, metric: str | None = None) -> list[Ticket]:
         raise OptionError(f"'{name}' does not retrain, so it has no winning tickets. Those that do: {retrain}.")
     if not state.plan["retrain_full"]:
         raise OptionError("This run did not train the full model (retrain_full), which tickets are compared with.")
+    metric = metric or next(iter(state.reference.metrics))
     seeds = state.plan["seeds"]
     full = [_metric(state, seed, 0, metric) for seed in seeds]
     if any(v is None for v in full):
@@ -77,8 +89,18 @@ def tickets(state: State, metric: str | None = None) -> list[Ticket]:
         pruned = [_metric(state, seed, step, metric) for seed in seeds]
         if all(v is not None for v in pruned):
             share = size / (state.num_layers * state.num_heads)
-            found.append(ticket(share, [v for v in full if v is not None], [v for v in pruned if v is not None]))
+            measured = ([v for v in values if v is not None] for values in (full, pruned))
+            found.append(ticket(share, *measured, margin, metric))
     return found
+
+
+def highest_within(found: Sequence[Ticket]) -> Ticket | None:
+    """The highest sparsity within the margin, tested from the lowest upwards until one fails; None without one.
+
+    In this order no further correction is needed for testing several sparsities.
+    """
+    passed = takewhile(lambda t: t.within is not None and t.within.within, sorted(found, key=lambda t: t.sparsity))
+    return max(passed, key=lambda t: t.sparsity, default=None)
 
 
 def highest(found: Sequence[Ticket]) -> Ticket | None:
@@ -105,16 +127,19 @@ class TicketRow(Result):
     published_ticket: str
     published_full: str
     repair: str = NOTHING
+    false_win_rate: float | None = None
+    within: float | None = None  # highest sparsity within the margin
+    excludes: float | None = None  # the loss in points that is excluded there
 
 
-def ticket_rows(states: Sequence[State]) -> list[TicketRow]:
+def ticket_rows(states: Sequence[State], margin: float = MARGIN) -> list[TicketRow]:
     """The thesis's Table 6.2 from finished runs: per task and algorithm the highest winning sparsity."""
     rows = []
     for state in states:
-        found = tickets(state)
+        found = tickets(state, margin=margin)
         if not found:
             continue
-        best = highest(found)
+        best, safe = highest(found), highest_within(found)
         task, algorithm = str(state.plan["task"]), str(state.plan["algorithm"])
         share, ticket_cell, full_cell = published_cells(task, algorithm) if comparable(state) else (math.nan, "", "")
         rows.append(
@@ -134,6 +159,9 @@ def ticket_rows(states: Sequence[State]) -> list[TicketRow]:
                 ticket_cell,
                 full_cell,
                 str(state.plan["repair"]),
+                found[0].false_win_rate,
+                safe.sparsity if safe else None,
+                safe.within.excludes if safe and safe.within else None,
             )
         )
     return rows
@@ -171,8 +199,6 @@ def universal(by_task: Mapping[str, Ticket]) -> tuple[str, ...]:
     return tuple(sorted(task for task, t in by_task.items() if t.winning))
 
 
-def _metric(state: State, seed: int, step: int, metric: str | None) -> float | None:
+def _metric(state: State, seed: int, step: int, metric: str) -> float | None:
     record = state.record(seed, step)
-    if record is None:
-        return None
-    return record.metrics[metric or next(iter(record.metrics))]
+    return None if record is None else record.metrics[metric]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ....runs.record import RunRecord
 
 T = TypeVar("T")
+LAST_STEPS = {"target": "at that share", "full": "after a whole step"}
 FILTERS = {"quantile": "of usual length", "std": "within one sd", "none": "of any length"}
 STARTS = {"pretrained": "pre-trained weights", "random": "random weights"}
 SOURCES = {"fine-tuned": "the fine-tuned model", "masked-lm": "the pre-trained one, filling in words"}
@@ -130,6 +131,14 @@ def further(view: View, key: str, algorithms: Sequence[Algorithm], scores: Seque
                 help="A list of your own in place of even steps",
             )
             options["sparsities"] = lambda: read_shares(shares)
+        options["last_step"] = st.selectbox(
+            "The last step ends",
+            LAST_STEPS,
+            key=f"{key}_last",
+            width=200,
+            format_func=LAST_STEPS.__getitem__,
+            help="“Up to” names a share. A whole step may end beyond it: 30 % a step up to 75 % ends at 90 %",
+        )
         default = algorithms[0].default_repair if len(algorithms) == 1 else ""
         repairs = list(REPAIRS) if default else ["", *REPAIRS]
         options["repair"] = st.selectbox(
@@ -205,7 +214,7 @@ def make_plan(view: View, options: dict[str, Any]) -> PruningPlan:
     """The plan for the view's model and data."""
     from ....pruning.plan import PruningPlan
 
-    return PruningPlan.from_dict(options_of(view, options))
+    return PruningPlan.from_options(options_of(view, options))
 
 
 # what a plan refuses or remarks, by its code, in the names and units of the form: per cent where the plan has shares

@@ -31,10 +31,12 @@ def tickets(views: Sequence[RunView]) -> None:
     able = [v for v in views if retrains(v) and v.record.spec.get("retrain_full", True)]
     states = together([s for v in able if (s := state_of(v)) is not None])
     header: list[str] = []
+    notes: dict[str, None] = {}
     rows = []
     for state in states:
         found = table_62([state])
         header = list(found.header)
+        notes |= dict.fromkeys(found.notes)
         rows += [list(row) for row in found.rows]
     if not rows:
         retrain = ", ".join(a.title for a in ALGORITHMS.values() if a.retrains)
@@ -52,5 +54,5 @@ def tickets(views: Sequence[RunView]) -> None:
         rows,
         "run_tickets",
         caption="Highest share of heads removed at which the mean over seeds, plus one standard deviation, reaches the "
-        "full model's mean; metrics in per cent. Published: BERT-base, 2024 thesis, Table 6.2.",
+        "full model's mean; metrics in per cent. Published: BERT-base, 2024 thesis, Table 6.2. " + " ".join(notes),
     )
