@@ -75,8 +75,8 @@ def caveat(seeds: int) -> str:
     if rate is None:
         return "With one seed there is no spread, so the criterion says nothing. Train several seeds."
     return (
-        f"With {seeds} seeds the thesis's criterion also passes {100 * rate:.0f} % of the networks that really lose one "
-        "standard deviation of the seeds: a win is not proof that nothing is lost."
+        f"With {seeds} seeds the thesis's criterion also passes {100 * rate:.0f} % of the networks that really lose "
+        "one standard deviation of the seeds: a win is not proof that nothing is lost."
     )
 
 
