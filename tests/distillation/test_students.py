@@ -11,7 +11,7 @@ from headviz.distillation.conditional import Prior
 from headviz.distillation.curves import Point, band, merged, steps_to
 from headviz.distillation.iterates import MemoryIterates
 from headviz.distillation.methods import METHODS
-from headviz.distillation.options import PosteriorOptions, TrainingOptions, read_options
+from headviz.distillation.options import PosteriorOptions, TrainingOptions
 from headviz.distillation.partition import remove
 from headviz.distillation.posterior import Posterior
 from headviz.distillation.problem import Batches
@@ -23,6 +23,7 @@ from headviz.distillation.variational import Divergence, draw, starting_log_sd
 from headviz.errors import Cancelled, OptionError, TaskError, UserError
 from headviz.models.fresh_weights import fresh
 from headviz.models.recurrent import RnnTranslator
+from headviz.pruning.options import read_options
 from headviz.tasks import Dataset, get_task
 from support.tiny import PAIRS, TEXTS, tiny_classifier
 

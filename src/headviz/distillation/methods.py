@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..errors import OptionError, unknown_choice
-
 RANDOM, COPY, CONDITIONAL = "random", "copy", "conditional"
 LIKELIHOOD, VARIATIONAL, TEACHER = "likelihood", "variational", "teacher"
 
@@ -49,9 +47,3 @@ METHODS: dict[str, Method] = {
         "the weights that are left, learning the teacher's probabilities",
     ),
 }
-
-
-def get_method(name: str) -> Method:
-    if name not in METHODS:
-        raise OptionError(unknown_choice("initialisation", name, METHODS))
-    return METHODS[name]

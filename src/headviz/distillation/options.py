@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
-from ..errors import OptionError, unknown_choice
+from ..errors import OptionError
+from ..pruning.options import choice, not_negative, positive, share, whole
 
 SCHEDULES = ("linear", "constant")
 COVARIANCES = ("low-rank", "diagonal")
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -34,23 +30,14 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "every"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise OptionError(f"{name} is a whole number of at least 1, not {value!r}.")
+            whole(getattr(self, name), name, 1)
         for name in ("learning_rate", "max_grad_norm", "temperature"):
-            value = getattr(self, name)
-            if not 0 < value < float("inf"):
-                raise OptionError(f"{name} is a number above 0, not {value!r}.")
+            positive(getattr(self, name), name)
         for name in ("warmup", "teacher_share", "anneal"):
-            value = getattr(self, name)
-            if not 0 <= value <= 1:
-                raise OptionError(f"{name} is a share from 0 to 1, not {value!r}.")
+            share(getattr(self, name), name)
         for name in ("weight_decay", "kl_weight"):
-            value = getattr(self, name)
-            if not 0 <= value < float("inf"):
-                raise OptionError(f"{name} is a number from 0 up, not {value!r}.")
-        if self.schedule not in SCHEDULES:
-            raise OptionError(unknown_choice("schedule", self.schedule, SCHEDULES))
+            not_negative(getattr(self, name), name)
+        choice(self.schedule, "schedule", SCHEDULES)
 
     def rate_at(self, step: int) -> float:
         """The learning rate of a step: a linear rise, then level or a linear fall to zero."""
@@ -81,18 +68,15 @@ class PosteriorOptions:
     scale: float = 1.0  # of the whole covariance
 
     def __post_init__(self) -> None:
-        if self.covariance not in COVARIANCES:
-            raise OptionError(unknown_choice("covariance", self.covariance, COVARIANCES))
-        if self.rank is not None and (isinstance(self.rank, bool) or not isinstance(self.rank, int) or self.rank < 1):
-            raise OptionError(f"The rank is a whole number of at least 1, not {self.rank!r}.")
-        if self.rank is not None and self.covariance == "diagonal":
-            raise OptionError("A diagonal covariance has no rank. Leave the rank out, or ask for a low-rank one.")
-        if not 0 <= self.shrinkage <= 1:
-            raise OptionError(f"The shrinkage is a share from 0 to 1, not {self.shrinkage!r}.")
+        choice(self.covariance, "covariance", COVARIANCES)
+        if self.rank is not None:
+            whole(self.rank, "The rank", 1)
+            if self.covariance == "diagonal":
+                raise OptionError("A diagonal covariance has no rank. Leave the rank out, or ask for a low-rank one.")
+        share(self.shrinkage, "The shrinkage")
         if not 0 < self.floor < 1:
             raise OptionError(f"The floor is a share between 0 and 1, not {self.floor!r}.")
-        if not 0 < self.scale < float("inf"):
-            raise OptionError(f"The scale of the covariance is a number above 0, not {self.scale!r}.")
+        positive(self.scale, "The scale of the covariance")
 
 
 @dataclass(frozen=True)
@@ -107,20 +91,5 @@ class IterateOptions:
 
     def __post_init__(self) -> None:
         for name, least in (("count", 2), ("gap", 1), ("batch", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise OptionError(f"{name} of the iterates is a whole number of at least {least}, not {value!r}.")
-        if not 0 < self.learning_rate < float("inf"):
-            raise OptionError(f"The iterates' learning rate is a number above 0, not {self.learning_rate!r}.")
-
-
-def read_options(cls: type[T], given: Mapping[str, Any] | T, kind: str) -> T:
-    """A dataclass from JSON; a misspelt name is answered with the valid ones."""
-    if isinstance(given, cls):
-        return given
-    assert isinstance(given, Mapping)
-    names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
-    for name in given:
-        if name not in names:
-            raise OptionError(unknown_choice(kind, name, names))
-    return cls(**given)
+            whole(getattr(self, name), f"{name} of the iterates", least)
+        positive(self.learning_rate, "The iterates' learning rate")

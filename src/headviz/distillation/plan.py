@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import OptionError
-from .methods import METHODS, get_method
-from .options import IterateOptions, PosteriorOptions, TrainingOptions, read_options
+from ..pruning.options import choice, named, read_options, seed_number, tuples, without_repeats
+from .methods import METHODS
+from .options import IterateOptions, PosteriorOptions, TrainingOptions
 from .removal import Removal
 
 TEACHER = "teacher"  # the first piece of work: measure the teacher, collect iterates
@@ -44,31 +45,22 @@ class DistillationPlan:
     dev_limit: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("inits", "seeds", "trainings", "text_columns", "label_order"):
-            if isinstance(getattr(self, name), list):
-                object.__setattr__(self, name, tuple(getattr(self, name)))
-        for name, kind in (
-            ("training", TrainingOptions),
-            ("posterior", PosteriorOptions),
-            ("iterates", IterateOptions),
-        ):
-            object.__setattr__(self, name, read_options(kind, getattr(self, name), f"{name} option"))
+        tuples(self, "inits", "seeds", "trainings", "text_columns", "label_order")
+        groups = {"training": TrainingOptions, "posterior": PosteriorOptions, "iterates": IterateOptions}
+        for name, kind in groups.items():
+            given = getattr(self, name)
+            if not isinstance(given, kind):
+                object.__setattr__(self, name, read_options(kind, given, f"{name} option"))
         object.__setattr__(self, "remove", Removal.parse(self.remove).text)
-        for name in ("model", "task"):
-            if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
-                raise OptionError(f"The plan needs a {name}.")
+        named(self, "model", "task")
         if not self.inits:
             raise OptionError(f"Name at least one initialisation. Choose among: {', '.join(METHODS)}.")
         for init in self.inits:
-            get_method(init)
-        if not self.seeds:
-            raise OptionError("Give at least one seed, such as 0.")
-        for what, values in (("initialisation", self.inits), ("seed", self.seeds)):
-            if len(set(values)) < len(values):
-                raise OptionError(f"Each {what} may be given once; {', '.join(map(str, values))} repeats one.")
+            choice(init, "initialisation", METHODS)
+        without_repeats(self.inits, "initialisation")
+        without_repeats(self.seeds, "seed")
         for seed in self.seeds:
-            if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-                raise OptionError(f"A seed is a whole number from 0 up, not {seed!r}.")
+            seed_number(seed)
         self._check_rank()
 
     def _check_rank(self) -> None:

@@ -11,11 +11,11 @@ Ready pieces do not depend on each other, and the order in which they are absorb
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from ..errors import RunError
+from ..storage.files import write_atomic
 from .curves import Point, band, merged
 from .methods import METHODS
 from .plan import TEACHER, DistillationPlan
@@ -60,12 +60,7 @@ def checked(plan: DistillationPlan, state: Any) -> State:
 def save(state: State, folder: Path) -> None:
     """Write the state, whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f".{FILE}.{os.getpid()}.part"
-    with open(part, "w", encoding="utf-8") as file:
-        json.dump(state, file, indent=1, allow_nan=False)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(folder / FILE)
+    write_atomic(folder / FILE, json.dumps(state, indent=1, allow_nan=False).encode())
 
 
 def load(plan: DistillationPlan, folder: Path) -> State | None:

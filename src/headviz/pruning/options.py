@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, TypeVar
 
 from ..errors import OptionError, unknown_choice
@@ -52,8 +52,7 @@ class FinetuneOptions:
         share(self.beta2, "beta2")
         whole(self.accumulation, "accumulation", 1)
         positive(self.max_grad_norm, "max_grad_norm")
-        if not (_is_number(self.weight_decay) and self.weight_decay >= 0):
-            raise OptionError(f"weight_decay is a number from 0 up, not {self.weight_decay!r}.")
+        not_negative(self.weight_decay, "weight_decay")
         choice(self.precision, "precision", PRECISIONS)
         choice(self.schedule, "schedule", SCHEDULES)
         if self.early_stopping is not None:
@@ -70,14 +69,42 @@ class FinetuneOptions:
 
 
 def read_options(cls: type[T], given: Mapping[str, Any], kind: str) -> T:
-    """A dataclass from JSON; a misspelt name is answered with the valid ones."""
+    """A dataclass from JSON; an ``OptionError`` for a misspelt name, or where one is missing."""
     names = [f.name for f in fields(cls)]  # type: ignore[arg-type]
     if not isinstance(given, Mapping):
         raise OptionError(f"Options are given by name, as a JSON object, not as {given!r}.")
     for name in given:
         if name not in names:
             raise OptionError(unknown_choice(kind, name, names))
+    required = [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]  # type: ignore[arg-type]
+    missing = [name for name in required if name not in given]
+    if missing:
+        raise OptionError(f"The {kind} '{missing[0]}' is missing.")
     return cls(**given)
+
+
+def tuples(options: object, *names: str) -> None:
+    """Make tuples of lists that JSON has brought into a frozen dataclass."""
+    for name in names:
+        value = getattr(options, name)
+        if isinstance(value, list):
+            object.__setattr__(options, name, tuple(value))
+
+
+def named(options: object, *names: str) -> None:
+    """Each of these options is a text that is not empty."""
+    for name in names:
+        value = getattr(options, name)
+        if not isinstance(value, str) or not value.strip():
+            raise OptionError(f"The plan needs a {name}.")
+
+
+def without_repeats(values: Sequence[object], what: str) -> None:
+    """At least one value, and each once."""
+    if not values:
+        raise OptionError(f"Give at least one {what}.")
+    if len(set(values)) < len(values):
+        raise OptionError(f"Each {what} may be given once; {', '.join(map(str, values))} repeats one.")
 
 
 def choice(value: object, name: str, valid: Any) -> None:
@@ -93,6 +120,11 @@ def positive(value: object, name: str) -> None:
 def share(value: object, name: str) -> None:
     if not (_is_number(value) and 0 <= value <= 1):  # type: ignore[operator]
         raise OptionError(f"{name} is a share from 0 to 1, not {value!r}.")
+
+
+def not_negative(value: object, name: str) -> None:
+    if not (_is_number(value) and value >= 0):  # type: ignore[operator]
+        raise OptionError(f"{name} is a number from 0 up, not {value!r}.")
 
 
 def whole(value: object, name: str, least: int) -> None:

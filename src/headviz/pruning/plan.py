@@ -13,7 +13,7 @@ from ..errors import OptionError
 from ..scores.catalogue import DEFAULT as DEFAULT_SCORE
 from ..scores.catalogue import SCORES
 from .algorithms import ALGORITHMS
-from .options import FinetuneOptions, choice, read_options, seed_number, share, whole
+from .options import FinetuneOptions, choice, named, read_options, seed_number, share, tuples, whole, without_repeats
 from .repair.kinds import REPAIRS
 from .sizes import FULL, TARGET
 
@@ -81,10 +81,7 @@ class PruningPlan:
     languages: tuple[str, ...] | None = None  # source and target, of models that know several
 
     def __post_init__(self) -> None:
-        for name in ("text_columns", "label_order", "sparsities", "seeds", "languages"):
-            value = getattr(self, name)
-            if isinstance(value, list):
-                object.__setattr__(self, name, tuple(value))
+        tuples(self, "text_columns", "label_order", "sparsities", "seeds", "languages")
         options = self.score_options
         pairs = options.items() if isinstance(options, Mapping) else options
         object.__setattr__(self, "score_options", tuple(sorted((str(k), v) for k, v in pairs)))
@@ -98,9 +95,7 @@ class PruningPlan:
 
     def _check(self) -> None:
         choice(self.algorithm, "algorithm", ALGORITHMS)
-        for name in ("model", "task", "score"):
-            if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
-                raise OptionError(f"The plan needs a {name}.")
+        named(self, "model", "task", "score")
         choice(self.repair, "repair", REPAIRS)
         choice(self.length_filter, "length_filter", LENGTH_FILTERS)
         choice(self.keep_models, "keep_models", KEEP_MODELS)
@@ -117,12 +112,9 @@ class PruningPlan:
             raise OptionError("A target sparsity of 0 removes nothing. Give a share of the heads, such as 0.9.")
         if self.sparsities is not None:
             _check_sparsities(self.sparsities, self.algorithm)
-        if not self.seeds:
-            raise OptionError("Give at least one seed, such as 0.")
+        without_repeats(self.seeds, "seed")
         for seed in self.seeds:
             seed_number(seed)
-        if len(set(self.seeds)) < len(self.seeds):
-            raise OptionError(f"Each seed may be given once; {list(self.seeds)} repeats one.")
         for name, least in (("samples", 1), ("repair_samples", 1), ("flops_length", 1), ("keep_per_layer", 0)):
             whole(getattr(self, name), name, least)
         for name in ("train_limit", "dev_limit"):

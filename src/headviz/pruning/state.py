@@ -34,6 +34,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import OptionError, RunError
+from ..storage.files import pack, unpack, write_atomic
 from .options import read_options
 
 FORMAT = 1
@@ -117,21 +118,14 @@ class ScorePart:
     seconds: float
 
     def to_bytes(self) -> bytes:
-        from safetensors.numpy import save
-
-        arrays = {name: np.ascontiguousarray(table) for name, table in self.tables.items()}
-        return save(arrays, metadata={"seconds": repr(self.seconds)})
+        return pack(self.tables, {"seconds": repr(self.seconds)})
 
     @classmethod
     def from_bytes(cls, content: bytes) -> ScorePart:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load
-
         try:
-            size = int.from_bytes(content[:8], "little")
-            header = json.loads(content[8 : 8 + size])["__metadata__"]
-            return cls(load(content), float(header["seconds"]))
-        except (SafetensorError, ValueError, KeyError, TypeError) as error:
+            tables, words = unpack(content)
+            return cls(tables, float(words["seconds"]))
+        except (ValueError, KeyError, TypeError) as error:
             raise RunError(f"A part of a scoring is damaged: {error}") from error
 
 
@@ -217,32 +211,25 @@ class State:
 
     def to_bytes(self) -> bytes:
         """One safetensors file: the logits, and everything else as JSON in its header."""
-        from safetensors.numpy import save
-
         body = json.dumps(self.to_dict(), allow_nan=False, sort_keys=True)
-        arrays = {name: np.ascontiguousarray(array) for name, array in sorted(self.logits.items())}
-        # one entry only: the format keeps no order among several, and equal states shall be equal bytes
+        # one entry only: the format keeps no order among several, and equal states must be equal bytes
         sealed = {"sha256": hashlib.sha256(body.encode()).hexdigest(), "state": body}
-        return save(arrays, metadata={"headviz": json.dumps(sealed)})
+        return pack(dict(sorted(self.logits.items())), {"headviz": json.dumps(sealed)})
 
     @classmethod
     def from_bytes(cls, content: bytes) -> State:
         """The inverse of ``to_bytes``; a ``RunError`` if a byte of it is wrong."""
-        from safetensors import SafetensorError
-        from safetensors.numpy import load
-
         try:
-            size = int.from_bytes(content[:8], "little")
-            header = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["headviz"])
-            body = header["state"]
-            if hashlib.sha256(body.encode()).hexdigest() != header["sha256"]:
+            logits, words = unpack(content)
+            sealed = json.loads(words["headviz"])
+            body = sealed["state"]
+            if hashlib.sha256(body.encode()).hexdigest() != sealed["sha256"]:
                 raise ValueError("its checksum does not match")
-            logits = load(content)
             state = cls.from_dict(json.loads(body), logits)
             for name in {r.logits for r in (state.reference, *state.records)}:
                 if logits_digest(logits[name]) != name:
                     raise ValueError(f"the checksum of logits {name[:8]} does not match")
-        except (SafetensorError, ValueError, KeyError, TypeError, OptionError) as error:
+        except (ValueError, KeyError, TypeError, OptionError) as error:
             raise RunError(f"The state of the run is damaged: {error}") from error
         return state
 
@@ -250,17 +237,8 @@ class State:
         """Write the state; after this returns, a crash cannot lose it."""
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        number = len(self.choices) + len(self.records)
-        path = place / f"state-{number:06d}.safetensors"
-        part = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        try:
-            with open(part, "wb") as file:
-                file.write(self.to_bytes())
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        path = place / f"state-{len(self.choices) + len(self.records):06d}.safetensors"
+        write_atomic(path, self.to_bytes())
         for old in _states(place)[KEEP_STATES:]:
             old.unlink(missing_ok=True)
         return path

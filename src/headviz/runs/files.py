@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError
+from ..storage.files import write_atomic
 from ..storage.home import home
 from .process import monotonic, place
 
@@ -157,27 +158,6 @@ class RunFiles:
                 if path.is_file() and not path.is_symlink():
                     total += path.stat().st_size
         return total
-
-
-def write_atomic(path: Path, body: bytes, durable: bool = True) -> None:
-    """All of it under its name, or nothing. ``durable`` also survives a power cut, and costs a disk flush."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(body)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    if durable and os.name != "nt":
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def write_json(path: Path, value: dict[str, Any], durable: bool = True) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from .. import __version__
 from ..errors import Cancelled, RunError
-from .files import write_atomic
+from ..storage.files import write_atomic
 from .kinds import Tools, make_job
 
 TELL = 0.5  # seconds between two reports of progress

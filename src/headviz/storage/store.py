@@ -20,12 +20,10 @@ from pathlib import Path
 
 import diskcache
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load as read_tensors
-from safetensors.numpy import save as write_tensors
 
 from .. import plugins
 from ..errors import OptionError
+from .files import pack, unpack
 from .home import home
 from .sqlite_errors import DAMAGED, meaning
 from .strict_disk import (
@@ -83,21 +81,16 @@ class Usage:
 
 
 def _pack(arrays: Mapping[str, np.ndarray], words: Mapping[str, str] | None) -> bytes:
-    body = write_tensors({k: np.asarray(v, order="C") for k, v in arrays.items()}, dict(words or {}))
+    body = pack(arrays, words)
     return _MAGIC + _SUM(body).digest() + body
 
 
 def _unpack(raw: bytes) -> Entry:
     start = len(_MAGIC) + _SUM().digest_size
-    head, body = raw[:start], memoryview(raw)[start:]
+    head, body = raw[:start], raw[start:]
     if head != _MAGIC + _SUM(body).digest():
         raise ForeignEntryError("a damaged entry")
-    try:
-        arrays = read_tensors(bytes(body))
-    except SafetensorError as error:  # a right checksum on wrong content: not ours
-        raise ForeignEntryError(str(error)) from None
-    size = int.from_bytes(body[:8], "little")
-    return Entry(arrays, json.loads(bytes(body[8 : 8 + size])).get("__metadata__", {}))
+    return Entry(*unpack(body))
 
 
 class Store:

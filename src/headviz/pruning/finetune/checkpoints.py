@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import OptionError
+from ...storage.files import write_atomic
 from ..options import FinetuneOptions
 
 if TYPE_CHECKING:
@@ -51,9 +52,7 @@ def claim(place: Path, clf: Classifier, train: Dataset, options: FinetuneOptions
                 "Remove the folder, or choose another, to start anew."
             )
         return
-    part = path.with_suffix(".tmp")
-    part.write_text(json.dumps(mine), encoding="utf-8")
-    part.replace(path)
+    write_atomic(path, json.dumps(mine).encode(), durable=False)
 
 
 def whole_checkpoint(place: Path) -> str | None:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...heads import HeadMask
 from ...progress import of_phase
+from ...pruning.options import read_options
 from ..kinds import RunJob, Tools
-from .loaded import Source, read_spec
+from .loaded import Source
 
 if TYPE_CHECKING:
     from ...evaluation.evaluator import Evaluator
@@ -32,7 +33,7 @@ class AblationSpec(Source):
 
 
 def make(spec: Mapping[str, Any]) -> AblationJob:
-    return AblationJob(read_spec(AblationSpec, dict(spec), "ablation"))
+    return AblationJob(read_options(AblationSpec, spec, "option of a run of kind 'ablation'"))
 
 
 State = dict[str, Any]  # about, base, baseline, and for each layer done its rows [head, full, masked, low, high, p]

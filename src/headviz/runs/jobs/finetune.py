@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...progress import of_phase
-from ...pruning.options import FinetuneOptions, seed_number
+from ...pruning.options import FinetuneOptions, read_options, seed_number
 from ..files import write_json
 from ..kinds import RunJob, Tools
-from .loaded import Source, read_spec
+from .loaded import Source
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
@@ -44,7 +44,7 @@ class FinetuneSpec(Source):
 
 
 def make(spec: Mapping[str, Any]) -> FinetuneJob:
-    return FinetuneJob(read_spec(FinetuneSpec, dict(spec), "finetune"))
+    return FinetuneJob(read_options(FinetuneSpec, spec, "option of a run of kind 'finetune'"))
 
 
 State = dict[str, Any]  # empty, then the result

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ...errors import OptionError, RunError, unknown_choice
+from ...errors import RunError
+from ...pruning.options import named, tuples
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
@@ -28,31 +29,14 @@ class Source:
     digest: str | None = None  # of the model's weights, when the run was written down
 
     def __post_init__(self) -> None:
-        for name in ("text_columns", "label_order"):
-            value = getattr(self, name)
-            if isinstance(value, list):
-                object.__setattr__(self, name, tuple(value))
-        for name in ("model", "task"):
-            if not isinstance(getattr(self, name), str) or not getattr(self, name):
-                raise OptionError(f"This kind of run needs a {name}.")
+        tuples(self, "text_columns", "label_order")
+        named(self, "model", "task")
 
     def classifier(self, fresh: tuple[str, ...] | None = None, seed: int = 0) -> Classifier:
         return _classifier(self.model, self.revision, self.device, self.digest, fresh, seed)
 
     def dataset(self, split: str, limit: int | None = None) -> Dataset:
         return _dataset(self, split, limit)
-
-
-def read_spec(cls: type, spec: dict[str, Any], kind: str) -> Any:
-    """A dataclass from a spec; a misspelt option is answered with the valid ones."""
-    names = [f.name for f in fields(cls)]
-    for name in spec:
-        if name not in names:
-            raise OptionError(unknown_choice(f"option of a run of kind '{kind}'", name, names))
-    try:
-        return cls(**spec)
-    except TypeError as error:
-        raise OptionError(f"The spec of a run of kind '{kind}' is not complete: {error}.") from error
 
 
 @lru_cache(maxsize=2)

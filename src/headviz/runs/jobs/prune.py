@@ -22,6 +22,7 @@ from ...pruning.algorithms import ALGORITHMS
 from ...pruning.driver import absorb, ready, score_parts, works
 from ...pruning.plan import BESIDE_THE_PLAN, PruningPlan
 from ...pruning.state import BUILD, Done, ScorePart, State, Work
+from ...storage.files import pack, unpack
 from ..files import RunFiles
 from ..kinds import RunJob, Tools
 from ..record import RunRecord
@@ -48,22 +49,18 @@ class Held:
 
     def to_bytes(self) -> bytes:
         """The state's own bytes, or a container of them and the parts."""
-        from safetensors.numpy import save
-
         if not self.parts:
             return self.state.to_bytes()
         held = {STATE: self.state.to_bytes(), **self.parts}
-        return save({name: np.frombuffer(raw, np.uint8) for name, raw in sorted(held.items())})
+        return pack({name: np.frombuffer(raw, np.uint8) for name, raw in sorted(held.items())})
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Held:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load
-
         try:
-            found = {name: array.tobytes() for name, array in load(raw).items()}
-        except SafetensorError as error:
+            arrays, _ = unpack(raw)
+        except ValueError as error:
             raise RunError(f"The state of the run is damaged: {error}") from error
+        found = {name: array.tobytes() for name, array in arrays.items()}
         if STATE not in found:
             return cls(State.from_bytes(raw))
         return cls(State.from_bytes(found.pop(STATE)), found)

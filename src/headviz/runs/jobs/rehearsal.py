@@ -12,11 +12,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import Cancelled, OptionError, UserError, unknown_choice
+from ...errors import Cancelled, OptionError, UserError
+from ...pruning.options import read_options
 from ..kinds import RunJob, Tools
 
 PHASES = ("scoring", "training", "evaluating")
@@ -44,11 +45,7 @@ class Rehearsal:
 
 
 def make(spec: Mapping[str, Any]) -> RehearsalJob:
-    names = [f.name for f in fields(Rehearsal)]
-    for name in spec:
-        if name not in names:
-            raise OptionError(unknown_choice("rehearsal option", name, names))
-    return RehearsalJob(Rehearsal(**spec))
+    return RehearsalJob(read_options(Rehearsal, spec, "rehearsal option"))
 
 
 State = dict[str, list[dict[str, Any]]]  # chain -> its links

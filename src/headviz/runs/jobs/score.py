@@ -10,11 +10,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import OptionError, RunError, unknown_choice
+import numpy as np
+
+from ...errors import RunError
 from ...progress import of_phase
+from ...pruning.options import choice, read_options
 from ...pruning.plan import LENGTH_FILTERS
+from ...storage.files import pack, unpack
 from ..kinds import RunJob, Tools
-from .loaded import Source, read_spec
+from .loaded import Source
 
 if TYPE_CHECKING:
     from ...scores.scoring import Job as Scoring
@@ -40,12 +44,11 @@ class ScoreSpec(Source):
         given = self.options
         pairs = given.items() if isinstance(given, Mapping) else given
         object.__setattr__(self, "options", tuple(sorted((str(k), v) for k, v in pairs)))
-        if self.length_filter not in LENGTH_FILTERS:
-            raise OptionError(unknown_choice("length filter", self.length_filter, LENGTH_FILTERS))
+        choice(self.length_filter, "length filter", LENGTH_FILTERS)
 
 
 def make(spec: Mapping[str, Any]) -> ScoringJob:
-    return ScoringJob(read_spec(ScoreSpec, dict(spec), "score"))
+    return ScoringJob(read_options(ScoreSpec, spec, "option of a run of kind 'score'"))
 
 
 @dataclass(frozen=True)
@@ -140,22 +143,16 @@ class ScoringJob(RunJob):
 
 
 def _packed(state: State) -> bytes:
-    import numpy as np
-    from safetensors.numpy import save
-
     head = json.dumps({"parts": state.parts, "table": state.table})
-    return save({n: np.frombuffer(raw, np.uint8) for n, raw in sorted(state.found.items())}, {"state": head})
+    return pack({n: np.frombuffer(raw, np.uint8) for n, raw in sorted(state.found.items())}, {"state": head})
 
 
 def _unpacked(raw: bytes) -> State:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
     try:
-        size = int.from_bytes(raw[:8], "little")
-        head = json.loads(json.loads(raw[8 : 8 + size])["__metadata__"]["state"])
-        return State(head["parts"], {n: a.tobytes() for n, a in load(raw).items()}, head["table"])
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        arrays, words = unpack(raw)
+        head = json.loads(words["state"])
+        return State(head["parts"], {n: a.tobytes() for n, a in arrays.items()}, head["table"])
+    except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"The state of the run is damaged: {error}") from error
 
 
