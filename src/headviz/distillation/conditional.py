@@ -6,8 +6,8 @@ With Sigma = D + F^T F (F is [r, P]), G = F_2 D_2^-1 F_2^T and b = F_2 D_2^-1 mu
 
     m = mu_v - F_v^T (I + G)^-1 b                        R = D_v + F_v^T (I + G)^-1 F_v
 
-so that every inverse is r x r. Taking the marginal of v is leaving v1's entries out. A diagonal Sigma has r = 0, and
-then m is the copied weights.
+so that every inverse is r x r. The marginal of v is had by leaving v1's entries out. A diagonal Sigma has r = 0; then
+m is the copied weights.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .posterior import Block, Posterior
 class Prior:
     """A Gaussian over the student's weights, read tensor by tensor by the student's names.
 
-    ``notes`` say in plain words where the covariance had to be regularised.
+    ``notes`` are sentences for the user: where the covariance had to be regularised.
     """
 
     def __init__(self, posterior: Posterior, partition: Partition) -> None:

@@ -1,4 +1,4 @@
-"""The teacher, its task's data and the removal, loaded once for all pieces of a distillation."""
+"""The teacher, the task's data and the removal, loaded once for all pieces of a distillation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SAMPLE = 64  # examples on which the student is compared with the zeroed teacher
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """Everything heavy. ``subject`` is the student with the teacher's own weights."""
+    """Loaded models and data. ``subject`` is the student with the teacher's own weights."""
 
     plan: DistillationPlan
     folder: Path
@@ -49,7 +49,7 @@ class Context:
 
     @cached_property
     def prior(self) -> Prior:
-        """The student's prior; the teacher's piece must be done."""
+        """The student's prior. The piece ``teacher`` must be done, because it collects the iterates."""
         mean = dict(self.teacher.model.named_parameters())
         return Prior(Posterior(mean, self._iterates(), self.plan.posterior), self.partition)
 
@@ -62,10 +62,10 @@ class Context:
         )
 
     def difference(self) -> dict[str, float]:
-        """How far the student with copied weights is from the teacher with v2 at zero, on training examples.
+        """How much the student with copied weights differs from the teacher with v2 at zero, on training examples.
 
-        ``largest`` is the largest difference of two logits, ``typical`` the mean size of the teacher's logits around
-        their mean, ``changed`` the share of predictions that differ.
+        ``largest`` = the largest difference of two logits; ``typical`` = the mean distance of the teacher's logits
+        from their mean; ``changed`` = the share of predictions that differ.
         """
         index = list(range(min(SAMPLE, len(self.problem.lengths))))
         zeroed = zeroed_model(self.teacher.model, self.partition).eval()
@@ -81,7 +81,7 @@ class Context:
 
 
 def open_context(plan: DistillationPlan, folder: Path) -> Context:
-    """Load the teacher and the data, and take the part out. One clear line if anything does not fit."""
+    """Load the teacher and the data and remove the part; a ``UserError`` where they do not fit together."""
     teacher = _load(plan, plan.model)
     removal = Removal.parse(plan.remove)
     if isinstance(teacher, RnnTranslator):

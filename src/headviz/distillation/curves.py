@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,13 +21,7 @@ class Point:
     seconds: float = 0.0  # of training so far, without the measuring
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "step": self.step,
-            "metrics": self.metrics,
-            "loss": self.loss,
-            "kl": self.kl,
-            "seconds": round(self.seconds, 3),
-        }
+        return {**asdict(self), "seconds": round(self.seconds, 3)}
 
     @classmethod
     def from_json(cls, given: dict[str, Any]) -> Point:
@@ -45,7 +39,7 @@ class Band:
 
 
 def band(values: Sequence[float | None]) -> Band:
-    """The mean of several seeds' values; undefined ones are left out and lower the count."""
+    """Mean and interval over seeds; undefined values are left out and not counted."""
     there = [v for v in values if v is not None and math.isfinite(v)]
     if not there:
         return Band(None, None, None, 0)
@@ -75,7 +69,7 @@ def merged(curves: Sequence[Sequence[Point]]) -> list[dict[str, Any]]:
 
 
 def steps_to(curve: Sequence[dict[str, Any]], metric: str, level: float) -> int | None:
-    """The first point of a merged curve at or above a level; None if it is never reached."""
+    """The step of the first point of a merged curve at or above a level; None if there is none."""
     for point in curve:
         value = point["metrics"][metric]
         if value is not None and value >= level:

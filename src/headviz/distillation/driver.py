@@ -1,4 +1,4 @@
-"""The pieces of a distillation, done one after the other or anywhere; see ``state`` for the protocol."""
+"""The pieces of a distillation, done one after the other or on several machines. ``run_state`` has the protocol."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .plan import TEACHER as TEACHER_PIECE
 from .run_state import State, absorb, begin, load, outcome, ready, save
 from .students import train
 
-FAR = 0.5  # of the copied weights' length: from here on a conditional mean is an extrapolation
+FAR = 0.5  # of the copied weights' length: a conditional mean farther away is an extrapolation
 WORK = "training"
 
 
@@ -55,9 +55,9 @@ def _teacher(context: Context, progress: PhaseProgress | None, cancel: Cancel | 
         notes += found.notes
         if found.moved > FAR:
             notes.append(
-                f"The conditional mean lies {found.moved:.2g} times as far from the copied weights as those are long: "
-                "zero is far outside what the iterates span, and the covariance extrapolates. Expect copied weights "
-                "to do better; more shrinkage (1 = diagonal) brings the mean nearer."
+                f"The conditional mean is far from the copied weights ({found.moved:.2g} times their length): zero is "
+                "far outside what the iterates show, so the covariance extrapolates. Copied weights will probably do "
+                "better; more shrinkage (1 = diagonal) brings the mean nearer."
             )
         prior = {"rank": found.posterior.rank, "iterates": found.posterior.count, "moved": found.moved}
     return {
@@ -72,7 +72,7 @@ def _teacher(context: Context, progress: PhaseProgress | None, cancel: Cancel | 
 
 
 def collect(context: Context, progress: PhaseProgress | None = None, cancel: Cancel | None = None) -> None:
-    """Train a copy of the teacher on and keep its weights every so many steps."""
+    """Train a copy of the teacher further and keep its weights every ``gap`` steps."""
     options, paths = context.plan.iterates, context.iterate_paths
     if all(p.exists() for p in paths):
         return
@@ -105,7 +105,7 @@ def collect(context: Context, progress: PhaseProgress | None = None, cancel: Can
 
 
 class _Unmeasured:
-    """A problem whose dev data are left alone: collecting iterates needs no metrics."""
+    """A problem that measures nothing: collecting iterates needs no metrics."""
 
     def __init__(self, problem: Any) -> None:
         self.problem = problem
@@ -136,7 +136,7 @@ def _student(context: Context, piece: str, progress: PhaseProgress | None, cance
     )
     folder = context.folder / STUDENTS / piece
     shutil.rmtree(folder, ignore_errors=True)
-    subject = dataclasses.replace(trained.subject)  # a fresh value: its digest is not the starting weights'
+    subject = dataclasses.replace(trained.subject)  # a new object, because the old one remembers an older digest
     subject.save(folder)
     return {
         "init": init,
@@ -154,10 +154,10 @@ def _student(context: Context, piece: str, progress: PhaseProgress | None, cance
 def distil(
     plan: DistillationPlan, folder: str | Path, progress: PhaseProgress | None = None, cancel: Cancel | None = None
 ) -> dict[str, Any]:
-    """Carry a plan out in this process, or go on with it, and give its outcome.
+    """Carry out a plan in this process, or continue it; the result is its outcome as JSON.
 
-    The state is written after every piece; nothing is written before the plan, the model and the data fit together.
-    In the end the folder itself is the model of the first initialisation's first seed; the others are below it.
+    The state is written after every piece. Nothing is written before plan, model and data have been checked.
+    At the end the folder itself holds the model of the first initialisation and seed; the others lie below it.
     """
     place = Path(folder).expanduser()
     state = load(plan, place)
@@ -184,7 +184,7 @@ def _settle(plan: DistillationPlan, state: State, place: Path) -> State:
     folder = place / STUDENTS / piece
     if first["model"] == ".":
         return state
-    if folder.exists():  # gone already if just the note of it was lost
+    if folder.exists():  # else the model was moved before, and only the state was not saved
         for path in sorted(folder.iterdir()):
             path.replace(place / path.name)
         folder.rmdir()
@@ -196,7 +196,7 @@ def _settle(plan: DistillationPlan, state: State, place: Path) -> State:
 
 
 def _same(context: Context, state: State) -> None:
-    """Weights and data are those that the state was begun with."""
+    """Refuse to continue with other weights or data than the state was begun with."""
     teacher = state["teacher"]
     if teacher is None:
         return
@@ -206,11 +206,13 @@ def _same(context: Context, state: State) -> None:
     ):
         if now != then:
             raise RunError(
-                f"The {what} has changed since this distillation was begun. Start it anew in another folder."
+                f"The {what} has changed since this distillation was begun. Start it anew in another folder.",
+                code="source-changed",
+                resumable=False,
             )
 
 
 def tidy(folder: Path) -> None:
-    """Leave out what only an unfinished distillation needs: checkpoints and iterates."""
+    """Delete what only an unfinished distillation needs: checkpoints and iterates."""
     for name in (WORK, ITERATES):
         shutil.rmtree(folder / name, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""K sets of weights of one model: the last iterates of its training, or the ends of K trainings.
+"""K sets of weights of one model: the last iterates of its training, or the results of K trainings.
 
-What a posterior's covariance is made of. In files they are read tensor by tensor, so that ten iterates of a
-110-million-parameter model need the memory of their largest tensor, not 4.4 GB.
+A posterior's covariance is computed from them. Files are read tensor by tensor, so ten iterates of a model with 110
+million parameters need the memory of their largest tensor, not 4.4 GB.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Iterates(Protocol):
 
 
 class MemoryIterates:
-    """Weights that lie in memory: small models, tests."""
+    """Weights in memory, for small models."""
 
     def __init__(self, weights: Sequence[Mapping[str, Tensor]]) -> None:
         self.weights = list(weights)
@@ -77,7 +77,7 @@ class FileIterates:
 
 
 def save_iterate(model: nn.Module, path: str | Path) -> Path:
-    """Write a model's weights as one iterate, whole or not at all."""
+    """Write a model's weights as one iterate; a crash leaves no half file."""
     from safetensors.torch import save_file
 
     path = Path(path)

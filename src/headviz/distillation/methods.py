@@ -1,4 +1,4 @@
-"""How a student is made: one line per method, where its weights start and what it is trained for."""
+"""How a student is made: one entry per method, with where its weights start and what it is trained for."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class Method:
 
 METHODS: dict[str, Method] = {
     "random": Method("random weights", RANDOM, LIKELIHOOD, "a fresh network without the part, trained on the task"),
-    "copy": Method("copied weights", COPY, LIKELIHOOD, "the teacher's own weights that are left, trained further"),
+    "copy": Method("copied weights", COPY, LIKELIHOOD, "the teacher's weights without the part, trained further"),
     "conditional": Method(
         "conditional mean",
         CONDITIONAL,
         LIKELIHOOD,
-        "the weights to be expected of the teacher were the removed ones zero, trained further",
+        "the weights that the teacher would be expected to have if the removed ones were zero, trained further",
     ),
     "variational": Method(
         "variational inference",
         CONDITIONAL,
         VARIATIONAL,
-        "a distribution of weights around that expectation, held near it while it learns",
+        "a distribution of weights that starts at the conditional mean and is kept near it while it learns",
     ),
     "kd": Method(
         "random weights, teacher's logits", RANDOM, TEACHER, "a fresh network that learns the teacher's probabilities"
@@ -44,6 +44,6 @@ METHODS: dict[str, Method] = {
         "copied weights, teacher's logits",
         COPY,
         TEACHER,
-        "the weights that are left, learning the teacher's probabilities",
+        "the teacher's weights without the part, learning the teacher's probabilities",
     ),
 }

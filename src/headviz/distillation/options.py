@@ -1,4 +1,4 @@
-"""How a student is trained, and what its prior is made of: frozen, checked once."""
+"""Options: how a student is trained, how the teacher's covariance is made, how iterates are collected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TrainingOptions:
     learning_rate: float = 3e-4
     every: int = 50  # steps between two points of the learning curve
     warmup: float = 0.05  # share of the steps
-    schedule: str = "linear"  # falls to zero; constant = stays
+    schedule: str = "linear"  # linear = falls to zero; constant = stays
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0
     temperature: float = 2.0  # of the teacher's logits

@@ -1,12 +1,12 @@
-"""The teacher's weights, split by what a removal makes of them.
+"""The teacher's weights in three groups, by what a removal means for them.
 
     v   kept: the student has them
     v1  useless: nothing reads them any more
-    v2  zeroed: set to zero they take the removed part out, so that the teacher *is* the student
+    v2  zeroed: with these at zero the teacher computes what the student computes
 
-The statement holds exactly for heads and feed-forward blocks of every family (the outer bias stays), for layers with
-norms in front (x + f(norm(x))), and for the attention of a recurrent translator. A layer with norms behind the sum
-leaves norm(norm(x)) instead of x; the partition says so, and ``difference`` measures what it amounts to.
+This is exact for heads and feed-forward blocks of every family (the outer bias stays), for layers with norms in front
+(x + f(norm(x))), and for the attention of a recurrent translator. Without a layer whose norms come after the sum,
+norm(norm(x)) remains instead of x; ``Partition.exact`` is then False, and ``Context.difference`` measures the effect.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ class Partition:
 
 @dataclass(frozen=True, eq=False)
 class Removed:
-    """The student with the teacher's own weights, and where they came from."""
+    """The student with the teacher's own weights, and which of the teacher's weights those are."""
 
     student: TransformerModel
     partition: Partition
 
 
 def remove(clf: TransformerModel, removal: Removal) -> Removed:
-    """Take a part out of a model. The result is the student that copying makes."""
+    """Remove a part from a model. The student has the teacher's weights; a ``UserError`` if the part is not there."""
     if removal.attention:
         raise ModelError(
             f"{clf.family.title} has heads, not one attention that could give way to a mean. "
@@ -125,7 +125,7 @@ def _called(clf: TransformerModel, head: HeadId) -> str:
 
 
 def _check(student: nn.Module, partition: Partition) -> None:
-    """Every tensor of the student has its entries in the teacher, in its own shape."""
+    """Make sure that every tensor of the student comes from entries of the teacher that have its shape."""
     for name, weight in student.named_parameters():
         piece = partition.kept.get(name)
         if piece is None or _shape(piece, partition.shapes[piece.name]) != weight.shape:

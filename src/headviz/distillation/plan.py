@@ -1,4 +1,4 @@
-"""What a distillation shall do: one frozen, checked, JSON-serialisable record."""
+"""The plan of a distillation: one frozen, checked record that can be written as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STUDENTS = "students"  # the folder below a distillation's own where each piece 
 
 @dataclass(frozen=True)
 class DistillationPlan:
-    """A removal, the ways to make a student, and how many of each. It does not say where results go."""
+    """What is removed, how students are made and with which seeds. It does not say where results go."""
 
     model: str  # the teacher
     task: str

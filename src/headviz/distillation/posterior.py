@@ -5,12 +5,12 @@ at most, so it is mixed with its own diagonal:
 
     Sigma = diag(S) - (1 - a) diag(S_r) + (1 - a) S_r            a = ``shrinkage``, S_r = the best rank r of S
 
-which keeps every variance for any rank. a = 1/2 is the mixture known from stochastic weight averaging; a = 1 is the
-diagonal. Nothing of size P x P is formed: what is kept is a K x K matrix, and a tensor's part is made when asked for.
+which keeps every variance for any rank. a = 1/2 is the mixture of stochastic weight averaging; a = 1 is the diagonal.
+No P x P matrix is ever formed: a K x K matrix is kept, and the part of one tensor is computed on demand.
 
-Weights may have any scale of variance. Iterates of a training are not draws from its posterior; their spread grows
-with the learning rate. ``scale`` multiplies Sigma: it changes nothing in the conditional mean, and all in how strongly
-variational inference holds a student to it.
+Iterates of a training are not draws from its posterior; their spread grows with the learning rate. ``scale``
+multiplies Sigma. It does not change the conditional mean, but it sets how strongly variational inference holds a
+student to that mean.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CHUNK = 1 << 20  # columns multiplied at once in float64
 
 
 class Block(NamedTuple):
-    """One tensor's part of a Gaussian: covariance = diag(``diagonal``) + factor^T factor, over all tensors' entries."""
+    """One tensor's part of a Gaussian with covariance diag(``diagonal``) + factor^T factor over all tensors."""
 
     mean: Tensor
     diagonal: Tensor  # its shape
@@ -79,7 +79,7 @@ class Posterior:
         values, vectors = torch.linalg.eigh(self.gram)
         order = values.argsort(descending=True)
         values, vectors = values[order], vectors[:, order]
-        # the last direction is the iterates' mean, which centring took out
+        # the last direction is the iterates' mean, which centring has removed
         independent = int((values[: self.count - 1] > 1e-10 * values[0]).sum())
         rank = independent if self.options.rank is None else self.options.rank
         if rank > independent:

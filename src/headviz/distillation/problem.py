@@ -1,29 +1,25 @@
-"""What a student learns from: one small interface that classifiers and translators answer alike."""
+"""What a student learns from: one small interface for classifiers and translators, and the batches of a training."""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
+from ..errors import ModelError, TaskError
+from ..models.fresh_weights import fresh
 from ..progress import Cancel
 
+if TYPE_CHECKING:
+    from ..models.base import TransformerModel
+    from ..tasks import Dataset
+
 Call = Callable[..., Any]  # the model, or the model with other weights
-
-
-class Subject(Protocol):
-    """A model with what it needs to be used: a classifier, or a translator."""
-
-    @property
-    def model(self) -> Any: ...
-
-    @property
-    def digest(self) -> str: ...
-
-    def save(self, folder: str | Path) -> Path: ...
 
 
 class Problem(Protocol):
@@ -54,14 +50,54 @@ class Problem(Protocol):
         """The same architecture with random weights."""
 
     def with_model(self, subject: Any, model: nn.Module) -> Any:
-        """The subject around another model of its architecture."""
+        """The same classifier or translator around another network of its architecture."""
+
+
+class TaskData:
+    """What the problems of all kinds have in common: train and dev data of one task."""
+
+    regression = False
+
+    def __init__(self, train: Dataset, dev: Dataset, tokenizer_digest: str = "") -> None:
+        self.train, self.dev = train, dev
+        self.metrics = dev.task.metrics
+        self.tokenizer_digest = tokenizer_digest
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(f"{self.train.digest}{self.dev.digest}{self.tokenizer_digest}".encode()).hexdigest()
+
+    def with_model(self, subject: Any, model: nn.Module) -> Any:
+        return dataclasses.replace(subject, model=model)
+
+
+class TransformerData(TaskData):
+    """The same for a teacher of the transformer family, which fixes the tokenizer."""
+
+    def __init__(self, teacher: TransformerModel, train: Dataset, dev: Dataset) -> None:
+        super().__init__(train, dev, teacher.tokenizer_digest)
+        if teacher.dtype != torch.float32:
+            raise ModelError(f"Students are trained in float32, not {teacher.dtype}. Load the model without a dtype.")
+
+    def fresh(self, model: nn.Module, seed: int) -> nn.Module:
+        made: nn.Module = fresh(model, seed)
+        return made
+
+
+def require_translation(data: Dataset) -> None:
+    """A ``TaskError`` for a task that is not a translation."""
+    if not data.is_translation:
+        raise TaskError(
+            f"Task '{data.task.name}' is no translation, and this model translates. "
+            "Choose demo-translation, or custom-translation with your own files."
+        )
 
 
 class Batches:
     """The examples of each step: a function of seed and step alone, so that a training can go on anywhere.
 
     Within every 50 batches drawn at random examples are sorted by length, and the batches then shuffled: less padding.
-    A short rest at an epoch's end is left out; the next epoch is drawn anew.
+    The last batch of an epoch is left out if it is shorter; the next epoch is drawn anew.
     """
 
     def __init__(self, lengths: Sequence[int], batch: int, seed: int) -> None:

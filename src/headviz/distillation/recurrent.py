@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from ..errors import TaskError
 from ..models.recurrent import BEGIN, END, RnnTranslator, padded
 from ..models.recurrent_network import Rnn, redrawn
 from ..progress import Cancel, tracked
-from .problem import Call
+from .problem import Call, TaskData, require_translation
 
 if TYPE_CHECKING:
     from ..tasks import Dataset
@@ -22,16 +19,13 @@ if TYPE_CHECKING:
 CHUNK = 256  # sentences translated between two looks at the cancel flag
 
 
-class RnnTranslating:
+class RnnTranslating(TaskData):
     """Sentence pairs. A target word is one observation, the end of the sentence included."""
-
-    regression = False
 
     def __init__(self, teacher: RnnTranslator, train: Dataset, dev: Dataset) -> None:
         require_translation(train)
         require_translation(dev)
-        self.train, self.dev = train, dev
-        self.metrics = dev.task.metrics
+        super().__init__(train, dev)
         self.device = teacher.device
         self.sources = [teacher.source.encode(t) for t in train.texts]
         self.targets = [teacher.target.encode(t) for t in train.references]
@@ -44,15 +38,11 @@ class RnnTranslating:
     def observations(self) -> int:
         return sum(map(len, self.targets))
 
-    @property
-    def digest(self) -> str:
-        return hashlib.sha256(f"{self.train.digest}{self.dev.digest}".encode()).hexdigest()
-
     def outputs(self, call: Call, index: Sequence[int]) -> tuple[Tensor, Tensor]:
         source, mask = padded([self.sources[i] for i in index], self.device)
         gold, real = padded([self.targets[i] for i in index], self.device)
         given = torch.cat([torch.full_like(gold[:, :1], BEGIN), gold[:, :-1]], 1)
-        given[given == END] = BEGIN  # behind the end: any word will do, its output is not looked at
+        given[given == END] = BEGIN  # after the end of a sentence any word will do: its output is not used
         return call(source, mask, given, real), gold[real]
 
     def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
@@ -66,15 +56,3 @@ class RnnTranslating:
     def fresh(self, model: nn.Module, seed: int) -> nn.Module:
         assert isinstance(model, Rnn)
         return redrawn(model, seed)
-
-    def with_model(self, subject: Any, model: nn.Module) -> Any:
-        return dataclasses.replace(subject, model=model)
-
-
-def require_translation(data: Dataset) -> None:
-    """One clear line for a task that is no translation."""
-    if not data.is_translation:
-        raise TaskError(
-            f"Task '{data.task.name}' is no translation, and this model translates. "
-            "Choose demo-translation, or custom-translation with your own files."
-        )

@@ -1,8 +1,8 @@
 """What is to be removed, as users write it: ``heads:3.5,7.0``, ``layers:4``, ``ffn:2``, ``attention``.
 
-Several parts are joined by ``+``. Layers and heads of translation models carry their stack: ``layers:decoder.1``,
-``heads:cross.1.5`` (``heads:4.5`` is the head in that row of the grid). Which row a stack's layer is, only the model
-knows: ``in_rows`` asks it.
+Several parts are joined by ``+``. Layers and heads of translation models name their stack: ``layers:decoder.1``,
+``heads:cross.1.5`` (``heads:4.5`` is the head in that row of the grid). ``in_rows`` turns stacks into rows of a model's
+grid.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Place = tuple[str, int]  # stack and layer
 
 @dataclass(frozen=True)
 class Removal:
-    """Heads, whole layers, feed-forward blocks, or the attention of a recurrent translator."""
+    """The part to remove: heads, whole layers, feed-forward blocks, or the attention of a recurrent translator."""
 
     heads: tuple[HeadId, ...] = ()
     layers: tuple[Place, ...] = ()
@@ -34,18 +34,18 @@ class Removal:
         for name in ("layers", "ffn", "named"):
             object.__setattr__(self, name, tuple(sorted(set(getattr(self, name)))))
         if not (self.heads or self.named or self.layers or self.ffn or self.attention):
-            raise OptionError("Nothing is to be removed. Name heads, layers or feed-forward blocks, such as heads:3.5.")
+            raise OptionError("Nothing to remove. Name heads, layers or feed-forward blocks, such as heads:3.5.")
         if self.attention and (self.heads or self.named or self.layers or self.ffn):
-            raise OptionError("'attention' is the removal of a recurrent model, which has no heads or layers to name.")
+            raise OptionError("'attention' is for recurrent models, which have no heads or layers. Name only one.")
         both = [p for p in self.ffn if p in self.layers]
         if both:
             raise OptionError(
-                f"The feed-forward block of {_written(both)} goes with its layer already. Name one of the two."
+                f"The feed-forward block of {_written(both)} is removed with its layer. Name one of the two."
             )
 
     @classmethod
     def parse(cls, text: str | Iterable[str]) -> Removal:
-        """Read one text, or several that are taken together."""
+        """Read one text, or several that are joined."""
         parts = [p.strip() for t in ([text] if isinstance(text, str) else text) for p in t.split("+") if p.strip()]
         heads: list[HeadId] = []
         named: list[str] = []
@@ -59,7 +59,9 @@ class Removal:
                 )
             if kind == "attention":
                 if rest:
-                    raise OptionError("'attention' stands alone: the whole attention of a recurrent model goes.")
+                    raise OptionError(
+                        "'attention' takes no names: it removes the whole attention of a recurrent model."
+                    )
                 attention = True
             elif not rest.strip():
                 raise OptionError(f"'{part}' names nothing. Write for example heads:3.5,7.0 or layers:4 or ffn:2.")
@@ -74,7 +76,7 @@ class Removal:
         return cls(tuple(heads), tuple(places["layers"]), tuple(places["ffn"]), attention, tuple(named))
 
     def in_rows(self, stacks: Mapping[str, range]) -> Removal:
-        """The same with every head by its row of a model's grid."""
+        """The same removal with every head as a row of a model's grid."""
         heads = [*self.heads, *(h for name in self.named for h in parse_heads(name, stacks))]
         return replace(self, heads=tuple(heads), named=())
 
@@ -88,9 +90,6 @@ class Removal:
             if getattr(self, name):
                 parts.append(f"{name}:" + _written(getattr(self, name)))
         return "+".join([*parts, *(["attention"] if self.attention else [])])
-
-    def __str__(self) -> str:
-        return self.text
 
 
 def _place(text: str, kind: str) -> Place:

@@ -1,4 +1,4 @@
-"""What a distillation has found so far, and what it comes to. Light: no torch, all JSON.
+"""What a distillation has found so far, and its outcome. All JSON; nothing here loads torch.
 
     state = begin(plan)
     while ready(plan, state):
@@ -45,20 +45,26 @@ def absorb(state: State, piece: str, result: dict[str, Any]) -> State:
 
 
 def checked(plan: DistillationPlan, state: Any) -> State:
-    """A state that was read back, if it is this plan's."""
+    """The state that was read back; a ``RunError`` if it has another format or belongs to another plan."""
     if not isinstance(state, dict) or state.get("format") != FORMAT:
-        raise RunError("The state of this distillation cannot be read by this version of headviz. Start it anew.")
+        raise RunError(
+            "The state of this distillation cannot be read by this version of headviz. Start it anew.",
+            code="other-version",
+            resumable=False,
+        )
     if state["plan_digest"] != plan.digest:
         changed = [k for k, v in plan.to_dict().items() if state["plan"].get(k) != v]
         raise RunError(
             f"This folder holds another distillation (different {', '.join(changed)}). "
-            "Remove the folder, or choose another, to start anew."
+            "Remove the folder, or choose another, to start anew.",
+            code="other-plan",
+            resumable=False,
         )
     return state
 
 
 def save(state: State, folder: Path) -> None:
-    """Write the state, whole or not at all."""
+    """Write the state; a crash leaves the old file or the new one."""
     folder.mkdir(parents=True, exist_ok=True)
     write_atomic(folder / FILE, json.dumps(state, indent=1, allow_nan=False).encode())
 
@@ -76,9 +82,9 @@ def load(plan: DistillationPlan, folder: Path) -> State | None:
 
 
 def outcome(plan: DistillationPlan, state: State) -> dict[str, Any]:
-    """What was found: the teacher, and for every initialisation its curve over seeds, final metrics and time.
+    """The result as JSON: the teacher, and for every initialisation its curve over seeds, final metrics and time.
 
-    ``init``, ``curve``, ``metrics`` and ``parameters`` at the top are those of the first initialisation asked for.
+    The fields of the first initialisation (``init``, ``curve``, ``metrics``, …) also stand at the top.
     """
     teacher = state["teacher"]
     students = [s for init in plan.inits if (s := _student(plan, state, init)) is not None]

@@ -1,8 +1,8 @@
-"""Training one student: stepped, resumable, and a function of its inputs and seed alone.
+"""Training one student step by step. The result depends on the inputs and the seed only.
 
-A checkpoint is written at every point of the learning curve. A training that was stopped goes on from the last one
+A checkpoint is written at every point of the learning curve. A training that was stopped continues from the last one
 and ends with the same weights, bit for bit, on the same machine with the same number of threads: batches, dropout and
-noise of a step are drawn from the seed and the step's number, so there is no state of a random generator to keep.
+noise of a step are drawn from the seed and the step's number, so no state of a random generator has to be kept.
 """
 
 from __future__ import annotations
@@ -33,10 +33,13 @@ from .problem import Batches, Call, Problem
 from .variational import Divergence, draw, nats_per_weight, starting_log_sd
 
 CHECKPOINT = "checkpoint.safetensors"
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of each weight
 
 
 class Diverged(UserError):
     """A training whose loss is no longer a number."""
+
+    code = "diverged"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +84,10 @@ def train(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Student:
-    """Train a student from its method's start. ``subject`` is the student with the teacher's weights, left as it is.
+    """Train a student by a method. ``subject`` is the student with the teacher's weights; it is not changed.
 
-    ``teacher`` is needed where the method learns from its logits, ``prior`` where it starts from one. ``at_step`` sees
-    the model after each step (to collect iterates).
+    ``teacher`` is needed where the method learns from its logits, ``prior`` where it starts from one. ``at_step`` is
+    given the number and the model after each step.
     """
     run = _Run(subject, problem, method, options, seed, prior, teacher)
     place = None if folder is None else Path(folder)
@@ -123,7 +126,7 @@ class _Run:
         self.teacher = teacher
         self.batches = Batches(problem.lengths, options.batch, seed)
         self.model = start_weights(subject, problem, method, prior, seed).requires_grad_(True)
-        # measuring freezes the model it is given, so it is given one of its own
+        # measuring freezes the model it is given, so it gets a copy
         self.shown = problem.with_model(subject, copy.deepcopy(self.model))
         self.weights = dict(self.model.named_parameters())
         self.log_sd: dict[str, Tensor] = {}
@@ -200,13 +203,8 @@ class _Run:
         else:
             t = self.options.temperature
             # the factor t^2 keeps the gradient's size independent of the temperature
-            copied = (
-                t
-                * t
-                * F.kl_div(
-                    (logits / t).log_softmax(-1), (theirs / t).log_softmax(-1), reduction="batchmean", log_target=True
-                )
-            )
+            ours, wanted = (logits / t).log_softmax(-1), (theirs / t).log_softmax(-1)
+            copied = t * t * F.kl_div(ours, wanted, reduction="batchmean", log_target=True)
         share = self.options.teacher_share
         return share * copied + (1 - share) * self._likelihood(logits, gold)
 
@@ -231,17 +229,12 @@ class _Run:
         start = hashlib.sha256()
         for w in self.weights.values():
             start.update(w.detach().cpu().contiguous().numpy().tobytes())
-        said = [
-            self.method.start,
-            self.method.objective,
-            dataclasses.asdict(self.options),
-            self.seed,
-            self.problem.digest,
-        ]
+        method, options = self.method, dataclasses.asdict(self.options)
+        said = [method.start, method.objective, options, self.seed, self.problem.digest]
         return hashlib.sha256(f"{json.dumps(said)}{start.hexdigest()}".encode()).hexdigest()
 
     def resume(self, place: Path | None) -> None:
-        """Take up the checkpoint of just this training, if there is one."""
+        """Continue from the checkpoint of this very training, if there is one."""
         self.mark = self._fingerprint() if place is not None else ""
         if place is None or not (place / CHECKPOINT).exists():
             return
@@ -252,7 +245,7 @@ class _Run:
                 about = json.loads(file.metadata()["about"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except (OSError, SafetensorError, KeyError, ValueError):
-            return  # damaged: the training begins anew, which costs time and changes nothing
+            return  # damaged: the training starts anew, which costs time but gives the same result
         if about["fingerprint"] != self.mark:
             raise UserError(
                 f"'{place}' holds the checkpoint of another training. Remove the folder, or choose another."
@@ -263,13 +256,11 @@ class _Run:
                     p.copy_(tensors[f"{kind}/{name}"])
         if about["step"]:
             state = {
-                str(i): {part: tensors[f"{part}/{i}"] for part in ("step", "exp_avg", "exp_avg_sq")}
+                i: {part: tensors[f"{part}/{i}"] for part in MOMENTS}
                 for i in range(len(self.weights) + len(self.log_sd))
-                if f"step/{i}" in tensors  # fixed positions get no gradient, and so have no state
+                if f"step/{i}" in tensors  # fixed position tables get no gradient and have no state
             }
-            whole = self.optimizer.state_dict()
-            whole["state"] = {int(i): s for i, s in state.items()}
-            self.optimizer.load_state_dict(whole)
+            self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
         self.step = about["step"]
         self.seconds = about["curve"][-1]["seconds"]
         self.curve = [Point.from_json(p) for p in about["curve"]]
@@ -284,7 +275,7 @@ class _Run:
         tensors = {f"w/{n}": p.detach() for n, p in self.weights.items()}
         tensors |= {f"s/{n}": p.detach() for n, p in self.log_sd.items()}
         for i, state in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"{part}/{i}": torch.as_tensor(state[part]) for part in ("step", "exp_avg", "exp_avg_sq")}
+            tensors |= {f"{part}/{i}": torch.as_tensor(state[part]) for part in MOMENTS}
         about = {"fingerprint": self.mark, "step": self.step, "curve": [p.to_json() for p in self.curve]}
         part = place / f".{CHECKPOINT}.part"
         save_file({n: t.cpu().contiguous() for n, t in tensors.items()}, part, metadata={"about": json.dumps(about)})

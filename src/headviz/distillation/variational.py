@@ -18,7 +18,7 @@ from .conditional import Prior
 
 
 class Divergence:
-    """KL to one prior. Holds (3 + r) numbers per weight: for training, all of the prior is in memory."""
+    """KL to one prior. The whole prior is kept in memory for training: 3 + r numbers per weight."""
 
     def __init__(self, prior: Prior, device: torch.device | str = "cpu") -> None:
         names = list(prior.partition.kept)
