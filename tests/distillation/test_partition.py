@@ -202,7 +202,7 @@ def test_no_masked_export_without_a_feed_forward_block(tmp_path):
         ("heads:1.0+layers:1", MaskError, "goes with"),
         ("ffn:1+layers:1", OptionError, "Name one"),
         ("attention", ModelError, "heads, not one attention"),
-        ("", OptionError, "Nothing is to be removed"),
+        ("", OptionError, "Nothing to remove"),
         ("head:3.5", OptionError, "Did you mean 'heads'"),
         ("layers:x", OptionError, "not a layer"),
         ("heads:", OptionError, "names nothing"),
