@@ -97,6 +97,7 @@ report reports.run_report
 report_heads reports.heads
 report_steps reports.steps
 htmlpage reports.html_page
+runs.heart runs.heartbeat
 runs.jobs.scoring runs.jobs.score
 runs.jobs.pruning runs.jobs.prune
 runs.jobs.finetuning runs.jobs.finetune

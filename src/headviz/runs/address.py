@@ -1,6 +1,6 @@
-"""Which cluster a run may be given to. Dask's wire format carries code, so its address must be one to trust.
+"""Which cluster a run may be given to. Dask's wire format carries code, so only trusted addresses are taken.
 
-``tls://`` (both ends show certificates), or ``tcp://`` on this machine alone.
+These are ``tls://`` (both ends show certificates), and ``tcp://`` on this machine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FORM = "Write tls://HOST:PORT, or tcp://127.0.0.1:PORT for a scheduler on this 
 
 
 def cluster_address(given: str | None = None) -> str:
-    """The scheduler's address, ``$HEADVIZ_DASK`` by default, if it is one to trust."""
+    """The scheduler's address, ``$HEADVIZ_DASK`` by default; a ``RunError`` if it is not a trusted one."""
     text = (os.environ.get(ADDRESS, "") if given is None else given).strip()
     if not text:
         raise RunError(f"No cluster is set. Put its scheduler's address into {ADDRESS}. {_FORM}")

@@ -1,8 +1,8 @@
-"""Which full model the steps of a pruning run are compared with, decided here for the page, reports and saves alike.
+"""Which full model the steps of a pruning run are compared with; page, reports and saved files all ask here.
 
-An algorithm that trains what is left anew says nothing about θ*: its steps stand against the full θ0 that was trained
-alike with the same seed. All other steps, and those of a run told not to train the full model, stand against θ*, the
-model as it was given. Where the two differ both are named, never averaged.
+An algorithm that retrains is compared with the full θ0 that was trained in the same way with the same seed. All other
+algorithms, and runs that were told not to train the full model, are compared with θ*, the model as it was given.
+Where both exist both are shown by name; they are never averaged.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from statistics import mean, stdev
 from typing import Any
 
+from ..pruning import algorithms
 from ..pruning.roles import GIVEN as GIVEN
 from ..pruning.roles import NAMES as NAMES
 from ..pruning.roles import PRUNED as PRUNED
@@ -22,9 +23,9 @@ Step = Mapping[str, Any]  # a step of a run as JSON
 
 
 def role(step: Step) -> str:
-    """What a step's model is: θ*, the full model trained anew, or a pruned one.
+    """What a step's model is: GIVEN (θ*), RETRAINED (the full model trained anew) or PRUNED.
 
-    Step 0 of a seed that trained nothing repeats θ*, and is called that.
+    Step 0 of a run that trains nothing repeats θ* and is called GIVEN.
     """
     if step.get("step") != 0 and not step.get("reference"):
         return PRUNED
@@ -40,10 +41,7 @@ def against(spec: Mapping[str, Any], baseline: Sequence[Step]) -> str:
 
 def retrains(spec: Mapping[str, Any]) -> bool:
     """Whether the run's algorithm trains the pruned networks anew."""
-    from ..pruning.algorithms import ALGORITHMS
-
-    known = ALGORITHMS.get(str(spec.get("algorithm")))
-    return known is not None and known.retrains
+    return algorithms.retrains(str(spec.get("algorithm")))
 
 
 def full_of(baseline: Sequence[Step], seed: Any, which: str) -> Step | None:
@@ -61,10 +59,10 @@ def distinct(baseline: Sequence[Step]) -> list[Step]:
 
 
 def changes(step: Step, baseline: Sequence[Step], which: str) -> dict[str, dict[str, float | None]]:
-    """Of each metric the step's minus the full model's.
+    """For each metric the step's value minus the full model's.
 
-    The paired interval and p are those of the step's record, which compares with θ*; against a retrained model there
-    are none: what differs there is also the chance of two trainings, which only several seeds show.
+    The interval and p come from the step's record, which compares with θ*. Against a retrained model there are none,
+    because two trainings differ by chance as well, and only several seeds show by how much.
     """
     if which == GIVEN:
         known = (step.get("deltas") or {}).items()

@@ -1,13 +1,13 @@
-"""How long a plan may take: a few examples are scored, trained on and evaluated, and the times scaled up.
+"""How long a plan may take: a few examples are scored, trained on and evaluated, and the times are scaled up.
 
-An estimate, not a promise: it leaves aside that pruned models are faster, and that other work may share the machine.
+The estimate ignores that pruned models are faster and that other work may share the machine.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -46,18 +46,12 @@ class Estimate:
 
 def estimate(prepared: Prepared, threads: int, cancel: Cancel | None = None) -> Estimate:
     """Measure the three kinds of work of a checked plan on this machine, with as many threads as the run will have."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
     begun = time.perf_counter()
-    try:
+    with _threads(threads):
         plan = _plan_of(prepared)
-        evaluation = _evaluation(prepared, cancel)
+        evaluation = _evaluation(prepared, plan.label_order, cancel)
         scoring = _scoring(prepared, plan, cancel)
         finetuning = _finetuning(prepared, plan, cancel) if prepared.amount.finetunings else None
-    finally:
-        torch.set_num_threads(before)
     return Estimate(
         scoring,
         finetuning,
@@ -67,8 +61,20 @@ def estimate(prepared: Prepared, threads: int, cancel: Cancel | None = None) -> 
     )
 
 
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def total(amount: Amount, scoring: float | None, finetuning: float | None, evaluation: float) -> float:
-    """One after the other, on one machine."""
+    """Seconds of a whole run on one machine."""
     work = amount.scorings * (scoring or 0.0) + amount.finetunings * (finetuning or 0.0)
     return LOADING + work + amount.evaluations * evaluation
 
@@ -87,14 +93,14 @@ def _some(data: Dataset, count: int) -> Dataset:
     return data.subset(sorted(int(i) for i in drawn))
 
 
-def _evaluation(prepared: Prepared, cancel: Cancel | None) -> float:
+def _evaluation(prepared: Prepared, order: Sequence[str] | None, cancel: Cancel | None) -> float:
     from ..evaluation.dispatch import evaluator_of
 
     context = prepared.context
     part = _some(context.dev, EXAMPLES)
 
     def measure(data: Dataset) -> None:
-        evaluator_of(context.clf, data, label_order=_order(prepared)).evaluate(cancel=cancel)
+        evaluator_of(context.clf, data, label_order=order).evaluate(cancel=cancel)
 
     measure(_some(part, 8))  # warms up
     begun = time.perf_counter()
@@ -124,7 +130,7 @@ def _finetuning(prepared: Prepared, plan: PruningPlan, cancel: Cancel | None) ->
     context = prepared.context
     options = plan.finetune or context.recipe or FinetuneOptions()
     seed = plan.seeds[0]
-    return _training(context.base(seed), context.train, options, seed, _order(prepared), cancel)
+    return _training(context.base(seed), context.train, options, seed, plan.label_order, cancel)
 
 
 def finetuning_seconds(
@@ -132,10 +138,8 @@ def finetuning_seconds(
 ) -> tuple[int, int, float, str]:
     """Updates, training examples, estimated seconds and device of a run of kind 'finetune'.
 
-    Loads its model and data; what cannot be trained is refused here, before a record is written.
+    Loads its model and data; a ``UserError`` says what cannot be trained, before a record is written.
     """
-    import torch
-
     from ..evaluation.dispatch import evaluate
     from ..pruning.finetune.trainer import updates_of
     from ..pruning.finetune.training import require_trainable
@@ -145,16 +149,14 @@ def finetuning_seconds(
     job = make(spec)
     clf, train, dev, options = job.prepared()
     require_trainable(clf, train, dev, options)
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
     try:
-        part = _some(dev, EXAMPLES)
-        begun = time.perf_counter()
-        evaluate(clf, part, label_order=job.spec.label_order)
-        evaluation = (time.perf_counter() - begun) * len(dev) / len(part)
-        training = _training(clf, train, options, job.spec.seed, job.spec.label_order, cancel)
+        with _threads(threads):
+            part = _some(dev, EXAMPLES)
+            begun = time.perf_counter()
+            evaluate(clf, part, label_order=job.spec.label_order)
+            evaluation = (time.perf_counter() - begun) * len(dev) / len(part)
+            training = _training(clf, train, options, job.spec.seed, job.spec.label_order, cancel)
     finally:
-        torch.set_num_threads(before)
         forget()
     rounds = 1 + (int(options.epochs) if options.evaluate_epochs or options.early_stopping else 0)
     seconds = LOADING + training + rounds * evaluation
@@ -194,11 +196,7 @@ def _training(
         fine_tune(clf, part, plain, seed, label_order=order, progress=note, cancel=enough)
     stop_if(cancel)
     measured = [t for t in times if t[0] >= 2] or times
-    if len(measured) < 2:  # a training of one update: its whole time is all there is to go by
+    if len(measured) < 2:  # a training of one update: only its whole time is known
         return (time.perf_counter() - begun) * wanted
     (first, start), (last, end) = measured[0], measured[-1]
     return (end - start) / (last - first) * wanted
-
-
-def _order(prepared: Prepared) -> tuple[str, ...] | None:
-    return _plan_of(prepared).label_order

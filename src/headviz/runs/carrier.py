@@ -1,4 +1,4 @@
-"""Carries one run forward: its state, a checkpoint after every piece, its steps in the registry."""
+"""One run while it is worked on: its state, a checkpoint after every piece, its steps in the registry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .states import FINISH
 
 
 class Carrier:
-    """What a worker holds of a run. The checkpoint is written first, the registry follows; both name the same steps."""
+    """A run in the hands of a worker. The checkpoint is written first, then the registry; both hold the same steps."""
 
     def __init__(self, registry: Registry, record: RunRecord) -> None:
         self.registry = registry
@@ -44,14 +44,14 @@ class Carrier:
         return self.job.ready(self.state)
 
     def absorb(self, piece: str, result: bytes) -> None:
-        """Take a piece's result in, and make it last."""
+        """Add a piece's result to the state and write both down."""
         self.state = self.job.absorb(self.state, piece, result)
         self.number += 1
         self.files.save_checkpoint(self.number, self.job.pack(self.state))
         self._publish()
 
     def finish(self) -> RunRecord:
-        """Write the outcome down."""
+        """Write the outcome and record that the run is done."""
         outcome = self.job.finish(self.state, self.files.results)
         write_json(self.files.outcome, outcome)
         return self.registry.apply(self.record.id, FINISH, claim=self.record.claim, ended=time.time())
@@ -62,7 +62,7 @@ class Carrier:
 
     @property
     def full(self) -> int:
-        """How many of them are full models."""
+        """How many of the steps are full models."""
         return sum(s.get("step") == 0 for s in self.job.steps(self.state).values())
 
     @property

@@ -1,7 +1,7 @@
-"""The cluster executor: a light process on this machine hands pieces to Dask and alone writes the registry.
+"""The cluster executor: a light process on this machine hands pieces to Dask; only it writes the registry.
 
-Any Dask deployment will do; only its address is known here. A worker that dies loses the piece it was at, which the
-scheduler gives to another. Cancelling sets a flag on the workers, because Dask does not stop a running task.
+Any Dask deployment will do, by its address. If a worker dies, the scheduler gives its piece to another one.
+Cancelling sets a flag on the workers, because Dask does not stop a running task.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .address import cluster_address, security
 from .carrier import Carrier
 from .failure import outcome_of
 from .files import write_json
-from .heart import Heart
+from .heartbeat import Heartbeat
 from .process import monotonic, place
 from .record import SWEEP, RunRecord
 from .registry import Registry
@@ -33,11 +33,11 @@ AHEAD = 2  # pieces per worker thread handed over in advance
 GONE = 60.0  # seconds without any worker after which a run gives up
 
 
-def drive(registry: Registry, record: RunRecord, heart: Heart) -> None:
+def drive(registry: Registry, record: RunRecord, heartbeat: Heartbeat) -> None:
     """Carry a run, or all the runs of a sweep, to the end."""
-    heart.progress("connecting", 0, 0)
+    heartbeat.progress("connecting", 0, 0)
     with connected() as client:
-        Driver(client, registry, record, heart).run()
+        Driver(client, registry, record, heartbeat).run()
 
 
 @contextmanager
@@ -57,12 +57,12 @@ def connected() -> Iterator[Any]:
     try:
         yield client
     finally:
-        with suppress(Exception):  # the work is recorded; a cluster that is gone need not say goodbye
+        with suppress(Exception):  # the work is recorded, so an error while closing does not matter
             client.close(timeout=2)
 
 
 def _knock(address: str) -> None:
-    """Dask's client tries for long where nothing listens; a person wants to know at once."""
+    """Fail at once where nothing listens: Dask's own client would go on trying for long."""
     parts = urlsplit(address)
     try:
         socket.create_connection((str(parts.hostname), int(parts.port or 0)), timeout=KNOCK).close()
@@ -73,8 +73,8 @@ def _knock(address: str) -> None:
 class Driver:
     """One loop over all pieces of all the runs it carries."""
 
-    def __init__(self, client: Any, registry: Registry, record: RunRecord, heart: Heart) -> None:
-        self.client, self.registry, self.record, self.heart = client, registry, record, heart
+    def __init__(self, client: Any, registry: Registry, record: RunRecord, heartbeat: Heartbeat) -> None:
+        self.client, self.registry, self.record, self.heartbeat = client, registry, record, heartbeat
         self.token = secrets.token_hex(8)
         self.finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.in_flight: dict[Any, tuple[Carrier, str, bool]] = {}
@@ -90,7 +90,7 @@ class Driver:
         self._count()
         try:
             while self.carriers or self.in_flight:
-                if self.heart.cancelled():
+                if self.heartbeat.cancelled():
                     raise Cancelled
                 self._drop_cancelled()
                 self._hand_out()
@@ -120,7 +120,7 @@ class Driver:
                     self._end(claimed, FAIL, **outcome_of(wrong))
 
     def _drop_cancelled(self) -> None:
-        """Runs of a sweep that were cancelled one by one."""
+        """End the runs of a sweep that were cancelled one by one."""
         for carrier in [c for c in self.carriers if c.record is not self.record]:
             if carrier.files.cancel_flag.exists():
                 self.carriers.remove(carrier)
@@ -146,7 +146,7 @@ class Driver:
     # pieces -----------------------------------------------------------------------------------
 
     def _hand_out(self) -> None:
-        """In the order of the runs, so that the first ones finish first."""
+        """Submit ready pieces in the order of the runs, so that the first runs finish first."""
         room = AHEAD * max(1, sum(self.client.nthreads().values())) if self._may_ask() else self._room
         self._room = room
         busy = {(c.record.id, p) for c, p, _ in self.in_flight.values()}
@@ -161,7 +161,7 @@ class Driver:
     _asked = 0.0
 
     def _may_ask(self) -> bool:
-        """The number of workers changes slowly; asking is a round trip."""
+        """Ask for the number of workers every two seconds only: it changes slowly, and asking takes a round trip."""
         if monotonic() - self._asked < 2:
             return False
         self._asked = monotonic()
@@ -243,18 +243,18 @@ class Driver:
         self._end(carrier.record, FAIL, **outcome_of(error))
 
     def _call_off(self) -> None:
-        """Tell the workers, give back what waits, and record the runs of a sweep; the sweep itself is the worker's."""
-        with suppress(Exception):  # a cluster that is gone has stopped already
+        """Stop the workers, cancel what waits and record the runs of a sweep; the sweep's own end is recorded later."""
+        with suppress(Exception):  # if the cluster is gone, its work has stopped already
             self.client.run(remote.cancel, self.token, wait=False)
             self.client.cancel(list(self.in_flight), force=True, asynchronous=False)
         if self.record.kind == SWEEP:
             for carrier in self.carriers:
-                self._end(carrier.record, self.heart.ending, error=self.heart.reason)
+                self._end(carrier.record, self.heartbeat.ending, error=self.heartbeat.reason)
 
     # the cluster ------------------------------------------------------------------------------
 
     def _check_workers(self) -> None:
-        """All machines must run the same headviz; more than one thread per worker is of no use."""
+        """Refuse workers with another version of headviz, and note those with more than one thread."""
         try:
             self.client.wait_for_workers(1, timeout=GONE)
         except TimeoutError:
@@ -288,16 +288,16 @@ class Driver:
 
     def _count(self) -> None:
         steps, full = sum(c.steps for c in self.carriers), sum(c.full for c in self.carriers)
-        self.heart.stepped(steps, sum(c.expected for c in self.carriers), full)
+        self.heartbeat.stepped(steps, sum(c.expected for c in self.carriers), full)
 
     def _hear(self, event: Any) -> None:
-        """A worker says what it does; called by Dask's own thread."""
+        """Take in a worker's progress; called by Dask's own thread."""
         _, said = event
         if not isinstance(said, dict):
             return
         run = str(said.get("run"))
         if run == self.record.id:
-            self.heart.progress(str(said["phase"]), int(said["done"]), int(said["total"]))
+            self.heartbeat.progress(str(said["phase"]), int(said["done"]), int(said["total"]))
             return
         carrier = next((c for c in self.carriers if c.record.id == run), None)
         if carrier is None or monotonic() - self._told.get(run, 0.0) < 1:

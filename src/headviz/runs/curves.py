@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Curve:
-    """One run's metric against sparsity: a line per seed where there are several, and their mean."""
+    """One run's metric against sparsity, for every seed."""
 
     name: str
     metric: str
     baseline: float | None  # of the full models that the steps are compared with, mean over seeds
-    by_seed: Mapping[int, Sequence[tuple[float, float]]]  # seed -> (sparsity, value), as far as they are known
+    by_seed: Mapping[int, Sequence[tuple[float, float]]]  # seed -> (sparsity, value) of the steps so far
     against: str = baselines.GIVEN  # which full model that is
     given: float | None = None  # θ*, where the steps are compared with another model
 
@@ -39,7 +39,7 @@ class Curve:
 def curve_of(run: Mapping[str, Any], metric: str | None = None, name: str | None = None) -> Curve | None:
     """The curve of a run as JSON (``RunView.to_json``); None before there is anything to draw.
 
-    It begins at 0 % with the full model that the steps are compared with, each seed with its own where it has one.
+    It begins at 0 % with the full model that the steps are compared with: each seed's own, where it has one.
     """
     points = [*run["baseline"], *run["steps"]]
     if not points or any(s.get("sparsity") is None for s in points):
@@ -69,7 +69,7 @@ def curve_of(run: Mapping[str, Any], metric: str | None = None, name: str | None
 
 
 def chance(metric: str, labels: Sequence[str]) -> float | None:
-    """What drawing answers evenly would reach; None where that depends on more than the number of classes."""
+    """What random answers would reach, all classes equally likely; None where that depends on more."""
     if metric == "accuracy" and len(labels) > 1:
         return 1 / len(labels)
     return 0.0 if metric in ("matthews", "pearson", "spearman") else None
@@ -119,7 +119,7 @@ def run_curves(curves: Sequence[Curve], height: int = 400, by_chance: float | No
             marker={"size": 6},
             hovertemplate="%{x:.0f} % pruned: %{y:.4f}<extra></extra>",
         )
-    # runs of one model share its line; with several models no one is "the" model as given
+    # runs of one model share its line; with several models there is no single "model as given"
     given = {round(c.given, 9) for c in curves if c.given is not None}
     if len(given) == 1:
         _level(fig, given.pop(), FAINT, "dot", baselines.NAMES[baselines.GIVEN])

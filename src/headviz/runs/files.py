@@ -21,7 +21,7 @@ from ..storage.home import home
 from .process import monotonic, place
 
 KEEP = 2  # checkpoints: the newest and the one before it
-RESERVE = 256 * 1024  # bytes set aside per run, given back when the disk is full, so that the end can be recorded
+RESERVE = 256 * 1024  # bytes held per run and freed when the disk is full, so that the end can be recorded
 
 _MAGIC = b"headviz-checkpoint-1\n"
 _ID = re.compile(r"[0-9a-f]{8}")
@@ -40,7 +40,7 @@ def runs_home() -> Path:
 
 
 class RunFiles:
-    """Where one run keeps its files. Made by ``create``; reading never needs the folder to be there."""
+    """The files of one run. ``create`` makes the folder; reading works without it."""
 
     def __init__(self, run_id: str, root: Path | None = None) -> None:
         if not _ID.fullmatch(run_id):
@@ -59,13 +59,13 @@ class RunFiles:
             self.make_reserve()
 
     def make_reserve(self) -> None:
-        """Set the reserve aside; without room for it there is none, and the run itself will say so."""
+        """Write the reserve; on a full disk there is none, and the run's own writing will fail with a clear message."""
         with suppress(OSError):
             if not self._reserve.exists():
                 self._reserve.write_bytes(b"\0" * RESERVE)
 
     def free_reserve(self) -> None:
-        """Make room for the last words on a full disk."""
+        """Free the reserve, so that an error can be recorded on a full disk."""
         with suppress(OSError):
             self._reserve.unlink(missing_ok=True)
 
@@ -90,7 +90,7 @@ class RunFiles:
             old.unlink(missing_ok=True)
 
     def load_checkpoint(self) -> tuple[int, bytes, list[str]]:
-        """The newest whole checkpoint: its number (0 = none), its content, and the names of damaged ones."""
+        """The newest undamaged checkpoint: its number (0 = none), its content, and the names of damaged ones."""
         damaged = []
         start = len(_MAGIC) + hashlib.sha256().digest_size
         for number, path in self.checkpoints():
@@ -105,7 +105,7 @@ class RunFiles:
         return 0, b"", damaged
 
     def sweep_temporary(self) -> None:
-        """Drop what a killed process was in the middle of writing."""
+        """Delete files that a killed process left half-written."""
         with suppress(OSError):
             for path in self.folder.glob(".*.tmp"):
                 path.unlink(missing_ok=True)
@@ -113,7 +113,7 @@ class RunFiles:
     # small files ------------------------------------------------------------------------------
 
     def read_json(self, path: Path) -> dict[str, Any]:
-        """What is there, or nothing: a reader may come before the first writer."""
+        """The JSON object in a file; {} where there is none yet."""
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -121,11 +121,11 @@ class RunFiles:
         return found if isinstance(found, dict) else {}
 
     def ask_cancel(self, who: str) -> None:
-        """Raise the flag that the worker looks at; it works while the registry is locked, and costs no space."""
+        """Make the flag file that the worker looks at. This works while the registry is locked or the disk is full."""
         if not self.cancel_flag.exists():
             with disk_errors(self.folder):
                 self.cancel_flag.touch()
-            with suppress(OSError):  # who and when are only for the second look; the flag itself is up
+            with suppress(OSError):  # who and when are extra; the flag itself is there
                 self.cancel_flag.write_text(json.dumps({"who": who, "at": monotonic(), "place": place()}))
 
     def cancel_age(self) -> float | None:
@@ -136,7 +136,7 @@ class RunFiles:
         return monotonic() - found["at"] if found.get("place") == place() else 0.0
 
     def log_tail(self, lines: int = 30, limit: int = 16_384) -> list[str]:
-        """The end of the log, with anything that looks like an access token blotted out."""
+        """The end of the log, with access tokens hidden."""
         try:
             with self.log.open("rb") as file:
                 file.seek(0, os.SEEK_END)

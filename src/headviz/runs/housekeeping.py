@@ -1,4 +1,4 @@
-"""Old runs: put aside, or deleted with everything they kept."""
+"""Old runs: archive them, or delete them with all their files."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def used(run_id: str, registry: Registry | None = None) -> int:
 
 
 def archive(run_id: str, user: str | None = None, *, registry: Registry | None = None, back: bool = False) -> int:
-    """Take a run out of the lists and drop its checkpoints where it is done; steps, log and results stay.
+    """Archive a run and delete the checkpoints of a finished one; steps, log and results stay.
 
-    Gives the bytes freed. ``back`` puts it into the lists again.
+    Returns the bytes freed. ``back`` takes it out of the archive again.
     """
     registry = registry or Registry()
     record = look(registry, run_id)
@@ -44,15 +44,15 @@ def archive(run_id: str, user: str | None = None, *, registry: Registry | None =
 
 
 def delete(run_id: str, user: str | None = None, *, registry: Registry | None = None) -> int:
-    """Delete a run with its folder: steps, log, checkpoints, models. Gives the bytes freed. There is no way back."""
+    """Delete a run with its folder: steps, log, checkpoints, models. Returns the bytes freed. Cannot be undone."""
     registry = registry or Registry()
     record = look(registry, run_id)
     check_owner(record, this_user() if user is None else user, "delete")
     members = _ended(registry, record, "deleted")
     freed = 0
-    for member in members:  # a sweep's own line goes last, so that an interrupted deletion can be repeated
+    for member in members:  # the sweep itself goes last, so that an interrupted deletion can be repeated
         files = RunFiles(member.id, registry.folder)
-        if member.worker and not wait_gone(member.worker, 2.0):  # its outcome is recorded, it is just leaving
+        if member.worker and not wait_gone(member.worker, 2.0):  # its outcome is recorded, it is about to end
             kill(member.worker)
         size = files.size()
         if files.folder.is_dir() and not files.folder.is_symlink():

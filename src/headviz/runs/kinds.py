@@ -1,9 +1,9 @@
 """What a run can be: one line per kind, and the protocol that each kind's job follows.
 
-A job cuts its work into *pieces*. Its state says which pieces are ready now; ready pieces do not depend on each
-other, so a cluster may do them at once, while one machine does them in turn. ``work`` is the heavy part and a pure
-function of its arguments: it may run in any process, and be done again. Everything else is light and runs
-where the registry is. A result depends only on which pieces are absorbed, never on the order they came in.
+A job divides its work into *pieces*. Its state says which pieces are ready now; ready pieces do not depend on each
+other, so a cluster may do them at once, and one machine does them in turn. ``work`` is the heavy part and a pure
+function of its arguments: it may run in any process, and be repeated. Everything else is light and runs where the
+registry is. The result depends only on which pieces are absorbed, never on their order.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ..progress import Cancel, PhaseProgress
 
 @dataclass(frozen=True)
 class Tools:
-    """What a piece of work is given besides its data.
+    """What a piece of work gets besides its data.
 
-    ``progress(phase, done, total)`` is told what happens; ``cancel()`` is asked between chunks, and when it says
-    yes the work raises ``errors.Cancelled``. ``folder`` is where the run's own files lie: those that ``needs`` named
-    are there, and those that the work leaves are kept.
+    ``progress(phase, done, total)`` takes reports; ``cancel()`` is asked between chunks, and if it is true the work
+    raises ``errors.Cancelled``. ``folder`` holds the run's own files: those that ``needs`` named are there, and those
+    that the work writes are kept.
     """
 
     progress: PhaseProgress
@@ -90,7 +90,7 @@ KINDS: dict[str, Kind] = {
     "score": Kind("score:make", "a head score over a sample, the examples shared out"),
     "ablation": Kind("ablate:make", "switch every head off in turn and measure what it costs"),
     "distill": Kind("distill:make", "remove a part and train students in its place, from several starts"),
-    "rehearsal": Kind("rehearsal:make", "computes nothing of use: shows that runs work here, and what they cost"),
+    "rehearsal": Kind("rehearsal:make", "random numbers only: shows that runs work here and what they cost"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The registry's tables, version by version. A version that was ever released is never edited: add one."""
+"""The registry's tables, version by version. Never edit a released version: add a new one."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ MIGRATIONS: tuple[str, ...] = (
 
 
 def migrate(db: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> None:
-    """Bring a registry to the newest version, in one transaction; a newer one is left alone."""
+    """Bring a registry to the newest version in one transaction; a ``RunError`` for one from a newer headviz."""
     if _version(db) == len(migrations):
         return
     db.execute("BEGIN IMMEDIATE")

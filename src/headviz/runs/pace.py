@@ -1,13 +1,13 @@
-"""How long a run still takes, from the steps that it has made."""
+"""The remaining time of a run, estimated from its steps so far."""
 
 from __future__ import annotations
 
 
 class Pace:
-    """Told of every step on record; a number of seconds that falls while a step runs, and never rises with it.
+    """Call ``stepped`` after every piece of work; ``remaining`` then falls while a step runs.
 
-    Only steps like those to come are timed: loading, and full models, which some runs only evaluate or find in the
-    cache, say nothing about a pruned one. Until such a step is made nothing is known.
+    Only steps of pruned models are timed: loading takes another time, and so do full models, which some runs only
+    evaluate or find in the cache. Before the first such step nothing is known.
     """
 
     def __init__(self) -> None:
@@ -18,9 +18,9 @@ class Pace:
         self._spent, self._timed = 0.0, 0
 
     def stepped(self, now: float, steps: int, expected: int, full: int = 0) -> None:
-        """So many steps are on record, ``full`` of them full models; called after every piece of work."""
+        """``steps`` of ``expected`` are on record, ``full`` of them full models."""
         self._left = max(0, expected - steps)
-        if self._steps is None:  # what an earlier attempt has made
+        if self._steps is None:  # the steps of earlier attempts
             self._steps, self._full, self._since = steps, full, now
             return
         made = (steps - full) - (self._steps - self._full)

@@ -17,7 +17,7 @@ from ..progress import stop_if
 from .carrier import Carrier
 from .failure import outcome_of
 from .files import RunFiles
-from .heart import Heart
+from .heartbeat import Heartbeat
 from .kinds import Tools
 from .process import Identity, be_nice, kill_children
 from .queue import dispatch
@@ -59,19 +59,19 @@ def carry(registry: Registry, record: RunRecord) -> int:
     """From claim to outcome; whatever happens is recorded."""
     files = RunFiles(record.id, registry.folder)
     files.make_reserve()
-    heart = Heart(registry, record, files)
-    heart.before_end = lambda: dispatch(Registry(registry.folder, wait=0.3))
-    heart.watch_signals()
-    heart.start()
+    heartbeat = Heartbeat(registry, record, files)
+    heartbeat.before_end = lambda: dispatch(Registry(registry.folder, wait=0.3))
+    heartbeat.watch_signals()
+    heartbeat.start()
     try:
-        _work(registry, record, heart)
+        _work(registry, record, heartbeat)
         log(f"run {record.id} is done")
     except Superseded:
         log("another worker has taken this run; this one ends")
         return SUPERSEDED
     except Cancelled:
         log("stopped")
-        _end(registry, record, heart.ending, error=heart.reason)
+        _end(registry, record, heartbeat.ending, error=heartbeat.reason)
     except BaseException as error:
         if isinstance(error, UserError):
             log(str(error))
@@ -81,31 +81,31 @@ def carry(registry: Registry, record: RunRecord) -> int:
         files.free_reserve()
         _end(registry, record, FAIL, **outcome_of(error))
     finally:
-        heart.stop()
+        heartbeat.stop()
         kill_children(record.pid or 0)
     with suppress(RunError):  # the next reader of the registry starts what is waiting
         dispatch(registry)
     return DONE
 
 
-def _work(registry: Registry, record: RunRecord, heart: Heart) -> None:
+def _work(registry: Registry, record: RunRecord, heartbeat: Heartbeat) -> None:
     if record.executor == DASK:
         from .cluster import drive
 
-        drive(registry, record, heart)
+        drive(registry, record, heartbeat)
         return
-    heart.progress("loading", 0, 0)
+    heartbeat.progress("loading", 0, 0)
     carrier = Carrier(registry, record)
-    heart.stepped(carrier.steps, carrier.expected, carrier.full)
-    tools = Tools(heart.progress, heart.cancelled, carrier.files.results)
+    heartbeat.stepped(carrier.steps, carrier.expected, carrier.full)
+    tools = Tools(heartbeat.progress, heartbeat.cancelled, carrier.files.results)
     while pieces := carrier.ready():
         stop_if(tools.cancel)
         piece = pieces[0]
         result = carrier.job.work(piece, carrier.job.parcel(carrier.state, piece), tools)
-        heart.progress("recording", 0, 0)
+        heartbeat.progress("recording", 0, 0)
         carrier.absorb(piece, result)
-        heart.stepped(carrier.steps, carrier.expected, carrier.full)
-    heart.progress("finishing", 0, 0)
+        heartbeat.stepped(carrier.steps, carrier.expected, carrier.full)
+    heartbeat.progress("finishing", 0, 0)
     carrier.finish()
 
 

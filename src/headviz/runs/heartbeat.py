@@ -1,7 +1,7 @@
-"""The second thread of a worker: it beats, reports progress, and sees to it that a cancel takes effect.
+"""The second thread of a worker: it reports progress every second and makes sure that a cancel takes effect.
 
-Work looks at the cancel flag between chunks. Where a chunk takes longer than a person waits, the heart ends the
-process: every finished step is on disk already, so nothing is lost.
+Work looks at the cancel flag between chunks. If a chunk takes too long, this thread ends the process: every finished
+step is on disk already, so nothing is lost.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -26,14 +27,14 @@ from .states import STOP, VANISH, IllegalTransition
 LOOK = 0.15  # seconds between two looks at the cancel flag
 BEAT = 1.0  # seconds between two heartbeats
 GRACE = 1.2  # seconds that work gets to stop by itself
-FENCE = 5.0  # seconds between two questions whether the run is still ours
+FENCE = 5.0  # seconds between two checks that no other worker has taken the run
 
 
-class Heart(threading.Thread):
+class Heartbeat(threading.Thread):
     """Started before the work and stopped after it."""
 
     def __init__(self, registry: Registry, record: RunRecord, files: RunFiles) -> None:
-        super().__init__(name="heart", daemon=True)
+        super().__init__(name="heartbeat", daemon=True)
         self.registry, self.record, self.files = registry, record, files
         self.steps, self.expected = 0, record.expected
         self.pace = Pace()
@@ -44,7 +45,7 @@ class Heart(threading.Thread):
         self._signal: int | None = None
         self.before_end: Callable[[], object] = lambda: None
 
-    # told by the work -------------------------------------------------------------------------
+    # called by the work -----------------------------------------------------------------------
 
     def progress(self, phase: str, done: int, total: int) -> None:
         if phase != self._phase[0] or done < self._phase[1]:
@@ -52,17 +53,17 @@ class Heart(threading.Thread):
         self._phase = (phase, done, total)
 
     def stepped(self, steps: int, expected: int, full: int = 0) -> None:
-        """So many steps are on record, ``full`` of them full models."""
+        """``steps`` of ``expected`` are on record, ``full`` of them full models."""
         self.pace.stepped(time.monotonic(), steps, expected, full)
         self.steps, self.expected = steps, expected
 
     def cancelled(self) -> bool:
-        """What work asks between chunks."""
+        """Whether the work must stop; it asks between chunks."""
         return self._signal is not None or self.files.cancel_flag.exists()
 
     @property
     def ending(self) -> str:
-        """The event that an interruption now means: asked for, or the system's doing."""
+        """The event to record for an interruption: STOP if somebody asked for it, VANISH if the system did it."""
         return STOP if self.files.cancel_flag.exists() else VANISH
 
     @property
@@ -72,7 +73,7 @@ class Heart(threading.Thread):
         return "The worker was told to end by the system. Resume continues from its last step."
 
     def watch_signals(self) -> None:
-        """A polite request to end keeps what there is; a closed terminal means nothing to us."""
+        """End in order on SIGTERM and SIGINT; ignore a closed terminal."""
 
         def note(number: int, frame: FrameType | None) -> None:
             self._signal = number
@@ -102,12 +103,12 @@ class Heart(threading.Thread):
                 self._beat()
             if now >= next_fence:
                 next_fence = now + FENCE
-                with suppress(RunError):  # locked or full: asked again later
+                with suppress(RunError):  # locked or full: checked again later
                     if not self.registry.holds(self.record.id, self.record.claim):
                         os._exit(4)
 
     def _beat(self) -> None:
-        with suppress(RunError, OSError):  # a full disk stops the beat, not the work; the pid still speaks for us
+        with suppress(RunError, OSError):  # a full disk stops the beat, not the work; the pid still shows that we run
             write_json(self.files.progress, self._report(), durable=False)
 
     def _report(self) -> dict[str, Any]:
@@ -134,12 +135,12 @@ class Heart(threading.Thread):
         }
 
     def _end_now(self) -> None:
-        """The work did not look at the flag in time."""
+        """End the process, because the work did not look at the flag in time."""
         brief = Registry(self.registry.folder, wait=0.3)
         with suppress(RunError, Superseded, IllegalTransition):  # locked: whoever looks next records it
             brief.apply(self.record.id, self.ending, claim=self.record.claim, error=self.reason, ended=time.time())
         kill_children(os.getpid())
-        with suppress(Exception):  # the next run starts at the next look at the registry otherwise
+        with suppress(Exception):  # otherwise the next run starts when somebody next looks at the registry
             self.before_end()
         os._exit(0)
 
@@ -148,20 +149,17 @@ def _usage() -> tuple[float, int]:
     """Processor per cent since the last call (100 = one core) and bytes of memory, children included."""
     import psutil
 
-    memory = 0
+    memory, own = 0, _own()
     with suppress(psutil.Error):
-        for process in [_own(), *_own().children(recursive=True)]:
+        for process in [own, *own.children(recursive=True)]:
             with suppress(psutil.Error):
                 memory += process.memory_info().rss
-    return _own().cpu_percent(), memory
+    return own.cpu_percent(), memory
 
 
-_OWN: list[Any] = []
-
-
+@cache
 def _own() -> Any:
+    """One object, because it remembers the time of the last call."""
     import psutil
 
-    if not _OWN:
-        _OWN.append(psutil.Process())
-    return _OWN[0]
+    return psutil.Process()
