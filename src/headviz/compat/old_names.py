@@ -98,6 +98,7 @@ report_heads reports.heads
 report_steps reports.steps
 htmlpage reports.html_page
 runs.heart runs.heartbeat
+runs.stepmaps runs.step_maps
 runs.jobs.scoring runs.jobs.score
 runs.jobs.pruning runs.jobs.prune
 runs.jobs.finetuning runs.jobs.finetune

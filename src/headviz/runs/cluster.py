@@ -211,7 +211,7 @@ class Driver:
             self._piece_failed(carrier, error)
             return
         if made:
-            remote.keep(carrier.files.results, made)
+            remote.unpack(carrier.files.results, made)
             self.home |= {(carrier.record.id, folder): where for folder in remote.folders(made)}
         carrier.absorb(piece, result)
         self._count()

@@ -1,4 +1,4 @@
-"""From a pruning plan to the spec of a run: everything that can be refused is refused before a record is written."""
+"""From a pruning plan to the spec of a run. All checks are made here, before a record is written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Amount:
-    """How much work a plan is, counted without doing any."""
+    """How much work a plan is."""
 
     seeds: int
     steps: int  # per seed
@@ -36,7 +36,7 @@ class Amount:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A checked plan: what ``service.start`` needs, and what a person wants to know before saying yes."""
+    """A checked plan: what ``service.start`` needs, and what to show to the user before the start."""
 
     spec: dict[str, Any]
     title: str
@@ -49,9 +49,9 @@ class Prepared:
 
 
 def prepare(plan: PruningPlan) -> Prepared:
-    """Load what a plan names and check it; a ``UserError`` says what cannot work. Takes the time of loading.
+    """Load the models and data of a plan and check it; a ``UserError`` says what cannot work.
 
-    The spec carries the digests of weights and data: a worker that finds others there refuses to go on.
+    The spec holds the digests of weights and data, and a worker that finds others refuses to continue.
     """
     return prepare_all([plan])[0]
 
@@ -77,7 +77,7 @@ def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context], cance
         contexts[key] = open_context(plan, Path(tempfile.gettempdir()) / "headviz-nothing-is-written-here")
     context = contexts[key]
     stop_if(cancel)  # loading takes its time
-    with suppress(Cancelled):  # checks everything, then is told not to evaluate
+    with suppress(Cancelled):  # makes all checks, then is stopped before it evaluates
         first_state(context, plan, cancel=lambda: True)
     clf = context.clf
     sizes = tuple(heads_off(plan, len(rows_of(plan, clf)), clf.num_heads))
@@ -122,20 +122,20 @@ def amount(plan: PruningPlan, steps: int) -> Amount:
 
 
 def title_of(plan: PruningPlan) -> str:
-    """What a list of runs calls it."""
+    """The title of a run in lists."""
     name = Path(plan.model).name or plan.model
     about = name if name == plan.task else f"{name} on {plan.task}"
     return f"{plan.algorithm} by {plan.score}, {about}"[:200]
 
 
 def device_name(device: object) -> str:
-    """``cuda`` and ``cuda:0`` are one device, and so one place in the queue."""
+    """The device's name for the queue: ``cuda`` and ``cuda:0`` are the same one."""
     text = str(device)
     return "cuda:0" if text == "cuda" else text
 
 
 def _absolute(plan: PruningPlan) -> dict[str, Any]:
-    """A worker may not start in the folder that a relative path was meant from."""
+    """The plan's local paths made absolute, because a worker may start in another folder."""
     out = {}
     for name in ("model", "base", "data"):
         given = getattr(plan, name)

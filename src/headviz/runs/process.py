@@ -1,7 +1,7 @@
-"""Worker processes: who they are, whether they live, how they start and end.
+"""Worker processes: their identity, whether they are alive, how they are started and ended.
 
-A pid alone is not an identity, because the system gives it out again. Here it is the place (machine,
-boot and process namespace), the pid, and the moment the process started.
+A pid alone is not an identity, because the system uses it again. An identity is the place (machine, boot and process
+namespace), the pid, and the time at which the process started.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from ..models.fast.thread_spinning import short_waits
 NICENESS = 10  # the dashboard stays responsive while a run computes
 NICENESS_VARIABLE = "HEADVIZ_NICENESS"  # 0 where nothing else needs the machine
 
-_started: list[subprocess.Popen[bytes]] = []  # children of this process, so that dead ones are reaped
+_started: list[subprocess.Popen[bytes]] = []  # children of this process, so that ended ones leave no zombies
 
 
 def monotonic() -> float:
-    """Seconds since boot: the same for every process of the machine, and no one can set it back."""
+    """Seconds since boot: the same for every process of the machine, and never set back."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)  # Linux; counts while the machine sleeps
     return time.clock_gettime(clock) if clock is not None else time.monotonic()
 
 
 @cache
 def place() -> str:
-    """This machine, boot and process namespace: pids mean the same thing where this is equal."""
+    """This machine, boot and process namespace. Pids can be compared where this is equal."""
     return "|".join((socket.gethostname(), _boot(), _namespace()))
 
 
@@ -52,9 +52,9 @@ def _namespace() -> str:
 
 
 def start_of(pid: int) -> str | None:
-    """When a process started, as an opaque text; None when there is none (or only its zombie).
+    """When a process started, as a text to compare; None if there is no such process, or only a zombie.
 
-    On Linux in clock ticks since boot, so that setting the clock changes nothing.
+    On Linux in clock ticks since boot, so that setting the clock does not matter.
     """
     try:
         raw = Path(f"/proc/{pid}/stat").read_text()
@@ -75,7 +75,7 @@ def start_of(pid: int) -> str | None:
 
 @dataclass(frozen=True)
 class Identity:
-    """One process, for as long as the world stands."""
+    """One process, never mistaken for a later one with the same pid."""
 
     place: str
     pid: int
@@ -86,7 +86,7 @@ class Identity:
         return cls(place(), os.getpid(), start_of(os.getpid()) or "")
 
     def alive(self) -> bool | None:
-        """Whether it still runs; None when that cannot be seen from here (another machine)."""
+        """Whether it still runs; None for a process of another machine."""
         if self.place == place():
             reap()
             return start_of(self.pid) == self.start
@@ -97,7 +97,7 @@ class Identity:
 
 
 def reap() -> None:
-    """Let the system forget those of our workers that have ended."""
+    """Remove the zombies of our workers that have ended."""
     _started[:] = [p for p in _started if p.poll() is None]
 
 
@@ -121,8 +121,8 @@ def spawn(run_id: str, claim: str, home: Path, log: Path, threads: int) -> int:
 def be_nice() -> None:
     """Give way to everything else on the machine.
 
-    Linux may weigh sessions before it weighs processes (autogroups, usual on desktops); a worker has a session of its
-    own, so without the second line its niceness would count against nobody.
+    With Linux' autogroups (usual on desktops) niceness counts within a session only. A worker has a session of its
+    own, so its autogroup is made nice as well.
     """
     wanted = _wanted_niceness()
     if wanted:
@@ -140,17 +140,17 @@ def _wanted_niceness() -> int:
 
 
 def kill(identity: Identity) -> None:
-    """End a worker at once, and whatever it started. Checks first that it is still the same process."""
+    """End a worker and everything it started, at once, if it is still the same process."""
     if identity.alive():
         kill_children(identity.pid)
         with suppress(OSError):
             os.kill(identity.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
-        wait_gone(identity, 0.5)  # the system takes a moment
+        wait_gone(identity, 0.5)
     kill_leftovers(identity)
 
 
 def wait_gone(identity: Identity, seconds: float) -> bool:
-    """Give a process time to end by itself; whether it has."""
+    """Wait until a process has ended, so many seconds at most; whether it has."""
     until = time.monotonic() + seconds
     while identity.alive() and time.monotonic() < until:
         time.sleep(0.01)
@@ -158,7 +158,7 @@ def wait_gone(identity: Identity, seconds: float) -> bool:
 
 
 def kill_children(pid: int) -> None:
-    """End everything that a worker has started, but not the next run's worker, which has a session of its own."""
+    """End everything that a worker has started, except the next run's worker, which has a session of its own."""
     import psutil
 
     with suppress(psutil.Error):
@@ -169,7 +169,7 @@ def kill_children(pid: int) -> None:
 
 
 def kill_leftovers(identity: Identity) -> None:
-    """End processes that a dead worker left in its session; the system keeps a session's number while any live."""
+    """End processes that a dead worker left in its session. Its number is not used again while any of them lives."""
     if os.name == "nt" or identity.place != place() or start_of(identity.pid) is not None:
         return
     import psutil

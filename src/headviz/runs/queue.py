@@ -1,6 +1,6 @@
-"""The queue without a server: whoever starts, ends or looks at a run also starts what is waiting.
+"""The queue works without a server: whoever starts, ends or looks at a run also starts what is waiting.
 
-At most so many runs at once as a device has room for (one, or ``$HEADVIZ_RUNS_AT_ONCE``); the rest wait in order.
+A device takes one run at a time, or ``$HEADVIZ_RUNS_AT_ONCE``; the others wait in order.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .files import RunFiles
 from .process import kill, kill_leftovers, spawn
 from .record import CARRIED, DASK, RunRecord
 from .registry import Registry, Superseded
-from .states import ACTIVE, CANCELLING, FAIL, QUEUED, VANISH, IllegalTransition, follow
+from .states import ACTIVE, CANCEL, CANCELLING, FAIL, QUEUED, VANISH, IllegalTransition, follow
 
 AT_ONCE = "HEADVIZ_RUNS_AT_ONCE"
-DRIVERS_AT_ONCE = 8  # light processes that only hand work to a cluster
+DRIVERS_AT_ONCE = 8  # processes that only hand work to a cluster
 
 STALE = 60.0  # seconds after which a reservation that led to no worker is given away
 CANCEL_LIMIT = 1.8  # seconds a worker has to end after a cancel; then it is killed
-SILENCE = 180.0  # seconds without a beat after which a worker on another machine counts as gone
+SILENCE = 180.0  # seconds without a report after which a worker on another machine counts as gone
 
 
 def room(slot: str) -> int:
@@ -37,7 +37,7 @@ def room(slot: str) -> int:
 
 
 def dispatch(registry: Registry) -> list[str]:
-    """Start workers for what is waiting, as far as there is room; the ids of the runs started."""
+    """Start workers for waiting runs while there is room; returns the ids of the runs started."""
     reconcile(registry)
     started: list[str] = []
     while True:
@@ -62,7 +62,7 @@ def dispatch(registry: Registry) -> list[str]:
 
 
 def reconcile(registry: Registry) -> None:
-    """Bring the registry in line with the world: workers that are gone, cancels that were not heard."""
+    """Record workers that are gone, and end those that did not react to a cancel."""
     for record in registry.records(states=sorted(ACTIVE)):
         _reconcile_one(registry, record)
 
@@ -79,19 +79,19 @@ def _reconcile_one(registry: Registry, record: RunRecord) -> RunRecord:
         return record
     kill_leftovers(record.worker)
     asked = record.state == CANCELLING or age is not None
-    error = "" if asked else epitaph(record, files)
+    error = "" if asked else lost_words(files)
     try:
         if asked and record.state != CANCELLING:
-            registry.apply(record.id, "cancel", claim=record.claim)
+            registry.apply(record.id, CANCEL, claim=record.claim)
         return registry.apply(record.id, VANISH, claim=record.claim, error=error, ended=time.time())
     except (IllegalTransition, Superseded):
-        return registry.get(record.id)  # it ended properly, or was taken again, while we looked
-    except RunError:  # locked or full: say what is true, record it another time
+        return registry.get(record.id)  # meanwhile it ended properly, or was taken again
+    except RunError:  # locked or full: return the true state, and record it another time
         return replace(record, state=follow(CANCELLING if asked else record.state, VANISH), error=error)
 
 
 def is_gone(record: RunRecord, files: RunFiles) -> bool:
-    """Whether the worker of an active run no longer lives. One on another machine is judged by its beat."""
+    """Whether the worker of an active run has ended. One on another machine is judged by its last report."""
     alive = record.worker.alive() if record.worker else False
     if alive is not None:
         return not alive
@@ -101,8 +101,8 @@ def is_gone(record: RunRecord, files: RunFiles) -> bool:
         return time.time() - (record.started or record.created) > SILENCE
 
 
-def epitaph(record: RunRecord, files: RunFiles) -> str:
-    """What can be said about a worker that left no word."""
+def lost_words(files: RunFiles) -> str:
+    """The error of a run whose worker ended without a message."""
     last = files.read_json(files.progress)
     words = "The worker process is gone: it was killed, ran out of memory, or the machine restarted."
     if last.get("memory"):
@@ -111,9 +111,8 @@ def epitaph(record: RunRecord, files: RunFiles) -> str:
 
 
 def look(registry: Registry, run_id: str) -> RunRecord:
-    """A run as it is now, its worker checked."""
-    record = registry.get(run_id)
-    return _reconcile_one(registry, record)
+    """A run as it is now; checks whether its worker is alive."""
+    return _reconcile_one(registry, registry.get(run_id))
 
 
 def look_at_all(registry: Registry, **which: object) -> list[RunRecord]:

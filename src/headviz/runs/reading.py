@@ -1,4 +1,4 @@
-"""What any reader sees of a run: its state, its steps so far, what it is doing, how fast, the end of its log."""
+"""What readers see of a run: its state, its steps so far, its progress, the end of its log."""
 
 from __future__ import annotations
 
@@ -16,12 +16,17 @@ from .registry import Registry
 from .states import ACTIVE, QUEUED, of_sweep
 from .sweep_table import Row, results
 
-QUIET = 10.0  # seconds without a beat after which a living worker is called unresponsive
+QUIET = 10.0  # seconds without a report after which a worker is called unresponsive
+
+
+_OF_RECORD = (
+    "id kind title pid owner version executor device threads parent attempt created started ended archived".split()
+)
 
 
 @dataclass(frozen=True)
 class WorkerReport:
-    """What a worker last said of itself. None = not known (yet)."""
+    """A worker's last report. None = not known (yet)."""
 
     phase: str | None = None
     done: int = 0
@@ -32,7 +37,7 @@ class WorkerReport:
     remaining: float | None = None  # seconds to the end of the run
     cpu_percent: float | None = None  # 100 = one core
     memory: int | None = None  # bytes
-    silent: float | None = None  # seconds since the last beat
+    silent: float | None = None  # seconds since the report
     cancelling: bool = False  # asked to stop
 
     @property
@@ -42,10 +47,10 @@ class WorkerReport:
 
 @dataclass(frozen=True)
 class RunView:
-    """A run as it stands now. ``steps`` are those of pruned models, ``baseline`` those of the full ones.
+    """A run as it is now. ``steps`` are those of pruned models, ``baseline`` those of full models.
 
-    Of a pruning run each says its ``role``, and each pruned one which full model it is ``against`` and its ``change``
-    (see ``baselines``).
+    In a pruning run each has a ``role``; a pruned one also says which full model it is compared with (``against``)
+    and its ``change`` (see ``baselines``).
     """
 
     record: RunRecord
@@ -60,7 +65,7 @@ class RunView:
 
     @property
     def seconds(self) -> float | None:
-        """How long the last attempt has taken so far, or took."""
+        """Duration of the last attempt, so far or in all."""
         record = self.record
         if record.started is None:
             return None
@@ -72,7 +77,7 @@ class RunView:
 
     @property
     def count(self) -> tuple[int, int]:
-        """Steps so far and in all (0 = not known). A pruning run's full models are no steps: its plan counts none."""
+        """Steps so far and in all (0 = not known). The full models of a pruning run do not count as steps."""
         expected = self.record.expected
         if self.record.kind != PRUNE:
             return len(self.steps) + len(self.baseline), expected
@@ -81,42 +86,24 @@ class RunView:
 
     @property
     def share_done(self) -> float:
-        """How much of the work is on record, full models included: what a progress bar shows."""
+        """The share of the work that is on record, full models included, for a progress bar."""
         return min(1.0, (len(self.steps) + len(self.baseline)) / max(1, self.record.expected))
 
     def to_json(self) -> dict[str, Any]:
         """As ``headviz run show --json`` prints it."""
         record, spec = self.record, self.record.spec
-        out = {
-            "id": record.id,
-            "kind": record.kind,
-            "title": record.title,
+        out: dict[str, Any] = {name: getattr(record, name) for name in _OF_RECORD}
+        out |= {name: spec.get(name) for name in ("model", "task", "algorithm", "score", "seeds")}
+        out |= {
             "state": self.state,
-            "pid": record.pid,
-            "model": spec.get("model"),
-            "task": spec.get("task"),
-            "algorithm": spec.get("algorithm"),
-            "score": spec.get("score"),
-            "seeds": spec.get("seeds"),
             "steps": list(self.steps),
             "baseline": list(self.baseline),
             "expected": record.expected or None,
             "count": list(self.count),
             "error": record.error or None,
             "code": record.code or None,
-            "owner": record.owner,
-            "version": record.version,
-            "executor": record.executor,
-            "device": record.device,
-            "threads": record.threads,
-            "parent": record.parent,
-            "attempt": record.attempt,
-            "created": record.created,
-            "started": record.started,
-            "ended": record.ended,
             "seconds": self.seconds,
             "position": self.position,
-            "archived": record.archived,
             "progress": {**self.progress.__dict__, "responsive": self.progress.responsive},
             "spec": spec,
             "outcome": self.outcome or None,
@@ -137,7 +124,7 @@ def show(run_id: str, *, log_lines: int = 30, registry: Registry | None = None) 
 
 
 def overview(*, archived: bool | None = False, registry: Registry | None = None) -> list[RunView]:
-    """Every run, newest first, without logs; the runs of a sweep stand under it only. Starts what is waiting."""
+    """Every run, newest first, without logs; a sweep's runs are its children. Also starts what is waiting."""
     registry = registry or Registry()
     records = look_at_all(registry, archived=archived)
     children: dict[str, list[RunRecord]] = {}
@@ -175,7 +162,7 @@ def _view(registry: Registry, record: RunRecord, log_lines: int, children: tuple
 
 
 def read_progress(record: RunRecord, files: RunFiles) -> WorkerReport:
-    """The worker's last report; one of an earlier attempt says nothing about this one."""
+    """The worker's last report; reports of earlier attempts do not count."""
     found = files.read_json(files.progress)
     asked = files.cancel_flag.exists()
     if found.get("attempt") != record.attempt:

@@ -1,4 +1,4 @@
-"""What is written down about a run before anything starts, and what is added to it since."""
+"""The record of a run: what was asked for, and what has become of it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .process import Identity
 from .states import QUEUED
 
 LOCAL = "local"  # one process of this machine does the work
-DASK = "dask"  # one light process of this machine gives the work to a cluster
-CARRIED = "carried"  # nothing to start: a sweep's run that its parent's process carries, or a parent without a process
+DASK = "dask"  # one process of this machine hands the work to a cluster
+CARRIED = "carried"  # no process of its own: a sweep's run that its parent works on, or a parent without work
 EXECUTORS = (LOCAL, DASK, CARRIED)
 
 SWEEP = "sweep"  # kind of a parent of runs
@@ -54,13 +54,13 @@ class RunRecord:
     state: str = QUEUED
     attempt: int = 0  # how often a worker has taken it
     claim: str = ""  # the token of the worker that may write; a late one holds another
-    claimed: float = 0.0  # on the clock that nobody can set back
+    claimed: float = 0.0  # in seconds since boot
     started: float | None = None
     ended: float | None = None
     worker: Identity | None = None
     error: str = ""
     code: str = ""  # of that error
-    resumable: bool = True  # False = what the run was about is gone, as ``error`` says
+    resumable: bool = True  # False = the run cannot go on, for the reason in ``error``
     archived: bool = False
     order: int = field(default=0, compare=False)  # place in the queue
 
@@ -78,12 +78,12 @@ class RunRecord:
 
     @property
     def slot(self) -> str:
-        """Runs of one slot wait for each other."""
+        """The queue that the run waits in: its device, or the cluster."""
         return DASK if self.executor == DASK else self.device
 
 
 def may_change(record: RunRecord, user: str) -> bool:
-    """Others may look; only the one who started a run may cancel, resume, archive or delete it."""
+    """Only the user who started a run may cancel, resume, archive or delete it; others may look."""
     return record.owner == user
 
 
@@ -93,7 +93,7 @@ def check_owner(record: RunRecord, user: str, action: str) -> None:
 
 
 def check_id(text: str) -> str:
-    """A whole id or its beginning, as typed."""
+    """An id or its beginning, as typed by a user; a ``RunError`` if it cannot be one."""
     text = text.strip().lower()
     if not re.fullmatch(r"[0-9a-f]{1,8}", text):
         raise RunError(f"'{text[:40]}' is not a run's id. `headviz run list` shows them.")

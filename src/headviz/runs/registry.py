@@ -1,7 +1,7 @@
 """The registry of runs: one SQLite file (WAL) on a local disk, the only place where a state is decided.
 
-Every change of state is one transaction that reads the old state, asks the table in ``states`` and writes
-the new one, so two processes never both win. Readers are not held up by a writer.
+Every change of state is one transaction that reads the old state, asks the table in ``states`` and writes the new
+one, so of two processes only one succeeds. Readers do not wait for a writer.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ WAIT = 30.0  # seconds to wait for another process's lock
 
 
 class RegistryBusy(RunError):
-    """Another process holds the registry for too long."""
+    """Another process has locked the registry for too long."""
 
 
 class Superseded(Exception):
-    """Another worker has taken this run; whoever gets this must stop and write nothing more."""
+    """Another worker has taken this run: stop, and write nothing more."""
 
 
 class Registry:
-    """Runs, their steps and their history. Each call opens the file anew, so threads and forks may share one object."""
+    """Runs, their steps and their history. Each call opens the file, so threads and forks may share one object."""
 
     def __init__(self, folder: Path | None = None, wait: float = WAIT, migrations: Sequence[str] = MIGRATIONS) -> None:
         self.folder = folder or runs_home()
@@ -56,7 +56,7 @@ class Registry:
             try:
                 db.row_factory = sqlite3.Row
                 db.execute("PRAGMA foreign_keys = ON")
-                db.execute("PRAGMA synchronous = FULL")  # few writes, and each must survive a power cut
+                db.execute("PRAGMA synchronous = FULL")  # there are few writes, and each must survive a power cut
                 self._use_wal(db)
                 migrate(db, self.migrations)
                 yield db
@@ -73,7 +73,7 @@ class Registry:
     def _use_wal(self, db: sqlite3.Connection) -> None:
         until = time.monotonic() + self.wait
         while db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-            try:  # does not wait for locks by itself
+            try:  # this statement does not wait for locks by itself
                 mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
             except sqlite3.OperationalError as error:
                 if meaning(error) != LOCKED or time.monotonic() > until:
@@ -112,7 +112,7 @@ class Registry:
     # reading ----------------------------------------------------------------------------------
 
     def get(self, run_id: str) -> RunRecord:
-        """A run by its id, or by a beginning of it that no other run shares."""
+        """A run by its id, or by the beginning of its id if no other run begins like that."""
         text = check_id(run_id)
         with self._open() as db:
             rows = db.execute("SELECT * FROM runs WHERE substr(id, 1, ?) = ?", (len(text), text)).fetchall()
@@ -165,9 +165,9 @@ class Registry:
                 self._note(db, record.id, "made", f"by {record.owner}" if record.owner else "")
 
     def apply(self, run_id: str, event: str, *, words: str = "", claim: str | None = None, **changes: Any) -> RunRecord:
-        """Let an event happen: the new record, or ``IllegalTransition``.
+        """Change a run's state by an event and return the new record; ``IllegalTransition`` if that is not allowed.
 
-        With ``claim`` only the worker that holds this token may; ``Superseded`` otherwise.
+        With ``claim`` only the worker that holds this token may do it; ``Superseded`` for others.
         """
         with self._write() as db:
             old = self._get(db, run_id)
@@ -183,10 +183,10 @@ class Registry:
         return new
 
     def take(self, token: str, stale: float, room: Callable[[str], int]) -> RunRecord | None:
-        """Reserve the first queued run whose slot has room, for a worker about to start; None when there is none.
+        """Reserve the first queued run whose slot has room, for a worker that is to be started; None without one.
 
-        A reservation older than ``stale`` seconds has led to nothing and is given away.
-        One transaction decides, so two who ask at once get different runs, and no slot more than it has room for.
+        A reservation older than ``stale`` seconds is ignored: its worker never came. One transaction decides, so two
+        callers get different runs, and no slot gets more runs than it has room for.
         """
         with self._write() as db:
             rows = db.execute(
@@ -195,7 +195,7 @@ class Registry:
                 (CARRIED,),
             )
             records = [from_row(dict(r)) for r in rows]
-            now = monotonic()  # after the lock: it may have taken a while
+            now = monotonic()  # read after waiting for the lock
             waiting = [r for r in records if r.state == QUEUED and not _reserved(r, now, stale)]
             busy = Counter(r.slot for r in records) - Counter(r.slot for r in waiting)
             for record in waiting:
@@ -206,7 +206,7 @@ class Registry:
         return None
 
     def take_one(self, run_id: str, token: str) -> RunRecord:
-        """Reserve this very run, room or not; refused when it is not queued or a worker is about to start."""
+        """Reserve this run whether there is room or not; ``IllegalTransition`` if it is not queued."""
         with self._write() as db:
             old = self._get(db, run_id)
             follow(old.state, CLAIM, run_id)
@@ -215,7 +215,7 @@ class Registry:
         return taken
 
     def release(self, run_id: str, token: str) -> None:
-        """Give a reservation back that did not lead to a worker."""
+        """Give back a reservation whose worker was not started."""
         with self._write() as db:
             old = self._get(db, run_id)
             if old.state == QUEUED and old.claim == token:
@@ -230,7 +230,7 @@ class Registry:
     def put_steps(self, run_id: str, claim: str, steps: Mapping[int, dict[str, Any]]) -> None:
         """Record the steps so far, each under its fixed number.
 
-        A step that was computed again, after a damaged checkpoint, replaces its row, and the history says so.
+        A step that was computed again after a damaged checkpoint replaces its row; the history notes it.
         """
         with self._write() as db:
             if self._get(db, run_id).claim != claim:
@@ -278,4 +278,4 @@ class Registry:
 
 
 def _reserved(record: RunRecord, now: float, stale: float) -> bool:
-    return bool(record.claim) and abs(now - record.claimed) < stale  # the clock begins anew with the machine
+    return bool(record.claim) and abs(now - record.claimed) < stale  # abs: the clock starts again at each boot

@@ -1,6 +1,7 @@
-"""What a cluster's worker does: one piece of one run, in a folder of its own, on models that it loads once.
+"""What a worker of the cluster does: one piece of one run, in a folder of its own, with models that it loads once.
 
-Called by Dask with plain values only. One piece at a time per process: training uses the process's random numbers.
+Dask calls these functions with plain values only. A process does one piece at a time, because training uses the
+process's random numbers.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ _cancelled: set[str] = set()
 
 
 class Missing(Exception):
-    """This worker lacks files that the piece reads; the driver sends them along with the next try."""
+    """This worker lacks files that the piece reads; the driver sends them with the next try."""
 
 
 def facts() -> dict[str, Any]:
-    """What must agree between the machines of a run."""
+    """What must be equal on all machines of a run."""
     return {"version": __version__, "python": platform.python_version()}
 
 
 async def cancel(token: str) -> None:
-    """Run on the worker's own loop, beside its task: the task sees it at its next look."""
+    """Set the cancel flag. Runs on the worker's own loop, beside its task."""
     _cancelled.add(token)
 
 
@@ -54,7 +55,7 @@ def perform(
     needs: Sequence[str],
     sent: Files | None,
 ) -> tuple[bytes, Files, str]:
-    """Do a piece: its result, the files it left, and where they lie as well."""
+    """Do a piece; returns its result, the files it wrote, and the address of this worker."""
     from distributed import get_worker
 
     unwanted = _unwanted(token)
@@ -64,7 +65,7 @@ def perform(
     try:
         folder = _folder() / run_id
         folder.mkdir(parents=True, exist_ok=True)
-        _unpack(folder, sent or {})
+        unpack(folder, sent or {})
         if missing := [n for n in needs if not (folder / n).exists()]:
             raise Missing(", ".join(missing))
         before = _listing(folder)
@@ -79,7 +80,7 @@ def perform(
 
 
 def _unwanted(token: str) -> Callable[[], bool]:
-    """Whether the driver has called the work off, or is gone, so that the scheduler has dropped the task."""
+    """A function that says whether the driver has cancelled the work or is gone."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -102,17 +103,13 @@ def pack(folder: Path, names: Sequence[str]) -> Files:
     return out
 
 
-def keep(folder: Path, made: Files) -> None:
-    """Write what a worker left, on the driver's side; nothing may land outside the run's folder."""
-    _unpack(folder, made)
-
-
 def folders(made: Files) -> set[str]:
     """Every folder that holds one of these files."""
     return {str(parent) for name in made for parent in PurePosixPath(name).parents}
 
 
-def _unpack(folder: Path, files: Files) -> None:
+def unpack(folder: Path, files: Files) -> None:
+    """Write files below a folder; a ``RunError`` for a name that would lie outside of it."""
     root = folder.resolve()
     for name, content in files.items():
         path = (root / name).resolve()
@@ -123,7 +120,7 @@ def _unpack(folder: Path, files: Files) -> None:
 
 
 def _listing(folder: Path) -> dict[str, tuple[int, int]]:
-    """Files by name, with what changes when they are written anew. A training's own checkpoints stay here."""
+    """Time and size of each file, to find those that were written. A training's own checkpoints are left out."""
     return {
         p.relative_to(folder).as_posix(): (p.stat().st_mtime_ns, p.stat().st_size)
         for p in folder.rglob("*")
@@ -133,7 +130,7 @@ def _listing(folder: Path) -> dict[str, tuple[int, int]]:
 
 @cache
 def _folder() -> Path:
-    """One per process; gone with it."""
+    """The folder of this process; deleted when it ends."""
     made = tempfile.TemporaryDirectory(prefix="headviz-worker-")
     _kept.append(made)
     return Path(made.name)
@@ -154,7 +151,7 @@ def _set_threads(threads: int) -> None:
 
 
 def _teller(run_id: str, piece: str) -> Callable[[str, int, int], None]:
-    """Progress goes to whoever listens at the scheduler, not too often."""
+    """A progress function that sends reports to the scheduler, at most every ``TELL`` seconds."""
     from distributed import get_worker
 
     last: list[Any] = [0.0, ""]

@@ -1,4 +1,4 @@
-"""The pruned model of a run's step, as folders that others can load, or as one zip file to take away."""
+"""The pruned model of a run's step, as folders that can be loaded, or as one zip file for a download."""
 
 from __future__ import annotations
 
@@ -6,14 +6,37 @@ import os
 import tempfile
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import RunError
 from ..progress import Cancel, Progress, stop_if
 from .files import RunFiles, disk_errors
 from .queue import look
+from .record import PRUNE
 from .registry import Registry
 
-CHUNK = 4 * 2**20  # bytes between two looks at the stop
+if TYPE_CHECKING:
+    from ..pruning.context import Context
+    from ..pruning.plan import PruningPlan
+    from ..pruning.state import State
+
+CHUNK = 4 * 2**20  # bytes between two looks at the cancel flag
+
+
+def open_run(run_id: str, registry: Registry | None = None) -> tuple[Context, PruningPlan, State]:
+    """Models, data, plan and state of a pruning run by its id; a ``RunError`` before its first step."""
+    from ..pruning.context import open_context
+    from .jobs.prune import make, state_of
+
+    registry = registry or Registry()
+    record = look(registry, run_id)
+    if record.kind != PRUNE:
+        raise RunError(f"Run {record.id} is of kind '{record.kind}': only pruning runs have pruned models.")
+    state = state_of(record, registry.folder)
+    if state is None:
+        raise RunError(f"Run {record.id} has no step yet; it is {record.state}. Wait for its first step.")
+    plan = make(record.spec).plan
+    return open_context(plan, RunFiles(record.id, registry.folder).results), plan, state
 
 
 def save_model(
@@ -23,21 +46,13 @@ def save_model(
 
     By default the last step of the first seed. Loads the run's model and data.
     """
-    from ..pruning.context import open_context
     from ..pruning.outcome import write_outcome
-    from .jobs.prune import make, state_of
 
-    registry = registry or Registry()
-    record = look(registry, run_id)
-    if record.kind != "prune":
-        raise RunError(f"Run {record.id} is of kind '{record.kind}': only pruning runs leave pruned models.")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise RunError(f"'{out}' exists and is not an empty folder. Choose another name or remove it first.")
-    state = state_of(record, registry.folder)
-    if state is None or not state.steps:
-        raise RunError(f"Run {record.id} has no step yet; it is {record.state}.")
-    plan = make(record.spec).plan
-    context = open_context(plan, RunFiles(record.id, registry.folder).results)
+    context, plan, state = open_run(run_id, registry)
+    if not state.steps:
+        raise RunError(f"Run {run_id} has no pruned model yet. Wait for its first step.")
     return write_outcome(context, plan, state, out, seed, step)
 
 
@@ -51,7 +66,7 @@ def zip_model(
     cancel: Cancel | None = None,
     registry: Registry | None = None,
 ) -> Path:
-    """What ``save_model`` writes, as one zip file with a folder named like the file. ``progress`` counts bytes."""
+    """What ``save_model`` writes, as one zip file that holds a folder of the same name. ``progress`` counts bytes."""
     with disk_errors(out.parent):
         out.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryDirectory(prefix=".saving-", dir=out.parent) as temporary:
@@ -64,7 +79,7 @@ def zip_model(
 
 
 def pack_folder(folder: Path, out: Path, progress: Progress | None = None, cancel: Cancel | None = None) -> None:
-    """A folder as a zip file. Stored, not squeezed: weights hardly shrink, and reading them back is faster."""
+    """A folder as a zip file without compression: weights hardly shrink."""
     files = sorted(p for p in folder.rglob("*") if p.is_file())
     whole, done = sum(p.stat().st_size for p in files), 0
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:

@@ -1,4 +1,4 @@
-"""What people do with runs: start, cancel, resume, wait. The command line and the dashboard call these alike."""
+"""Start, cancel, resume and wait for runs. Both the command line and the dashboard call these functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .files import RunFiles
 from .kinds import make_job
 from .process import monotonic
 from .queue import dispatch, look
-from .record import CARRIED, DASK, EXECUTORS, LOCAL, SWEEP, RunRecord, check_owner, new_id
+from .record import CARRIED, DASK, LOCAL, SWEEP, RunRecord, check_owner, new_id
 from .registry import Registry, RegistryBusy
 from .states import ACTIVE, CANCEL, ENDED, QUEUED, RESUMABLE, RESUME, IllegalTransition, of_sweep
 
@@ -23,7 +23,7 @@ CANCEL_WAIT = 2.0  # seconds within which a cancel takes effect
 
 
 def this_user() -> str:
-    """Who sits at the command line. Behind a login the dashboard passes the name it knows instead."""
+    """The user of this process. A dashboard behind a login passes the name of its own user instead."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
@@ -41,9 +41,7 @@ def new_record(
     threads: int | None = None,
     parent: str | None = None,
 ) -> RunRecord:
-    """A record that is not written yet; a spec that its kind cannot read is refused here."""
-    if executor not in EXECUTORS:
-        raise RunError(f"An executor is one of {', '.join(EXECUTORS)}, not '{executor}'.")
+    """A record that is not written yet; a ``UserError`` for a spec that its kind cannot read."""
     spec = {**spec, **plugins.used_by(spec)}
     if kind != SWEEP:
         make_job(kind, spec)
@@ -63,19 +61,19 @@ def new_record(
 
 
 def family(registry: Registry, record: RunRecord) -> list[RunRecord]:
-    """A run; a sweep with all its runs, itself last."""
+    """The run; for a sweep all its runs, and the sweep itself last."""
     return [*(registry.records(parent=record.id) if record.kind == SWEEP else []), record]
 
 
 def shown_state(registry: Registry, record: RunRecord) -> str:
-    """A run's state; that of a sweep which no process carries follows from its runs."""
+    """A run's state; the state of a sweep without a process follows from its runs."""
     if record.kind == SWEEP and record.executor == CARRIED:
         return of_sweep([look(registry, r.id).state for r in registry.records(parent=record.id)])
     return record.state
 
 
 def default_threads() -> int:
-    """All cores that this process may use; ``$OMP_NUM_THREADS`` overrides, as everywhere."""
+    """``$OMP_NUM_THREADS`` if set, else all cores that this process may use."""
     given = os.environ.get("OMP_NUM_THREADS", "")
     if given.isdecimal() and int(given) > 0:
         return int(given)
@@ -85,13 +83,13 @@ def default_threads() -> int:
 
 
 def start(kind: str, spec: Mapping[str, Any], *, registry: Registry | None = None, **about: Any) -> RunRecord:
-    """Write a run down and start it, or let it wait its turn. ``about``: title, owner, executor, device, threads."""
+    """Record a run and start it, or let it wait its turn. ``about``: title, owner, executor, device, threads."""
     registry = registry or Registry()
     record = new_record(kind, spec, **about)
     if record.executor == DASK:
         from .address import cluster_address
 
-        cluster_address()  # refuse now what could not be reached or trusted later
+        cluster_address()  # refuses an address that is not set or not trusted
     registry.add([record])
     RunFiles(record.id, registry.folder).create()
     dispatch(registry)
@@ -101,14 +99,14 @@ def start(kind: str, spec: Mapping[str, Any], *, registry: Registry | None = Non
 def cancel(
     run_id: str, user: str | None = None, *, wait: float = CANCEL_WAIT, registry: Registry | None = None
 ) -> RunRecord:
-    """Ask a run to stop, and wait for it a little. Finished steps stay; a sweep stops with all its runs."""
+    """Ask a run to stop and wait for it a little. Finished steps stay; a sweep stops with all its runs."""
     registry = registry or Registry()
     record = look(registry, run_id)
     check_owner(record, this_user() if user is None else user, "cancel")
     members = [m for m in family(registry, record) if m.state not in ENDED]
     if not members or shown_state(registry, record) in ENDED:
         raise IllegalTransition(f"Run {record.id} is {shown_state(registry, record)}: there is nothing to cancel.")
-    # those that wait first: one that runs would make room for them
+    # waiting runs first, or the end of a running one would start them
     for member in sorted(members, key=lambda m: m.state in ACTIVE):
         _ask(registry, member, user or this_user())
     until = time.monotonic() + wait
@@ -121,14 +119,14 @@ def cancel(
 
 def _ask(registry: Registry, record: RunRecord, who: str) -> None:
     if record.state in ACTIVE or record.state == QUEUED:
-        RunFiles(record.id, registry.folder).ask_cancel(who)  # heard even while the registry is locked
+        RunFiles(record.id, registry.folder).ask_cancel(who)  # works even while the registry is locked
         brief = Registry(registry.folder, wait=1.0)
-        with suppress(IllegalTransition, RegistryBusy):  # over already, or recorded by the next who looks
+        with suppress(IllegalTransition, RegistryBusy):  # ended already, or recorded by the next reader
             brief.apply(record.id, CANCEL, words=f"by {who}")
 
 
 def resume(run_id: str, user: str | None = None, *, registry: Registry | None = None) -> RunRecord:
-    """Let a cancelled, failed or lost run go on from its last step; a sweep with those of its runs."""
+    """Continue a cancelled, failed or lost run from its last step; for a sweep all such runs of it."""
     registry = registry or Registry()
     record = look(registry, run_id)
     check_owner(record, this_user() if user is None else user, "resume")
@@ -136,7 +134,7 @@ def resume(run_id: str, user: str | None = None, *, registry: Registry | None = 
         raise RunError(f"Run {record.id} belongs to sweep {record.parent}: resume that one.")
     again = [m for m in family(registry, record) if m.state in RESUMABLE]
     if record.kind != SWEEP:
-        again = [record]  # refused by the table where it cannot be
+        again = [record]  # the table of states refuses it where it cannot be
     elif not again:
         raise IllegalTransition(f"Sweep {record.id} has no cancelled, failed or lost run to resume.")
     for member in again:
@@ -160,7 +158,7 @@ def wait_for(
     timeout: float | None = None,
     registry: Registry | None = None,
 ) -> RunRecord:
-    """Wait until a run has ended. The wait may be broken off at any time: the run goes on."""
+    """Wait until a run has ended. Interrupting the wait does not stop the run."""
     registry = registry or Registry()
     begun = monotonic()
     while True:

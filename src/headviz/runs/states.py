@@ -1,12 +1,12 @@
-"""The life of a run, in one pure table: what may follow what. Nothing here reads or writes anything.
+"""The states of a run and the table of what may follow what. Nothing here reads or writes files.
 
 queued      its record is written, nothing runs yet
-running     a worker process carries it
+running     a worker process works on it
 cancelling  asked to stop; the worker has not confirmed yet
 cancelled   stopped because somebody asked; finished steps are kept, it can be resumed
-failed      stopped by an error that the record names; it can be resumed once that is mended
-lost        the worker went away without a word (killed, machine restarted); it can be resumed
-done        every step is there
+failed      stopped by an error, which the record names; it can be resumed once that is mended
+lost        the worker ended without a message (killed, machine restarted); it can be resumed
+done        every step is finished
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ CANCEL = "cancel"  # somebody asks it to stop
 STOP = "stop"  # the worker has stopped as asked
 FINISH = "finish"  # the last step is recorded
 FAIL = "fail"  # an error ended it
-VANISH = "vanish"  # the worker is gone without an outcome
-RESUME = "resume"  # somebody asks to go on from the last step
+VANISH = "vanish"  # the worker has ended without an outcome
+RESUME = "resume"  # somebody asks to continue from the last step
 
 EVENTS = (CLAIM, CANCEL, STOP, FINISH, FAIL, VANISH, RESUME)
 
-# (state, event) -> state; a pair that is not here is refused
+# (state, event) -> state; other pairs are refused
 TRANSITIONS = {
     (QUEUED, CLAIM): RUNNING,
     (QUEUED, CANCEL): CANCELLED,
@@ -42,9 +42,9 @@ TRANSITIONS = {
     (RUNNING, FAIL): FAILED,
     (RUNNING, VANISH): LOST,
     (CANCELLING, STOP): CANCELLED,
-    (CANCELLING, FINISH): DONE,  # the last step was over before the request was seen
+    (CANCELLING, FINISH): DONE,  # the last step ended before the request was seen
     (CANCELLING, FAIL): FAILED,
-    (CANCELLING, VANISH): CANCELLED,  # gone, as was asked
+    (CANCELLING, VANISH): CANCELLED,  # it has ended, as was asked
     (CANCELLED, RESUME): QUEUED,
     (FAILED, RESUME): QUEUED,
     (LOST, RESUME): QUEUED,
@@ -58,7 +58,7 @@ _WHY_NOT = {
 
 
 class IllegalTransition(RunError):
-    """A run cannot do this in the state it is in."""
+    """A run cannot do this in its present state."""
 
 
 def follow(state: str, event: str, name: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Sweeps: tasks × algorithms × scores × seeds as one parent with a run for each."""
+"""Sweeps: tasks × algorithms × scores × seeds, one run for each combination under a common parent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIMIT = 1000  # runs in a sweep
 
 @dataclass(frozen=True)
 class Member:
-    """One run of a sweep, before it is written down."""
+    """One run of a sweep that is not recorded yet."""
 
     kind: str
     spec: Mapping[str, Any]
@@ -67,14 +67,14 @@ def expand(
 
 
 def _scores_of(algorithm: str, scores: Sequence[str]) -> Sequence[str]:
-    """The scores that an algorithm is run with: its own where it fixes one, else all that were asked for."""
+    """The scores for an algorithm: its own where it fixes one, else all that were asked for."""
     known = ALGORITHMS.get(algorithm)
     return (known.only_score,) if known is not None and known.only_score else scores
 
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """What a sweep would do, shown before it starts. Seconds are estimates, None without a calibration."""
+    """What a sweep would do. Seconds are estimates, None without a calibration."""
 
     runs: int
     amount: Amount
@@ -126,7 +126,7 @@ def plan_of(
 
 
 def _spread(seconds: Sequence[float], at_once: int) -> float:
-    """In the order of the queue, each on whatever is free first."""
+    """Seconds until all runs are done, each started in turn as soon as a place is free."""
     free = [0.0] * at_once
     for s in seconds:
         first = min(range(at_once), key=free.__getitem__)
@@ -144,9 +144,9 @@ def start_sweep(
     threads: int | None = None,
     registry: Registry | None = None,
 ) -> RunRecord:
-    """Write a parent and its runs down, all or none, and start what there is room for.
+    """Record a parent and its runs, all or none, and start as many as there is room for.
 
-    On this machine each run is a process of its own; on a cluster one light process carries all of them.
+    On this machine each run is a process of its own; for a cluster one process works on all of them.
     """
     registry = registry or Registry()
     about: dict[str, Any] = {"owner": owner, "threads": threads}

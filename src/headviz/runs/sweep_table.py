@@ -38,7 +38,7 @@ class Row:
     sd: float | None  # None with fewer than two seeds
     seeds: int
     missing: int  # seeds without this step (yet)
-    model: str = baselines.PRUNED  # of 0 % which full model it is: as given, or retrained alike
+    model: str = baselines.PRUNED  # at 0 % GIVEN or RETRAINED
 
 
 def results(children: Sequence[SweepRun]) -> list[Row]:
@@ -78,7 +78,7 @@ def results(children: Sequence[SweepRun]) -> list[Row]:
 
 
 def full_models(run: SweepRun) -> list[Mapping[str, Any]]:
-    """The full models that a run's steps compare with, one per seed: retrained alike, else θ* for each."""
+    """The full models that a run's steps are compared with, one per seed: retrained ones, else θ* for each."""
     which = baselines.against(run.record.spec, run.baseline)
     found = [s for s in baselines.distinct(run.baseline) if baselines.role(s) == which]
     return found if which == baselines.RETRAINED else found * len(run.record.spec.get("seeds") or [0])

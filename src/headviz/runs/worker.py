@@ -1,4 +1,4 @@
-"""``python -m headviz.runs.worker ID``: the process that carries one run. It needs no server and no dashboard."""
+"""``python -m headviz.runs.worker ID``: the process that works on one run. It needs no server and no dashboard."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def carry(registry: Registry, record: RunRecord) -> int:
-    """From claim to outcome; whatever happens is recorded."""
+    """Work on a claimed run to its end, and record how it ended."""
     files = RunFiles(record.id, registry.folder)
     files.make_reserve()
     heartbeat = Heartbeat(registry, record, files)
@@ -83,7 +83,7 @@ def carry(registry: Registry, record: RunRecord) -> int:
     finally:
         heartbeat.stop()
         kill_children(record.pid or 0)
-    with suppress(RunError):  # the next reader of the registry starts what is waiting
+    with suppress(RunError):  # otherwise the next reader of the registry starts what is waiting
         dispatch(registry)
     return DONE
 
@@ -114,12 +114,12 @@ def _end(registry: Registry, record: RunRecord, event: str, **outcome: Any) -> N
         registry.apply(record.id, event, claim=record.claim, ended=time.time(), **outcome)
     except (Superseded, IllegalTransition) as late:
         log(f"the outcome was recorded by somebody else: {late}")
-    except RunError as wrong:  # whoever looks next finds the process gone, and says so
+    except RunError as wrong:  # the next reader of the registry will record that the process is gone
         log(f"the outcome could not be recorded: {wrong}")
 
 
 def log(line: str) -> None:
-    """To the run's log, with the time; a full disk must not end a worker here."""
+    """Write a line with the time to the run's log; a full disk does not stop the worker here."""
     with suppress(OSError):
         print(time.strftime("%Y-%m-%d %H:%M:%S"), line, file=sys.stderr, flush=True)
 
@@ -129,4 +129,4 @@ if __name__ == "__main__":
     with suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()
-    os._exit(status)  # everything is on disk; taking torch and its threads apart would only keep the process there
+    os._exit(status)  # everything is on disk; a normal exit would wait for torch's threads

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from ....runs.reading import RunView
-    from ....runs.stepmaps import StepMaps
+    from ....runs.step_maps import StepMaps
     from ...parts.texts import Text
 
 MOST = 11  # steps on the picture; more are thinned out evenly
@@ -63,7 +63,7 @@ def _ask(run_id: str) -> None:
 
 def _open(run_id: str) -> Any:
     """Models and data of a run; only the last one asked for stays in memory."""
-    from ....runs.stepmaps import open_run
+    from ....runs.saving import open_run
 
     return _opened.get(run_id, lambda: open_run(run_id)[:2])
 
@@ -91,7 +91,7 @@ def _compute(view: RunView, opened: Any, head: HeadId, shown: Text, seed: int, s
     key = ("step maps", view.record.id, seed, tuple(steps), str(head), shown.text, shown.pair, target)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> StepMaps:
-        from ....runs.stepmaps import step_maps
+        from ....runs.step_maps import step_maps
 
         return step_maps(
             context,

@@ -25,11 +25,11 @@ THERE, REMOVED, NOT_KEPT = "there", "removed", "not kept"
 
 @dataclass(frozen=True, eq=False)
 class StepMap:
-    """One head on one text after one step. The maps are None where the head, or the step's model, is gone."""
+    """One head on one text after one step. The maps are None if the head was removed or the model was not kept."""
 
     step: int  # 0 = the model with every head
     sparsity: float
-    state: str  # there, removed, or not kept: the step trained a model that is no longer on disk
+    state: str  # THERE, REMOVED, or NOT_KEPT: the step trained a model that is no longer on disk
     attention: np.ndarray | None = None  # float32 [T, T], rows = queries
     attribution: np.ndarray | None = None  # of the class that is explained at every step
     probabilities: tuple[float, ...] = ()
@@ -38,7 +38,7 @@ class StepMap:
 
 @dataclass(frozen=True, eq=False)
 class StepMaps:
-    """A head's way through a run. ``target`` is the class explained throughout."""
+    """One head at every step of a run. ``target`` is the class that is explained at all of them."""
 
     head: HeadId
     tokens: tuple[str, ...]
@@ -67,11 +67,11 @@ def step_maps(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> StepMaps:
-    """The maps of ``head`` for one text at the steps asked for (all), 0 being the model with every head.
+    """The maps of ``head`` for one text at the given steps (all); step 0 is the model with every head.
 
-    One class is explained at every step, or the maps could not be compared: ``target``, by default what the model
-    predicts before anything is removed. Attributions are conductance at the library's default steps, kept in its
-    cache, so a second head of the same text costs no computing. The run may still be at work.
+    The same class is explained at every step, so that the maps can be compared: ``target``, by default the class that
+    the model predicts before anything is removed. Attributions are conductance at the library's default steps and
+    are cached, so a second head of the same text takes no time. The run may still be going on.
     """
     seed = plan.seeds[0] if seed is None else seed
     known = [r.step for r in state.records if r.seed == seed]
@@ -144,23 +144,3 @@ def _model(
     if plan.repair == NOTHING:
         return context.clf, HeadMask.from_hex(record.mask, state.num_layers, state.num_heads)
     return model_of(context, plan, state, seed, step), None
-
-
-def open_run(run_id: str) -> tuple[Context, PruningPlan, State]:
-    """What ``step_maps`` needs of a run, by its id. Loads the run's model and data."""
-    from ..errors import RunError
-    from ..pruning.context import open_context
-    from .files import RunFiles
-    from .jobs.prune import make, state_of
-    from .queue import look
-    from .registry import Registry
-
-    registry = Registry()
-    record = look(registry, run_id)
-    if record.kind != "prune":
-        raise RunError(f"Run {record.id} is of kind '{record.kind}': only pruning runs have steps to look into.")
-    state = state_of(record, registry.folder)
-    if state is None:
-        raise RunError(f"Run {record.id} has no step yet; it is {record.state}. Wait for its first step.")
-    plan = make(record.spec).plan
-    return open_context(plan, RunFiles(record.id, registry.folder).results), plan, state
