@@ -1,4 +1,4 @@
-"""Where headviz keeps what it makes: one folder per user or checkout, private to its owner."""
+"""The folder for everything that headviz writes: one per user or checkout, private to its owner."""
 
 import os
 import sys
@@ -10,8 +10,7 @@ VARIABLE = "HEADVIZ_HOME"
 def home() -> Path:
     """``$HEADVIZ_HOME``, else the checkout's ``cache/``, else the user's cache folder.
 
-    Only names the place; whoever writes there creates it. Keep it on a local disk:
-    SQLite's locks fail on network file systems.
+    The folder is not created here. It must be on a local disk: SQLite's locks fail on network file systems.
     """
     chosen = os.environ.get(VARIABLE)
     if chosen:

@@ -1,4 +1,4 @@
-"""What an error of SQLite means for us. No other file looks into these errors."""
+"""What an error of SQLite means. Only this file looks into these errors."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PRIMARY = 0xFF  # the low byte of an extended result code is the code itself
 
 def meaning(error: sqlite3.Error) -> str:
     """One of LOCKED, FULL, DAMAGED, OTHER."""
-    code = getattr(error, "sqlite_errorcode", None)  # Python's own complaints, such as a closed database, have none
+    code = getattr(error, "sqlite_errorcode", None)  # errors of Python's own, such as a closed database, have none
     if code is None:
         return OTHER
-    # SQLite reports a table definition that it cannot parse as its general error; only the text tells them apart
+    # for a table definition that it cannot parse SQLite gives its general error code; only the text says more
     if code == sqlite3.SQLITE_ERROR and str(error).startswith("malformed database schema"):
         return DAMAGED
     return _MEANING.get(code & _PRIMARY, OTHER)

@@ -1,9 +1,9 @@
-"""A disk cache of number tables that several processes share and that never runs what it reads.
+"""A disk cache of arrays that several processes share. It never executes what it reads.
 
-Values are safetensors with a checksum, kept through ``StrictDisk``. Whatever cannot be read back
-whole, or was not written by headviz, is dropped and computed anew.
+Values are safetensors with a checksum, kept through ``StrictDisk``. An entry that is damaged or was not written by
+headviz is deleted and computed again.
 
-Not for the only copy of anything: entries are evicted when the size limit is reached.
+Do not keep the only copy of anything here: entries are deleted when the size limit is reached.
 """
 
 import hashlib
@@ -52,8 +52,8 @@ class StoreWarning(UserWarning):
 def make_key(kind: str, **parts: object) -> str:
     """``kind:`` and the SHA-256 of everything the value depends on.
 
-    Give digests of weights, tokenizer and input, the options, and the algorithm's version;
-    never a display name, which stays the same when the weights change.
+    Give digests of weights, tokenizer and input, the options, and the algorithm's version. Do not use names: a name
+    stays the same when the weights change.
     """
     if plugins.salt():
         parts["plugins"] = plugins.salt()
@@ -94,10 +94,10 @@ def _unpack(raw: bytes) -> Entry:
 
 
 class Store:
-    """Named arrays under a key. Reading never fails: what is missing or damaged is ``None``.
+    """Named arrays under a key. Reading never fails: a missing or damaged entry is ``None``.
 
-    Writing never fails either: on a full disk or in a folder that cannot be written, a
-    ``StoreWarning`` is given and the caller goes on with the value it has.
+    Writing never fails either: on a full disk or in a folder without permission it gives a ``StoreWarning``, and the
+    caller continues with the value it has.
     """
 
     def __init__(self, folder: str | Path | None = None, limit: int | None = None) -> None:
@@ -107,7 +107,7 @@ class Store:
         self._unusable = False
 
     def get(self, key: str) -> Entry | None:
-        """The entry, or None when it is missing, damaged or not ours."""
+        """The entry; None if it is missing, damaged or not written by headviz."""
         disk = self._open()
         if disk is None:
             return None
@@ -119,15 +119,15 @@ class Store:
         except sqlite3.DatabaseError as error:
             self._mend(error)
         except (OSError, diskcache.Timeout):
-            pass  # evicted between the look-up and the reading, or busy: the same as missing
+            pass  # deleted meanwhile, or busy: the same as missing
         return None
 
     def put(self, key: str, arrays: Mapping[str, np.ndarray], words: Mapping[str, str] | None = None) -> bool:
-        """Keep the arrays; False, with a warning, when that was not possible."""
+        """Store the arrays; False, with a warning, if that was not possible."""
         return self.put_many([(key, Entry(dict(arrays), dict(words or {})))])
 
     def put_many(self, entries: Iterable[tuple[str, Entry]]) -> bool:
-        """Keep all of them or, when the process dies in between, none."""
+        """Store all of them, or none if the process dies in between."""
         disk = self._open()
         if disk is None:
             return False
@@ -155,7 +155,7 @@ class Store:
             self._drop(disk, key)
 
     def usage(self) -> Usage:
-        """How much is kept, by kind."""
+        """Number and size of the entries, by kind."""
         disk = self._open()
         kinds: dict[str, int] = {}
         total = 0
@@ -169,7 +169,7 @@ class Store:
         return Usage(str(self.folder), sum(kinds.values()), total, self.limit, kinds)
 
     def clear(self) -> int:
-        """Drop every entry and every value file of ours; how many entries there were."""
+        """Delete every entry and its file; returns how many there were."""
         disk = self._open()
         if disk is None:
             return 0
@@ -207,7 +207,7 @@ class Store:
             disk.delete(key)
 
     def _mend(self, error: sqlite3.DatabaseError) -> bool:
-        """Start a damaged database anew. Locks and full disks are not damage."""
+        """Delete a damaged database, so that a new one is made. False for locks and full disks."""
         if isinstance(error, sqlite3.OperationalError) and meaning(error) != DAMAGED:
             return False
         self.close()

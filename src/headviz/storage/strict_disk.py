@@ -1,8 +1,7 @@
-"""The strict disk under the cache: what it reads is bytes, never code.
+"""The disk under the cache: it reads bytes, never code.
 
-diskcache stores anything by pickling it, so whoever can write its folder can run code in the
-next process that reads it. Here keys are text, values are bytes, and rows, files or whole
-databases of any other form are refused.
+diskcache pickles what it stores, so anybody who can write to its folder could run code in the next process that
+reads it. Here keys are text and values are bytes; rows, files and databases of any other form are refused.
 """
 
 import os
@@ -20,7 +19,7 @@ from .sqlite_errors import DAMAGED, meaning
 
 INLINE = 32 * 2**10  # bytes; smaller values live in the database, larger ones in files of their own
 LOCK_SECONDS = 10.0
-# Given at every opening, so that settings which a foreign database brings never apply.
+# Given at every opening, so that the settings of a foreign database never apply.
 SETTINGS = {**diskcache.DEFAULT_SETTINGS, "disk_min_file_size": INLINE, "cull_limit": 32}
 
 _FILE = re.compile(r"[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{28}\.val")
@@ -45,7 +44,7 @@ class ForeignEntryError(Exception):
 
 
 class StrictDisk(diskcache.Disk):
-    """Text keys and byte values only; nothing is ever unpickled, no path leaves the folder."""
+    """Text keys and byte values only. Nothing is unpickled, and no path leads out of the folder."""
 
     def __init__(self, directory: str, min_file_size: int = INLINE, **_: object) -> None:
         super().__init__(directory, min_file_size=min_file_size, pickle_protocol=0)
@@ -73,7 +72,7 @@ class StrictDisk(diskcache.Disk):
                 file.write(value)
         except OSError:
             with suppress(OSError):
-                os.unlink(path)  # half a file on a full disk helps nobody
+                os.unlink(path)  # a half file on a full disk
             raise
         return len(value), diskcache.core.MODE_BINARY, name.replace(os.sep, "/"), None
 
@@ -94,7 +93,7 @@ class StrictDisk(diskcache.Disk):
             return file.read()
 
     def remove(self, file_path: Any) -> None:
-        # also called when a row is dropped: a forged row must not delete somebody's file
+        # also called when a row is deleted: a forged row must not delete a foreign file
         if own_file(file_path):
             super().remove(file_path)
 
@@ -104,7 +103,7 @@ def own_file(name: object) -> bool:
 
 
 def private_folder(folder: Path) -> None:
-    """Make the folder, for its owner only. A folder of somebody else is not used."""
+    """Make the folder, for its owner only; a ``PermissionError`` if it belongs to another user."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.name == "nt":
         return
@@ -132,7 +131,7 @@ def reader(folder: Path) -> Iterator[sqlite3.Connection]:
 def is_ours(folder: Path) -> bool:
     """Whether the database, if any, has diskcache's own tables and settings and nothing else.
 
-    Its settings become attributes and pragmas when it is opened, so unknown ones are a way in.
+    Settings become attributes and pragmas when the database is opened, so unknown ones would be dangerous.
     """
     if not (folder / "cache.db").exists():
         return True
@@ -140,7 +139,7 @@ def is_ours(folder: Path) -> bool:
         with reader(folder) as base:
             names = {name for (name,) in base.execute("SELECT name FROM sqlite_master")}
             if not names:
-                return True  # another process is just making it
+                return True  # another process is making it right now
             settings = {k for (k,) in base.execute("SELECT key FROM Settings")} if "Settings" in names else set()
     except sqlite3.OperationalError as error:
         return meaning(error) != DAMAGED  # busy, or not readable: opening it will say so

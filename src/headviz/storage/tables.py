@@ -1,4 +1,4 @@
-"""Tables as CSV and LaTeX, safe to open: a text from data never becomes a formula or a command."""
+"""Tables as CSV and LaTeX. Texts from data never become a formula or a command."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TEX = {
 
 
 def csv_cell(value: Any) -> str:
-    """A cell that no spreadsheet runs: texts that begin like a formula get an apostrophe. Numbers stay numbers."""
+    """The text of a cell. Texts that begin like a formula get an apostrophe, so that no spreadsheet runs them."""
     if value is None or value != value:
         return ""
     text = str(value)

@@ -1,4 +1,4 @@
-"""Every head off in turn, in the background: one piece per layer, so that a cluster shares the layers out."""
+"""Single-head ablation in the background: one piece per layer, so that a cluster can share the layers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHECK = "check"
 
 @dataclass(frozen=True)
 class AblationSpec(Source):
-    """The same options as ``headviz ablate``; ``off`` is the mask on top of which each head is taken away."""
+    """The options of ``headviz ablate``; heads in ``off`` are masked all the time."""
 
     split: str = "dev"
     limit: int | None = None
@@ -124,7 +124,7 @@ class AblationJob(RunJob):
         return 0 if state["about"] is None else len({h.layer for h in _mask(state).kept})
 
     def finish(self, state: State, folder: Path) -> dict[str, Any]:
-        """The table of ``headviz ablate``, in the same words."""
+        """The table of ``headviz ablate``."""
         from ...analyses.ablation import Ablation
         from ...analyses.common import Subject, empty_grid
         from ...evaluation.significance import benjamini_hochberg

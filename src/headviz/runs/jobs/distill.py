@@ -1,4 +1,4 @@
-"""A distillation as a background run: the teacher first, then every student's training as a piece of its own."""
+"""A distillation in the background: first the teacher, then one piece for every student's training."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DistillationJob(RunJob):
         return ready(self.plan, state)
 
     def needs(self, state: State, piece: str) -> list[str]:
-        """The iterates, where a student's prior is made of them."""
+        """The iterates, where a student's prior is computed from them."""
         from ...distillation.methods import METHODS
 
         if piece == TEACHER or self.plan.trainings is not None:
@@ -54,7 +54,7 @@ class DistillationJob(RunJob):
     def steps(self, state: State) -> dict[int, dict[str, Any]]:
         """Step 0 is the teacher; student i of the plan's trainings is step i + 1.
 
-        Sparsity is here the share of the teacher's weights that the student has not.
+        Sparsity means here the share of the teacher's weights that the student lacks.
         """
         teacher = state["teacher"]
         if teacher is None:

@@ -1,4 +1,4 @@
-"""A fine-tuning in the background: one piece, which continues from the training's own last checkpoint."""
+"""A fine-tuning in the background: one piece, which continues from the last checkpoint of the training."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 TRAIN = "train"
 MODEL = "model"  # the trained model's folder, below the run's
-CURVE = "curve.json"  # what the learning curve looks like so far, for whoever watches
+CURVE = "curve.json"  # the learning curve so far, for readers
 
 
 @dataclass(frozen=True)
 class FinetuneSpec(Source):
-    """The same options as ``headviz finetune``; ``finetune`` are those of the training, or the model's own recipe."""
+    """The options of ``headviz finetune``; ``finetune`` holds those of the training, None = the model's own recipe."""
 
     seed: int = 0
     mask: str | None = None  # heads to remove first, in hexadecimal
@@ -91,7 +91,7 @@ class FinetuneJob(RunJob):
             progress=of_phase(tools.progress, "evaluating"),
             cancel=tools.cancel,
         )
-        shutil.rmtree(tools.folder / MODEL, ignore_errors=True)  # of an attempt that ended before its record
+        shutil.rmtree(tools.folder / MODEL, ignore_errors=True)  # left by an attempt that ended before its record
         trained.classifier.save(tools.folder / MODEL)
         found = result.to_json()
         return json.dumps(
@@ -113,7 +113,7 @@ class FinetuneJob(RunJob):
         ).encode()
 
     def prepared(self) -> tuple[Classifier, Dataset, Dataset, FinetuneOptions]:
-        """Model, train and dev data, and how to train."""
+        """Model, train and dev data, and the options of the training."""
         from ...pruning.finetune.recipe import recipe_of
 
         spec = self.spec

@@ -1,4 +1,4 @@
-"""Models and data that pieces of work share, loaded once per process and checked against their digest."""
+"""Models and data that pieces of work share: loaded once per process, checked by their digest."""
 
 from __future__ import annotations
 
@@ -69,6 +69,6 @@ def _dataset(source: Source, split: str, limit: int | None) -> Dataset:
 
 
 def forget() -> None:
-    """Let go of what is loaded: a process that only looked at a plan has no further use for it."""
+    """Free the memory, for a process that only looked at a plan."""
     _classifier.cache_clear()
     _dataset.cache_clear()

@@ -1,8 +1,8 @@
-"""A pruning run: ``headviz.pruning``'s own ready, perform and absorb, as pieces of a background run.
+"""A pruning run in the background: ``ready``, ``perform`` and ``absorb`` of ``headviz.pruning`` as pieces.
 
-The driver's part needs no torch: it holds states as JSON and logits. Loading models and data, and every
-computation, is the work of a piece. A first piece checks the plan and makes the first state. A scoring of many
-examples is several pieces, whose results the choice of the mask is then given.
+The process that holds the state needs no torch: a state is JSON and logits. Models and data are loaded within pieces
+only. The first piece checks the plan and makes the first state. A scoring of many examples is several pieces; the
+piece that chooses the mask gets their results.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ CHECK = "check"  # the first piece: load everything once, refuse what cannot wor
 
 
 def make(spec: Mapping[str, Any]) -> PruningJob:
-    """``digests``, beside the plan's own options: what the weights and data were when the run was written down."""
+    """A job from a spec: the plan's options, and the ``digests`` of weights and data when the run was recorded."""
     options = {name: value for name, value in spec.items() if name not in BESIDE_THE_PLAN}
     return PruningJob(PruningPlan.from_dict(options), spec.get("digests") or {})
 
 
 @dataclasses.dataclass(frozen=True)
 class Held:
-    """What a job holds: the run's state, and the parts of scorings whose mask is not chosen yet."""
+    """The state of the job: the run's state, and the parts of scorings whose mask is not chosen yet."""
 
     state: State
     parts: Mapping[str, bytes] = dataclasses.field(default_factory=dict)  # piece -> ScorePart as bytes
 
     def to_bytes(self) -> bytes:
-        """The state's own bytes, or a container of them and the parts."""
+        """The state's own bytes, or a container with the state and the parts."""
         if not self.parts:
             return self.state.to_bytes()
         held = {STATE: self.state.to_bytes(), **self.parts}
@@ -93,7 +93,7 @@ class PruningJob(RunJob):
         return Held(held.state, {p: held.parts[p] for p in wanted}).to_bytes()
 
     def needs(self, held: Held | None, piece: str) -> list[str]:
-        """The model that the step before trained, where this step scores it."""
+        """The model that the previous step trained, where this step scores it."""
         if held is None or not ALGORITHMS[self.plan.algorithm].scores_trained:
             return []
         state, (work, _) = held.state, self._piece(held, piece)
@@ -118,7 +118,7 @@ class PruningJob(RunJob):
             return measure_part(context, self.plan, state, work, part, tools.progress, tools.cancel).to_bytes()
         parts = [ScorePart.from_bytes(held.parts[p]) for p in self._parts(held, work)]
         done = perform(context, self.plan, state, work, tools.progress, tools.cancel, parts or None)
-        # a state of this one piece: its format is checked when it is read back
+        # a state with this one piece only: reading it back checks its format
         alone = dataclasses.replace(
             state,
             choices=() if done.choice is None else (done.choice,),
@@ -163,11 +163,13 @@ class PruningJob(RunJob):
     def unpack(self, raw: bytes) -> Held:
         held = Held.from_bytes(raw)
         if held.state.plan_digest != self.plan.digest:
-            raise RunError("This checkpoint belongs to another plan. Start the run anew.")
+            raise RunError(
+                "This checkpoint belongs to another plan. Start the run anew.", code="other-plan", resumable=False
+            )
         return held
 
     def finish(self, held: Held, folder: Path) -> dict[str, Any]:
-        """The state goes beside the models, where ``pruning.State.load`` finds it."""
+        """Write the state beside the models, where ``pruning.State.load`` finds it."""
         state = held.state
         self._tidy(state, folder)
         state.save(folder)
@@ -175,7 +177,7 @@ class PruningJob(RunJob):
         return {"state": ".", "models": models, "notes": list(state.notes)}
 
     def _tidy(self, state: State, folder: Path) -> None:
-        """Drop trainings' own checkpoints and, unless asked for, the models before each seed's last."""
+        """Delete the trainings' checkpoints and, unless the plan keeps them, all models but each seed's last."""
         shutil.rmtree(folder / "training", ignore_errors=True)
         if self.plan.keep_models != "all":
             last = len(state.sizes)
@@ -194,12 +196,12 @@ class PruningJob(RunJob):
                 )
 
     def _parts(self, held: Held, work: Work) -> list[str]:
-        """The pieces that a choice's scoring is split into; none = it is done in one go."""
+        """The pieces that a scoring is split into; [] = it is not split."""
         count = score_parts(self.plan, held.state, work)
         return [f"{work.key}-p{i}" for i in range(count)] if count > 1 else []
 
     def _piece(self, held: Held, key: str) -> tuple[Work, int | None]:
-        """The work that a piece is, or the work and which part of its scoring."""
+        """The work of a piece, and the number of the part if it is one of a scoring."""
         whole, _, part = key.partition("-p")
         for work in works(self.plan, held.state):
             if work.key == whole:
@@ -216,13 +218,13 @@ def _context(plan: str, folder: Path) -> Context:
 
 
 def _step(record: Any) -> dict[str, Any]:
-    """A record as runs show it: seconds in all, and by phase."""
+    """A record as a run's step: ``seconds`` in all, ``phases`` for each phase."""
     out: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(record), allow_nan=False))
     phases = out.pop("seconds")
     return {**out, "seconds": sum(phases.values()), "phases": phases}
 
 
 def state_of(record: RunRecord, root: Path | None = None) -> State | None:
-    """What a run has found so far, for readers; None before its first step. A damaged checkpoint is passed over."""
+    """What a run has found so far; None before its first step. Damaged checkpoints are skipped."""
     _, raw, _ = RunFiles(record.id, root).load_checkpoint()
     return Held.from_bytes(raw).state if raw else None

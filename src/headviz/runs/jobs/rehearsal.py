@@ -1,7 +1,7 @@
-"""A run that computes nothing of use: chains of seeded random numbers, with phases, delays and faults on demand.
+"""A run of seeded random numbers, with phases, delays and errors on demand.
 
-It shows that runs work on a machine or a cluster, and what one costs apart from its work. The result depends
-on every step before it, so a run that was resumed wrongly ends with another number.
+It shows that runs work on a machine or a cluster, and how long one takes besides its work. Each result depends on all
+steps before it, so a run that was resumed wrongly ends with another number.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class RehearsalJob(RunJob):
         return {**state, piece: [*state[piece], json.loads(result)]}
 
     def steps(self, state: State) -> dict[int, dict[str, Any]]:
-        """Link by link over all chains, so far as every chain has got."""
+        """One step per link that all chains have reached."""
         whole = min(len(links) for links in state.values())
         return {
             n: {

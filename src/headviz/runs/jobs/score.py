@@ -1,4 +1,4 @@
-"""A head score in the background: one piece per part of the examples, so that a cluster shares them out."""
+"""A head score in the background: one piece per part of the examples, so that a cluster can share them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHECK, JOIN = "check", "join"
 
 @dataclass(frozen=True)
 class ScoreSpec(Source):
-    """The same options as ``headviz score``; ``off`` names heads that are masked while the others are scored."""
+    """The options of ``headviz score``; heads in ``off`` are masked while the others are scored."""
 
     score: str | None = None  # or a preset's name
     split: str = "train"
@@ -53,7 +53,7 @@ def make(spec: Mapping[str, Any]) -> ScoringJob:
 
 @dataclass(frozen=True)
 class State:
-    """``parts`` None = not checked yet; ``found`` holds the parts measured so far, ``table`` the joined one."""
+    """``parts`` = how many, None = not known yet; ``found`` = those measured so far; ``table`` = all joined."""
 
     parts: int | None = None
     found: Mapping[str, bytes] = ()  # type: ignore[assignment]
@@ -65,7 +65,7 @@ class State:
 
 @dataclass(frozen=True)
 class ScoringJob(RunJob):
-    """One piece per part of the examples, between a check and the joining."""
+    """A first piece counts the parts, one piece measures each, a last one joins them."""
 
     spec: ScoreSpec
 
@@ -110,7 +110,7 @@ class ScoringJob(RunJob):
         return State(state.parts, {**state.found, piece: result})
 
     def steps(self, state: State) -> dict[int, dict[str, Any]]:
-        """One, when the table is there: a part of it means nothing by itself."""
+        """A single step, once the whole table is there."""
         if state.table is None:
             return {}
         values = [v for row in state.table["values"] for v in row if v is not None]
@@ -157,7 +157,7 @@ def _unpacked(raw: bytes) -> State:
 
 
 def _options(spec: ScoreSpec) -> dict[str, Any]:
-    """Keywords for the scoring; a score that draws takes the spec's seed."""
+    """Keywords for the scoring; a score with random draws gets the spec's seed."""
     from ...heads import HeadMask, parse_heads
     from ...pruning.step_scores import table_options
     from ...scores import DEFAULT
