@@ -1,7 +1,7 @@
-"""Tasks: their data, labels, measures and samples.
+"""Tasks: their data, labels, metrics and samples.
 
-``load_task`` reads a split into a ``Dataset``; ``sample`` draws a balanced sample from one for scoring;
-``label_map`` translates a task's classes to a model's outputs; ``metrics`` measures predictions.
+``load_task`` reads a split into a ``Dataset``; ``sample`` draws a balanced sample from it for scoring; ``label_map``
+finds the model's output for each class of a task; ``metrics`` evaluates predictions.
 """
 
 from .catalogue import TASKS, Task, get_task

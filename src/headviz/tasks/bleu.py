@@ -1,7 +1,7 @@
 """BLEU and chrF by sacrebleu, with signatures, and paired bootstrap resampling of BLEU.
 
-``13a`` reads detokenised text, as people write it, and is the form to report. ``none`` takes words as they stand
-between spaces: for text that is tokenised already. Values of the two forms must not be compared.
+``13a`` is for ordinary, detokenised text, and is the form to report. ``none`` splits at spaces only, for text that is
+tokenised already. Values of the two forms must not be compared.
 
 Shapes: N sentences, R resamples.
 """
@@ -90,8 +90,8 @@ def bleu_of(total: np.ndarray) -> float:
 def compare(first: np.ndarray, other: np.ndarray, seed: int = 0, resamples: int = RESAMPLES) -> Change:
     """Paired bootstrap resampling of two systems' ``counts``: the same sentences are drawn for both.
 
-    The p value is the share of resampled changes that lie as far from their own mean as the change found lies
-    from none; it can be no smaller than 1 / (resamples + 1).
+    The p value is the share of resampled changes that are at least as far from their mean as the observed change is
+    from zero; its least value is 1 / (resamples + 1).
     """
     if first.shape != other.shape:
         raise TaskError(f"{len(first):,} sentences cannot be paired with {len(other):,}.")
@@ -114,7 +114,7 @@ def _metric(tokenize: str) -> Any:
 
     if tokenize not in TOKENIZERS:
         raise OptionError(unknown_choice("BLEU tokenizer", tokenize, TOKENIZERS))
-    # force: tokenised text is meant where it is given, and needs no warning
+    # force: no warning for tokenised text, which is given on purpose
     return BLEU(tokenize=tokenize, force=True)
 
 

@@ -1,8 +1,7 @@
-"""The task table: what each task asks, how it is measured, and where its data lie.
+"""The table of tasks: label names, metrics, and where the data are.
 
-Label names stand in the task's own order (the order of the integers in GLUE's files on the hub).
-A model's outputs may stand in another order: ``labels.label_map`` translates, by name.
-The first metric of an entry is its primary one.
+Label names are in the task's own order (that of the integers in GLUE's files on the hub). A model's outputs may have
+another order: ``labels.label_map`` translates by name. The first metric of a task is its primary one.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ GLUE = "nyu-mll/glue"
 
 @dataclass(frozen=True)
 class Source:
-    """Where a task's data lie: files on the hub, and local files in the task's own published form.
+    """Where a task's data are: files on the hub, and local files as the task's authors published them.
 
     ``splits`` maps a split to (stem of the parquet file on the hub, stem of the local file).
     ``headerless`` names the columns of a published file that comes without a header row.
@@ -41,7 +40,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Task:
-    """One line of the table. ``label_names`` is empty without classes, and for ``custom`` until it is read."""
+    """One task. ``label_names`` is empty without classes, and for ``custom`` until its files are read."""
 
     name: str
     title: str
@@ -62,7 +61,7 @@ class Task:
 
     @property
     def num_texts(self) -> int | None:
-        """1 for single texts, 2 for pairs, None where the user's columns decide."""
+        """1 for single texts, 2 for pairs, None if that depends on the user's columns."""
         return len(self.source.hub_columns or self.source.local_columns) or None
 
 
@@ -143,14 +142,14 @@ TASKS: dict[str, Task] = {task.name: task for task in _TABLE}
 
 
 def get_task(name: str) -> Task:
-    """The entry of this name; an unknown one is answered with the valid ones."""
+    """The task of this name; a ``TaskError`` with the valid names for an unknown one."""
     if name not in TASKS:
         raise TaskError(unknown_choice("task", name, TASKS))
     return TASKS[name]
 
 
 def check_split(task: Task, split: str) -> str:
-    """The split, if the task has it."""
+    """The split; a ``TaskError`` if the task does not have it."""
     if split not in task.source.splits:
         unlabelled = split == "test" and task.source.repo == GLUE
         why = " GLUE keeps the labels of its test files to itself." if unlabelled else ""

@@ -1,4 +1,4 @@
-"""From a table's columns to texts, labels and slices; every cell is checked and nothing is guessed."""
+"""From a table's columns to texts, labels and slices. Every cell is checked; nothing is guessed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .dataset import NO_SLICE
 from .labels import match_names
 from .readers import Table
 
-UNLABELLED = "-"  # the NLI corpora's mark for examples whose annotators did not agree
+UNLABELLED = "-"  # marks examples of the NLI corpora on which the annotators did not agree
 MAX_CLASSES = 200
 MAX_BROKEN_SHARE = 0.01
 
@@ -41,7 +41,10 @@ class Columns:
 
 
 def require(table: Table, columns: Sequence[str], how: str, options: Sequence[str] = ()) -> None:
-    """Complain about columns that the table does not have; ``options`` name them."""
+    """A ``TaskError`` if the table lacks one of these columns.
+
+    ``how`` says what the user can do; ``options`` are the options that name the columns.
+    """
     missing = [c for c in columns if c not in table.columns]
     if missing:
         raise TaskError(
@@ -52,7 +55,7 @@ def require(table: Table, columns: Sequence[str], how: str, options: Sequence[st
 
 
 def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> Columns:
-    """Texts, labels and slices of a table. ``lenient`` leaves out rows with an empty cell, as published files need."""
+    """Texts, labels and slices of a table. ``lenient`` leaves out rows with an empty cell; published files have such."""
     missing = {i: c for c in mapping.texts for i, cell in enumerate(table.columns[c]) if _is_missing(cell)}
     missing |= {i: mapping.label for i, cell in enumerate(table.columns[mapping.label]) if _is_blank(cell)}
     if missing and not lenient:
@@ -82,7 +85,7 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> C
         labels, said = _class_indices(table, mapping.label, keep, task)
         if said and not lenient:
             notes.append(said)
-        if task.name == "custom":  # its classes are whatever the files say
+        if task.name == "custom":  # its classes are those of the files
             notes += doubts.of_labels(table, task.label_names, labels, keep)
     slices = None
     if mapping.slice is not None:
@@ -92,7 +95,7 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> C
 
 
 def class_names(cells: Sequence[Any], file: str, column: str) -> tuple[str, ...]:
-    """The classes of a user's label column: numbers by size, names by alphabet."""
+    """The classes of a user's label column, in the order of numbers or of the alphabet."""
     found = {label_text(c) for c in cells if not _is_blank(c)}
     if len(found) > MAX_CLASSES:
         raise TaskError(

@@ -19,7 +19,7 @@ NO_SLICE = "(none)"
 
 
 class Example(NamedTuple):
-    """One example as people read it: ``label`` is the class's name, or the number of a regression."""
+    """One example for reading: ``label`` is the name of the class, or the number of a regression."""
 
     text: str
     pair: str | None
@@ -29,11 +29,11 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Examples in file order. Equal when their content is equal; ``digest`` identifies the content.
+    """Examples in file order. Two data sets are equal if their content is; ``digest`` identifies the content.
 
-    ``labels`` are indices into ``label_names`` (int64), numbers for a regression (float64), or None when
-    the data carry no gold labels; they are *not* the model's output indices (see ``labels.label_map``).
-    ``notes`` say in plain words what reading did: rows left out, how numeric labels were read.
+    ``labels`` are indices into ``label_names`` (int64), numbers for a regression (float64), or None without gold
+    labels. They are *not* the model's output indices (see ``labels.label_map``). ``notes`` are sentences for the
+    user about the reading: rows that were left out, how numeric labels were read.
     """
 
     task: Task
@@ -102,7 +102,7 @@ class Dataset:
 
     @property
     def gold(self) -> np.ndarray:
-        """The labels, for work that cannot do without them."""
+        """The labels; a ``TaskError`` without any."""
         if self.labels is None:
             raise TaskError("These examples carry no gold labels, and this needs them. Name the label column.")
         return self.labels
@@ -131,7 +131,7 @@ class Dataset:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over the content: texts, pairs, labels with their names, slices. Not over where it came from."""
+        """SHA-256 of the content: texts, pairs, labels with their names, slices; not of where it came from."""
         digest = hashlib.sha256(b"headviz-dataset-1")
         for part in (self.texts, self.pairs, self.label_names, self.slices):
             _add_strings(digest, part)
@@ -151,7 +151,7 @@ class Dataset:
         return hash((self.task.name, self.digest))
 
     def subset(self, indices: Iterable[int], report: SampleReport | None = None) -> Dataset:
-        """The examples at these positions, in the order given."""
+        """The examples at these positions, in this order."""
         at = [int(i) for i in indices]
         outside = [i for i in at if not 0 <= i < len(self)]
         if outside:
@@ -176,7 +176,7 @@ class Dataset:
         return self.subset(at)
 
     def class_counts(self) -> dict[str, int]:
-        """How many examples each class has, in the order of the label names; classes without any included."""
+        """How many examples each class has, in the order of the label names; 0 for classes without any."""
         if self.is_regression:
             raise TaskError(f"Task '{self.task.name}' is a regression and has no classes.")
         counts = np.bincount(self.gold, minlength=len(self.label_names))

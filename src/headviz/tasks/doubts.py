@@ -1,6 +1,6 @@
-"""What looks odd in a file that can be read all the same: said, and left as it is.
+"""Notes about what looks wrong in a file that can be read. Nothing is changed.
 
-Nothing is mended or guessed here. An empty text is a text (published data have some), a rare label may be meant.
+An empty text is a text (published data have some), and a rare label may be intended.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import numpy as np
 
 from .readers import Table, separator_hint
 
-RARE = 0.1  # of an even share of the rows: a label that has fewer may be a slip of the pen
+RARE = 0.1  # of an even share of the rows: a label with fewer rows may be a mistake
 MOST_NAMED = 3
 
 
 def of_header(table: Table) -> str:
-    """Why the columns are not those that were expected, where the header shows it."""
+    """Why the expected columns are missing, if the header shows it."""
     names = list(table.columns)
     if table.name.lower().endswith(".tsv") and any(_wrapped(n) for n in names):
         return " The header is quoted, and in a .tsv quotation marks are ordinary characters; save it as .csv."
@@ -24,7 +24,7 @@ def of_header(table: Table) -> str:
 
 
 def of_texts(table: Table, columns: Sequence[str], keep: Sequence[int], published: bool) -> list[str]:
-    """Empty texts, and fields of a tsv file that another program seems to have quoted."""
+    """Notes about empty texts, and about fields of a tsv file that another program seems to have quoted."""
     notes = []
     empty = [(i, c) for i in keep for c in columns if not table.columns[c][i].strip()]
     if empty:
@@ -42,7 +42,7 @@ def of_texts(table: Table, columns: Sequence[str], keep: Sequence[int], publishe
 
 
 def of_labels(table: Table, names: Sequence[str], labels: np.ndarray, keep: Sequence[int]) -> list[str]:
-    """Labels so rare that they may be mistakes, with the first row of each."""
+    """Notes about labels so rare that they may be mistakes, with the first row of each."""
     counts = np.bincount(labels, minlength=len(names))
     rare = [k for k, n in enumerate(counts.tolist()) if 0 < n <= RARE * len(keep) / len(names)]
     if not rare:
@@ -66,6 +66,6 @@ def _wrapped(text: str) -> bool:
 
 
 def _quoted(text: str) -> bool:
-    """Whether this is a field as csv writers quote it: wrapped, and every quotation mark inside doubled."""
+    """Whether a field is quoted as in csv: in quotation marks, and those inside doubled."""
     inside = text[1:-1]
     return _wrapped(text) and '""' in inside and '"' not in inside.replace('""', "")

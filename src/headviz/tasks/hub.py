@@ -1,4 +1,4 @@
-"""Parquet files of the Hugging Face hub, through its own client and its own cache."""
+"""Parquet files of the Hugging Face hub, read through its own client and cache."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .readers import Table, read_parquet
 
 
 def read_hub(repo: str, filename: str, columns: Sequence[str], task: str) -> Table:
-    """The wanted columns of one parquet file of a dataset repository; downloaded once, then from the cache."""
+    """Columns of one parquet file of a dataset repository; downloaded once, then read from the cache."""
     path = fetch(repo, filename, task)
     try:
         return read_parquet(path, columns)
@@ -21,7 +21,7 @@ def read_hub(repo: str, filename: str, columns: Sequence[str], task: str) -> Tab
 
 
 def fetch(repo: str, filename: str, task: str) -> Path:
-    """Path of the file in the hub's cache. A token, where one is needed, comes from the environment."""
+    """Path of the file in the hub's cache. If a token is needed it is taken from the environment."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import (
         EntryNotFoundError,
@@ -32,8 +32,8 @@ def fetch(repo: str, filename: str, task: str) -> Path:
         RepositoryNotFoundError,
     )
 
-    # HfHubHTTPError inherits the base class of the HTTP library in use, whichever that is in this version of the
-    # hub's client, and OSError: together they cover refused, timed out and broken-off connections and a full disk.
+    # HfHubHTTPError inherits OSError and the base class of the HTTP library that this version of the client uses.
+    # Together they cover refused, timed out and interrupted connections and a full disk.
     broken_off: tuple[type[BaseException], ...] = HfHubHTTPError.__bases__
 
     what = f"{repo}/{filename}"

@@ -1,12 +1,12 @@
-"""Translate between the label names of a task and those of a model. By name, or asked for; never guessed.
+"""Match the label names of a task with those of a model: by name, or by an order that the user gives.
 
-What is accepted, in this order: equal names; equal but for case; equal but for case and punctuation
-(``not_entailment``, ``Not entailment``; ``LABEL_1``, ``1`` and ``1.0`` are the same number); a listed synonym
-(``POS`` for ``positive``). One kind must fit all labels, one to one.
+Names match, in this order, if they are equal; equal but for case; equal but for case and punctuation
+(``not_entailment``, ``Not entailment``; ``LABEL_1``, ``1`` and ``1.0`` are the same number); or listed synonyms
+(``POS`` for ``positive``). One of these rules must fit all labels, one to one.
 
-A model that calls its classes ``LABEL_0``, ``LABEL_1`` does not say what they mean, and published checkpoints
-differ (MNLI has been trained in at least three orders). Such a model fits only data whose labels are the same
-bare numbers; for every other task the order has to be given, with ``label_order``.
+``LABEL_0``, ``LABEL_1`` do not say what the classes mean, and published checkpoints differ (MNLI has been trained in
+at least three orders). A model with such names fits only data whose labels are the same numbers; for other tasks the
+user must give the order, with ``label_order``.
 """
 
 from __future__ import annotations
@@ -71,16 +71,16 @@ def match_names(wanted: Sequence[str], offered: Sequence[str]) -> list[int] | No
 
 
 def is_generic(model_labels: Sequence[str]) -> bool:
-    """Whether these are numbers only (LABEL_0, LABEL_1, or 0, 1), which do not say what they mean."""
+    """Whether these are only numbers (LABEL_0, LABEL_1, or 0, 1)."""
     return all(re.fullmatch(r"(?:label[\s_-]?)?\d+", name.strip().casefold()) for name in model_labels)
 
 
 def label_map(model_labels: Sequence[str], data: Dataset, label_order: Sequence[str] | str | None = None) -> np.ndarray:
-    """For each class of the data's task, the index of the model's output for it.
+    """For each class of the data's task the index of the model's output; a ``TaskError`` if they do not match.
 
-    ``label_order`` names the task's classes in the order of the model's outputs ('-' = none of them), and settles
-    it whatever the model's config says. A model may know more classes than the task; predicting one of those is
-    wrong. For a regression the answer is ``[0]``, the model's only output.
+    ``label_order`` names the task's classes in the order of the model's outputs ('-' = none of them); it overrides
+    the model's own names. A model may have more classes than the task; a prediction of one of those is wrong. For a
+    regression the result is ``[0]``, the model's only output.
     """
     task = data.task
     if task.is_translation:
@@ -118,7 +118,7 @@ def _by_order(
             f"The label order names {len(order)} classes, but the model has {len(model_labels)} outputs "
             f"({', '.join(model_labels)}). Name one class of task '{task}' for each output, or '{NO_CLASS}'."
         )
-    # each '-' becomes a name of its own, which no class can have
+    # each '-' becomes a name that no class can have
     distinct = [f"\0{i}" if name == NO_CLASS and NO_CLASS not in names else name for i, name in enumerate(order)]
     found = match_names(names, distinct)
     strange = [name for name in distinct if not name.startswith("\0") and match_names([name], names) is None]
@@ -161,7 +161,7 @@ def _remedy(names: Sequence[str], model_labels: Sequence[str], data: Dataset) ->
 
 
 def _too_many(names: Sequence[str], model_labels: Sequence[str], data: Dataset) -> str:
-    """What to do; the labels of a user's own file that the model does not know may be mistakes, so they are counted."""
+    """What to do. Unknown labels of a user's own file may be mistakes, so their rows are counted."""
     unknown = [name for name in names if match_names([name], model_labels) is None]
     if data.task.name != "custom" or data.labels is None or len(names) - len(unknown) < 2:
         return "Choose a model that was fine-tuned on this task."
@@ -171,10 +171,9 @@ def _too_many(names: Sequence[str], model_labels: Sequence[str], data: Dataset) 
 
 
 def predicted(logits: np.ndarray, mapping: np.ndarray, is_regression: bool = False) -> np.ndarray:
-    """The task's class (or number) that each row of the model's logits [n, C] stands for.
+    """The task's class (or number) for each row of the model's logits [n, C].
 
-    A class that the task does not have, and a row that is not finite, give -1: never right, and never mistaken for
-    a class.
+    -1, which is never right, for a class that the task does not have and for a row that is not finite.
     """
     logits = np.asarray(logits)
     if is_regression:

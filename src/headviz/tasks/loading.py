@@ -1,4 +1,4 @@
-"""``load_task``: find a split, in the shipped data, in local files or on the hub, and read it."""
+"""``load_task``: find a split in the shipped data, in local files or on the hub, and read it."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def load_task(
     """One split of a task, in file order.
 
     ``data``: a folder with GLUE's own files or with train and dev files as tsv, csv, jsonl or parquet (or one such
-    file); without it the demo's own data, or the hub. ``limit``: that many examples, drawn with ``seed``,
-    stratified by label and slice. ``text_columns``: one or two, as a sequence or ``"a,b"``. ``slice_column``:
-    groups to report apart. ``regression``: for ``custom``, whether labels are numbers to be predicted; without it
-    a label column with a number that is not whole means yes.
+    file); None = the demo's own data, or the hub. ``limit``: that many examples, drawn with ``seed``, stratified by
+    label and slice. ``text_columns``: one or two, as a sequence or ``"a,b"``. ``slice_column``: groups to report
+    separately. ``regression``: for ``custom``, whether labels are numbers to be predicted; None = yes if a label is
+    a number with decimals.
     """
     task = check_request(name, split)
     mapped = text_columns is not None or label_column is not None or slice_column is not None
@@ -72,7 +72,7 @@ def load_task(
 
 
 def check_request(name: str, split: str = "dev") -> Task:
-    """The task, if it and the split exist; cheap, for checking a request before anything is read."""
+    """The task, if it and the split exist; reads nothing."""
     task = get_task(name)
     check_split(task, split)
     return task
@@ -88,7 +88,7 @@ def _column_names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def _load_shipped(task: Task, split: str, limit: int | None = None) -> Dataset:
-    """The shipped rows; a task that is generated gives as many more as a limit beyond them asks for."""
+    """The shipped rows; if a limit asks for more, a task with a generator makes them."""
     if task.is_translation:
         return shipped_pairs(task, split)
     module = import_module(str(task.source.module))
@@ -132,7 +132,7 @@ def _load_local(
         if label is not None:
             raise TaskError(f"Task '{task.name}' is a translation and has no label column.")
         return local_pairs(task, split, path, texts, slice_column)
-    # GLUE's own files: known to hold a few broken rows, which everyone leaves out
+    # GLUE's own files hold a few broken rows, which are always left out
     published = texts is None and label is None and bool(task.source.local_folder) and path.suffix.lower() == ".tsv"
     table = read_table(path, task.source.headerless if published else None, lenient=published)
     mapping = _map_local(task, table, texts, label, slice_column)
@@ -157,7 +157,7 @@ def _dataset(task: Task, split: str, table: Table, mapping: Mapping, origin: str
 
 
 def find_file(task: Task, split: str, folder: Path) -> Path:
-    """The split's file: the task's own published name first, then train or dev in a format headviz reads."""
+    """The split's file: by the task's published name first, then by the split's name in any readable format."""
     if folder.is_file():
         return folder
     if not folder.is_dir():
@@ -215,7 +215,7 @@ def _map_local(
 def _define_custom(
     task: Task, split: str, folder: Path, path: Path, table: Table, mapping: Mapping, regression: bool | None
 ) -> Task:
-    """The user's own task. Its classes are those of all its files, so that train and dev number them alike."""
+    """The user's own task. Its classes are taken from all its files, so that train and dev number them alike."""
     cells = list(table.columns[mapping.label])
     for other in task.splits if folder.is_dir() else ():
         if other != split:
@@ -231,7 +231,7 @@ def _other_labels(task: Task, split: str, folder: Path, path: Path, label: str) 
     try:
         other = find_file(task, split, folder)
     except TaskError:
-        return []  # a task may come with fewer files; asking for that split says so
+        return []  # a task may have fewer files; loading that split says so
     if other == path:
         return []
     table = read_table(other)

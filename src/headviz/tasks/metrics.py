@@ -1,7 +1,7 @@
-"""The tasks' measures. Undefined is NaN, with the reason at hand, never a number in range.
+"""The tasks' metrics. An undefined one is NaN, and ``why_undefined`` gives the reason.
 
-Published tools put 0 where a measure is undefined (a Matthews correlation of constant predictions, say). That
-reads as "no better than chance", which was not measured; here it is missing, and ``why_undefined`` says why.
+Other tools return 0 where a metric is undefined (such as the Matthews correlation of constant predictions). That
+would read as "no better than chance", which was not measured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _accuracy(predictions: np.ndarray, gold: np.ndarray) -> float:
 def _f1(predictions: np.ndarray, gold: np.ndarray) -> float:
     from sklearn.metrics import f1_score
 
-    # class 1 is the positive one in GLUE's own F1 (duplicate, equivalent); naming it lets -1 ("another class") pass
+    # class 1 is the positive one in GLUE's F1 (duplicate, equivalent); labels= allows -1 (another class)
     return f1_score(gold, predictions, labels=[1], average="macro")
 
 
@@ -62,9 +62,9 @@ METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "pearson": _pearson,
     "spearman": _spearman,
 }
-# of translations; arrays of texts
+# of translations: arrays of texts
 TEXT_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {"bleu": _bleu, "chrf": _chrf}
-# a metric's unit: how many points one unit of its value is. A share of 1 is 100 points; BLEU comes in points.
+# how many points one unit of a metric is: a share of 1 is 100 points; BLEU is in points already
 POINTS: dict[str, float] = {**dict.fromkeys(METRICS, 100.0), **dict.fromkeys(TEXT_METRICS, 1.0)}
 
 
@@ -77,7 +77,7 @@ def points_in(name: str) -> float:
 
 
 def metric(name: str, predictions: Any, gold: Any) -> float:
-    """One measure; NaN where it is undefined. Higher is better for each of them."""
+    """One metric; NaN where it is undefined. Higher is better for all of them."""
     known = METRICS | TEXT_METRICS
     if name not in known:
         raise TaskError(unknown_choice("metric", name, known))
@@ -90,16 +90,16 @@ def metric(name: str, predictions: Any, gold: Any) -> float:
 
 
 def metrics(task: Task, predictions: Any, gold: Any) -> dict[str, float]:
-    """Every measure of the task, its primary one first.
+    """Every metric of the task, its primary one first.
 
-    ``predictions`` are the task's class indices (see ``labels.predicted``), numbers for a regression,
-    or translations, with the references as ``gold``.
+    ``predictions`` are class indices of the task (see ``labels.predicted``), numbers for a regression, or
+    translations with the references as ``gold``.
     """
     return {name: metric(name, predictions, gold) for name in task.metrics}
 
 
 def why_undefined(name: str, predictions: Any, gold: Any) -> str | None:
-    """Why a measure has no value here, in words; None where it has one."""
+    """Why a metric has no value here, in words; None if it has one."""
     predictions, gold = np.asarray(predictions), np.asarray(gold)
     if not len(gold):
         return "there are no examples"

@@ -1,8 +1,8 @@
-"""Read one file (tsv, csv, jsonl, parquet) into columns, exactly, or say which line is broken.
+"""Read one file (tsv, csv, jsonl, parquet) into columns, or say which line is broken.
 
-``.tsv`` follows GLUE: a quotation mark is a character like any other. ``.csv`` follows RFC 4180: quotes
-wrap a field, doubled quotes stand for one. Fields of a tsv file that were quoted by another program
-therefore keep their quotes; save such a file as csv.
+``.tsv`` follows GLUE: a quotation mark is an ordinary character. ``.csv`` follows RFC 4180: a field may be in quotes,
+with quotes inside it doubled. Fields of a tsv file that another program has quoted keep their quotes; save such a
+file as csv.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORMATS = ("tsv", "csv", "jsonl", "parquet")
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length. ``lines[i]`` is where row i stands in the file; ``broken`` are lines left out."""
+    """Columns of equal length. ``lines[i]`` is the line of row i in the file; ``broken`` are lines left out."""
 
     name: str
     columns: dict[str, list[Any]]
@@ -31,7 +31,7 @@ class Table:
     place: str = "line"
 
     def at(self, row: int) -> str:
-        """Where a row stands, for messages: ``train.csv, line 17``."""
+        """The place of a row for messages: ``train.csv, line 17``."""
         return f"{self.name}, {self.place} {self.lines[row]}"
 
     def __len__(self) -> int:
@@ -39,9 +39,9 @@ class Table:
 
 
 def read_table(path: Path, headerless: tuple[str, ...] | None = None, lenient: bool = False) -> Table:
-    """Read one file by its ending. ``lenient`` leaves out rows with too few or too many fields, and lists them.
+    """Read one file by its ending. ``lenient`` leaves out rows with too few or too many fields and lists them.
 
-    ``headerless`` are the columns of a file that may come without its header row.
+    ``headerless`` are the columns of a file that may lack its header row.
     """
     ending = path.suffix.lower().removeprefix(".")
     if ending not in FORMATS:
@@ -75,7 +75,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Table:
             f"{path.name} is not a complete parquet file ({_first_line(error)}). Delete it and get it again."
         ) from error
     except OSError as error:
-        # pyarrow also reports damaged pages as OSError; a file that cannot be opened at all says so itself.
+        # pyarrow reports damaged pages as OSError, too
         raise TaskError(f"{path.name} cannot be read: {_first_line(error)}.") from error
     if not table.num_rows:
         raise TaskError(f"{path.name} has no rows. Give a file with at least one example.")
@@ -166,7 +166,7 @@ def _layout_hint(name: str, header: Sequence[str]) -> str:
 
 
 def separator_hint(name: str, header: Sequence[str]) -> str:
-    """What seems to separate the columns of a file that has but one, where it is not what its ending says."""
+    """A hint where a file has one column only and seems to have another separator than its ending says."""
     ending = name.rsplit(".", 1)[-1].lower()
     if len(header) != 1 or ending not in ("csv", "tsv"):
         return ""

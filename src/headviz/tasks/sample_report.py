@@ -1,4 +1,4 @@
-"""Which lengths a sample is drawn from, and what a draw says about itself."""
+"""From which lengths a sample is drawn, and the report about a draw."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KINDS = ("quantile", "std", "none")
 
 @dataclass(frozen=True)
 class LengthFilter:
-    """Which lengths are the body of the distribution; both ends of the band are inside.
+    """Which lengths are usual. Both ends of the band are inside.
 
     ``quantile`` keeps the lengths from the ``low`` to the ``high`` quantile, ``std`` those within ``width``
     standard deviations of the mean, ``none`` all of them.
@@ -46,7 +46,7 @@ class LengthFilter:
 
 @dataclass(frozen=True)
 class SampleReport:
-    """What a draw did. Class names are keys; for a regression they are fifths of the label, lowest first."""
+    """What was drawn. Keys are class names; for a regression fifths of the label, lowest first."""
 
     requested: int
     drawn: int
@@ -72,7 +72,7 @@ class SampleReport:
         return {k: self.wanted[k] - self.per_class[k] for k in self.wanted if self.per_class[k] < self.wanted[k]}
 
     def text(self) -> str:
-        """One line for people."""
+        """One line for the user."""
         said = [f"{self.drawn:,} of {self.total:,} examples drawn (seed {self.seed})"]
         if self.band is not None:
             low, high = self.band

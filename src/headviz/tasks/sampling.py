@@ -1,4 +1,4 @@
-"""Draw a class-balanced sample from the body of the length distribution, and report what that left out."""
+"""Draw a class-balanced sample of texts of usual length, with a report about what was left out."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ def sample(
 ) -> Dataset:
     """``n`` examples, equally many of each class, of usual length; in file order, with ``.report``.
 
-    ``lengths`` are the examples' token counts, or the tokenizer that counts them; without it whitespace words are
-    counted. A class with too few examples is taken whole and the report says so: the others are not stretched,
-    because that would undo the balance. For a regression, fifths of the label take the place of classes.
-    Do not use it to shrink a split for evaluation: it changes the class shares. ``load_task(limit=…)`` does not.
+    ``lengths`` are the examples' token counts, or a tokenizer that counts them; None = words between spaces. A class
+    with too few examples is taken whole, and the report says so; the other classes do not get more, because that
+    would undo the balance. For a regression, fifths of the label take the place of classes.
+    Do not use this to shrink a split for evaluation, because it changes the shares of the classes:
+    ``load_task(limit=…)`` does not.
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise OptionError(f"The sample size is a number of examples from 1 up, not {n!r}.")
@@ -65,14 +66,14 @@ def sample(
 
 
 def text_lengths(data: Dataset, lengths: Sequence[int] | np.ndarray | Callable[..., Any] | None = None) -> np.ndarray:
-    """The length of each example, its pair included: as given, by a tokenizer, or in whitespace words."""
+    """The length of each example with its pair: as given, by a tokenizer, or in words between spaces."""
     if lengths is None:
         words = [len(text.split()) for text in data.texts]
         for i, pair in enumerate(data.pairs or ()):
             words[i] += len(pair.split())
         return np.array(words, dtype=np.int64)
     if callable(lengths):
-        # untruncated: the filter is about the texts, not about what a model can hold
+        # without truncation: the filter is about the texts, not about a model's limit
         encoded = lengths(list(data.texts), list(data.pairs) if data.pairs is not None else None, truncation=False)
         return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
     counted = np.asarray(lengths)
@@ -95,6 +96,6 @@ def _groups(data: Dataset) -> tuple[np.ndarray, list[str]]:
 
 
 def _equal_parts(n: int, names: Sequence[str]) -> dict[str, int]:
-    """n shared out evenly; what is left over goes one each to the first."""
+    """n in equal parts; a remainder goes to the first classes, one each."""
     each, left = divmod(n, len(names))
     return {name: each + (k < left) for k, name in enumerate(names)}

@@ -1,7 +1,7 @@
 """Seeded draws within strata that do not depend on the order of the file.
 
-Each example gets a rank from a keyed hash of its content; a draw of k takes the k lowest ranks. The same
-examples are drawn from a shuffled file, and a larger draw contains the smaller one's examples.
+Each example gets a rank from a keyed hash of its content, and a draw of k takes the k lowest ranks. So a shuffled
+file gives the same examples, and a larger draw contains the smaller one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .dataset import Dataset
 def ranks(data: Dataset, seed: int) -> np.ndarray:
     """A pseudo-random rank (uint64) for each example, from its content and the seed.
 
-    Equal examples are told apart by counting them, so that copies are drawn independently of each other.
+    Copies of an example get different ranks, so that they are drawn independently.
     """
     key = hashlib.sha256(f"headviz-draw-{seed}".encode()).digest()
     seen: dict[bytes, int] = {}
@@ -37,12 +37,12 @@ def ranks(data: Dataset, seed: int) -> np.ndarray:
 
 
 def classes(data: Dataset) -> np.ndarray:
-    """The class of each example, or the fifth of the label's range of quantiles that it lies in (0 = lowest)."""
+    """The class of each example; for a regression the fifth of the labels that it belongs to (0 = lowest)."""
     return quintiles(data.gold) if data.is_regression else data.gold
 
 
 def quintiles(values: np.ndarray) -> np.ndarray:
-    """Fifths by rank of value. Equal values stay together, so heavy ties leave fewer, larger groups."""
+    """Fifths by value. Equal values stay together, so many ties give fewer and larger groups."""
     edges = np.unique(np.quantile(values, [0.2, 0.4, 0.6, 0.8]))
     return np.unique(np.searchsorted(edges, values, side="left"), return_inverse=True)[1].astype(np.int64)
 

@@ -1,6 +1,6 @@
-"""Reading translation data: sources and references, from the shipped corpus or from two-column files.
+"""Read translation data: sources and references, from the shipped corpus or from files with two columns.
 
-A data set of a translation task holds the sources as ``texts`` and the references as ``pairs``; it has no labels.
+A data set of a translation task has the sources as ``texts``, the references as ``pairs``, and no labels.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from typing import Any
 
 from ..errors import TaskError
 from .catalogue import Task
+from .columns import require
 from .dataset import NO_SLICE, Dataset
 from .readers import Table, read_table
 
+_MAP = "Name the source and the reference: --text-columns SOURCE,TARGET (text_columns=)."
 NESTED = "translation"  # published parquet files hold one column of {language: sentence}
 
 
@@ -33,7 +35,7 @@ def shipped_pairs(task: Task, split: str) -> Dataset:
 
 
 def local_pairs(task: Task, split: str, path: Path, columns: Sequence[str] | None, slice_column: str | None) -> Dataset:
-    """Sentences of a tsv, csv, jsonl or parquet file. A file of two columns may come without a header row."""
+    """Sentences of a tsv, csv, jsonl or parquet file. A file of two columns may lack a header row."""
     headerless = task.source.local_columns if columns is None else None
     table = _flat(read_table(path, headerless))
     if columns is None:
@@ -42,14 +44,7 @@ def local_pairs(task: Task, split: str, path: Path, columns: Sequence[str] | Non
         raise TaskError(f"A translation needs two columns, source and reference, not {', '.join(columns)}.")
     if slice_column is None and task.slice_name in table.columns:
         slice_column = task.slice_name
-    missing = [c for c in (*columns, *([slice_column] if slice_column else [])) if c not in table.columns]
-    if missing:
-        raise TaskError(
-            f"{table.name} has no column {' and no column '.join(repr(c) for c in missing)}. "
-            f"Its columns are: {', '.join(table.columns)}. Name the source and the reference: "
-            "--text-columns SOURCE,TARGET (text_columns=).",
-            options=("text_columns",),
-        )
+    require(table, (*columns, *([slice_column] if slice_column else [])), _MAP, ("text_columns",))
     sources, references = (_sentences(table, c) for c in columns)
     slices = None
     if slice_column is not None:
@@ -70,7 +65,7 @@ def local_pairs(task: Task, split: str, path: Path, columns: Sequence[str] | Non
 
 
 def _flat(table: Table) -> Table:
-    """A column of {language: sentence} spread out into a column for each language."""
+    """The table with a column for each language in place of one column of {language: sentence}."""
     cells = table.columns.get(NESTED)
     if not cells or not isinstance(cells[0], dict):
         return table
@@ -87,9 +82,8 @@ def _flat(table: Table) -> Table:
 def _sentences(table: Table, column: str) -> tuple[str, ...]:
     cells = table.columns[column]
     for i, cell in enumerate(cells):
-        if not isinstance(cell, str):
-            what = "nothing" if cell is None else f"{type(cell).__name__} {cell!r}, not text,"
+        if not isinstance(cell, str) or not cell.strip():
+            empty = cell is None or isinstance(cell, str)
+            what = "nothing" if empty else f"{type(cell).__name__} {cell!r}, not text,"
             raise TaskError(f"{table.at(i)}: {what} in column '{column}'. Fill it in or remove the row.")
-        if not cell.strip():
-            raise TaskError(f"{table.at(i)}: nothing in column '{column}'. Fill it in or remove the row.")
     return tuple(cells)
