@@ -55,7 +55,7 @@ def require(table: Table, columns: Sequence[str], how: str, options: Sequence[st
 
 
 def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> Columns:
-    """Texts, labels and slices of a table. ``lenient`` leaves out rows with an empty cell; published files have such."""
+    """Texts, labels and slices of a table. ``lenient`` leaves out rows with an empty cell (published files)."""
     missing = {i: c for c in mapping.texts for i, cell in enumerate(table.columns[c]) if _is_missing(cell)}
     missing |= {i: mapping.label for i, cell in enumerate(table.columns[mapping.label]) if _is_blank(cell)}
     if missing and not lenient:
