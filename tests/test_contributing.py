@@ -23,6 +23,7 @@ TESTS = (
     "scores/test_scoring.py",
     "pages/conftest.py",
     "pages/test_pages.py",
+    "pages/test_analyses_page.py",
     "test_architecture.py",
 )
 CODE = shutil.ignore_patterns("__pycache__", "data")
@@ -190,8 +191,8 @@ def test_the_contract_tests_run_over_what_was_added(tree: Path) -> None:
         tree,
         *("-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "no:xdist"),
         *("tests/models/test_family_contract.py", "tests/scores/test_scoring.py", "tests/pages/test_pages.py"),
-        *("tests/test_architecture.py", "-k"),
-        "data2vec-text or taylor-log or plain-layers or imports_point or circles",
+        *("tests/pages/test_analyses_page.py", "tests/test_architecture.py", "-k"),
+        "data2vec-text or taylor-log or plain-layers or (runs_and_says and whole-layer) or imports_point or circles",
     )
-    for wanted in (r"test_family_contract.*data2vec-text", r"test_scoring.*taylor-log", r"test_pages.*layers"):
+    for wanted in ("test_family_contract.*data2vec-text", "test_scoring.*taylor-log", "plain-layers", "whole-layer"):
         assert re.search(wanted + ".*PASSED", out), out[-2000:]

@@ -24,6 +24,7 @@ from headviz.analyses.redundant import Redundant, RedundantPair
 from headviz.analyses.scatter import Scatter
 from headviz.analyses.speed import Speed, SpeedRow
 from headviz.charts.style import write_html
+from headviz.evaluation.significance import benjamini_hochberg
 from headviz.heads import HeadId
 
 SUBJECT = Subject("m", "d", "mnli", "dev", "x", 500, "accuracy", "float32")
@@ -124,6 +125,16 @@ def test_every_view_has_a_sentence_and_tables_whose_rows_fit(name: str) -> None:
         assert {len(row) for row in table.rows} == {len(table.columns)}
         assert len(table.masks) in (0, len(table.rows))
     assert all(part.draw().data for part in view.parts if isinstance(part, Picture))
+
+
+def test_for_certain_is_family_wise_and_q_is_said_beside_it() -> None:
+    """Of four heads with q = .04 one has a p that Holm's correction accepts as well."""
+    p = np.full((12, 12), np.nan)
+    p[0, :4] = 0.001, 0.02, 0.03, 0.04
+    values = np.where(np.isnan(p), np.nan, 0.05)
+    found = Ablation(SUBJECT, FULL, 0.9, values, values - 0.01, values + 0.01, p, benjamini_hochberg(p), 1.0)
+    assert ablation.view(found).finding.startswith("1 of 4 heads costs something for certain (Holm), 4 at q < 0.05;")
+    assert (found.to_dict()["certain"], found.to_dict()["significant"]) == (1, 4)
 
 
 def test_significant_heads_are_marked_and_the_baseline_is_drawn() -> None:

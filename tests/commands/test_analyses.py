@@ -137,6 +137,7 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Pat
     speed = ["analyse", "speed", "--model", str(place / "model"), "--device", "cpu"]
     assert "batch sizes" in mistake(capsys, *speed, "--batches", "1;2")
     assert "between 0 and 1" in mistake(capsys, *speed, "--remove", "2")
+    assert call(capsys, *speed, "--repeats", "2", "--batches", "1")["length"] == 64  # what the small model can take
     assert "no checkpoint" in mistake(
         capsys, "analyse", "dynamics", *common(place, model=False), "--checkpoints", str(tmp_path)
     )

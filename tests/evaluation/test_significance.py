@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from headviz.evaluation.significance import benjamini_hochberg, confusion, flips, mcnemar, wilson
+from headviz.evaluation.significance import benjamini_hochberg, confusion, flips, holm, mcnemar, wilson
 
 
 @given(st.integers(0, 60), st.integers(0, 60))
@@ -37,6 +37,24 @@ def test_benjamini_hochberg_leaves_untested_heads_out() -> None:
     np.testing.assert_allclose(q, [[0.03, np.nan], [0.04, 0.04]])
     assert np.isnan(benjamini_hochberg([np.nan])).all()
     assert benjamini_hochberg([]).shape == (0,)
+
+
+def test_holm_by_hand_and_never_more_than_benjamini_hochberg_finds() -> None:
+    np.testing.assert_allclose(holm([[0.01, np.nan], [0.04, 0.03]]), [[0.03, np.nan], [0.06, 0.06]])
+    np.testing.assert_allclose(holm([0.5, 0.9]), [1.0, 1.0])
+    assert holm([]).shape == (0,)
+    p = np.random.default_rng(0).random(144) ** 4
+    assert (holm(p) >= benjamini_hochberg(p)).all()
+
+
+def test_holm_finds_a_head_that_costs_nothing_in_one_table_of_twenty_at_most() -> None:
+    """144 heads of which 100 cost nothing: the share of tables in which any of these 100 is called certain."""
+    rng = np.random.default_rng(1)
+    wrong = 0
+    for _ in range(2000):
+        p = np.concatenate([rng.random(100), rng.random(44) * 1e-4])
+        wrong += bool((holm(p)[:100] < 0.05).any())
+    assert 0.02 < wrong / 2000 < 0.06
 
 
 def test_flips_both_ways() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..charts.numbers import metric as metric_text
 from ..charts.numbers import number, points
 from ..evaluation.comparison import measure
-from ..evaluation.significance import benjamini_hochberg
+from ..evaluation.significance import benjamini_hochberg, holm
 from ..heads import HeadId, HeadMask
 from ..progress import Cancel, Progress
 from ..results import Result
@@ -53,8 +53,12 @@ class Ablation(Result):
         return -self.values
 
     def significant(self, level: float = SIGNIFICANT) -> NDArray[np.bool_]:
-        """Where the cost differs from nothing after correction. Heads that were not tested are not."""
+        """Where the cost differs from nothing at this false discovery rate: of those found, 5 % may be chance."""
         return np.nan_to_num(self.q_value, nan=1.0) < level
+
+    def certain(self, level: float = SIGNIFICANT) -> NDArray[np.bool_]:
+        """Where the cost differs from nothing by Holm's correction: not one of them is chance, at 95 %."""
+        return np.nan_to_num(holm(self.p_value), nan=1.0) < level
 
     def harmful(self, level: float = SIGNIFICANT) -> list[HeadId]:
         """Heads whose removal improves the metric significantly, the most harmful first."""
@@ -76,6 +80,7 @@ class Ablation(Result):
         return {
             "harmful": self.harmful(),
             "significant": int(self.significant().sum()),
+            "certain": int(self.certain().sum()),
             "tested": int(np.isfinite(self.p_value).sum()),
         }
 
@@ -168,13 +173,13 @@ def _histogram(found: Ablation) -> Figure:
 
 def view(found: Ablation) -> View:
     about, scale = found.subject, found.subject.scale
-    clear = int((found.significant() & (found.values > 0)).sum())
+    clear, likely = (int((chosen & (found.values > 0)).sum()) for chosen in (found.certain(), found.significant()))
     hurts = len(found.harmful())
     tables = (found.values, found.interval_low, found.interval_high)
     return View(
         f"{clear} of {int(np.isfinite(found.p_value).sum())} heads cost{'s' if clear == 1 else ''} something for "
-        f"certain; {int((found.values <= 0).sum())} cost nothing or less; {hurts or 'none'} "
-        f"{'does' if hurts == 1 else 'do'} harm.",
+        f"certain (Holm), {likely} at q < {SIGNIFICANT:g}; {int((found.values <= 0).sum())} cost nothing or less; "
+        f"{hurts or 'none'} {'does' if hurts == 1 else 'do'} harm at q < {SIGNIFICANT:g}.",
         (
             Picture(
                 "ablation_histogram",

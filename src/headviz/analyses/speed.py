@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .given import Given
 
 BATCHES = (1, 4, 16, 64)
+LENGTH = 128  # tokens, where the model can take as many
 SCATTER = 0.2  # sd as a share of the mean above which a timing is no measurement
 
 
@@ -69,18 +70,23 @@ def speed(
     mask: HeadMask,
     *,
     batches: Sequence[int] = BATCHES,
-    length: int = 128,
+    length: int | None = None,
     repeats: int = 7,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Speed:
-    """Time both models in turn on random full-length texts; the first round warms up and is not counted."""
+    """Time both models in turn on random texts of ``length`` tokens; the first round warms up and is not counted.
+
+    Without ``length`` it is 128, or what the model can take if that is less.
+    """
     import torch
 
     from ..models.pruning import prune
 
     if repeats < 2:
         raise OptionError("A standard deviation needs at least 2 repeats.")
+    if length is None:
+        length = min(LENGTH, clf.max_length)
     if not 1 <= length <= clf.max_length:
         raise OptionError(f"length must be between 1 and {clf.max_length} tokens, not {length}.")
     small = prune(clf, mask)
@@ -276,7 +282,7 @@ ANALYSIS = Analysis(
     ("model", "mask"),
     (
         Option("remove", 0.5, "without a mask: this share, at random", "share", "S"),
-        Option("length", 128, "tokens", "count", "T"),
+        Option("length", None, f"tokens (default {LENGTH}, or what the model can take)", "count", "T"),
         Option("repeats", 7, "timed rounds", "count", "N"),
         Option("batches", "1,4,16,64", "batch sizes", metavar="A,B,…"),
     ),
