@@ -14,9 +14,11 @@ from headviz import plugins
 from headviz.cli import main
 from headviz.errors import OptionError
 from headviz.scores import SCORES, score_heads
-from support.plugin_files import EXAMPLES, ROOT, SCORE, nothing_stays, written
+from headviz.storage.store import default_store
+from support.plugin_files import ANALYSIS, EXAMPLES, FAMILY, ROOT, SCORE, TASK, forget, nothing_stays, written
+from support.real_runs import folders
 from support.scored_data import made
-from support.tiny import tiny_classifier
+from support.tiny import tiny_classifier, tiny_folder
 
 __all__ = ["nothing_stays"]
 pytestmark = pytest.mark.usefixtures("nothing_stays")
@@ -66,6 +68,50 @@ def test_the_command_line_knows_the_plugins_score(capsys: pytest.CaptureFixture[
     assert np.isfinite(np.array(found["values"], dtype=float)).all()
 
 
+def test_a_task_and_a_family_of_files_work_at_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task, family = written(tmp_path, TASK, "task.py"), written(tmp_path, FAMILY, "family.py")
+    plugins.load([family])
+    model = str(tiny_folder(tmp_path / "model", "data2vec-text"))
+    forget()
+    data = folders(tmp_path / "real")["data"]
+    assert main(["info", "--model", model]) == 2
+    assert "Models of type 'data2vec-text' are not supported" in capsys.readouterr().err
+    assert main(["info", "--plugin", str(family), "--model", model, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["heads_per_layer"] == [4, 4, 4]
+    words = ["--plugin", str(task), "--plugin", str(family), "--model", model, "--task", "follows", "--data", data]
+    assert main(["evaluate", *words, "--off", "1.2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["n"] == 30
+
+
+def test_an_analysis_of_a_file_works_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--plugin", str(written(tmp_path, ANALYSIS)), "--model", str(tiny_folder(tmp_path / "model"))]
+    assert main(["analyse", "counting", *words, "--task", "demo", "--times", "5", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"analysis": "counting", "heads": 12, "times": 5}
+    assert main(["analyse", "counting", *words, "--task", "demo", "--figure", str(tmp_path / "page.html")]) == 0
+    assert "It has 12 heads." in capsys.readouterr().out
+    assert (tmp_path / "page.html").is_file()
+
+
+def test_every_command_says_in_its_help_that_it_takes_plugins(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["evaluate"], ["run", "start"], ["analyse", "speed"]):
+        with pytest.raises(SystemExit):
+            main([*words, "--help"])
+        assert "--plugin FILE" in capsys.readouterr().out
+
+
+def test_a_cached_measurement_belongs_to_one_version_of_the_plugin(tmp_path: Path) -> None:
+    clf, data, store = tiny_classifier("bert"), made(6), default_store()
+    entries = []
+    for text in (SCORE, SCORE + "# another\n", SCORE):
+        plugins.load([written(tmp_path, text)])
+        score_heads(clf, data, "loss-spread")
+        entries.append(store.usage().entries)
+        forget()
+    assert entries == [6, 12, 12]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -104,15 +150,25 @@ def test_a_broken_plugin_of_the_environment_leaves_the_rest_working(
     plugins.load_environment()  # said once
 
 
-def test_an_installed_package_brings_a_score(tmp_path: Path) -> None:
-    written(tmp_path, SCORE, "spread_package.py")
-    folder = tmp_path / "spread_package-1.0.dist-info"
+def test_an_installed_package_brings_entries_of_every_kind(tmp_path: Path) -> None:
+    """As an attribute, a list, or a module that declares them; and the command line knows them."""
+    algorithm = (EXAMPLES / "my_algorithm.py").read_text(encoding="utf-8")
+    written(tmp_path, SCORE + TASK + FAMILY + algorithm, "my_package.py")
+    written(tmp_path, ANALYSIS, "my_analysis.py")
+    folder = tmp_path / "my_package-1.0.dist-info"
     folder.mkdir()
-    written(folder, "Metadata-Version: 2.1\nName: spread-package\nVersion: 1.0\n", "METADATA")
-    written(folder, "[headviz.scores]\nmine = spread_package:SCORES\n", "entry_points.txt")
+    written(folder, "Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n", "METADATA")
+    points = "".join(
+        f"[headviz.{group}]\nmine = my_package:{group.upper()}\n"
+        for group in ("scores", "algorithms", "tasks", "families")
+    )
+    written(folder, points + "[headviz.analyses]\nmine = my_analysis\n", "entry_points.txt")
+    model = tiny_folder(tmp_path / "model")
     code = (
-        "from headviz import plugins; plugins.load_environment(); from headviz.scores import SCORES; "
-        "assert 'loss-spread' in SCORES; (p,) = plugins.loaded(); plugins.require([p.to_dict()]); print(p.source)"
+        "from headviz import plugins; from headviz.cli import main; "
+        f"assert main(['analyse', 'counting', '--model', {str(model)!r}, '--task', 'demo', '--times', '3']) == 0; "
+        "names = [p.names for p in plugins.loaded()]; plugins.require([p.to_dict() for p in plugins.loaded()]); "
+        "print(sorted(n for found in names for some in found.values() for n in some))"
     )
     path = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
     done = subprocess.run(
@@ -120,9 +176,10 @@ def test_an_installed_package_brings_a_score(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=290,
     )
-    assert done.stdout.strip() == "package:spread_package:SCORES (scores)", done.stderr
+    assert "It has 12 heads." in done.stdout, done.stderr
+    assert done.stdout.splitlines()[-1] == "['counting', 'data2vec-text', 'follows', 'loss-spread', 'top-down']"
 
 
 def test_a_runs_spec_names_the_plugins_it_uses_and_a_changed_one_is_refused(tmp_path: Path) -> None:
@@ -132,8 +189,7 @@ def test_a_runs_spec_names_the_plugins_it_uses_and_a_changed_one_is_refused(tmp_
     spec = {"score": "loss-spread", **plugins.used_by({"score": "loss-spread"})}
     assert [p["source"] for p in spec["plugins"]] == [str(file)]
     assert plugins.without(spec) == {"score": "loss-spread"}
-    plugins._loaded.clear()  # as a worker of its own would be
-    del SCORES["loss-spread"]
+    forget()
     written(tmp_path, SCORE + "# another\n")
     with pytest.raises(OptionError, match=r"mine\.py has changed since this run was written down"):
         plugins.require(spec["plugins"])
@@ -153,3 +209,29 @@ def test_the_dashboard_offers_the_plugins_score_and_names_a_broken_one(
     assert [w.value for w in app.warning if "mine.py, line 1 is broken" in w.value.replace("\\", "")]
     scores = next(box for box in app.selectbox if box.label == "Score")
     assert "loss-spread" in scores.options
+
+
+def test_the_dashboard_offers_a_plugins_task_and_runs_its_analysis_on_a_model_of_its_family(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    testing = pytest.importorskip("streamlit.testing.v1")
+    file = written(tmp_path, TASK + FAMILY + ANALYSIS)
+    plugins.load([file])
+    model = tiny_folder(tmp_path / "model", "data2vec-text")
+    data = folders(tmp_path / "real")["data"]
+    forget()
+    for name, value in ((plugins.FILES, str(file)), ("HEADVIZ_WARM", "0"), ("HEADVIZ_ROOTS", str(tmp_path))):
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(ROOT)
+    app = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    address = {"model": str(model), "task": "follows", "data": data, "analysis": "counting", "device": "cpu"}
+    for name, value in address.items():
+        app.query_params[name] = value
+    app.switch_page("pages/data.py").run()
+    assert not app.exception
+    assert "Does it follow? (follows)" in next(box for box in app.selectbox if box.label == "Task").options
+    app.switch_page("pages/analyses.py").run()
+    next(b for b in app.button if b.key == "run_counting").click().run()
+    assert not app.exception
+    assert not app.error
+    assert any("It has 12 heads." in str(m.value).replace("\\", "") for m in app.markdown)

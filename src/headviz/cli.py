@@ -41,13 +41,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 DONE = 0
+PLUGIN = "a Python file with scores, algorithms, tasks, … of your own (docs/plugins.md); repeatable"
 
 
 class _Parser(argparse.ArgumentParser):
-    """One clear line on stderr instead of a usage block."""
+    """One clear line on stderr instead of a usage block; every help names the option that all commands have."""
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message[0].upper()}{message[1:]}. See: {self.prog} --help")
+
+    def format_help(self) -> str:
+        return f"{super().format_help()}\nevery command:\n  --plugin FILE  {PLUGIN}\n"
 
 
 def _top_help() -> str:
@@ -95,7 +99,8 @@ def _run(name: str, words: list[str]) -> int:
         raise UserError(unknown_choice("command", name, COMMANDS))
     module_name, text = COMMANDS[name]
     plugins.load_environment()
-    plugins.load(_plugin_files(name, words))  # first: their names stand in the command's help
+    files, words = _plugin_files(name, words)
+    plugins.load(files)  # first: their names stand in the command's help
     module = import_module(f".commands.{module_name}", __package__)
     parser = _Parser(prog=f"headviz {name}", description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
     module.add_arguments(parser)
@@ -107,12 +112,12 @@ def _run(name: str, words: list[str]) -> int:
     return DONE
 
 
-def _plugin_files(name: str, words: list[str]) -> list[str]:
-    """What every ``--plugin`` names."""
+def _plugin_files(name: str, words: list[str]) -> tuple[list[str], list[str]]:
+    """The files that every ``--plugin`` names, and the other words. Every command takes them, wherever they stand."""
     parser = _Parser(prog=f"headviz {name}", add_help=False, allow_abbrev=False)
     parser.add_argument("--plugin", action="append", default=[])
-    files: list[str] = parser.parse_known_args(words)[0].plugin
-    return files
+    found, rest = parser.parse_known_args(words)
+    return found.plugin, rest
 
 
 def to_json(result: Any) -> str:

@@ -1,9 +1,12 @@
 """Scores, algorithms, tasks, analyses and families from outside: a Python file, or an installed package.
 
 A plugin is a module with lists of entries under fixed names, such as ``SCORES = [Score(...)]`` (``docs/plugins.md``).
-Loading one adds its entries to headviz's own tables, so commands, forms and runs treat them as any other. A name that
-is taken already is refused, and nothing of a refused plugin is added. Files come from ``--plugin`` or
-``$HEADVIZ_PLUGINS``, never from a link or an upload: a plugin is code and may do anything.
+Loading one adds its entries to headviz's own tables, so commands, forms and runs treat them as any other. If one of its
+names is taken already, the whole plugin is refused. Files come from ``--plugin`` or ``$HEADVIZ_PLUGINS``, never from a
+link or an upload: a plugin is code and may do anything.
+
+A run's spec names the plugins it needs by source and digest. A worker of this machine loads them from the same files; a
+worker of a cluster is sent the text of the files.
 """
 
 from __future__ import annotations
@@ -15,8 +18,8 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -69,6 +72,7 @@ class Plugin:
     source: str  # the file's full path, or "package:NAME" for an entry point
     digest: str  # SHA-256 of the file that was executed
     names: Mapping[str, tuple[str, ...]]  # what it added: "score" -> names
+    code: bytes = field(default=b"", repr=False)  # the file's content; empty for a package
 
     def to_dict(self) -> dict[str, str]:
         return {"source": self.source, "digest": self.digest}
@@ -104,14 +108,19 @@ def _load_source(source: str) -> Plugin:
 
 
 def _load_file(source: str) -> Plugin:
-    """Execute a file, once per process, and add its entries."""
+    """Read a file and add its entries, once per process."""
     code = _read(Path(source))
-    digest = hashlib.sha256(code).hexdigest()
     known = _loaded.get(source)
-    if known is not None:
-        if known.digest != digest:
-            raise OptionError(f"The plugin {source} has changed since it was loaded. Start headviz anew.")
-        return known
+    if known is None:
+        return _execute(source, code)
+    if known.code != code:
+        raise OptionError(f"The plugin {source} has changed since it was loaded. Start headviz again.")
+    return known
+
+
+def _execute(source: str, code: bytes) -> Plugin:
+    """Run a file's code as a module of its own, and add its entries."""
+    digest = hashlib.sha256(code).hexdigest()
     name = f"headviz_plugin_{digest[:16]}"
     module = ModuleType(name)
     module.__file__ = source
@@ -121,7 +130,7 @@ def _load_file(source: str) -> Plugin:
     except Exception as error:
         del sys.modules[name]
         raise OptionError(_broken(source, source, error)) from error
-    return _add(source, digest, _declared(source, module))
+    return _add(source, digest, _declared(source, module), code)
 
 
 def load_environment() -> None:
@@ -138,20 +147,49 @@ def load_environment() -> None:
 
 
 def salt() -> str:
-    """What the cache's keys must hold besides weights and data: the plugins that say how a family is run."""
-    return " ".join(p.digest for p in loaded() if TABLES["families"].what in p.names)
+    """What every cache key must hold besides weights and data: the plugins that say how a family is run."""
+    return " ".join(p.digest for p in loaded() if "family" in p.names)
+
+
+def key_part(what: str, name: str) -> dict[str, str]:
+    """What a cache key must hold besides if this entry, such as ``"score", "mine"``, comes from a plugin."""
+    return next(({"plugin": p.digest} for p in loaded() if name in p.names.get(what, ())), {})
 
 
 def used_by(spec: Mapping[str, Any]) -> dict[str, list[dict[str, str]]]:
-    """What to add to a run's spec so that its worker loads the plugins whose names the spec uses."""
-    said = {str(value) for value in spec.values()}
-    needed = [p.to_dict() for p in loaded() if said & {n for names in p.names.values() for n in names}]
+    """What to add to a run's spec so that its worker loads the same plugins.
+
+    These are the plugins whose names the spec uses, and all that add a family, since a spec names a model by its
+    folder and not by its family.
+    """
+    said = set(_words(spec))
+    needed = [
+        p.to_dict()
+        for p in loaded()
+        if ("family" in p.names and "model" in spec) or said & {n for names in p.names.values() for n in names}
+    ]
     return {SPEC: needed} if needed else {}
 
 
+def _words(value: Any) -> Iterator[str]:
+    """Every single value inside nested mappings and lists, as text."""
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from _words(one)
+    else:
+        yield str(value)
+
+
 def files_of(spec: Mapping[str, Any]) -> list[str]:
-    """The plugin files among those that a run's spec names."""
+    """The plugin files that a run's spec names; packages are left out."""
     return [p["source"] for p in spec.get(SPEC) or () if not p["source"].startswith("package:")]
+
+
+def codes_of(spec: Mapping[str, Any]) -> dict[str, bytes]:
+    """The content of these files as this process has loaded them, for a worker that does not have the files."""
+    return {source: _loaded[source].code for source in files_of(spec) if source in _loaded}
 
 
 def without(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,16 +198,36 @@ def without(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in spec.items() if name != SPEC}
 
 
-def require(plugins: Sequence[Mapping[str, str]]) -> None:
-    """Load the plugins that a run was written down with; one that has changed since is refused by name."""
+def require(plugins: Sequence[Mapping[str, str]], codes: Mapping[str, bytes] | None = None) -> None:
+    """Load the plugins that a run was written down with; one that has changed since is refused by name.
+
+    ``codes`` holds the content of files sent by another machine. A sent file replaces an older version of itself.
+    """
     for wanted in plugins:
-        source = wanted["source"]
-        found = _load_source(source)
-        if found.digest != wanted["digest"]:
+        source, digest = wanted["source"], wanted["digest"]
+        with _one:
+            found = _loaded.get(source)
+            if found is not None and found.digest == digest:
+                continue
+            if codes is not None and source in codes:
+                if found is not None:
+                    _remove(found)
+                found = _execute(source, codes[source])
+            else:
+                found = _load_source(source)
+        if found.digest != digest:
             raise OptionError(
                 f"The plugin {source} has changed since this run was written down. Bring the old file back, or start "
                 "a new run."
             )
+
+
+def _remove(plugin: Plugin) -> None:
+    """Take a plugin's entries out of headviz's tables."""
+    for table in TABLES.values():
+        for name in plugin.names.get(table.what, ()):
+            del table.entries()[name]
+    del _loaded[plugin.source]
 
 
 @cache
@@ -217,7 +275,7 @@ def _declared(source: str, module: ModuleType) -> dict[str, list[Any]]:
     return found
 
 
-def _add(source: str, digest: str, groups: Mapping[str, Sequence[Any]]) -> Plugin:
+def _add(source: str, digest: str, groups: Mapping[str, Sequence[Any]], code: bytes = b"") -> Plugin:
     """Check every entry, then add them all."""
     names = {}
     for group, entries in groups.items():
@@ -236,7 +294,7 @@ def _add(source: str, digest: str, groups: Mapping[str, Sequence[Any]]) -> Plugi
     for group, entries in groups.items():
         table = TABLES[group]
         table.entries().update((getattr(entry, table.key), entry) for entry in entries)
-    plugin = _loaded[source] = Plugin(source, digest, names)
+    plugin = _loaded[source] = Plugin(source, digest, names, code)
     return plugin
 
 

@@ -15,15 +15,18 @@ from pathlib import Path
 import psutil
 import pytest
 
+from headviz import plugins
 from headviz.errors import RunError
-from headviz.pruning import State
+from headviz.pruning import PruningPlan, State
 from headviz.runs import reading, service
 from headviz.runs.address import cluster_address, is_loopback
 from headviz.runs.sweep import Member, start_sweep
 from headviz.storage.store import default_store
+from support.plugin_files import SCORE, nothing_stays, written
 from support.real_runs import folders, options
 from support.running import ended, essence, running_steps, until
 
+__all__ = ["nothing_stays"]
 pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
 
 
@@ -422,3 +425,19 @@ def test_a_run_over_tls(tmp_path, certificates, registry, monkeypatch):
         assert essence(run.id) == essence(local.id)
     finally:
         cluster.stop()
+
+
+# plugins --------------------------------------------------------------------------------------
+
+
+def test_a_plugins_text_travels_to_the_workers(cluster, registry, nothing_stays, tmp_path):
+    """The driver deletes the file once it has loaded it, so the workers have nothing but what they are sent."""
+    gone = "if sys.argv[0].endswith('worker.py'):\n    Path(__file__).unlink()\n"
+    file = written(tmp_path, f"{SCORE}\nimport sys\nfrom pathlib import Path\n{gone}")
+    plugins.load([file])
+    spec = {**options(folders(tmp_path / "real"), "one-importance", step=0.5, until=0.5), "score": "loss-spread"}
+    run = service.start("prune", PruningPlan.from_dict(spec).to_dict(), executor="dask")
+    after = ended(run.id, 200)
+    assert after.state == "done", (after.error, reading.show(run.id).log)
+    assert not file.exists()
+    assert len(reading.show(run.id).steps) == 1

@@ -40,17 +40,6 @@ def add_task(parser: argparse.ArgumentParser, split: str | None = "dev") -> None
         "--regression", action="store_true", default=None, help="your own labels are numbers, not classes"
     )
     parser.add_argument("--label-order", metavar="A,B,…", help="the task's classes in the order of the model's outputs")
-    add_plugin(parser)
-
-
-def add_plugin(parser: Any) -> None:
-    """``--plugin``; ``cli`` has loaded the files before the command's own options are read."""
-    parser.add_argument(
-        "--plugin",
-        action="append",
-        metavar="FILE",
-        help="a Python file with scores, algorithms or tasks of your own; repeatable",
-    )
 
 
 def add_mask(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
-from .common import add_plugin, number, positive_int, progress_bar, table, warn
+from .common import number, positive_int, progress_bar, table, warn
 
 if TYPE_CHECKING:
     from ..distillation.plan import DistillationPlan
@@ -42,7 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="random, copy (default), conditional, variational; also kd and kd-copy, which learn the teacher's logits",
     )
     parser.add_argument("--seeds", default="0", metavar="0,1,2", help="one training for each (0)")
-    add_plugin(parser)
     parser.add_argument("--out", required=True, metavar="DIR", help="a new folder, or one to go on in")
     _training(parser.add_argument_group("training of the students"))
     _posterior(parser.add_argument_group("the teacher's posterior, for conditional and variational"))

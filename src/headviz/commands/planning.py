@@ -21,7 +21,7 @@ from ..pruning.plan import (
     PruningPlan,
 )
 from ..pruning.repair.kinds import REPAIRS
-from .common import add_plugin, positive_int
+from .common import positive_int
 from .finetune import add_training, training_options
 
 
@@ -111,7 +111,6 @@ def add_plan(parser: argparse.ArgumentParser, several: bool = False) -> None:
         "--score-option", type=_pair, action="append", metavar="NAME=VALUE", help="a further option of the score"
     )
     add_training(parser)
-    add_plugin(parser)
     parser.add_argument("--no-full", action="store_true", help="do not fine-tune the unpruned model as well")
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from .. import plugins
 from ..errors import UserError
-from .common import add_plugin
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +18,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--address", default="127.0.0.1", metavar="A", help="address to listen on (127.0.0.1: this machine only)"
     )
     parser.add_argument("--headless", action="store_true", help="do not open a browser window")
-    add_plugin(parser)
 
 
 def app_file() -> Path:
@@ -39,8 +37,8 @@ def run(args: argparse.Namespace) -> None:
     ]
     if args.headless:
         command += ["--server.headless", "true"]
-    files = [str(Path(file).resolve()) for file in args.plugin or ()]
-    given = [*files, os.environ.get(plugins.FILES, "")]
+    files = [plugin.source for plugin in plugins.loaded() if plugin.code]
+    given = [*files, os.environ.get(plugins.FILES, "")]  # the dashboard names those that could not be loaded here
     environment = {**os.environ, plugins.FILES: os.pathsep.join(filter(None, given))}
     status = subprocess.run(command, env=environment, check=False).returncode
     if status not in (0, 130, -2, -15):

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
+from .. import plugins
 from ..errors import Cancelled, RunError, UserError
 from . import remote
 from .address import cluster_address, security
@@ -182,6 +183,7 @@ class Driver:
             job.parcel(carrier.state, piece),
             needs,
             remote.pack(carrier.files.results, needs) if with_files else None,
+            plugins.codes_of(record.spec),
             key=f"headviz-{record.id}-{piece}-{secrets.token_hex(4)}",
             pure=False,
             resources={"GPU": 1} if record.device.startswith("cuda") else None,

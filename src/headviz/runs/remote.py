@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from .. import __version__
+from .. import __version__, plugins
 from ..errors import Cancelled, RunError
 from ..storage.files import write_atomic
 from .kinds import Tools, make_job
@@ -54,6 +54,7 @@ def perform(
     parcel: bytes,
     needs: Sequence[str],
     sent: Files | None,
+    plugin_codes: Mapping[str, bytes],
 ) -> tuple[bytes, Files, str]:
     """Do a piece; returns its result, the files it wrote, and the address of this worker."""
     from distributed import get_worker
@@ -71,6 +72,7 @@ def perform(
         before = _listing(folder)
         _set_threads(threads)
         tools = Tools(_teller(run_id, piece), unwanted, folder)
+        plugins.require(spec.get(plugins.SPEC) or (), plugin_codes)
         result = make_job(kind, dict(spec)).work(piece, parcel, tools)
         after = _listing(folder)
         made = {n: (folder / n).read_bytes() for n, stamp in after.items() if before.get(n) != stamp}

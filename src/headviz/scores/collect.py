@@ -6,7 +6,7 @@ are a fair sample; and it is the same whatever the order of the data, so nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -43,6 +43,7 @@ class Collector:
         gold: np.ndarray | None,
         store: Store | None,
         budget: int,
+        more: Mapping[str, str] | None = None,  # what the keys must hold besides
     ) -> None:
         self.sweep = SWEEPS[sweep]
         self.chunk = Chunk(clf, mask, encodings, targets, gold, data, options, budget)
@@ -50,7 +51,7 @@ class Collector:
         self.rows: Tables = {}
         self.done = np.zeros(len(data), dtype=bool)
         self.computed = 0  # examples that the cache did not have
-        settings = self.sweep.settings(options)
+        settings = {**self.sweep.settings(options), **(more or {})}
         keys = [self._key(sweep, i, settings) for i in range(len(data))]
         self._twins: dict[str, list[int]] = {}  # equal examples are computed once
         for i, key in enumerate(keys):

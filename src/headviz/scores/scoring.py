@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import plugins
 from ..attribution.explaining import store_for
 from ..attribution.inputs import GOLD, check_pairing, resolve_target
 from ..attribution.integration import BUDGET
@@ -121,7 +122,10 @@ class Job:
         elif target is not None:
             targets = [resolve_target(clf, 0 if target == GOLD else target)] * len(data)
         assert self.score.needs is not None
-        return Collector(clf, data, self.score.needs, self.options, self.mask, encodings, targets, gold, store, budget)
+        own = plugins.key_part("score", self.score.name)
+        return Collector(
+            clf, data, self.score.needs, self.options, self.mask, encodings, targets, gold, store, budget, own
+        )
 
     def grow(self) -> Iterator[int]:
         """Measure more examples; gives how many there are each time a table can be made."""

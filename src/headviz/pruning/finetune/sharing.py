@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from ... import __version__
+from ... import __version__, plugins
 from ...attention import transformers
 from ...storage.store import make_key
 from ..options import FinetuneOptions, read_options
@@ -78,6 +78,7 @@ def _key(
         device=str(clf.device),
         machine=[platform.machine(), torch.backends.cpu.get_cpu_capability()],
         versions=[__version__, torch.__version__, transformers.__version__, np.__version__],
+        **plugins.key_part("task", dev.task.name),
     )
 
 
