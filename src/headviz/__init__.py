@@ -20,6 +20,8 @@ _LAZY = {
     "wrap": "models.loading",
     "Classifier": "models.classifier",
     "prune": "models.pruning",
+    "masked": "models.in_place",
+    "prune_heads": "models.in_place",
     "load_task": "tasks",
     "sample": "tasks",
     "Dataset": "tasks",
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
     from .evaluation.evaluator import EvaluatorOptions as EvaluatorOptions
     from .evaluation.paired import paired as paired
     from .models.classifier import Classifier as Classifier
+    from .models.in_place import masked as masked
+    from .models.in_place import prune_heads as prune_heads
     from .models.loading import load as load
     from .models.loading import wrap as wrap
     from .models.pruning import prune as prune

@@ -67,10 +67,15 @@ def wanted_kind(raw: dict[str, Any], name: object, head_asked: bool, masked_lm: 
 
 
 def full_grid(config: Any, kind: str) -> HeadMask:
-    """Every head of a model with this configuration."""
-    if kind == TRANSLATION:
-        return HeadMask.full(*grid_of(config))
-    return HeadMask.full(*family_of(config.model_type).grid(config))
+    """Every head of a model with this configuration, but those that ``config.pruned_heads`` says are gone."""
+    grid = grid_of(config) if kind == TRANSLATION else family_of(config.model_type).grid(config)
+    gone = getattr(config, "pruned_heads", None) or {}
+    return HeadMask.full(*grid).without([(int(row), head) for row, heads in gone.items() for head in heads])
+
+
+def forget_pruned_heads(config: Any) -> None:
+    """Our own models say in ``present`` which heads they have, so that equal weights have equal digests."""
+    vars(config).pop("pruned_heads", None)
 
 
 def wrapped(model: Any, tokenizer: Any, present: HeadMask, name: str, kind: str) -> Any:

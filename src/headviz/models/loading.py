@@ -21,7 +21,7 @@ from .classifier import Classifier
 from .families import family_of
 from .fresh_weights import renew_head
 from .hub import download
-from .kinds import HEADS, auto_class, full_grid, kind_of, wanted_kind, wrapped
+from .kinds import HEADS, auto_class, forget_pruned_heads, full_grid, kind_of, wanted_kind, wrapped
 from .quiet import quiet
 from .recurrent import RnnTranslator, is_rnn
 from .saving import FORMAT, RECORD, WEIGHTS
@@ -76,9 +76,16 @@ def load(
         model, present, found = _load_pruned(folder, _read_json(record_file, name), name)
         if found != kind:
             raise ModelError(f"'{name}' holds a {found} model.")
+    elif raw.get("pruned_heads"):
+        if fresh_labels is not None:
+            raise ModelError(f"'{name}' is a pruned model; a fresh head is put on a model with all its heads.")
+        _weights_present(folder, name)
+        present = full_grid(transformers.AutoConfig.from_pretrained(folder, **SAFE), kind)
+        model = _with_shapes(folder, present, kind, "model.safetensors", name)
     else:
         model = _load_plain(folder, name, raw, fresh_labels, kind, seed)
         present = full_grid(model.config, kind)
+    forget_pruned_heads(model.config)
     _refuse_nan(model, name)
     model = model.to(device=where, dtype=precision)
     return wrapped(model, tokenizer, present, str(name), kind)
@@ -104,6 +111,7 @@ def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "") -> Classifier:
     _refuse_nan(model, name)
     own: Any = copy.deepcopy(model)
     own.set_attn_implementation(NAME)
+    forget_pruned_heads(own.config)
     return wrapped(own, tokenizer, full_grid(config, kind), name, kind)
 
 
@@ -250,12 +258,6 @@ def _load_plain(
 
 
 def _load_pruned(folder: Path, record: dict[str, Any], name: object) -> tuple[Any, HeadMask, str]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    from .layer_removal import hollow_like
-    from .pruning import empty_like_pruned
-
     if record.get("format") != FORMAT:
         raise ModelError(
             f"'{name}' was saved in format {record.get('format')}; this version of headviz reads {FORMAT}."
@@ -265,9 +267,20 @@ def _load_pruned(folder: Path, record: dict[str, Any], name: object) -> tuple[An
         kind = str(record["kind"])
     except KeyError as error:
         raise ModelError(f"{RECORD} of '{name}' lacks {error}. Save the pruned model again.") from error
-    config = transformers.AutoConfig.from_pretrained(folder, **SAFE)
     if kind not in HEADS:
         raise ModelError(f"{RECORD} of '{name}' names an unknown kind of model, '{kind}'. Update headviz.")
+    return _with_shapes(folder, present, kind, WEIGHTS, name), present, kind
+
+
+def _with_shapes(folder: Path, present: HeadMask, kind: str, weights: str, name: object) -> Any:
+    """A model that has only the heads ``present``, with its weights from a file."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    from .layer_removal import hollow_like
+    from .pruning import empty_like_pruned
+
+    config = transformers.AutoConfig.from_pretrained(folder, **SAFE)
     with _ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), quiet():
         model = auto_class(kind).from_config(config, attn_implementation=NAME, **SAFE)
         if kind == TRANSLATION:
@@ -277,9 +290,9 @@ def _load_pruned(folder: Path, record: dict[str, Any], name: object) -> tuple[An
     empty_like_pruned(model, present, shaped.head_size, shaped)
     hollow_like(model)
     try:
-        state = load_file(folder / WEIGHTS)
+        state = load_file(folder / weights)
     except (SafetensorError, OSError) as error:
-        raise ModelError(f"{WEIGHTS} of '{name}' cannot be read: {error}. Save the pruned model again.") from error
+        raise ModelError(f"{weights} of '{name}' cannot be read: {error}. Save the pruned model again.") from error
     try:
         missing, unexpected = model.load_state_dict(state, strict=False)
     except RuntimeError as error:
@@ -289,7 +302,7 @@ def _load_pruned(folder: Path, record: dict[str, Any], name: object) -> tuple[An
     tied = {k for k in missing if _is_tied(model, k, state)}
     if unexpected or set(missing) - tied:
         raise ModelError(f"The weights of '{name}' do not fit its configuration. Save the pruned model again.")
-    return model, present, kind
+    return model
 
 
 def _is_tied(model: torch.nn.Module, key: str, state: dict[str, torch.Tensor]) -> bool:

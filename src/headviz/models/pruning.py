@@ -24,9 +24,12 @@ def prune(clf: N, mask: HeadMask) -> N:
     caller's model is left as it was, and shares no memory with the result.
     """
     require_prunable(clf)
-    kept = clf.present | mask
-    model = copy.deepcopy(clf.model)
-    smaller = dataclasses.replace(clf, model=model, present=kept)
+    return cut(dataclasses.replace(clf, model=copy.deepcopy(clf.model)), clf.present | mask)
+
+
+def cut(clf: N, kept: HeadMask) -> N:
+    """Remove all other heads from the model's own matrices. In place."""
+    smaller = dataclasses.replace(clf, present=kept)
     for layer in range(clf.num_layers):
         index = kept_rows(clf.present, kept, layer, clf.head_size, clf.device)
         if index is None:
@@ -73,15 +76,20 @@ def kept_rows(
 
 
 def _slice_rows(matrix: nn.Linear, index: torch.Tensor) -> None:
-    matrix.weight = nn.Parameter(matrix.weight.detach()[index].contiguous(), requires_grad=False)
+    matrix.weight = _like(matrix.weight, matrix.weight.detach()[index])
     if matrix.bias is not None:
-        matrix.bias = nn.Parameter(matrix.bias.detach()[index].contiguous(), requires_grad=False)
+        matrix.bias = _like(matrix.bias, matrix.bias.detach()[index])
     matrix.out_features = len(index)
 
 
 def _slice_columns(matrix: nn.Linear, index: torch.Tensor) -> None:
-    matrix.weight = nn.Parameter(matrix.weight.detach()[:, index].contiguous(), requires_grad=False)
+    matrix.weight = _like(matrix.weight, matrix.weight.detach()[:, index])
     matrix.in_features = len(index)
+
+
+def _like(old: torch.Tensor, values: torch.Tensor) -> nn.Parameter:
+    """A parameter in the place of another, trained if that one was."""
+    return nn.Parameter(values.contiguous(), requires_grad=old.requires_grad)
 
 
 def zero_columns(matrix: nn.Linear, heads: list[int], head_size: int) -> None:

@@ -84,8 +84,7 @@ class Translator(TransformerModel):
 
     @cached_property
     def stacks(self) -> dict[str, range]:
-        e, d = self.encoder_layers, self.decoder_layers
-        return {ENCODER: range(e), CROSS: range(e, e + d), DECODER: range(e + d, e + 2 * d)}
+        return stacks_of(self.config)
 
     @cached_property
     def order(self) -> RunOrder:
@@ -252,6 +251,12 @@ def decoder_layers(config: Any) -> int:
     """How many layers the decoder of an encoder-decoder model has."""
     own = getattr(config, "num_decoder_layers", None)
     return int(config.decoder_layers if own is None else own)
+
+
+def stacks_of(config: Any) -> dict[str, range]:
+    """The rows of each stack of a translation model's grid."""
+    e, d = int(config.num_hidden_layers), decoder_layers(config)
+    return {ENCODER: range(e), CROSS: range(e, e + d), DECODER: range(e + d, e + 2 * d)}
 
 
 def grid_of(config: Any) -> tuple[int, int]:

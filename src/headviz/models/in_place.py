@@ -1,0 +1,249 @@
+"""Masks and pruning for a transformers model of the caller's own, as it is: what transformers 4 offered.
+
+``masked`` gates the input of W_O, so it holds for any attention kernel. ``prune_heads`` is the one function of
+headviz that edits the caller's model.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import MaskError, ModelError
+from ..heads import HeadMask
+from .base import CLASSIFICATION, TRANSLATION
+from .families import family_of
+from .kinds import full_grid
+from .network import Network
+from .pruning import cut, require_prunable
+from .translator import stacks_of
+
+Heads = HeadMask | Mapping[int, Iterable[int]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Place(Network):
+    """The caller's model, to find its matrices by row. Nothing is run through it."""
+
+    @property
+    def kind(self) -> str:
+        return TRANSLATION if self.family.translates else CLASSIFICATION
+
+    @property
+    def stacks(self) -> dict[str, range]:
+        return stacks_of(self.config) if self.family.translates else super().stacks
+
+
+@dataclass(eq=False)
+class _Switched:
+    """One ``with``: the factors of each W_O by the rows that it serves, and how often each row was gated."""
+
+    model: nn.Module
+    gates: dict[nn.Module, list[Tensor | None]]  # one per row of the module, in the order in which they run
+    rows: dict[nn.Module, list[int]]
+    calls: dict[nn.Module, int] = field(default_factory=dict)  # since the pass began
+    gated: set[int] = field(default_factory=set)
+
+    def begin(self) -> None:
+        self.calls.clear()
+
+    def apply(self, module: nn.Module, states: Tensor) -> Tensor:
+        """``states`` [..., heads · head size], with the heads that are off at zero."""
+        place = self.calls.get(module, 0) % len(self.rows[module])
+        self.calls[module] = place + 1
+        gate = self.gates[module][place]
+        if gate is None:
+            return states
+        self.gated.add(self.rows[module][place])
+        return states * gate.to(device=states.device, dtype=states.dtype)
+
+
+_ACTIVE: ContextVar[tuple[_Switched, ...]] = ContextVar("headviz_masked", default=())
+_HOOKED: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()  # model -> how many `with` blocks are open
+_HANDLES: WeakKeyDictionary[nn.Module, list[Any]] = WeakKeyDictionary()
+_LOCK = threading.Lock()
+
+
+@contextmanager
+def masked(model: Any, mask: Heads) -> Generator[None]:
+    """Switch heads of a transformers model off inside a ``with`` block. The model's weights are not touched.
+
+    ``mask`` is a ``HeadMask``, or the heads that are off by layer: ``{3: [5, 7]}``. Every call of the model in the
+    block is masked: by hand, by ``Trainer``, by a ``pipeline``. Blocks may be nested, and threads may use different
+    masks at the same time: a thread obeys the blocks that it opened itself. Raises ``UserError`` for a family that
+    headviz does not know, for a compiled model, and if the model did not run in the block.
+
+    >>> import headviz, torch
+    >>> clf = headviz.load("demo")
+    >>> model = clf.model.eval()
+    >>> inputs = clf.tokenizer("The dog is not sleeping.", "The dog is sleeping.", return_tensors="pt")
+    >>> with torch.no_grad(), headviz.masked(model, {3: [5]}):
+    ...     logits = model(**inputs).logits
+    """
+    place = _place(model)
+    off = _off(place, mask)
+    switched = _switched(place, off)
+    _open(place)
+    token = _ACTIVE.set((*_ACTIVE.get(), switched))
+    try:
+        yield
+        missed = {row for row, heads in off.items() if heads} - switched.gated
+        if missed:
+            names = ", ".join(place.row_name(row) for row in sorted(missed))
+            raise ModelError(
+                f"The mask was not applied to {names}: the model did not run these layers inside the block. "
+                "Call the same model object inside `with headviz.masked(…)`."
+            )
+    finally:
+        _ACTIVE.reset(token)
+        _close(place.model)
+
+
+def prune_heads(model: Any, heads: Heads) -> None:
+    """Remove heads from a transformers model for good, in place, as ``model.prune_heads`` did in transformers 4.
+
+    ``heads`` are those to remove by layer, ``{3: [5, 7]}``, or a ``HeadMask`` (heads that are off go). Heads keep
+    their original numbers, also in later calls: a head that has gone already is skipped. ``config.pruned_heads``
+    names all that have gone. Parameters are replaced, so make an optimizer afterwards. Raises ``UserError`` for a
+    family whose heads cannot be removed. To save the smaller model use ``headviz.wrap(model, tokenizer).save(folder)``.
+
+    >>> import copy, headviz
+    >>> model = copy.deepcopy(headviz.load("demo").model)
+    >>> headviz.prune_heads(model, {3: [5], 7: [0, 1]})
+    >>> model.config.pruned_heads
+    {3: [5], 7: [0, 1]}
+    """
+    place = _place(model)
+    require_prunable(place)
+    off = _off(place, heads)
+    cut(place, place.present.without([(row, head) for row, gone in off.items() for head in gone]))
+    for row in off:
+        _tell(place, row, len(place.present.kept_in(row)) - len(off[row]))
+    place.config.pruned_heads = {
+        row: sorted({*place.present.off_in(row), *off.get(row, ())})
+        for row in range(place.num_layers)
+        if place.present.off_in(row) or off.get(row)
+    }
+
+
+def _place(model: Any) -> Network:
+    """Where the rows of a model are. Neither its tokenizer nor its head is needed."""
+    if isinstance(model, Network):
+        raise ModelError(
+            "This is headviz's own model: give the mask to the call instead, as in evaluate(…, mask=mask)."
+        )
+    if not isinstance(model, nn.Module) or not hasattr(getattr(model, "config", None), "model_type"):
+        raise ModelError("A transformers model is needed, such as BertForSequenceClassification.")
+    if hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None:
+        raise ModelError("This model is compiled, so a mask could be passed over. Give the model before torch.compile.")
+    if not hasattr(model, "base_model"):
+        raise ModelError(f"{type(model).__name__} hides the model that it runs. Give the transformers model inside it.")
+    kind = TRANSLATION if family_of(model.config.model_type).translates else CLASSIFICATION
+    place = _Place(model, None, full_grid(model.config, kind), type(model).__name__)
+    for row in range(place.num_layers):
+        _check_width(place, row)
+    return place
+
+
+def _check_width(place: Network, row: int) -> None:
+    try:
+        width = place.projections(row).output.in_features
+    except AttributeError as error:
+        raise ModelError(f"{place.title} without its usual modules cannot be masked: {error}.") from error
+    heads = len(place.present.kept_in(row))
+    if width != heads * place.head_size:
+        raise ModelError(
+            f"W_O of {place.row_name(row)} reads {width} numbers, but {heads} heads of {place.head_size} make "
+            f"{heads * place.head_size}. Were heads removed without naming them in config.pruned_heads?"
+        )
+
+
+def _off(place: Network, heads: Heads) -> dict[int, list[int]]:
+    """The heads to switch off that the model still has, by row, in order."""
+    if isinstance(heads, HeadMask):
+        place.present.check_grid(heads)
+        there = place.present
+        return {row: [h for h in heads.off_in(row) if h in there.kept_in(row)] for row in range(place.num_layers)}
+    if not isinstance(heads, Mapping):
+        raise MaskError("Heads are given by layer, as in {3: [5, 7]}, or as a HeadMask.")
+    pairs = [(row, head) for row, many in heads.items() for head in _listed(row, many)]
+    off = HeadMask.full(place.num_layers, place.num_heads).without(pairs)
+    return {row: [h for h in off.off_in(row) if h in place.present.kept_in(row)] for row in sorted(heads)}
+
+
+def _listed(row: object, heads: object) -> list[int]:
+    if isinstance(heads, (str, bytes)) or not isinstance(heads, Iterable):
+        raise MaskError(f"The heads of layer {row} must be a list, as in {{3: [5, 7]}}.")
+    return list(heads)
+
+
+def _switched(place: Network, off: dict[int, list[int]]) -> _Switched:
+    switched = _Switched(place.model, {}, {})
+    for row in range(place.num_layers):
+        output = place.projections(row).output
+        present, gone = place.present.kept_in(row), set(off.get(row, ()))
+        factors = torch.tensor([0.0 if head in gone else 1.0 for head in present])
+        switched.rows.setdefault(output, []).append(row)
+        switched.gates.setdefault(output, []).append(factors.repeat_interleave(place.head_size) if gone else None)
+    return switched
+
+
+def _open(place: Network) -> None:
+    with _LOCK:
+        _HOOKED[place.model] = _HOOKED.get(place.model, 0) + 1
+        if _HOOKED[place.model] > 1:
+            return
+        outputs = {id(m): m for row in range(place.num_layers) for m in [place.projections(row).output]}
+        _HANDLES[place.model] = [
+            place.model.base_model.register_forward_pre_hook(_begin),
+            *(output.register_forward_pre_hook(_gate) for output in outputs.values()),
+        ]
+
+
+def _close(model: nn.Module) -> None:
+    with _LOCK:
+        _HOOKED[model] -= 1
+        if not _HOOKED[model]:
+            del _HOOKED[model]
+            for handle in _HANDLES.pop(model):
+                handle.remove()
+
+
+def _begin(base: nn.Module, _: Any) -> None:
+    for switched in _ACTIVE.get():
+        if switched.model.base_model is base:
+            switched.begin()
+
+
+def _gate(output: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """What W_O reads, under the masks of the blocks that this thread has open."""
+    mine = [switched for switched in _ACTIVE.get() if output in switched.rows]
+    if not mine and (getattr(output, "_is_replica", False) or torch._C._current_graph_task_id() != -1):
+        raise ModelError(
+            "This pass runs in a thread that PyTorch started (DataParallel, or gradient checkpointing on a GPU), which "
+            "the mask does not reach. Use one device and no gradient checkpointing, or headviz.prune_heads."
+        )
+    states = inputs[0]
+    for switched in mine:
+        states = switched.apply(output, states)
+    return (states, *inputs[1:])
+
+
+def _tell(place: Network, row: int, heads: int) -> None:
+    """Bring the counts up to date that transformers' attention modules keep of their heads."""
+    stack, i = place.place(row)
+    module = place.module(place.family.attention[stack].module.format(**place.family.place(place.config, i)))
+    for name in ("num_attention_heads", "num_heads", "n_heads"):
+        if hasattr(module, name):
+            setattr(module, name, heads)
+    for name in ("all_head_size", "inner_dim"):
+        if hasattr(module, name):
+            setattr(module, name, heads * place.head_size)
