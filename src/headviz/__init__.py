@@ -33,6 +33,7 @@ _LAZY = {
     "ablate": "analyses.ablation",
     "conductance": "attribution.conductance",
     "attattr": "attribution.attattr",
+    "patch": "attribution.patching",
     "token_attributions": "attribution.tokens",
     "score_heads": "scores.scoring",
     "score_progressive": "scores.scoring",
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from .analyses.ablation import ablate as ablate
     from .attribution.attattr import attattr as attattr
     from .attribution.conductance import conductance as conductance
+    from .attribution.patching import patch as patch
     from .attribution.tokens import token_attributions as token_attributions
     from .evaluation.dispatch import evaluate as evaluate
     from .evaluation.evaluator import Evaluator as Evaluator

@@ -78,6 +78,7 @@ class HeadCall:
     keep_probs: bool = False  # implies the eager kernel: sdpa never forms the probabilities
     keep_outputs: bool = False
     edit_probs: Callable[[int, Tensor], Tensor] | None = None  # (row, [B, h, Q, K]) -> the same shape
+    edit_outputs: Callable[[int, Tensor], Tensor] | None = None  # (row, [B, h, Q, d] before the gate) -> the same shape
     order: RunOrder | None = None  # None: row by row
 
     layer: int = 0  # how many attention modules have run
@@ -148,6 +149,8 @@ def headviz_attention(
         out = _sdpa(query, key, value, attention_mask, scaling, dropout, causal)
     if headviz.keep_outputs:
         headviz.outputs.append(out)
+    if headviz.edit_outputs is not None:
+        out = headviz.edit_outputs(layer, out)
     gate = headviz.gates[layer]
     if gate is not None:
         out = out * gate

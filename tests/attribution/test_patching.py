@@ -1,0 +1,186 @@
+"""Patching against hooks on a plain transformers model, its identities, and what it refuses."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import headviz
+from headviz import HeadMask, UserError
+from headviz.attribution.alignment import align
+from headviz.models.families import FAMILIES
+from support.tiny import tiny_classifier, tiny_model
+
+FAMILY_NAMES = ("bert", "distilbert", "roberta", "electra", "modernbert", "albert")
+A, B = ("a dog sleeps .", "the red cat runs"), ("a dog eats .", "the red bird runs")
+LONGER = ("a small dog sleeps .", "the red cat runs")
+
+
+def outputs_of(clf: Any, model: Any, batch: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+    """What each layer's W_O reads, [T, W], by hooks."""
+    seen: list[torch.Tensor] = []
+    handles = [
+        m.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0][0].clone())) for m in modules_of(clf, model)
+    ]
+    with torch.no_grad():
+        model(**batch)
+    for handle in handles:
+        handle.remove()
+    return seen
+
+
+def modules_of(clf: Any, model: Any) -> list[Any]:
+    """The plain model's W_O, each once."""
+    family = FAMILIES[clf.config.model_type]
+    path = family.attention["encoder"].output
+    found = [
+        model.base_model.get_submodule(path.format(**family.place(model.config, i))) for i in range(clf.num_layers)
+    ]
+    return list(dict.fromkeys(found))
+
+
+@contextmanager
+def changed(clf: Any, model: Any, values: dict[tuple[int, int], torch.Tensor], at: list[int]) -> Iterator[None]:
+    """The outputs of some heads at some tokens replaced in every pass, by hooks."""
+    run, size = [0], clf.head_size
+
+    def hook(_: Any, inputs: Any) -> Any:
+        layer, states = run[0] % clf.num_layers, inputs[0].clone()
+        run[0] += 1
+        for (row, head), value in values.items():
+            if row == layer:
+                states[0, at, head * size : (head + 1) * size] = value
+        return (states,)
+
+    handles = [m.register_forward_pre_hook(hook) for m in modules_of(clf, model)]
+    yield
+    for handle in handles:
+        handle.remove()
+
+
+def oracle(clf: Any, model: Any, text: Any, donor: Any, at: list[int], there: list[int]) -> tuple[Any, Any]:
+    """Logits with each head patched alone, and with all."""
+    one, other = (clf.collate(clf.encode([t[0]], [t[1]])) for t in (text, donor))
+    given, size = outputs_of(clf, model, other), clf.head_size
+    value = {
+        (row, head): given[row][there, head * size : (head + 1) * size]
+        for row in range(clf.num_layers)
+        for head in range(clf.num_heads)
+    }
+    grid = np.zeros((clf.num_layers, clf.num_heads, 3))
+    with torch.no_grad():
+        for (row, head), values in value.items():
+            with changed(clf, model, {(row, head): values}, at):
+                grid[row, head] = model(**one).logits[0]
+        with changed(clf, model, value, at):
+            whole = model(**one).logits[0].numpy()
+    return grid, whole
+
+
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+@pytest.mark.parametrize("positions", ["all", "changed", "first", [2, 3]])
+def test_every_head_equals_hooks_on_the_plain_model(family: str, positions: Any) -> None:
+    clf, model = tiny_classifier(family), tiny_model(family, attn_implementation="eager")
+    found = headviz.patch(clf, A, B, positions=positions)
+    at = list(found.positions)
+    grid, whole = oracle(clf, model, A, B, at, [found.alignment[i] for i in at])
+    np.testing.assert_allclose(found.logits, grid, atol=2e-5)
+    np.testing.assert_allclose(found.whole, whole, atol=2e-5)
+    a, b = int(found.from_logits.argmax()), int(found.to_logits.argmax())
+    lead = (lambda v: v[..., b]) if a == b else (lambda v: v[..., b] - v[..., a])
+    expected = (lead(grid) - lead(found.from_logits)) / (lead(found.to_logits) - lead(found.from_logits))
+    np.testing.assert_allclose(found.effect, expected, rtol=1e-2, atol=1e-3)
+    assert np.abs(found.logits - found.from_logits).max() > 1e-3
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert"])
+def test_texts_of_other_lengths_meet_at_their_common_words(family: str) -> None:
+    clf, model = tiny_classifier(family), tiny_model(family, attn_implementation="eager")
+    found = headviz.patch(clf, A, LONGER)
+    assert [(found.tokens[i], found.donor_tokens[found.alignment[i]]) for i in found.positions] == [
+        (t, t) for t in found.tokens
+    ]
+    at = list(found.positions)
+    grid, whole = oracle(clf, model, A, LONGER, at, [found.alignment[i] for i in at])
+    np.testing.assert_allclose(found.logits, grid, atol=2e-5)
+    np.testing.assert_allclose(found.whole, whole, atol=2e-5)
+
+
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+def test_a_text_patched_with_itself_is_the_same_bit_for_bit(family: str) -> None:
+    clf = tiny_classifier(family)
+    found = headviz.patch(clf, A, A)
+    assert np.array_equal(found.logits, np.broadcast_to(found.from_logits, found.logits.shape))
+    assert np.isnan(found.effect).all()  # nothing to move: 0 / 0
+    np.testing.assert_allclose(found.whole, found.from_logits, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["bert", "modernbert"])
+def test_all_heads_and_the_embeddings_are_the_donor(family: str) -> None:
+    """With the donor's embeddings as well nothing of the text is left."""
+    clf = tiny_classifier(family)
+    there, back = headviz.patch(clf, A, B), headviz.patch(clf, B, A)
+    np.testing.assert_allclose(there.to_logits, back.from_logits, atol=1e-5)
+    same_words = headviz.patch(clf, B, B)  # the donor's embeddings, and every head from the donor
+    np.testing.assert_allclose(same_words.whole, there.to_logits, atol=1e-5)
+
+
+def test_removed_and_masked_heads() -> None:
+    clf = tiny_classifier()
+    mask = HeadMask.full(3, 4).without([(0, 1), (1, 0), (1, 1), (1, 2), (1, 3)])
+    masked, pruned = headviz.patch(clf, A, B, mask=mask), headviz.patch(headviz.prune(clf, mask), A, B)
+    assert {tuple(h) for h in np.argwhere(np.isnan(masked.effect))} == {(h.layer, h.head) for h in mask.off}
+    np.testing.assert_allclose(masked.logits, pruned.logits, atol=1e-5)
+    np.testing.assert_allclose(masked.whole, pruned.whole, atol=1e-5)
+
+
+def test_a_class_can_be_measured() -> None:
+    clf = tiny_classifier()
+    found = headviz.patch(clf, A, B, target="neutral")
+    start, end = found.from_logits[1], found.to_logits[1]
+    np.testing.assert_allclose(found.effect, (found.logits[..., 1] - start) / (end - start), rtol=1e-4)
+    assert found.measured == "logit of neutral"
+
+
+def test_in_the_demo_one_head_carries_an_antonym() -> None:
+    big = "The big dog is sleeping."
+    found = headviz.patch(headviz.load("demo"), (big, "The small dog is sleeping."), (big, big), positions="all")
+    assert (found.from_label, found.to_label) == ("contradiction", "entailment")
+    assert (found.effect > 0.5).sum() == 1
+
+
+def test_alignment_and_positions() -> None:
+    clf = tiny_classifier()
+    one, other = clf.encode([A[0]], [A[1]])[0], clf.encode([LONGER[0]], [LONGER[1]])[0]
+    assert align(one, one) == tuple(range(len(one)))
+    assert align(one, other)[:4] == (0, 1, 3, 4)
+    found = headviz.patch(clf, A, B, positions="changed")
+    assert [(found.tokens[i], found.donor_tokens[i]) for i in found.positions] == [("sleeps", "eats"), ("cat", "bird")]
+    own = headviz.patch(clf, A, LONGER, alignment={0: 0, 2: 2})
+    assert own.positions == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"donor": "a dog"}, "compares two texts"),
+        ({"donor": ("a dog", "a cat", "a bird")}, "two strings"),
+        ({"donor": ("two men in", "three women on before")}, "no word in common"),
+        ({"positions": "middle"}, "middle"),
+        ({"positions": [99]}, "no token 99"),
+        ({"positions": [True]}, "no token True"),
+        ({"donor": A, "positions": "changed"}, "No token has another"),
+        ({"donor": LONGER, "alignment": {1: 1}, "positions": [2]}, "no partner"),
+        ({"alignment": {1: 50}}, "outside the texts"),
+        ({"target": "maybe"}, "maybe"),
+        ({"mask": HeadMask.full(2, 4)}, "3×4"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options: dict[str, Any], why: str) -> None:
+    clf = headviz.wrap(tiny_model(), tiny_classifier().tokenizer)
+    clf.config.headviz_num_texts = 2
+    with pytest.raises(UserError, match=why):
+        headviz.patch(clf, A, **{"donor": B, **options})
