@@ -25,6 +25,7 @@ from .models.fast.thread_spinning import wait_briefly
 COMMANDS: dict[str, tuple[str, str]] = {
     "info": ("info", "what a model is: layers, heads, labels, size, digest"),
     "conductance": ("conductance", "attention and attribution maps of one text, for all heads"),
+    "patch": ("patch", "what each head carries from one text to another"),
     "score": ("score", "how important each head is, over a sample"),
     "evaluate": ("evaluate", "metrics on a task, with heads switched off"),
     "ablate": ("ablate", "what each head costs, with significance"),

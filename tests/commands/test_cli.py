@@ -207,3 +207,24 @@ def test_a_slip_is_told_before_anything_is_loaded(wrong: list[str], monkeypatch,
     monkeypatch.setattr("headviz.models.loading.load", lambda *_, **__: pytest.fail("the model was loaded"))
     assert main(["evaluate", "--model", "demo", *wrong]) == 2
     assert capsys.readouterr().err.startswith("headviz: ")
+
+
+def test_patch(capsys: pytest.CaptureFixture[str], model: Path) -> None:
+    texts = ("--text", "a dog sleeps", "--text-pair", "a cat", "--donor", "a dog eats")
+    result = call(capsys, "patch", "--model", model, *texts, "--off", "3.5")
+    found = headviz.patch(
+        headviz.load(model),
+        ("a dog sleeps", "a cat"),
+        ("a dog eats", "a cat"),
+        mask=headviz.HeadMask.full(12, 12).without([(3, 5)]),
+    )
+    effect = np.array(result["effect"], dtype=float)
+    np.testing.assert_allclose(effect, found.effect, rtol=1e-4)
+    assert np.isnan(effect[3, 5])
+    assert (len(result["whole"]), len(result["from_logits"]), len(result["to_logits"])) == (3, 3, 3)
+    assert main(["patch", "--model", str(model), *texts, "--positions", "changed", "--top", "3"]) == 0
+    shown = capsys.readouterr().out
+    assert "1 of 8: sleeps" in shown
+    assert len([line for line in shown.splitlines() if re.match(r"\s*\d+\.\d+ ", line)]) == 3
+    assert "empty place" in mistake(capsys, "patch", "--model", model, *texts, "--positions", "1,,2")
+    assert "no token 40" in mistake(capsys, "patch", "--model", model, *texts, "--positions", "40")

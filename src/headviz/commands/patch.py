@@ -1,0 +1,78 @@
+"""``headviz patch``: what each head carries from one text to another."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..attribution.alignment import ALL, POSITIONS
+from ..errors import OptionError
+from ..heads import HeadId
+from .common import add_mask, add_model, load_model, number, positive_int, progress_bar, read_mask, table
+
+if TYPE_CHECKING:
+    from ..attribution.patching import Text
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_mask(parser)
+    parser.add_argument("--text", required=True, metavar="A", help="the text into whose pass heads are put")
+    parser.add_argument("--text-pair", metavar="B", help="its pair, for models that compare two texts")
+    parser.add_argument("--donor", required=True, metavar="A2", help="the text from which their outputs are taken")
+    parser.add_argument("--donor-pair", metavar="B2", help="the donor's pair (default: the text's)")
+    parser.add_argument(
+        "--positions", default=ALL, metavar="P", help=f"{', '.join(POSITIONS)}, or token numbers such as 0,4 ({ALL})"
+    )
+    parser.add_argument(
+        "--target", metavar="T", help="a class whose logit is measured (default: the donor's answer minus the text's)"
+    )
+    parser.add_argument("--top", type=positive_int, default=10, metavar="K", help="heads in the printed table (10)")
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    from ..attribution.patching import patch
+
+    wanted = _positions(args.positions)
+    clf = load_model(args)
+    mask = read_mask(args, clf)
+    text, donor = _text(args.text, args.text_pair), _text(args.donor, args.donor_pair or args.text_pair)
+    with progress_bar("layers") as progress:
+        found = patch(clf, text, donor, positions=wanted, target=args.target, mask=mask, progress=progress)
+    return found.to_dict() | {"mask": mask.hex, "top": args.top}
+
+
+def _text(first: str, second: str | None) -> Text:
+    return first if second is None else (first, second)
+
+
+def _positions(given: str) -> str | list[int]:
+    if not given.replace(",", "").replace(" ", "").isdecimal():
+        return given
+    parts = [part.strip() for part in given.split(",")]
+    if not all(parts):
+        raise OptionError(f"--positions {given} has an empty place. Write token numbers such as 0,4.")
+    return [int(part) for part in parts]
+
+
+def show(result: dict[str, Any]) -> str:
+    effect = np.array(result["effect"], dtype=float)  # null becomes NaN
+    patched = [result["tokens"][i] for i in result["positions"]]
+    head = table(
+        [
+            ("answer for the text", result["from_label"]),
+            ("answer for the donor", result["to_label"]),
+            ("measured", result["measured"]),
+            ("tokens patched", f"{len(patched)} of {len(result['tokens'])}: {' '.join(patched)}"),
+        ]
+    )
+    if not np.isfinite(effect).any():
+        return f"{head}\n\nBoth texts have the same value of what is measured, so no head can move it."
+    order = sorted(np.argwhere(np.isfinite(effect)).tolist(), key=lambda at: -abs(effect[at[0], at[1]]))
+    rows = [(HeadId(*at).dotted, f"{effect[at[0], at[1]]:+.3f}") for at in order[: result["top"]]]
+    moved = number(float(np.nanmax(np.abs(effect))), 3)
+    return (
+        f"{head}\n\n{table([('head', 'effect'), *rows])}\n\n0 = as for the text, 1 = as for the donor; largest {moved}"
+    )
