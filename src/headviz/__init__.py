@@ -31,6 +31,7 @@ _LAZY = {
     "Evaluator": "evaluation.evaluator",
     "EvaluatorOptions": "evaluation.evaluator",
     "ablate": "analyses.ablation",
+    "roles": "analyses.roles",
     "conductance": "attribution.conductance",
     "attattr": "attribution.attattr",
     "patch": "attribution.patching",
@@ -44,6 +45,7 @@ __all__ = ["HeadId", "HeadMask", "UserError", "__version__", *_LAZY]
 
 if TYPE_CHECKING:
     from .analyses.ablation import ablate as ablate
+    from .analyses.roles import roles as roles
     from .attribution.attattr import attattr as attattr
     from .attribution.conductance import conductance as conductance
     from .attribution.patching import patch as patch

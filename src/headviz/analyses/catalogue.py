@@ -21,6 +21,7 @@ _MODULES = (
     "dynamics",
     "harmful",
     "redundant",
+    "roles",
     "correlation",
     "scatter",
 )

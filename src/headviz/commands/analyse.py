@@ -34,12 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, analysis in named().items():
         text = analysis.help
         sub = names.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
-        _declare(sub, analysis)
+        declare(sub, analysis)
         add_figure(sub)
         sub.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the result as JSON")
 
 
-def _declare(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
+def declare(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
     """Model, data and mask as far as they are needed, then the analysis's own inputs."""
     if "model" in analysis.needs:
         add_model(parser)

@@ -1,0 +1,271 @@
+"""What each head looks at: its share of attention on relations between tokens, against chance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..attribution.relations import RELATIONS, Tokens, chance_of
+from ..errors import OptionError
+from ..evaluation.significance import benjamini_hochberg
+from ..heads import HeadId
+from ..progress import Cancel, Progress, tracked
+from ..recipes.structure import Name
+from ..results import Result
+from .analysis import CLASSES, Analysis, Option, Picture, Table, View
+from .recipe import Recipe, found_by
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plotly.graph_objects import Figure
+
+    from ..models.classifier import Classifier, Encoding
+    from ..tasks import Dataset
+    from .given import Given
+
+LEVEL = 0.05
+LEAST = 10  # examples that have a relation, below which it is not tested
+TOKENS = 2048  # in one pass
+CLARK = "Clark, Khandelwal, Levy, Manning 2019, *What Does BERT Look At?* (arXiv 1906.04341)"
+
+
+@dataclass(frozen=True)
+class Role(Result):
+    """One relation of one head. ``share`` of the words' attention that goes there, ``baseline`` by chance."""
+
+    name: str
+    share: float
+    baseline: float
+    q: float  # Benjamini-Hochberg over all heads and relations; one-sided: more than by chance
+
+
+@dataclass(frozen=True, eq=False)
+class Roles(Result):
+    """``share``, ``baseline`` and ``q`` [L, H, R]; NaN for removed heads and relations that the data hardly have."""
+
+    relations: tuple[str, ...]
+    share: NDArray[np.float64]
+    baseline: NDArray[np.float64]
+    q: NDArray[np.float64]
+    examples: tuple[int, ...]  # by relation: how many examples have it
+    n: int
+    data: str
+
+    def of(self, layer: int, head: int) -> tuple[Role, ...]:
+        """The roles of a head that are told from chance, the largest excess first."""
+        found = [
+            Role(name, float(share), float(base), float(q))
+            for name, share, base, q in zip(
+                self.relations, self.share[layer, head], self.baseline[layer, head], self.q[layer, head], strict=True
+            )
+            if q < LEVEL
+        ]
+        return tuple(sorted(found, key=lambda role: role.baseline - role.share))
+
+    def extra(self) -> dict[str, Any]:
+        layers, heads = self.share.shape[:2]
+        return {
+            "heads": {
+                HeadId(i, j).dotted: [
+                    {
+                        "role": name,
+                        "share": float(self.share[i, j, r]),
+                        "baseline": float(self.baseline[i, j, r]),
+                        "q": float(self.q[i, j, r]),
+                    }
+                    for r, name in enumerate(self.relations)
+                ]
+                for i in range(layers)
+                for j in range(heads)
+            }
+        }
+
+
+def roles(clf: Classifier, data: Dataset, *, progress: Progress | None = None, cancel: Cancel | None = None) -> Roles:
+    """Measure every relation for every head on these examples. Queries are words, not [CLS] or [SEP].
+
+    The test is one-sided over examples: the mean of share − baseline against 0, by Student's t. Not for finding out
+    what a head is *for*: a head may look somewhere and write nothing that matters.
+    """
+    from scipy import stats
+
+    encodings = clf.encode(data.texts, data.pairs)
+    if len(encodings) < LEAST:
+        raise OptionError(f"Roles need at least {LEAST} examples; there are {len(encodings)}.")
+    rare = rare_tokens(encodings)
+    shares = np.full((len(encodings), len(RELATIONS), clf.num_layers, clf.num_heads), np.nan)
+    bases = np.full_like(shares, np.nan)
+    for members in tracked(_batches(encodings), progress, cancel):
+        for i, attention in zip(members, _attention(clf, [encodings[i] for i in members]), strict=True):
+            shares[i], bases[i] = _one(attention, Tokens.of(encodings[i], rare))
+    with np.errstate(invalid="ignore"):
+        there = np.isfinite(shares).any(axis=(2, 3)).sum(axis=0)  # [R]
+    share, base, p = (np.full((clf.num_layers, clf.num_heads, len(RELATIONS)), np.nan) for _ in range(3))
+    for r in range(len(RELATIONS)):
+        if there[r] < LEAST:
+            continue
+        rows = np.isfinite(shares[:, r]).any(axis=(1, 2))
+        mine, chance = shares[rows, r], bases[rows, r]
+        share[..., r], base[..., r] = mine.mean(axis=0), chance.mean(axis=0)
+        p[..., r] = _one_sided(mine - chance, stats)
+    names = tuple(relation.name for relation in RELATIONS)
+    q = benjamini_hochberg(p)
+    return Roles(names, share, base, q, tuple(int(n) for n in there), len(encodings), data.task.title)
+
+
+def _one_sided(excess: NDArray[np.float64], stats: Any) -> NDArray[np.float64]:
+    """p of a mean over examples above 0; without any spread it is 0 or 1."""
+    n = len(excess)
+    mean, deviation = excess.mean(axis=0), excess.std(axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = mean / (deviation / np.sqrt(n))
+    p = stats.t.sf(t, n - 1)
+    flat = deviation < 1e-12
+    found: NDArray[np.float64] = np.where(flat, np.where(mean > 1e-9, 0.0, 1.0), p)
+    return np.where(np.isnan(mean), np.nan, found)
+
+
+def rare_tokens(encodings: Sequence[Encoding]) -> frozenset[int]:
+    """The rarest kinds of token that together make up at most a tenth of the words of the data."""
+    counts = Counter(i for e in encodings for i, special in zip(e.ids, e.special, strict=True) if not special)
+    limit, seen, found = sum(counts.values()) / 10, 0, []
+    for token, count in sorted(counts.items(), key=lambda item: (item[1], item[0])):
+        seen += count
+        if seen > limit:
+            break
+        found.append(token)
+    return frozenset(found)
+
+
+def _batches(encodings: Sequence[Encoding]) -> list[list[int]]:
+    """Examples of like length together, so that little is padded."""
+    order = sorted(range(len(encodings)), key=lambda i: len(encodings[i]))
+    batches: list[list[int]] = [[]]
+    for i in order:
+        if batches[-1] and (len(batches[-1]) + 1) * len(encodings[i]) > TOKENS:
+            batches.append([])
+        batches[-1].append(i)
+    return batches
+
+
+@torch.inference_mode()
+def _attention(clf: Classifier, members: Sequence[Encoding]) -> list[NDArray[np.float64]]:
+    """[L, H, T, T] of each example; NaN for heads that have been removed."""
+    call = clf.call(None, "eager", keep_probs=True)
+    clf.forward(clf.collate(members), call)
+    found = []
+    for n, encoding in enumerate(members):
+        size = len(encoding)
+        maps = np.full((clf.num_layers, clf.num_heads, size, size), np.nan)
+        for layer, probs in enumerate(call.probs):
+            maps[layer, list(clf.present.kept_in(layer))] = probs[n, :, :size, :size].double().cpu().numpy()
+        found.append(maps)
+    return found
+
+
+def _one(attention: NDArray[np.float64], tokens: Tokens) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Share and baseline [R, L, H] of one example, over the words that have such a key; NaN where none has."""
+    shape = (len(RELATIONS), *attention.shape[:2])
+    share, base = np.full(shape, np.nan), np.full(shape, np.nan)
+    for r, relation in enumerate(RELATIONS):
+        pairs = relation.pairs(tokens) & tokens.words[:, None]
+        queries = int(pairs.any(axis=1).sum())
+        if queries:
+            chance = chance_of(relation, pairs, tokens)
+            share[r] = (attention * pairs).sum(axis=(2, 3)) / queries
+            base[r] = (attention * chance).sum(axis=(2, 3)) / queries
+    return share, base
+
+
+# how it is shown ------------------------------------------------------------------------------
+
+
+def run(given: Given) -> Roles:
+    from ..tasks import sample
+
+    data = given.data
+    wanted = given.option("samples")
+    return roles(given.clf, sample(data, wanted) if len(data) > wanted else data, progress=given.progress)
+
+
+def figure(found: Roles) -> Figure:
+    """How much more than by chance each head looks at each relation."""
+    from plotly.graph_objects import Figure, Heatmap
+
+    from ..charts.style import frame
+
+    layers, heads = found.share.shape[:2]
+    excess = (found.share - found.baseline).reshape(layers * heads, -1).T
+    names = [HeadId(i, j).dotted for i in range(layers) for j in range(heads)]
+    fig = frame(Figure(), 440, xaxis_title="head")
+    return fig.add_trace(
+        Heatmap(
+            z=excess,
+            x=names,
+            y=list(found.relations),
+            zmid=0,
+            colorscale="RdBu",
+            colorbar={"title": {"text": "share − chance"}},
+        )
+    )
+
+
+def view(found: Roles) -> View:
+    layers, heads = found.share.shape[:2]
+    rows = []
+    for i in range(layers):
+        for j in range(heads):
+            best = found.of(i, j)[:1]
+            if best:
+                rows.append([HeadId(i, j), best[0].name, 100 * best[0].share, 100 * best[0].baseline, best[0].q])
+    rows.sort(key=lambda row: row[3] - row[2])
+    rare = [name for name, n in zip(found.relations, found.examples, strict=True) if n < LEAST]
+    clear = [row for row in rows if row[2] >= 50]
+    return View(
+        f"{len(clear)} of {layers * heads} heads spend at least half of the words' attention on one relation.",
+        (
+            Picture("roles", lambda: figure(found), "Share of the words' attention minus chance.", wide="60"),
+            Table(
+                "roles_table",
+                ("head", "looks at", "share, %", "chance, %", "q"),
+                rows,
+                "The relation of each head with the largest excess over chance.",
+                {"share, %": "%.1f", "chance, %": "%.1f", "q": "%.2g"},
+                shortened=20,
+                height=400,
+            ),
+        ),
+        about=(
+            ("data", f"{found.data}, {found.n:,} examples"),
+            ("tested", f"{int(np.isfinite(found.q).sum()):,} pairs of head and relation"),
+            ("not tested, in too few examples", ", ".join(rare) or "none"),
+        ),
+        note="Chance: attention spread evenly, or for same and rare words the same attention with the words reordered.",
+    )
+
+
+def recipe(options: Mapping[str, Any]) -> Recipe:
+    return Recipe(found_by("roles", "roles", Name("clf"), Name("data")))
+
+
+ANALYSIS = Analysis(
+    "roles",
+    "What heads look at",
+    "Which heads look at the token before, the same word, the delimiter, the other text?",
+    "what each head looks at, against chance",
+    CLARK,
+    run,
+    figure,
+    view,
+    recipe,
+    options=(Option("samples", 300, "at most so many examples", "count", "N"),),
+    kinds=(CLASSES,),
+    command="roles",
+)

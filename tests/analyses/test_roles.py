@@ -1,0 +1,165 @@
+"""Roles of heads: patterns made by hand are found, chance is what reordering gives, random attention has no role."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import headviz
+from headviz import HeadMask, UserError
+from headviz.analyses import roles as module
+from headviz.analyses.roles import rare_tokens, roles
+from headviz.attribution.relations import RELATIONS, Tokens, chance_of
+from headviz.cli import main
+from headviz.models.classifier import Encoding
+from headviz.tasks import Dataset
+from headviz.tasks.catalogue import get_task
+from support.analysed import texts
+from support.tiny import tiny_classifier, tiny_folder
+
+NAMES = [relation.name for relation in RELATIONS]
+
+
+def data(n: int = 60, seed: int = 0) -> Dataset:
+    a, b = texts(n, seed)
+    return Dataset(get_task("mnli"), "dev", a, b, np.zeros(n, dtype=np.int64))
+
+
+def pair(first: list[int], second: list[int]) -> Tokens:
+    """[CLS] first [SEP] second [SEP]; 9 is a rare word."""
+    ids = [2, *first, 3, *second, 3]
+    types = [0] * (len(first) + 2) + [1] * (len(second) + 1)
+    return Tokens.of(Encoding(ids, types, False, [i in (2, 3) for i in ids]), frozenset({9}))
+
+
+def given(monkeypatch: pytest.MonkeyPatch, make: Any) -> None:
+    """Attention made by hand: ``make(encoding, generator)`` gives [L, H, T, T]."""
+    rng = np.random.default_rng(1)
+    monkeypatch.setattr(module, "_attention", lambda clf, members: [make(e, rng) for e in members])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_head_that_follows_one_relation_is_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    clf, sample = tiny_classifier(), data()
+    rare = rare_tokens(clf.encode(sample.texts, sample.pairs))
+    relation = RELATIONS[NAMES.index(name)]
+
+    def make(e: Encoding, rng: Any) -> Any:
+        size = len(e)
+        maps = rng.dirichlet(np.ones(size), (3, 4, size))
+        pairs = relation.pairs(Tokens.of(e, rare)).astype(float)
+        rows = pairs.sum(axis=1) > 0
+        maps[1, 2, rows] = 0.7 * (pairs / pairs.sum(axis=1, keepdims=True).clip(1))[rows] + 0.3 * maps[1, 2, rows]
+        return maps
+
+    given(monkeypatch, make)
+    found = roles(clf, sample)
+    first = found.of(1, 2)[0]
+    assert first.name == name or (first.name, name) in {("own text", "first word"), ("own text", "last word")}
+    (mine,) = [role for role in found.of(1, 2) if role.name == name]
+    assert mine.share > 0.65
+    assert mine.share > mine.baseline + 0.2
+
+
+def test_random_attention_has_a_role_no_more_often_than_the_level_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    given(monkeypatch, lambda e, rng: rng.dirichlet(np.ones(len(e)), (12, 12, len(e))))
+    found = roles(tiny_classifier(layers=12, heads=12, hidden=48), data(80))
+    assert (found.q < 0.05).sum() <= 3  # of 1,728 tests; without correction some 86
+
+
+def test_a_head_that_looks_at_fixed_places_has_no_role_by_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It meets equal words as often as any order of the words would let it."""
+
+    def make(e: Encoding, rng: Any) -> Any:
+        maps = rng.dirichlet(np.ones(len(e)), (3, 4, len(e)))
+        maps[0, 0] = 0.9 * np.eye(len(e), k=2) + 0.1 / len(e)
+        return maps
+
+    given(monkeypatch, make)
+    found = roles(tiny_classifier(), data(200))
+    assert not {role.name for role in found.of(0, 0)} & {"same word", "same word across", "rare word"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_chance_is_the_mean_over_reorderings(name: str) -> None:
+    relation = RELATIONS[NAMES.index(name)]
+    rng = np.random.default_rng(0)
+    tokens = pair([7, 8, 7], [8, 9, 7])
+    pairs = relation.pairs(tokens) & tokens.words[:, None]
+    attention = rng.dirichlet(np.ones(9), 9)
+    total, draws = 0.0, 4000
+    for _ in range(draws):
+        if relation.chance == "place":
+            other = np.stack([row[rng.permutation(9)] for row in pairs])
+        else:
+            order = np.arange(9)
+            for places in ([1, 2, 3], [5, 6, 7]):
+                order[places] = rng.permutation(places)
+            other = pairs[np.ix_(order, order)]
+        total += float((attention * other).sum())
+    assert total / draws == pytest.approx(float((attention * chance_of(relation, pairs, tokens)).sum()), rel=0.05)
+
+
+def test_relations_by_hand() -> None:
+    tokens = pair([7, 8, 7], [8, 9])
+    found = {}
+    for relation in RELATIONS:
+        found[relation.name] = {
+            tuple(at) for at in np.argwhere(relation.pairs(tokens) & tokens.words[:, None]).tolist()
+        }
+    assert found["same word"] == {(1, 3), (3, 1)}
+    assert found["same word across"] == {(2, 5), (5, 2)}
+    assert found["previous"] == {(i, i - 1) for i in (1, 2, 3, 5, 6)}
+    assert found["delimiter"] == {(i, j) for i in (1, 2, 3, 5, 6) for j in (4, 7)}
+    assert found["last word"] == {(1, 3), (2, 3), (3, 3), (5, 6), (6, 6)}
+    assert found["rare word"] == {(i, 6) for i in (1, 2, 3, 5, 6)}
+
+
+def test_families_without_token_types_have_two_texts_all_the_same() -> None:
+    special = [True, False, False, True, True, False, True]
+    tokens = Tokens.of(Encoding([0, 5, 6, 2, 2, 7, 2], [0] * 7, False, special), frozenset())
+    assert tokens.types[[1, 2]].tolist() == [0, 0]
+    assert tokens.types[5] == 1
+
+
+def test_attention_is_the_models(tmp_path: Path) -> None:
+    """Against the probabilities of the plain model, one text at a time."""
+    clf = tiny_classifier()
+    encodings = clf.encode(data(5).texts, data(5).pairs)
+    together = module._attention(clf, encodings)
+    for e, maps in zip(encodings, together, strict=True):
+        call = clf.call(None, "eager", keep_probs=True)
+        with torch.no_grad():
+            clf.forward(clf.collate([e]), call)
+        np.testing.assert_allclose(maps, torch.stack([p[0] for p in call.probs]).numpy(), atol=1e-5)
+
+
+def test_removed_heads_and_too_little_data() -> None:
+    clf = headviz.prune(tiny_classifier(), HeadMask.full(3, 4).without([(1, 2)]))
+    found = roles(clf, data(20))
+    assert np.isnan(found.share[1, 2]).all()
+    assert found.of(1, 2) == ()
+    with pytest.raises(UserError, match="at least 10"):
+        roles(clf, data(9))
+    singles = Dataset(get_task("sst2"), "dev", texts(12, 0)[0], None, np.zeros(12, dtype=np.int64))
+    alone = roles(tiny_classifier(), singles)
+    assert np.isnan(alone.share[..., NAMES.index("other text")]).all()
+
+
+def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = tiny_folder(tmp_path / "model")
+    labels = ["neutral", "entailment"] * 15
+    rows = [f"{a}\t{b}\t{y}" for a, b, y in zip(*texts(30, 3), labels, strict=True)]
+    (tmp_path / "dev.tsv").write_text("\n".join(["a\tb\ty", *rows]) + "\n")
+    words = ["roles", "--model", str(folder), "--task", "custom", "--data", str(tmp_path)]
+    words += ["--text-columns", "a,b", "--label-column", "y"]
+    assert main([*words, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert len(result["heads"]) == 12
+    assert {tuple(role) for role in result["heads"]["1.2"]} == {("role", "share", "baseline", "q")}
+    assert [role["role"] for role in result["heads"]["0.0"]] == NAMES
+    assert main(words) == 0
+    assert "heads spend at least half" in capsys.readouterr().out
