@@ -102,7 +102,7 @@ def _run(name: str, words: list[str]) -> int:
     module_name, text = COMMANDS[name]
     plugins.load_environment()
     files, words = _plugin_files(name, words)
-    plugins.load(files)  # first: their names stand in the command's help
+    plugins.load(files)  # before the options are declared: their names are in the command's help
     module = import_module(f".commands.{module_name}", __package__)
     parser = _Parser(prog=f"headviz {name}", description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
     module.add_arguments(parser)
@@ -123,12 +123,12 @@ def _plugin_files(name: str, words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def to_json(result: Any) -> str:
-    """Strict JSON: what is not measured must already be None, so NaN is a fault."""
+    """Strict JSON. NaN is an error: a value that was not measured must be None by now."""
     return json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _note_own(show: Callable[..., None]) -> Callable[..., None]:
-    """Warnings of headviz itself in one line, without the place in its source; others as they come."""
+    """Show headviz's own warnings in one line without their place in the source, others as usual."""
 
     def note(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
         if category.__module__.partition(".")[0] == __package__:

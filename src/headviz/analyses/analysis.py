@@ -59,7 +59,7 @@ COST = r"c_h = m(\text{full}) - m(\text{full without } h)"
 
 
 def in_points(*columns: str) -> dict[str, str]:
-    """Columns of points have equal decimals, so that they compare at a glance."""
+    """Formats for columns of points, all with the same decimals."""
     return dict.fromkeys((*columns, *ENDS), "%.2f")
 
 
@@ -121,7 +121,7 @@ class View:
 
 @dataclass(frozen=True)
 class Lines:
-    """A result whose figure has more lines than can be told apart: their names, and the result with some of them."""
+    """For a figure with many lines: the names of the lines, and the result with only some of them."""
 
     names: Callable[[Any], list[str]]
     only: Callable[[Any, Sequence[str]], Any]

@@ -1,4 +1,4 @@
-"""What every analysis says about itself, and the sweep that most of them are made of."""
+"""What was measured, and the comparison of many masks that most analyses are made of."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ORACLE = "oracle"  # an order of pruning: single-head ablation on the reported d
 
 
 def check_score(name: str) -> None:
-    """Refuse an order of pruning that there is not."""
+    """Refuse an unknown order of pruning."""
     from ..scores import SCORES
 
     if name != ORACLE and name not in SCORES:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Given(Protocol):
-    """Loads what an analysis asks for and nothing else."""
+    """Loads a thing when an analysis asks for it."""
 
     @property
     def progress(self) -> Progress | None: ...

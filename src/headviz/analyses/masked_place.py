@@ -52,7 +52,7 @@ def masked_correlations(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> NDArray[np.float64]:
-    """Mean over texts of the correlation of attention and attribution, L×H; texts without one are left out."""
+    """Mean over texts of the correlation of attention and attribution, [L, H]; undefined ones are left out."""
     if statistic not in STATISTICS:
         raise OptionError(unknown_choice("statistic", statistic, STATISTICS))
     if mlm.kind != MASKED_LM or mlm.tokenizer.mask_token_id is None:
@@ -76,7 +76,7 @@ def masked_correlations(
 
 
 def hidden_place(encoding: Encoding, seed: int, number: int) -> int:
-    """Which token of a text is hidden: one of its own, never a special one; the same wherever the text stands."""
+    """Which token of a text is hidden: never a special one. It depends on the text and the seed, not on its place."""
     own = [i for i, special in enumerate(encoding.special) if not special]
     if not own:
         raise TaskError(f"Example {number} has no token of its own to mask. Remove it from the data.")

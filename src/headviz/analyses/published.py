@@ -1,4 +1,4 @@
-"""The published figures that belong beside an analysis, as tables of their own: never mixed with ours."""
+"""The published figures that an analysis is compared with, in tables of their own."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class PublishedTable:
 
 
 def nothing(task: str) -> list[PublishedTable]:
-    """For analyses that nobody has published figures of that we could show."""
+    """For analyses without published figures."""
     return []
 
 
 def one_head_off(task: str) -> list[PublishedTable]:
-    """Of BERT's single heads only a histogram was printed, so classifiers are given the translation model's too."""
+    """The translation model's, for classifiers too: of BERT's single heads only a histogram was printed."""
     table = find("michel-wmt", "layer 1")
     header = ("encoder", *(f"head {h}" for h in range(1, 17)))
     return [

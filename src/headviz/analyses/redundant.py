@@ -2,7 +2,7 @@
 
 All pairs are too many to evaluate. From the single ablations two guesses are made: what a pair costs if the changes
 of every example's logits add up, and how alike the two changes are. Pairs are evaluated by the one guess and the other
-in turn, until the time is up. What single ablations do not show at all is therefore found last.
+in turn, until the time is up. Pairs that single ablations give no sign of come last.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def redundant(
     single = ablation if ablation is not None else ablate(evaluator, metric=metric, progress=progress, cancel=cancel)
     harmless = [
         h for h in single.base.kept if not (single.p_value[h] < level and single.values[h] > 0)
-    ]  # a NaN p value is no evidence of a cost
+    ]  # NaN counts as harmless
     answers = evaluator.answers(single.base, cancel=cancel)
     order = _by_promise(evaluator, single, harmless, answers)
     start = time.perf_counter()

@@ -75,7 +75,7 @@ def table_of(args: argparse.Namespace) -> tuple[Ablation, Evaluator]:
 
 
 def with_agreement(content: dict[str, Any], evaluator: Evaluator) -> dict[str, Any]:
-    """The measured agreement with float32 goes with every result in another precision."""
+    """The result; of an evaluation in another precision with its measured agreement with float32."""
     if evaluator.precision == "float32":
         return content
     found = evaluator.agreement()
@@ -87,7 +87,7 @@ def with_agreement(content: dict[str, Any], evaluator: Evaluator) -> dict[str, A
 
 
 def check_figure(args: argparse.Namespace) -> None:
-    """Complain before the work, not after it."""
+    """Refuse a wrong file name for the figure before the work starts."""
     if args.figure is None:
         return
     place = Path(args.figure)

@@ -25,7 +25,7 @@ KINDS: dict[str, Callable[[str], Any]] = {"text": str, "count": positive_int, "n
 
 
 def named() -> dict[str, Analysis]:
-    """Those that have no command of their own."""
+    """The analyses that have no command of their own."""
     return {name: analysis for name, analysis in ANALYSES.items() if not analysis.command}
 
 
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def declare(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
-    """Model, data and mask as far as they are needed, then the analysis's own inputs."""
+    """The flags for what the analysis needs: model, data, mask, its own options."""
     if "model" in analysis.needs:
         add_model(parser)
     else:

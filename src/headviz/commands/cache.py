@@ -1,4 +1,4 @@
-"""``headviz cache show | clear``: what is kept on disk, and letting go of it."""
+"""``headviz cache show | clear``: what the cache keeps on disk."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def add_task(parser: argparse.ArgumentParser, split: str | None = "dev") -> None:
-    """``--task`` and where its data lie; without ``split`` the command chooses it itself."""
+    """``--task`` and where its data are; without ``split`` there is no ``--split``."""
     parser.add_argument("--task", required=True, metavar="T", help="demo, mnli, mrpc, sst2, …, or custom")
     parser.add_argument("--data", metavar="DIR", help="folder with local files instead of the hub's")
     if split is not None:
@@ -50,7 +50,7 @@ def add_mask(parser: argparse.ArgumentParser) -> None:
 
 
 def add_translation(parser: argparse.ArgumentParser) -> None:
-    """What only translation models have."""
+    """Options that only translation models have."""
     parser.add_argument(
         "--beams", type=positive_int, default=1, metavar="N", help="translation: beam search with N beams"
     )
@@ -61,7 +61,7 @@ def add_translation(parser: argparse.ArgumentParser) -> None:
 
 
 def reading(args: argparse.Namespace, clf: Classifier) -> Classifier:
-    """The model with the prefix and the languages asked for."""
+    """The model, with the prefix and the languages asked for."""
     from ..models.translator import Translator
 
     if args.prefix is None and args.languages is None:
@@ -73,7 +73,7 @@ def reading(args: argparse.Namespace, clf: Classifier) -> Classifier:
 
 
 def load_model(args: argparse.Namespace) -> Classifier:
-    """The model asked for. What can be refused without it is refused before, for loading takes a while."""
+    """The model asked for. A wrong task or head is refused before, because loading takes a while."""
     if getattr(args, "task", None) is not None:
         from ..tasks.loading import check_request
 
@@ -114,7 +114,7 @@ def load_data(args: argparse.Namespace, split: str | None = None) -> Dataset:
 
 
 def read_mask(args: argparse.Namespace, clf: Classifier) -> HeadMask:
-    """The mask asked for; heads that the model no longer has stay off."""
+    """The mask asked for. Heads that were removed from the model stay off."""
     mask = HeadMask.full(clf.num_layers, clf.num_heads)
     if args.mask is not None:
         mask = HeadMask.from_hex(args.mask, clf.num_layers, clf.num_heads)
@@ -142,7 +142,7 @@ def warn(line: str) -> None:
 
 
 def table(rows: Sequence[Sequence[Any]]) -> str:
-    """Plain columns: the first one left, the others right."""
+    """Rows as text in columns: the first one flush left, the others flush right."""
     text = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in text) for i in range(len(text[0]))]
     return "\n".join(
@@ -154,5 +154,5 @@ def table(rows: Sequence[Sequence[Any]]) -> str:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Three dots' worth of honesty: what was not measured is a dash."""
+    """A number as text; a value that was not measured is a dash."""
     return "–" if value is None else f"{value:.{digits}f}"

@@ -73,7 +73,7 @@ def _posterior(group: Any) -> None:
 
 
 def read_plan(args: argparse.Namespace) -> DistillationPlan:
-    """The plan that the options mean; what is not given keeps its default."""
+    """The plan; an option that is not given keeps its default."""
     from ..distillation.options import IterateOptions, PosteriorOptions, TrainingOptions
     from ..distillation.plan import DistillationPlan
     from ..distillation.removal import Removal

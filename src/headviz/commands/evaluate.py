@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> dict[str, Any]:
     if args.compare and args.mask is None and args.off is None:
         raise OptionError("--compare is about heads that are off. Name them: --off 3.5,7.0 or --mask HEX.")
-    data = load_data(args)  # before the model, which takes longer: a wrong column is told at once
+    data = load_data(args)  # before the model, which takes longer: a wrong column is named at once
     clf = reading(args, load_model(args))
     # a recurrent translator has no heads; asked to switch one off, it says so
     mask = None if is_recurrent(clf) and args.mask is None and args.off is None else read_mask(args, clf)
@@ -88,7 +88,7 @@ def show(result: dict[str, Any]) -> str:
 
 
 def _compared(found: dict[str, Any], undefined: dict[str, str]) -> list[str]:
-    """What the mask changes, against every head on: metrics, flips, slices; the confusion matrices are in the JSON."""
+    """What the mask changes: metrics, flips, slices. The confusion matrices are in the JSON only."""
     head = ("full", "masked", "change", "95 % interval", "p")
     parts = ["Against every head, in points:\n" + table([("metric", *head), *map(_changed, found["deltas"])])]
     parts += [

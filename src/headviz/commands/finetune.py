@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 REPORT = "training-report.json"
-DIVERGED = "diverged.json"  # behind the name of --out: what was measured before a training's loss was lost
+DIVERGED = "diverged.json"  # after the name of --out: the learning curve of a training whose loss became NaN
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
-    """How to train; what is not given comes from the model's own recipe, else from the thesis."""
+    """How to train; the defaults are the model's own recipe, or the thesis's."""
     group = parser.add_argument_group(
         "training", "Without these the model's own recipe applies; models without one train as in the 2024 thesis."
     )
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
                 progress=progress,
             )
     except Diverged as error:
-        # its checkpoints lead to the same end, and would be in the way of another learning rate
+        # going on from its checkpoints would diverge again, and another learning rate must start without them
         shutil.rmtree(checkpoints, ignore_errors=True)
         curve = out.parent / f"{out.name}-{DIVERGED}"
         _write_json(curve, {"error": str(error), "options": options.to_dict(), "curve": plain(error.curve)})

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _recurrent(model: Any) -> dict[str, Any]:
-    """What there is to say about a translator without heads."""
+    """The same for a translator without heads."""
     config = model.model.config
     return {
         "name": model.name,

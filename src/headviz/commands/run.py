@@ -102,7 +102,7 @@ def _after_start(args: argparse.Namespace, record: RunRecord) -> dict[str, Any] 
 
 
 def _wait(args: argparse.Namespace, run_id: str) -> dict[str, Any] | None:
-    """Until it has ended; a break ends the waiting, not the run."""
+    """Wait until the run has ended. Ctrl-C ends the waiting, not the run."""
     bar = _Bar()
     try:
         service.wait_for(run_id, watch=bar.show)
@@ -114,7 +114,7 @@ def _wait(args: argparse.Namespace, run_id: str) -> dict[str, Any] | None:
     result = reading.show(run_id).to_json()
     if result["state"] == DONE:
         return result
-    # the steps so far belong on stdout even though this is not a success
+    # the steps so far are printed even though the run did not succeed
     from ..cli import to_json
 
     sys.stdout.write((to_json(result) if args.json else run_text.show(result)).rstrip() + "\n")
@@ -127,7 +127,7 @@ def _wait(args: argparse.Namespace, run_id: str) -> dict[str, Any] | None:
 
 
 class _Bar:
-    """One line on stderr about a run that is being waited for; silent where nobody watches."""
+    """A line on stderr that shows how far a run is; nothing where stderr is not a terminal."""
 
     def __init__(self) -> None:
         self.live = sys.stderr.isatty()
@@ -198,12 +198,12 @@ def _id_argument(parser: argparse.ArgumentParser) -> None:
 def _user_argument(parser: argparse.ArgumentParser) -> None:
     _id_argument(parser)
     parser.add_argument(
-        "--user", metavar="NAME", help="in whose name (yours); for runs started in a dashboard behind a login"
+        "--user", metavar="NAME", help="act as this user (default: you); for runs started in a dashboard behind a login"
     )
 
 
 def _list_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--archived", action="store_true", help="those that were put aside")
+    parser.add_argument("--archived", action="store_true", help="the archived runs")
 
 
 def _list(args: argparse.Namespace) -> dict[str, Any]:
@@ -255,7 +255,7 @@ def _save(args: argparse.Namespace) -> dict[str, Any]:
 
 def _archive_arguments(parser: argparse.ArgumentParser) -> None:
     _user_argument(parser)
-    parser.add_argument("--back", action="store_true", help="into the lists again")
+    parser.add_argument("--back", action="store_true", help="take it out of the archive")
 
 
 def _archive(args: argparse.Namespace) -> dict[str, Any]:
@@ -267,15 +267,15 @@ def _delete(args: argparse.Namespace) -> dict[str, Any]:
 
 
 ACTIONS = {
-    "start": (_start_arguments, _start, "start a run, or let it wait its turn"),
+    "start": (_start_arguments, _start, "start a run; it waits in the queue while others use its device"),
     "sweep": (_sweep_arguments, _sweep, "tasks × algorithms × scores × seeds as one parent with a run for each"),
     "list": (_list_arguments, _list, "all runs, newest first"),
     "show": (_id_argument, _show, "one run: its steps, what it is doing, the end of its log"),
     "cancel": (_user_argument, _cancel, "stop a run; its finished steps stay"),
-    "resume": (_resume_arguments, _resume, "let a cancelled, failed or lost run go on from its last step"),
+    "resume": (_resume_arguments, _resume, "continue a cancelled, failed or lost run after its last step"),
     "report": (_report_arguments, _report, "write a run down as HTML, JSON, CSV or LaTeX"),
     "save": (_save_arguments, _save, "save a step's pruned model, its masked export, report and curve"),
-    "archive": (_archive_arguments, _archive, "take an ended run out of the list; steps and results stay"),
+    "archive": (_archive_arguments, _archive, "move an ended run to the archived runs; steps and results stay"),
     "delete": (_user_argument, _delete, "delete an ended run with everything it kept"),
 }
 

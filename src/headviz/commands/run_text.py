@@ -73,7 +73,7 @@ def _prunes(r: dict[str, Any]) -> bool:
 
 
 def _points(r: dict[str, Any], points: list[dict[str, Any]], names: list[str]) -> list[list[Any]]:
-    """The steps of a run; of several seeds with the seed in front. Of a pruning run each model is named."""
+    """The steps of a run as rows. Several seeds have a column for the seed, pruning runs one for the model."""
     seeds = len({s.get("seed") for s in r["steps"]}) > 1
     prunes = _prunes(r)
     front = (*(("model",) if prunes else ()), *(("seed",) if seeds else ()))
@@ -89,7 +89,7 @@ def _points(r: dict[str, Any], points: list[dict[str, Any]], names: list[str]) -
 
 
 def _change(step: dict[str, Any], metric: str) -> str:
-    """In points against the full model that the step is compared with; a dash for the full ones themselves."""
+    """The change in points against the step's full model; a dash for full models."""
     found = ((step.get("change") or {}).get(metric) or {}).get("delta")
     return "–" if found is None else f"{points_in(metric) * found:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0")
 
@@ -107,7 +107,7 @@ _TIMED = {"scoring_seconds": "scorings", "finetuning_seconds": "finetunings", "e
 
 
 def _plan(plan: dict[str, Any]) -> list[tuple[str, str]]:
-    """What would be done, and a sum of times that adds up: each piece by its number, starting, and all of it."""
+    """What a plan would do, and its time: of each kind of work, to start, and in all."""
     rows = []
     rest = plan.get("total_seconds", 0.0)
     for name, value in plan.items():
@@ -139,7 +139,7 @@ def _results(r: dict[str, Any]) -> list[list[Any]]:
 
 
 def _steps(r: dict[str, Any]) -> str:
-    """Steps so far; of a sweep its runs that are done."""
+    """How many steps are done; for a sweep, how many runs."""
     if r.get("children"):
         return f"{sum(c['state'] == 'done' for c in r['children'])}/{len(r['children'])} runs"
     made, wanted = r["count"]
@@ -164,7 +164,7 @@ def doing(r: dict[str, Any]) -> str:
     if now["memory"]:
         words.append(f"{now['cpu_percent']:.0f} % processor, {_bytes(now['memory'])} memory")
     if not now["responsive"]:
-        words.append(f"no sign of life for {_span(now['silent'])}")
+        words.append(f"has not reported for {_span(now['silent'])}")
     return ", ".join(words)
 
 

@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def read_options(score: str, given: list[str]) -> dict[str, Any]:
-    """``name=value`` pairs, each read as the type of the option's default."""
+    """``name=value`` pairs; each value has the type of the option's default."""
     kinds = {f.name: f.default for f in fields(score_named(score).options)}
     out: dict[str, Any] = {}
     for text in given:

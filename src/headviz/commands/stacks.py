@@ -66,5 +66,5 @@ def found(args: argparse.Namespace) -> StackReport:
 
 
 def show(result: Shown) -> str:
-    """The view, and the published figures apart: they are of another model on other data."""
+    """The view, then the published figures, which are of another model on other data."""
     return "\n\n".join([text_of(result.view), *map(published_text, published.by_stack(""))])

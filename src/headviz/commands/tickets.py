@@ -1,4 +1,4 @@
-"""``headviz tickets``: finished runs as the thesis's tables, its published figures in columns of their own."""
+"""``headviz tickets``: finished runs in the layout of the thesis's tables, beside its published figures."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def show(result: dict[str, Any]) -> str:
 
 
 def _states(name: str) -> list[State]:
-    """A folder's state, or that of a run by its id; of a sweep its runs, seeds put together."""
+    """The state in a folder or of a run; for a sweep, the states of its runs, with the seeds put together."""
     from ..pruning.state import State
     from ..pruning.tickets.seeds_together import together
 

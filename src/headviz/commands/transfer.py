@@ -101,7 +101,7 @@ def show(result: dict[str, Any]) -> str:
 
 
 def _changes(cells: list[dict[str, Any]]) -> list[list[str]]:
-    """One row per mask and model that was measured as it is; retrained ones have a spread over seeds instead."""
+    """One row per mask and model without retraining; retrained ones have a spread over seeds instead."""
     rows = [
         [c["source"], c["target"], _signed(c["delta"]), f"[{_signed(c['low'])}, {_signed(c['high'])}]"]
         for c in cells

@@ -1,4 +1,4 @@
-"""Views of analyses as text for people; the numbers are those of the JSON."""
+"""Views of analyses as text; the numbers are those of the JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..charts.numbers import p_cell
 from ..heads import HeadId, head_name
 from .common import table
 
-CHANCE = ("p", "q")  # columns that are written as chances
+CHANCE = ("p", "q")  # columns of probabilities
 
 
 class Shown(dict[str, Any]):
@@ -37,7 +37,7 @@ def p_text(value: float | None) -> str:
 
 
 def text_of(view: View) -> str:
-    """What was measured, what it says, then every table; figures are left to ``--figure``."""
+    """What was measured, the finding, then every table; figures are drawn by ``--figure`` only."""
     parts = [table(view.about)] if view.about else []
     parts.append(view.finding)
     if view.grid is not None:
@@ -47,7 +47,7 @@ def text_of(view: View) -> str:
 
 
 def published_text(given: PublishedTable) -> str:
-    """A published table, named as such."""
+    """A published table under a line that says so."""
     return f"published: {given.title} ({given.about})\n" + table([given.header, *given.rows])
 
 

@@ -61,7 +61,7 @@ def read_split(name: str) -> tuple[Example, ...]:
 
 
 def generate_split(name: str, count: int) -> tuple[Example, ...]:
-    """As many pairs of a split as asked for; the shipped ones are a sample of the same corpus."""
+    """``count`` pairs of a split; the shipped pairs are a sample of the same corpus."""
     from .corpus import generate
 
     return tuple(generate(name, count, seed=1, short=short_share()))

@@ -1,4 +1,4 @@
-"""The structure of a recipe, and how it is written as Python and as a command."""
+"""The parts of a recipe, and how they are written as Python and as a command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs that do not prune leave for a report: a learning curve, or a table of heads."""
+"""Reports of runs that do not prune: a learning curve, or a table of heads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = ("score", "ablation", "finetune")  # of runs; the others are shown by th
 
 
 def figure_of(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
-    """Heading, figure and caption of a run as JSON; None before there is anything to draw."""
+    """Heading, figure and caption of a run; None before there is anything to draw."""
     return {"score": _score, "ablation": _ablation, "finetune": _training}[run["kind"]](run)
 
 
@@ -57,7 +57,7 @@ def _training(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
 
 
 def table_of(run: Mapping[str, Any]) -> tuple[tuple[str, ...], list[Sequence[Any]]] | None:
-    """The heads of a score or an ablation, the highest first; None for other runs and before the end."""
+    """The heads of a score or an ablation, highest first; None for other runs and unfinished ones."""
     outcome = run["outcome"]
     if run["kind"] not in ("score", "ablation") or not outcome:
         return None

@@ -54,7 +54,7 @@ class Page:
         self._parts.append(f"<p{' class=soft' if soft else ''}>{escape(text)}</p>")
 
     def facts(self, pairs: Sequence[tuple[str, Any]]) -> None:
-        """Names and values; what is not known is left out."""
+        """Names and values; values that are None or empty are left out."""
         rows = "".join(
             f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>" for name, value in pairs if value not in (None, "")
         )
@@ -77,7 +77,7 @@ class Page:
         self._parts.append(f"<pre>{escape(text)}</pre>")
 
     def figure(self, fig: go.Figure) -> None:
-        """A plotly figure; the first one brings the library along, so that no network is needed."""
+        """A plotly figure. The first one embeds the library, so the page needs no network."""
         self._figures += 1
         made = fig.to_html(
             full_html=False,
@@ -110,7 +110,7 @@ P_COLUMNS = ("p", "q", "p value", "q value")
 
 
 def _kind(column: Sequence[Any]) -> str:
-    """The class of a column's cells: numbers stand to the right, words to the left, longer texts wrap."""
+    """The CSS class of a column: numbers flush right, words flush left, long texts wrapped."""
     texts = [v for v in column if isinstance(v, str)]
     if all(map(_FIGURE.fullmatch, texts)):
         return ""

@@ -1,4 +1,4 @@
-"""How to start a run once more: the Python and the command."""
+"""The Python and the command that start a run again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SERVICE = Import("headviz.runs", ("service",))
 
 
 def recipe_of(run: Mapping[str, Any]) -> Recipe | None:
-    """What starts the same run; None for kinds that have no plan of their own."""
+    """The recipe of a run; None for kinds without a plan."""
     spec, kind = run["spec"], run["kind"]
     if kind != PRUNE:
         if not spec:
@@ -55,7 +55,7 @@ def lines_of(plan: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _changed(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a pruning plan that are not what they would be by themselves."""
+    """The options of a pruning plan that differ from their defaults."""
     from ..pruning.plan import PruningPlan
 
     named = {name: spec[name] for name in _NAMED}

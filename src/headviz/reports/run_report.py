@@ -1,4 +1,4 @@
-"""A run, written down for others: one HTML file that needs no network, or JSON, CSV, LaTeX."""
+"""A report of a run: one HTML file that needs no network, or JSON, CSV or LaTeX."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Table = tuple[tuple[str, ...], list[Sequence[Any]]]  # header, rows
 
 
 def write_run(view: RunView, path: Path) -> Path:
-    """Write a run into a new file; its ending chooses the form. What is computed so far is enough."""
+    """Write a run into a new file, whose ending chooses the format. The run need not be finished."""
     form = path.suffix.lower()
     if form not in FORMS:
         raise RunError(unknown_choice("form of a report", form or path.name, FORMS))
@@ -39,7 +39,7 @@ def write_run(view: RunView, path: Path) -> Path:
 
 
 def run_json(view: RunView) -> str:
-    """All that is known of a run, with the summary of its state where there is one."""
+    """A run as JSON, with the summary of its state if it has one."""
     return (
         json.dumps(view.to_json() | {"summary": _summary(view)}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     )
@@ -69,7 +69,7 @@ def run_table(view: RunView, full: bool) -> Table:
 
 
 def run_html(view: RunView) -> str:
-    """The report that people read."""
+    """The HTML report."""
     run, record = view.to_json(), view.record
     page = Page(record.title, f"headviz {record.version} · run {record.id} · {view.state}")
     if record.error:
@@ -128,7 +128,7 @@ def _figure(view: RunView, run: dict[str, Any], summary: Mapping[str, Any]) -> t
 
 
 def _percent(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """Sparsities as people read them."""
+    """Sparsities in per cent."""
     return [
         [f"{v:.1%}" if h == "sparsity" and v is not None else v for h, v in zip(header, row, strict=True)]
         for row in rows

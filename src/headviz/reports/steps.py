@@ -1,4 +1,4 @@
-"""The steps of a run as tables: every number for files, and few, written as people read them, for the page."""
+"""The steps of a run as tables: all numbers for files, a selection for the report's page."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def compared(view: RunView) -> str:
 
 
 def tickets(found: Sequence[Mapping[str, Any]], metric: str) -> Table:
-    """The winning tickets of a run's summary; with one seed there is no spread to judge by."""
+    """The winning tickets of a run's summary; one seed has no spread, so it has none."""
     header = ("heads removed", f"{metric}, mean", "sd", f"full model's {metric}, mean", "sd", "seeds", "wins")
     tests = [t["within"] for t in found if t["within"] is not None]
     header += ("loss excluded, points", f"within {tests[0]['margin']:g} points") if tests else ()
@@ -106,20 +106,20 @@ def tickets(found: Sequence[Mapping[str, Any]], metric: str) -> Table:
 
 
 def _margin(test: Mapping[str, Any] | None) -> tuple[str, str]:
-    """The loss that is excluded and whether that is within the margin; a dash where the seeds cannot tell."""
+    """The loss that is excluded, and whether it is within the margin; a dash with too few seeds."""
     if test is None or test["within"] is None:
         return "–", "not known"
     return f"{test['excludes']:.1f}", "yes" if test["within"] else "no"
 
 
 def training(options: Mapping[str, Any]) -> str:
-    """The options of a fine-tuning as a sentence of names and values; what is not used is left out."""
+    """The options of a fine-tuning in one sentence, without those that are not used."""
     said = ((k.replace("_", " "), v) for k, v in options.items() if v not in (None, False, "", [], ()))
     return ", ".join(k if v is True else f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in said)
 
 
 def span(seconds: float | None) -> str | None:
-    """A length of time to a precision that means something."""
+    """A duration, rounded to what matters."""
     if seconds is None:
         return None
     return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
@@ -131,7 +131,7 @@ def value(number: float | None, metric: str) -> str | None:
 
 
 def points(change: float | None, metric: str) -> str | None:
-    """A difference in points, with its sign and never a negative nought."""
+    """A difference in points with its sign; never -0."""
     if change is None:
         return None
     text = f"{points_in(metric) * change:+.1f}"
@@ -158,7 +158,7 @@ def _several(steps: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _seed(step: Mapping[str, Any]) -> Any:
-    """The model as it was given has no seed of ours."""
+    """The seed of a row; the given model has none."""
     return None if step.get("reference") else step.get("seed")
 
 
