@@ -6,16 +6,24 @@ BIN    := $(VENV)/bin
 # one worker per core; each test process computes with one thread
 WORKERS ?= auto
 
-.PHONY: run test test-all lint format clean
+.PHONY: run test test-slow test-all lint format clean
 
 run: $(VENV)/.installed
 	$(BIN)/streamlit run app.py --server.address 127.0.0.1 --server.port $(PORT)
 
+# compiled once, not by each of the many processes that tests start
+PYTEST = $(BIN)/python -m compileall -q src tools; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+test test-slow test-all: export PYTHONDONTWRITEBYTECODE =
+
 test: $(VENV)/.installed-test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+	$(PYTEST) -m "not slow"
+
+test-slow: $(VENV)/.installed-test
+	$(PYTEST) -m slow
 
 test-all: $(VENV)/.installed-test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(PYTEST)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -1,6 +1,10 @@
-"""Shared by all tests: one thread per process, no hub, a cache folder of their own."""
+"""Shared by all tests: one thread per process, no hub, a cache folder of their own, workers that start at once."""
 
+import gc
 import os
+from collections.abc import Generator
+from itertools import count
+from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -8,8 +12,42 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import pytest
 
+from headviz.runs import process, queue
+from support import forked
+
+HOMES = count()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """After collection, before the first test: what is imported stays, and need not be walked at each collection."""
+    if session.config.option.collectonly or not hasattr(os, "fork") or session.config.getoption("numprocesses", None):
+        return (yield)
+    gc.collect()
+    gc.freeze()
+    made = forked.begin()
+    queue.spawn = forked.spawn
+    try:
+        return (yield)
+    finally:
+        queue.spawn = process.spawn
+        forked.end(made)
+
+
+@pytest.fixture
+def real_spawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of this test begin as they do for a user: each worker is a new Python process."""
+    monkeypatch.setattr(queue, "spawn", process.spawn)
+
+
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("homes")
+
 
 @pytest.fixture(autouse=True)
-def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_home(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or writes the developer's own cache."""
-    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path_factory.mktemp("home")))
+    home = homes / str(next(HOMES))
+    home.mkdir()
+    monkeypatch.setenv("HEADVIZ_HOME", str(home))

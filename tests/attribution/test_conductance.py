@@ -18,6 +18,7 @@ from headviz.attribution.rules import DEFAULT_STEPS, RULES, PathOptions
 from headviz.errors import MaskError, ModelError, OptionError, TaskError
 from headviz.models.fast.kernels import bfloat16_here
 from headviz.storage.store import Store, StoreWarning
+from support.marks import all_in_ci, classifiers
 from support.tiny import FAMILY_NAMES, PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_model
 
 
@@ -61,7 +62,7 @@ def integral(clf, encoding, target, mask=None, nodes=64):
     return np.stack([t.numpy() for t in total])
 
 
-@pytest.mark.parametrize("family", ["bert", "electra", "albert"])
+@pytest.mark.parametrize("family", all_in_ci(["bert", "electra", "albert"], ["bert"]))
 @pytest.mark.parametrize("off", [(), ((0, 1), (2, 3))])
 def test_all_rules_approach_the_integral(family, off):
     clf = tiny_classifier(family)
@@ -180,7 +181,7 @@ def test_targets_by_name_number_and_label(clf):
 # batches, chunks, padding, threads ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", FAMILY_NAMES)
+@pytest.mark.parametrize("family", classifiers(FAMILY_NAMES))
 def test_batch_order_padding_and_budget_do_not_matter(family):
     clf = tiny_classifier(family)
     together = headviz.conductance(clf, TEXTS, PAIRS, cache=False)

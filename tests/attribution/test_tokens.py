@@ -10,6 +10,7 @@ import headviz
 from headviz import HeadMask
 from headviz.attribution.integration import Walk
 from headviz.errors import OptionError, TaskError
+from support.marks import classifiers
 from support.tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier
 
 
@@ -18,7 +19,7 @@ def clf():
     return tiny_classifier("bert")
 
 
-@pytest.mark.parametrize("family", FAMILY_NAMES)
+@pytest.mark.parametrize("family", classifiers(FAMILY_NAMES))
 def test_they_sum_to_the_change_of_the_logit(family):
     """Conductance of the embedding layer is complete: it sums to F(x) − F(x')."""
     clf = tiny_classifier(family)

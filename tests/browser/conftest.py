@@ -16,6 +16,7 @@ from support.server import serve
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
 PATIENCE = 90_000  # milliseconds; a loaded machine answers late, and lateness is measured elsewhere
+SCREEN = {"width": 1280, "height": 900}
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -96,7 +97,7 @@ class Visit:
     """One browser tab of its own context. Every request it makes is kept, and so is every dialog."""
 
     def __init__(self, context: Any, address: str) -> None:
-        self.page, self.address = context.new_page(), address
+        self.context, self.page, self.address = context, context.new_page(), address
         self.page.set_default_timeout(PATIENCE)
         self.outside: list[str] = []
         self.dialogs: list[str] = []
@@ -130,18 +131,38 @@ class Visit:
         self.page.get_by_test_id("stMetricValue").get_by_text(f"{count} of 144", exact=True).wait_for()
 
 
-@pytest.fixture
-def visit(browser: Any, server: str) -> Iterator[Callable[..., Visit]]:
-    """Open a context of its own; whatever the test does, nothing outside this machine may be asked for."""
-    opened: list[tuple[Any, Visit]] = []
+@pytest.fixture(scope="session")
+def profile(browser: Any) -> Iterator[Any]:
+    """The context that tests share, one after the other: what has been loaded and compiled once stays so."""
+    made = browser.new_context(viewport=SCREEN)
+    yield made
+    made.close()
 
-    def open_one(**options: Any) -> Visit:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        opened.append((context, Visit(context, server)))
-        return opened[-1][1]
+
+@pytest.fixture
+def visit(browser: Any, profile: Any, server: str) -> Iterator[Callable[..., Visit]]:
+    """Open a tab; whatever the test does, nothing outside this machine may be asked for.
+
+    The first one has the shared profile, without what earlier tests stored in it. Any further one is another person.
+    """
+    opened: list[Visit] = []
+
+    def open_one(*, viewport: dict[str, int] = SCREEN, color_scheme: str = "light", **options: Any) -> Visit:
+        own = bool(options or opened)
+        v = Visit(browser.new_context(viewport=SCREEN, **options) if own else profile, server)
+        v.page.set_viewport_size(viewport)
+        v.page.emulate_media(color_scheme=color_scheme)
+        opened.append(v)
+        return v
 
     yield open_one
-    for context, v in opened:
+    for v in opened:
         assert not v.outside, f"requests left this machine: {v.outside}"
         assert not v.errors, v.errors
-        context.close()
+        if v.context is profile:
+            if v.page.url.startswith("http"):
+                v.page.evaluate("() => { localStorage.clear(); sessionStorage.clear() }")
+            v.page.close()
+            profile.clear_cookies()
+        else:
+            v.context.close()

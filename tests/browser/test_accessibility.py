@@ -1,4 +1,4 @@
-"""axe-core (vendored, Mozilla Public License 2.0) finds nothing serious on any page."""
+"""axe-core (vendored, Mozilla Public License 2.0) finds nothing serious on any page, in light and dark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headviz.ui.shell.frame import PAGES
-from support.axe import check
+from support.axe import check, check_everywhere
 
 pytestmark = pytest.mark.browser
 
@@ -23,10 +23,11 @@ STATES = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("page", [file for file, _ in PAGES])
-def test_nothing_serious(visit: Callable[..., Any], query: dict[str, str], page: str, scheme: str) -> None:
-    check(visit(color_scheme=scheme), page, query)
+def test_nothing_serious_in_light_and_dark_and_nothing_too_wide_for_a_phone(
+    visit: Callable[..., Any], query: dict[str, str], page: str
+) -> None:
+    check_everywhere(visit(), page, query)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""One's own texts, phones, light and dark, and texts that would rather be markup."""
+"""One's own texts, back and forward, wrong links, and texts that would rather be markup."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ def test_typing_changes_the_answer_at_once(visit: Open, query: dict[str, str]) -
     assert text.input_value() == "three birds see the red house"
 
 
+@pytest.mark.slow
 def test_back_and_forward_go_one_step_each(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     v.go("masklab", **query)
@@ -82,30 +83,7 @@ def test_what_a_link_has_wrong_stays_until_the_reader_does_something(visit: Open
     assert not said.count()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", [file for file, _ in PAGES])
-def test_no_page_is_wider_than_a_phone(visit: Open, query: dict[str, str], page: str) -> None:
-    v = visit(viewport={"width": 390, "height": 800})
-    v.go(path_of(page), **query, mask=MASK, head="3.5")
-    v.page.get_by_role("heading", name=dict(PAGES)[page], exact=True).wait_for()
-    v.page.wait_for_timeout(1500)
-    wide = v.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    main = v.page.evaluate("(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))")
-    assert (wide, main) == (0, 0)
-
-
-@pytest.mark.slow
-def test_light_and_dark_follow_the_reader(visit: Open, query: dict[str, str]) -> None:
-    shades = {}
-    for scheme in ("light", "dark"):
-        v = visit(color_scheme=scheme)
-        v.go("masklab", **query)
-        v.heads_off(0)
-        shades[scheme] = v.page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor")
-    assert shades == {"light": "rgb(253, 253, 252)", "dark": "rgb(20, 23, 27)"}
-
-
-@pytest.mark.parametrize("page", ["compare", "head"])
+@pytest.mark.parametrize("page", ["compare", pytest.param("head", marks=pytest.mark.slow)])
 def test_texts_are_never_run(visit: Open, query: dict[str, str], page: str) -> None:
     v = visit()
     v.go(page, **query, mask=MASK, a=ATTACK, b=ATTACK)

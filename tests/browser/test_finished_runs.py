@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-from support.axe import check
+from support.axe import check_everywhere
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
@@ -67,19 +67,13 @@ def pick(v: Any, label: str, words: str) -> None:
     box.press("Enter")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", KINDS)
-def test_nothing_serious(visit: Open, query: dict[str, str], finished: dict[str, str], name: str, scheme: str) -> None:
-    check(visit(color_scheme=scheme), "runs", {**query, "run": finished[name]})
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_no_run_is_wider_than_a_phone(visit: Open, query: dict[str, str], finished: dict[str, str], name: str) -> None:
-    v = visit(viewport={"width": 390, "height": 800})
-    page = opened(v, finished[name], name, **query)
-    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    main = page.evaluate("(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))")
-    assert (wide, main) == (0, 0)
+def test_nothing_serious_in_light_and_dark_and_nothing_too_wide_for_a_phone(
+    visit: Open, query: dict[str, str], finished: dict[str, str], name: str
+) -> None:
+    v = visit()
+    check_everywhere(v, "runs", {**query, "run": finished[name]})
+    assert v.page.get_by_text(SEEN[name]).first.is_visible()
 
 
 def test_a_title_is_a_text(visit: Open, query: dict[str, str], finished: dict[str, str]) -> None:

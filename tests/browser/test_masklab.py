@@ -70,6 +70,7 @@ def test_drag_switches_many_and_a_double_click_solos(visit: Open, query: dict[st
     v.heads_off(6)
 
 
+@pytest.mark.slow
 def test_quick_clicks_are_all_kept(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     v.go("masklab", **query)
@@ -81,6 +82,7 @@ def test_quick_clicks_are_all_kept(visit: Open, query: dict[str, str]) -> None:
     assert [h.dotted for h in mask_in_address(v).off] == [f"{layer}.0" for layer in range(6)]
 
 
+@pytest.mark.slow
 def test_a_link_restores_the_view_elsewhere(visit: Open, query: dict[str, str]) -> None:
     mask = HeadMask.full(12, 12).without([(0, 0), (5, 5), (11, 11)])
     v = visit()

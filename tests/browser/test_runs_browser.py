@@ -70,6 +70,7 @@ def steps_of(v: Any, title: str) -> int:
     return int(found[1]) if found else 0
 
 
+@pytest.mark.slow
 def test_a_run_is_started_left_found_again_cancelled_resumed_and_its_mask_opened(
     visit: Open, query: dict[str, str]
 ) -> None:

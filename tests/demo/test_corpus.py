@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -15,13 +16,21 @@ from headviz.demo.example import LABELS, Draft, Example
 from headviz.demo.phenomena import PHENOMENA
 from support.demo_checks import CHECKS, plain, read
 
-PAIRS = {split: list(generate(split, 1950, seed=11)) for split in SPLITS}
+
+@cache
+def pairs(split: str) -> list[Example]:
+    return list(generate(split, 1950, seed=11))
+
+
+@pytest.fixture(scope="module")
+def train_pairs() -> list[Example]:
+    return list(generate("train", 9750, seed=21))
 
 
 @pytest.mark.parametrize("phenomenon", PHENOMENA)
 def test_a_second_rule_gives_the_same_label(phenomenon: str) -> None:
     for split in SPLITS:
-        for pair in PAIRS[split]:
+        for pair in pairs(split):
             if pair.phenomenon == phenomenon:
                 assert CHECKS[phenomenon](pair.premise, pair.hypothesis) == pair.label, pair
 
@@ -38,7 +47,7 @@ def test_the_checker_can_disagree() -> None:
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_phenomena_and_labels_are_balanced(split: str) -> None:
-    counts = Counter((pair.phenomenon, pair.label) for pair in PAIRS[split])
+    counts = Counter((pair.phenomenon, pair.label) for pair in pairs(split))
     assert set(counts) == {(name, label) for name in PHENOMENA for label in LABELS}
     assert set(counts.values()) == {1950 // (len(PHENOMENA) * len(LABELS))}
 
@@ -50,15 +59,16 @@ def test_a_seed_gives_the_same_pairs_and_another_seed_others() -> None:
     assert len(set(first) & set(generate("train", 200, seed=4))) < 10
 
 
-def test_splits_never_share_a_pair() -> None:
-    sets = {split: {(p.premise, p.hypothesis) for p in generate(split, 6000, seed=split)} for split in SPLITS}
+def test_splits_never_share_a_pair(train_pairs: list[Example]) -> None:
+    drawn = {"train": train_pairs, "dev": pairs("dev"), "unseen": pairs("unseen")}
+    sets = {split: {(p.premise, p.hypothesis) for p in drawn[split]} for split in SPLITS}
     for one, other in combinations(SPLITS, 2):
         assert not sets[one] & sets[other]
 
 
 def test_dev_and_unseen_have_no_pair_twice() -> None:
     for split in ("dev", "unseen"):
-        texts = [(p.premise, p.hypothesis) for p in PAIRS[split]]
+        texts = [(p.premise, p.hypothesis) for p in pairs(split)]
         assert len(set(texts)) == len(texts)
 
 
@@ -83,7 +93,7 @@ def test_a_hundred_thousand_pairs_take_seconds() -> None:
 
 
 def test_sentences_are_finished() -> None:
-    for pair in PAIRS["train"]:
+    for pair in pairs("train"):
         for text in (pair.premise, pair.hypothesis):
             assert text[0].isupper()
             assert text.endswith(".")
@@ -93,20 +103,15 @@ def test_sentences_are_finished() -> None:
         assert pair.premise != pair.hypothesis
 
 
-def _labels(pairs: list[Example]) -> np.ndarray:
-    return np.array([LABELS.index(pair.label) for pair in pairs])
-
-
-@pytest.fixture(scope="module")
-def train_pairs() -> list[Example]:
-    return list(generate("train", 9750, seed=21))
+def _labels(examples: list[Example]) -> np.ndarray:
+    return np.array([LABELS.index(example.label) for example in examples])
 
 
 def test_a_classifier_of_hypotheses_alone_learns_nothing(train_pairs: list[Example]) -> None:
     vectors = CountVectorizer(ngram_range=(1, 2), min_df=3, token_pattern=r"[a-z]+")
     seen = vectors.fit_transform([pair.hypothesis.lower() for pair in train_pairs])
     model = LogisticRegression(C=0.3, max_iter=200).fit(seen, _labels(train_pairs))
-    right = model.predict(vectors.transform([p.hypothesis.lower() for p in PAIRS["dev"]])) == _labels(PAIRS["dev"])
+    right = model.predict(vectors.transform([p.hypothesis.lower() for p in pairs("dev")])) == _labels(pairs("dev"))
     assert right.mean() < 0.40  # chance is 0.333
 
 
@@ -120,5 +125,5 @@ def _overlap(pair: Example) -> list[float]:
 def test_word_overlap_alone_does_not_give_the_label(train_pairs: list[Example]) -> None:
     model = HistGradientBoostingClassifier(max_iter=60, random_state=0)
     model.fit(np.array([_overlap(pair) for pair in train_pairs]), _labels(train_pairs))
-    right = model.predict(np.array([_overlap(pair) for pair in PAIRS["dev"]])) == _labels(PAIRS["dev"])
+    right = model.predict(np.array([_overlap(pair) for pair in pairs("dev")])) == _labels(pairs("dev"))
     assert right.mean() < 0.50

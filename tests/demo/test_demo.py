@@ -114,6 +114,7 @@ def test_the_shipped_card_is_what_its_figures_print() -> None:
     assert (demo.DATA / card_module.FILE).read_text(encoding="utf-8") == card_module.markdown(figures)
 
 
+@pytest.mark.slow
 def test_the_card_tells_the_truth_about_accuracy() -> None:
     figures = demo.card_figures()["accuracy"]
     assert card_module.differences(figures, card_module.measured()) == []

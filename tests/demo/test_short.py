@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from functools import cache
 
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
@@ -11,14 +12,13 @@ from tools.demo.simple_pairs import report
 
 from headviz import demo
 from headviz.demo.corpus import SPLITS, generate
-from headviz.demo.example import LABELS
+from headviz.demo.example import LABELS, Example
 from headviz.demo.phenomena import PHENOMENA, polarity
 from headviz.demo.phenomena.short import SHORT, subjects
 from headviz.demo.simple import simple_pairs, simple_texts
 from headviz.demo.words import adjectives, nouns, verbs
 from support.demo_checks import _AUXILIARIES, _LEMMAS, CHECKS
 
-PAIRS = {split: list(generate(split, 1170, seed=5, short=1.0)) for split in SPLITS}
 _BEARERS = (noun for kinds in adjectives.BEARERS.values() for noun in kinds)
 _SYNONYMS = (noun for _, noun, _ in adjectives.pairs(adjectives.NOUN_SYNONYMS))
 _KINDS = (noun for kind, members in nouns.KINDS.items() for noun in (kind, *members))
@@ -29,6 +29,11 @@ _VERB_FORMS = {act.verb.third for act in verbs.ACTS_ON_THINGS} | {verb.third for
 _EVERYBODY = (*polarity._NOBODY, "one", *polarity._SOMEBODY, *polarity._EVERYBODY)
 _VERBS = {*_LEMMAS, *_AUXILIARIES}
 _AGREED = {"are": "is", "were": "was", "do": "does", "have": "has"}
+
+
+@cache
+def short_pairs(split: str) -> list[Example]:
+    return list(generate(split, 1170, seed=5, short=1.0))
 
 
 def as_long(text: str) -> str:
@@ -100,7 +105,7 @@ def second_label(phenomenon: str, premise: str, hypothesis: str) -> str:
 @pytest.mark.parametrize("phenomenon", PHENOMENA)
 def test_a_second_rule_gives_the_same_label(phenomenon: str) -> None:
     for split in SPLITS:
-        for pair in PAIRS[split]:
+        for pair in short_pairs(split):
             if pair.phenomenon == phenomenon:
                 assert second_label(phenomenon, pair.premise, pair.hypothesis) == pair.label, pair
 
@@ -116,13 +121,13 @@ def test_the_second_rules_can_disagree() -> None:
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_phenomena_and_labels_are_balanced(split: str) -> None:
-    counts = Counter((pair.phenomenon, pair.label) for pair in PAIRS[split])
+    counts = Counter((pair.phenomenon, pair.label) for pair in short_pairs(split))
     assert counts == {(name, label): 30 for name in SHORT for label in LABELS}
     assert tuple(SHORT) == tuple(PHENOMENA)
 
 
 def test_sentences_are_short_finished_and_of_every_kind() -> None:
-    texts = [text for pair in PAIRS["train"] for text in (pair.premise, pair.hypothesis)]
+    texts = [text for pair in short_pairs("train") for text in (pair.premise, pair.hypothesis)]
     for text in texts:
         assert re.fullmatch(r"[A-Z][A-Za-z', ]*(?:\. [A-Z][A-Za-z' ]*)?\.", text), text
         assert "  " not in text
@@ -141,7 +146,7 @@ def test_a_share_of_short_pairs_leaves_the_long_ones_alone() -> None:
     assert mixed == list(generate("train", 1950, seed=3, short=0.5))
     assert not any(", but no " in pair.premise for pair in mixed)
     lengths = [sum(len(text.split()) for text in pair[:2]) for pair in mixed]
-    alone = [sum(len(text.split()) for text in pair[:2]) for pair in PAIRS["train"]]
+    alone = [sum(len(text.split()) for text in pair[:2]) for pair in short_pairs("train")]
     assert sum(lengths) / len(lengths) > 1.1 * sum(alone) / len(alone)
 
 
@@ -150,8 +155,8 @@ def test_a_hypothesis_alone_says_little_about_its_label() -> None:
     train = list(generate("train", 7800, seed=21, short=1.0))
     seen = vectors.fit_transform([pair.hypothesis.lower() for pair in train])
     model = LogisticRegression(C=0.3, max_iter=200).fit(seen, [pair.label for pair in train])
-    read = vectors.transform([pair.hypothesis.lower() for pair in PAIRS["dev"]])
-    assert (model.predict(read) == [pair.label for pair in PAIRS["dev"]]).mean() < 0.43  # chance is 0.333
+    read = vectors.transform([pair.hypothesis.lower() for pair in short_pairs("dev")])
+    assert (model.predict(read) == [pair.label for pair in short_pairs("dev")]).mean() < 0.43  # chance is 0.333
 
 
 def test_simple_pairs_cover_all_kinds_and_are_in_no_split() -> None:

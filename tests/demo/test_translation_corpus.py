@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from functools import cache
 
 import pytest
 
@@ -30,7 +31,11 @@ VERBS = (*ALONE, *ON_ANYBODY, *ON_THINGS, *GIVES, *SAYS, *TO_DO)
 NOUN = {n.singular: n for n in NOUNS}
 VERB = {v.base: v for v in VERBS}
 ADJECTIVE = {a.english: a for a in ADJECTIVES}
-PAIRS = list(generate("train", 1400, seed=11))
+
+
+@cache
+def drawn() -> list[Pair]:
+    return list(generate("train", 1400, seed=11))
 
 
 def the(noun: str, plural: bool = False, **more: object) -> Phrase:
@@ -102,13 +107,19 @@ def test_every_word_of_the_lexicon_is_its_own() -> None:
     assert len(set(forms)) == len(forms)
 
 
-def english_stems(source: str) -> Counter[str]:
-    """The stems that a word-by-word dictionary finds in an English sentence."""
+@cache
+def dictionary() -> dict[str, str]:
+    """The stem of every English word, written out."""
     entry = {w: n.stem for n in NOUNS for w in (n.singular, n.plural)}
     entry |= {w: v.stem for v in VERBS for w in (v.base, v.third, v.past, v.participle)}
     entry |= {w: a.stem for a in ADJECTIVES for w in (a.english, a.comparative) if w}
     entry |= {a.english: a.veshan for a in ADVERBS} | PREPOSITIONS | CONJUNCTIONS | NUMERALS
-    entry |= {n.name.lower(): n.name for n in NAMES}
+    return entry | {n.name.lower(): n.name for n in NAMES}
+
+
+def english_stems(source: str) -> Counter[str]:
+    """The stems that a word-by-word dictionary finds in an English sentence."""
+    entry = dictionary()
     words = re.findall(r"[a-z]+", source.lower().replace("'s", ""))
     return Counter(entry[w] for w in words if w in entry)
 
@@ -143,7 +154,7 @@ def veshan_stems(target: str) -> Counter[str]:
 
 
 def test_both_sides_say_the_same_words() -> None:
-    for pair in PAIRS:
+    for pair in drawn():
         assert english_stems(pair.source) == veshan_stems(pair.target), pair
 
 
@@ -153,7 +164,7 @@ def test_articles_and_adjectives_agree_with_their_noun() -> None:
     plurals = {n.stem + "en" for n in NOUNS}
     adjectives = {a.stem: a for a in ADJECTIVES}
     checked = 0
-    for pair in PAIRS:
+    for pair in drawn():
         words = re.findall(r"\w+", pair.target)
         for i, word in enumerate(words):
             if word not in gender:
@@ -176,7 +187,7 @@ def test_articles_and_adjectives_agree_with_their_noun() -> None:
 
 def test_the_verb_opens_main_clauses_and_closes_subordinate_ones() -> None:
     finite = re.compile(r"(" + "|".join([*(v.stem for v in VERBS), "es"]) + r")(eb)?[uaio][mlsn]")
-    for pair in PAIRS:
+    for pair in drawn():
         words = re.findall(r"\w+|[,.?]", pair.target)
         start = words[1] if pair.construction == "question" else words[0]
         if words[0] not in CONJUNCTIONS.values():
@@ -189,12 +200,12 @@ def test_the_verb_opens_main_clauses_and_closes_subordinate_ones() -> None:
 
 def test_an_english_sentence_has_one_translation() -> None:
     seen: dict[str, str] = {}
-    for pair in [*generate("train", 10_000, seed=1), *PAIRS]:
+    for pair in [*generate("train", 10_000, seed=1), *drawn()]:
         assert seen.setdefault(pair.source, pair.target) == pair.target
 
 
 def test_sentences_look_like_sentences() -> None:
-    for pair in PAIRS:
+    for pair in drawn():
         assert re.fullmatch(r"[A-Z][A-Za-z', ]*[.?]", pair.source), pair
         assert re.fullmatch(r"[a-zA-Z, ]*[.?]", pair.target), pair
         assert "  " not in pair.source + pair.target

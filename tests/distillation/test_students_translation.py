@@ -16,6 +16,7 @@ from headviz.distillation.sentences import Translating
 from headviz.distillation.students import train
 from headviz.models.recurrent import RnnTranslator
 from headviz.tasks import Dataset, get_task
+from support.marks import all_in_ci
 from support.tiny_translation import SOURCES, TARGETS, TRANSLATION_NAMES, tiny_translator
 
 FAST = TrainingOptions(steps=4, batch=4, every=2, learning_rate=1e-3)
@@ -39,7 +40,7 @@ def prepared(family):
     return problem, subject, {"prior": prior, "teacher": teacher.model}
 
 
-@pytest.mark.parametrize("family", [*TRANSLATION_NAMES, "recurrent"])
+@pytest.mark.parametrize("family", all_in_ci([*TRANSLATION_NAMES, "recurrent"], ["marian", "recurrent"]))
 @pytest.mark.parametrize("name", ["copy", "variational"])
 def test_a_stopped_training_ends_with_the_same_weights(family, name, tmp_path):
     problem, subject, given = prepared(family)

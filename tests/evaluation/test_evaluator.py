@@ -49,8 +49,8 @@ def random_mask(rng: random.Random, layers: int, heads: int) -> HeadMask:
 
 
 def test_two_hundred_random_masks() -> None:
-    clf, data, rng = tiny_classifier(layers=4, spread=0.15), some_data(24), random.Random(2)
-    evaluator = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=200))
+    clf, data, rng = tiny_classifier(layers=4, spread=0.15), some_data(8), random.Random(2)
+    evaluator = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=60))
     for _ in range(200):
         mask = random_mask(rng, 4, 4)
         np.testing.assert_allclose(evaluator.evaluate(mask).logits, evaluate(clf, data, mask).logits, **CLOSE)

@@ -26,6 +26,7 @@ from headviz.models.families import FAMILIES, family_of
 from headviz.models.families.sheet import Attention, Family, Layers
 from headviz.models.fast.stages import how_evaluated
 from headviz.pruning.repair.apply import require_repairable
+from support.marks import classifiers
 from support.scored_data import made
 from support.tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
 from support.tiny_translation import TRANSLATION_NAMES, tiny_translator
@@ -60,6 +61,7 @@ GUEST = Family(  # pre-norm, so the fast path does not know it; as a plugin woul
     tiny={"max_position_embeddings": 66, "type_vocab_size": 1, "pad_token_id": 1},
 )
 
+kinds_of_families = pytest.mark.parametrize("family", [*classifiers(FAMILY_NAMES), GUEST.model_type])
 each_family = pytest.mark.parametrize("family", [*FAMILY_NAMES, GUEST.model_type])
 
 
@@ -123,7 +125,7 @@ def test_masking_equals_zeroing_the_output_columns(family: str) -> None:
     torch.testing.assert_close(untouched.logits(batch, mask), clf.logits(batch), atol=1e-6, rtol=0)
 
 
-@each_family
+@kinds_of_families
 def test_toggles_without_padding_equal_plain_evaluation_with_it(family: str) -> None:
     clf, data, rng = tiny_classifier(family, layers=4, spread=0.15), made(40), random.Random(1)
     budgets = (0, 60_000, 2**30)
@@ -163,7 +165,7 @@ def captum_maps(clf: headviz.Classifier, family: str, walk: Walk, target: int, s
         yield found[1].detach().numpy()
 
 
-@each_family
+@kinds_of_families
 @pytest.mark.parametrize("steps", [1, 5, 20])
 def test_the_captum_rule_is_captum_in_every_layer(family: str, steps: int) -> None:
     clf = tiny_classifier(family)

@@ -11,6 +11,7 @@ import torch
 import headviz
 from headviz.errors import ModelError
 from headviz.models import hub
+from support.marks import classifiers
 from support.tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
 
 
@@ -115,7 +116,7 @@ def test_a_fresh_head_for_an_encoder(tmp_path: Path) -> None:
     assert masked_lm.logits(batch).shape[2] == masked_lm.config.vocab_size
 
 
-@pytest.mark.parametrize("family", FAMILY_NAMES)
+@pytest.mark.parametrize("family", classifiers(FAMILY_NAMES))
 @pytest.mark.parametrize("labels", [("a", "b", "c"), ("a", "b")])
 def test_a_fresh_head_takes_the_place_of_a_trained_one(tmp_path: Path, family: str, labels: tuple[str, ...]) -> None:
     """Of as many classes or of others: the head is new, the encoder is the file's."""

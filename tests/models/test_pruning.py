@@ -11,6 +11,7 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.errors import ModelError
+from support.marks import classifiers
 from support.tiny import PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
 
 FULL = HeadMask.full(3, 4)
@@ -31,7 +32,7 @@ def same_logits(a: headviz.Classifier, b: headviz.Classifier, mask: HeadMask | N
     torch.testing.assert_close(a.logits(batch_of(a)), b.logits(batch_of(b), mask), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("family", PRUNABLE)
+@pytest.mark.parametrize("family", classifiers(PRUNABLE))
 @pytest.mark.parametrize("which", MASKS)
 def test_pruned_equals_masked_and_survives_a_reload(family: str, which: str, tmp_path: Path) -> None:
     clf, mask = tiny_classifier(family), MASKS[which]

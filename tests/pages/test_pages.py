@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from headviz.ui.shell.frame import PAGES
+from support.marks import all_in_ci
 
 FILES = [file for file, _ in PAGES]
 TITLES = dict(PAGES)
@@ -24,6 +25,7 @@ STATES: list[dict[str, str]] = [
     {"a": "dog " * 2500, "b": "cat"},
     {"a": "qqq", "b": "zzz"},
 ]
+FIRST = [STATES[i] for i in (0, 1, 4, 5)]  # as it opens, by link, hostile, wrong
 
 
 def texts(app: Any) -> str:
@@ -36,7 +38,7 @@ def shown_errors(app: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("page", FILES)
-@pytest.mark.parametrize("more", STATES, ids=lambda s: "-".join(s) or "plain")
+@pytest.mark.parametrize("more", all_in_ci(STATES, FIRST), ids=lambda s: "-".join(s) or "plain")
 def test_no_page_fails_in_any_state(open_page: Callable[..., Any], page: str, more: dict[str, str]) -> None:
     app = open_page(page, **more)
     assert not app.exception
@@ -44,7 +46,7 @@ def test_no_page_fails_in_any_state(open_page: Callable[..., Any], page: str, mo
     assert TITLES[page] in [t.value for t in app.title]
 
 
-@pytest.mark.parametrize("page", FILES)
+@pytest.mark.parametrize("page", all_in_ci(FILES, ["masklab", "data", "runs"]))
 @pytest.mark.parametrize(
     ("more", "said"),
     [

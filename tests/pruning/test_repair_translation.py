@@ -11,6 +11,7 @@ from headviz.errors import Cancelled, ModelError
 from headviz.heads import HeadMask
 from headviz.pruning.repair.apply import repaired
 from headviz.pruning.repair.moments import RIDGE, weights_of
+from support.marks import all_in_ci, translators
 from support.tiny_translation import HEADS, ROWS, TRANSLATION_NAMES, tiny_translator
 from support.translation_plans import context, done, mask_of, pairs, plan
 
@@ -53,7 +54,7 @@ def test_bias_is_the_removed_heads_mean_output_without_padding(family):
         np.testing.assert_allclose(fixed.projections(row).output.bias, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("family", TRANSLATION_NAMES)
+@pytest.mark.parametrize("family", translators(TRANSLATION_NAMES))
 @pytest.mark.parametrize("repair", ["tune", "refit"])
 def test_the_row_that_runs_last_is_the_plain_least_squares_solution(family, repair):
     """With all other rows whole, what is wanted of it is the full model's own attention output."""
@@ -151,7 +152,7 @@ def test_it_can_be_stopped(repair):
         repaired(tiny_translator(), MASK, DATA, repair, cancel=lambda: True)
 
 
-@pytest.mark.parametrize("algorithm", ["one-importance", "iterative", "igspf", "mask-search"])
+@pytest.mark.parametrize("algorithm", all_in_ci(["one-importance", "iterative", "igspf", "mask-search"], ["iterative"]))
 def test_runs_repair_and_measure_the_repaired_model(tmp_path, algorithm):
     c, p = (context(tmp_path), plan(algorithm, repair="refit", repair_samples=10, stack="decoder", retrain_full=False))
     state = done(c, p)

@@ -12,6 +12,7 @@ from headviz.pruning import ALGORITHMS, State, Work, absorb, is_done, perform, r
 from headviz.pruning.driver import measure_part, score_parts
 from headviz.pruning.state import ScorePart
 from headviz.scores import parts as parts_module
+from support.marks import all_in_ci
 from support.pruning_plans import context, make_data, plan
 
 
@@ -51,7 +52,7 @@ def in_parts(c: Any, p: Any, seed: int) -> tuple[State, int]:
     return state, split
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", all_in_ci(ALGORITHMS, ["iterative", "igspp", "mask-search"]))
 def test_every_algorithm_in_parts_equals_itself_in_one_go(name, tmp_path):
     options: dict[str, Any] = {"samples": 36, "seeds": (0, 1), "until": 0.5}
     if name == "iterative":

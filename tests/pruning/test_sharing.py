@@ -10,6 +10,7 @@ import pytest
 from headviz.pruning import loop, run_plan
 from headviz.pruning.options import FinetuneOptions
 from headviz.storage.store import Store
+from support.marks import all_in_ci
 from support.pruning_plans import QUICK, context, make_data, plan
 
 
@@ -57,7 +58,7 @@ def test_a_shared_full_model_is_the_one_that_would_be_trained(tmp_path, store, t
     assert (tmp_path / "shared" / "run" / "models" / "seed0-step0" / "config.json").is_file()
 
 
-@pytest.mark.parametrize("change", ["seed", "options", "data", "base"])
+@pytest.mark.parametrize("change", all_in_ci(["seed", "options", "data", "base"], ["options", "data"]))
 def test_what_changes_the_weights_is_trained_anew(tmp_path, store, trainings, change):
     done(tmp_path, "first", store, plan("one-shot-isp", until=0.25))
     options: dict[str, Any] = {}

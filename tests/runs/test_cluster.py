@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,8 @@ from headviz.runs import reading, service
 from headviz.runs.address import cluster_address, is_loopback
 from headviz.runs.sweep import Member, start_sweep
 from headviz.storage.store import default_store
+from support import forked
+from support.forked import Forked
 from support.plugin_files import SCORE, nothing_stays, written
 from support.real_runs import folders, options
 from support.running import ended, essence, running_steps, until
@@ -35,8 +36,8 @@ class Cluster:
 
     def __init__(self, folder: Path, tls: list[str] | None = None) -> None:
         self.folder, self.tls = folder, tls or []
-        self.processes: list[subprocess.Popen] = []
-        self.workers: list[subprocess.Popen] = []
+        self.processes: list[Forked] = []
+        self.workers: list[Forked] = []
         self.address = ""
 
     def start(self, workers: int = 2) -> None:
@@ -59,7 +60,7 @@ class Cluster:
         for _ in range(workers):
             self.add_worker()
 
-    def add_worker(self, *more: str) -> subprocess.Popen:
+    def add_worker(self, *more: str) -> Forked:
         made = self._spawn(
             "worker",
             self.address,
@@ -77,11 +78,9 @@ class Cluster:
         self.workers.append(made)
         return made
 
-    def _spawn(self, what: str, *arguments: str) -> subprocess.Popen:
-        log = (self.folder / f"{what}-{len(self.processes)}.log").open("wb")
-        made = subprocess.Popen(
-            [sys.executable, "-m", "dask", what, *arguments], stdout=log, stderr=log, start_new_session=True
-        )
+    def _spawn(self, what: str, *arguments: str) -> Forked:
+        log = self.folder / f"{what}-{len(self.processes)}.log"
+        made = forked.module("dask", [what, *arguments], dict(os.environ), log)
         self.processes.append(made)
         return made
 
@@ -174,7 +173,7 @@ def test_a_run_split_over_two_workers_equals_the_local_one_and_survives_the_loss
     assert any(e["what"] == "cluster" and e["words"].startswith("2 workers") for e in registry.events(run.id))
 
 
-def test_the_driver_is_light_and_the_work_is_done_by_both(cluster, registry):
+def test_the_driver_is_light_and_the_work_is_done_by_both(cluster, registry, real_spawn):
     run = on_cluster(steps=8, chains=4, spin=0.2)  # long enough that looking late leaves work for both
     view = running_steps(run.id)
     assert not any("torch" in m.path for m in psutil.Process(view.record.pid).memory_maps())

@@ -253,6 +253,7 @@ score_heads(tiny_classifier("bert"), made(150), steps=4, cache=Store({folder!r})
 """
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_it_continues_to_identical_values(clf, tmp_path):
     folder = str(tmp_path / "store")
     code = textwrap.dedent(WORKER).format(folder=folder)

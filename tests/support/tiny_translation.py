@@ -37,7 +37,7 @@ def sentence_tokenizer() -> Any:
         pad_token="<pad>",
         eos_token="</s>",
         bos_token="<s>",
-        model_max_length=40,
+        model_max_length=14,  # a random model rarely ends a sentence: the length is what a translation costs
     )
 
 

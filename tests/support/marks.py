@@ -1,0 +1,37 @@
+"""Which parameters of a test run where.
+
+A test over many things of one kind costs seconds for each. `make test` takes one of each kind, CI takes all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+# the other classifiers share BERT's or RoBERTa's sheet, the other translators Marian's
+KINDS_OF_CLASSIFIERS = ("bert", "albert", "distilbert", "modernbert", "roberta")
+KINDS_OF_TRANSLATORS = ("marian", "t5")
+
+
+def all_in_ci(values: Iterable[Any], quick: Iterable[Any]) -> list[Any]:
+    """The values as parameters; those that are not among the quick ones are marked as slow."""
+    every, first = list(values), list(quick)
+    assert all(q in every for q in first), f"{first} are not all among {every}"
+    return [v if v in first else pytest.param(*_together(v), marks=pytest.mark.slow) for v in every]
+
+
+def classifiers(values: Iterable[str]) -> list[Any]:
+    every = list(values)
+    return all_in_ci(every, [name for name in KINDS_OF_CLASSIFIERS if name in every])
+
+
+def translators(values: Iterable[str]) -> list[Any]:
+    every = list(values)
+    return all_in_ci(every, [name for name in KINDS_OF_TRANSLATORS if name in every])
+
+
+def _together(value: Any) -> tuple[Any, ...]:
+    """A tuple is one value for each argument of the test."""
+    return value if isinstance(value, tuple) else (value,)
