@@ -2,7 +2,8 @@
 
 import gc
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -38,6 +39,16 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 def real_spawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of this test begin as they do for a user: each worker is a new Python process."""
     monkeypatch.setattr(queue, "spawn", process.spawn)
+
+
+@pytest.fixture(scope="session")
+def scanned_once() -> Iterator[None]:
+    """Streamlit's AppTest reads the metadata of every installed package at each run: here once for all runs."""
+    from streamlit.components.v2 import manifest_scanner
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
+        yield
 
 
 @pytest.fixture(scope="session")

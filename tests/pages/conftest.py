@@ -13,6 +13,11 @@ ROOT = Path(__file__).resolve().parents[2]
 pytest.importorskip("streamlit")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def scanned(scanned_once: None) -> None:
+    """Every test of this folder opens pages."""
+
+
 @pytest.fixture(scope="session")
 def studio_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with ``model`` (12×12) and ``data``."""

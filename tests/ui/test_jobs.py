@@ -101,7 +101,7 @@ def test_stopping_ends_when_nobody_wants_it(be: Any, work: Work) -> None:
     assert job.stopped
 
 
-def test_what_the_page_said_is_said_again_when_a_result_draws_it_anew() -> None:
+def test_what_the_page_said_is_said_again_when_a_result_draws_it_anew(scanned_once: None) -> None:
     from streamlit.testing.v1 import AppTest
 
     def page() -> None:

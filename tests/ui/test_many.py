@@ -166,7 +166,7 @@ def test_what_flipped_is_counted_each_way() -> None:
     assert cost.flipped_title(1, 0, 3) == "Flipped examples: 1 got worse, 0 better, 3 wrong in another way"
 
 
-def test_a_tables_p_column_is_written_so_and_stays_a_number() -> None:
+def test_a_tables_p_column_is_written_so_and_stays_a_number(scanned_once: None) -> None:
     from io import BytesIO
 
     import pyarrow as pa
