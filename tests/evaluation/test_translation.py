@@ -38,7 +38,7 @@ def data_of(repeat: int = 1, slices: bool = False) -> Dataset:
 
 @pytest.fixture(scope="module")
 def clf() -> headviz.Classifier:
-    return tiny_translator(seed=3)
+    return tiny_translator(seed=3, longest=40)
 
 
 def test_metrics_are_those_of_sacrebleu(clf: headviz.Classifier) -> None:

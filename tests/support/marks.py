@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 # the other classifiers share BERT's or RoBERTa's sheet, the other translators Marian's
-KINDS_OF_CLASSIFIERS = ("bert", "albert", "distilbert", "modernbert", "roberta")
+KINDS_OF_CLASSIFIERS = ("bert", "albert", "distilbert", "electra", "modernbert", "roberta")
 KINDS_OF_TRANSLATORS = ("marian", "t5")
 
 
