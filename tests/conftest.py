@@ -10,6 +10,7 @@ from pathlib import Path
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ.setdefault("HEADVIZ_NICENESS", "0")  # the workers of runs do not wait for the tests beside them
 
 import pytest
 

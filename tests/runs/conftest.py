@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -16,8 +15,6 @@ from headviz.runs.states import ACTIVE
 @pytest.fixture(autouse=True)
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    # a busy machine would make the tests wait
-    monkeypatch.setenv("HEADVIZ_NICENESS", os.environ.get("HEADVIZ_NICENESS", "0"))
     monkeypatch.delenv("HEADVIZ_RUNS_AT_ONCE", raising=False)
     monkeypatch.delenv("HEADVIZ_DASK", raising=False)
 

@@ -88,7 +88,7 @@ def retrained(tmp_path_factory: pytest.TempPathFactory) -> tuple[reading.RunView
     patch.setenv("OMP_NUM_THREADS", "1")
     spec = options(folders(place / "real"), "one-shot-isp", step=0.5, until=0.5, seeds=[0, 1])
     run = service.start("prune", spec)
-    service.wait_for(run.id, timeout=120)
+    service.wait_for(run.id, timeout=280)
     yield reading.show(run.id), place
     patch.undo()
 
