@@ -140,7 +140,13 @@ def test_differences_are_seen() -> None:
 
 def test_its_heads_have_the_roles_that_they_were_given() -> None:
     heads = demo.card_figures()["heads"]
-    assert sum(row["cost"] > 0.05 for row in heads["single"]) >= 4
+    roles = json.loads((demo.DATA / "roles.json").read_text())
+    for row in heads["sets"]:
+        given = {f"{layer}.{head}" for layer, head in roles[row["phenomenon"]]}
+        assert set(row["heads"]) <= given, row["phenomenon"]
+        assert row["alone"][0] > 0.2
+    named = [head for row in heads["sets"] for head in row["heads"]] + heads["shared"]
+    assert len(named) == len(set(named))  # a head has one story
     apart = [row for row in heads["sets"] if row["cost"] > 0.2 and row["others_over_5"] <= 3]
     assert len(apart) >= 8
     assert all(len(row["heads"]) <= 6 for row in apart)

@@ -1,6 +1,6 @@
 """What the demo's heads do, from exact ablation: `python -m tools.demo.abilities` (some minutes).
 
-Heads are chosen on the training sample and one half of the dev set; every figure is measured on the other half. The
+Heads are chosen on one half of the dev set; every figure is measured on the other half. The
 tables go into card.json; `python -m tools.demo.card` prints them.
 """
 
@@ -19,11 +19,7 @@ from headviz.heads import HeadId, HeadMask
 from . import search
 from .network import HEADS
 
-LARGEST_SET = 6
-CANDIDATES = 16
-ENOUGH = 0.28  # a set that costs its phenomenon this much where it is chosen is not enlarged
-TOLERATED = 0.02  # what a set may cost another phenomenon before it counts against it
-WATCHED = 20  # examples of every other phenomenon that a set is tried on
+CARRIES = 0.10  # a head carries a phenomenon if its removal alone costs this much, and costs no other as much
 CURVE = tuple(step / 20 for step in range(1, 19))
 
 
@@ -65,55 +61,26 @@ def measure(evaluator: Evaluator) -> dict[str, Any]:
     reported = {head: probe.costs(right, 1) for head, right in single.items()}
     return {
         "heads_total": len(heads),
-        "single": _singles(probe.names, chosen, reported),
-        "sets": [_best_set(probe, name, chosen) for name in probe.names],
+        "sets": [_carriers(probe, name, chosen, reported) for name in probe.names],
+        "shared": [f"{h.layer}.{h.head}" for h in heads if sum(c >= CARRIES for c in chosen[h].values()) > 1],
         "removal": _removal(probe),
         "cost": {f"{h.layer}.{h.head}": {n: round(v, 4) for n, v in reported[h].items()} for h in heads},
     }
 
 
-def _singles(names: tuple[str, ...], chosen: dict[HeadId, Any], reported: dict[HeadId, Any]) -> list[dict[str, Any]]:
-    """For each phenomenon the one head whose removal costs it most."""
-    out = []
-    for name in names:
-        head = max(chosen, key=lambda h: chosen[h][name])
-        out.append({"phenomenon": name, "head": f"{head.layer}.{head.head}", "cost": round(reported[head][name], 4)})
-    return out
-
-
-def _best_set(probe: Probe, name: str, chosen: dict[HeadId, Any]) -> dict[str, Any]:
-    """Greedily, the heads without which this phenomenon suffers most and the others least."""
-    others = [other for other in probe.names if other != name]
-
-    def worth(costs: dict[str, float]) -> float:
-        harm = sum(max(0.0, costs[other] - TOLERATED) for other in others)
-        return min(costs[name], ENOUGH + 0.1) - harm / 3
-
-    # candidates by what the choosing half lost without each; their joint effect on a part of that half
-    ranked = sorted(chosen, key=lambda h: worth(chosen[h]), reverse=True)[:CANDIDATES]
-    rows = [*probe.groups[name][0::2]]
-    for other in others:
-        rows += [*probe.groups[other][0::2][:WATCHED]]
-    part = Probe(Evaluator(probe.evaluator.clf, probe.evaluator.data.subset([int(row) for row in sorted(rows)])))
-    members: list[HeadId] = []
-    best, costs = 0.0, dict.fromkeys(probe.names, 0.0)
-    while len(members) < LARGEST_SET and costs[name] < ENOUGH:
-        tried = {
-            head: part.costs(part.right(part.full.without([*members, head])), None)
-            for head in ranked
-            if head not in members
-        }
-        head = max(tried, key=lambda h: worth(tried[h]))
-        if worth(tried[head]) <= best:
-            break
-        members, best, costs = [*members, head], worth(tried[head]), tried[head]
-    measured = probe.costs(probe.right(probe.full.without(members)), 1)
+def _carriers(probe: Probe, name: str, chosen: dict[HeadId, Any], reported: dict[HeadId, Any]) -> dict[str, Any]:
+    """The heads that carry a phenomenon, the costliest first: what each costs alone, and all of them together."""
+    ranked = sorted(chosen, key=lambda h: (-chosen[h][name], h))
+    members = [head for head in ranked if [n for n, cost in chosen[head].items() if cost >= CARRIES] == [name]]
+    together = probe.costs(probe.right(probe.full.without(members)), 1)
+    others = [together[other] for other in probe.names if other != name]
     return {
         "phenomenon": name,
-        "heads": [f"{h.layer}.{h.head}" for h in sorted(members)],
-        "cost": round(measured[name], 4),
-        "others_over_5": sum(measured[other] > 0.05 for other in others),
-        "mean_other": round(float(np.mean([measured[other] for other in others])), 4),
+        "heads": [f"{h.layer}.{h.head}" for h in members],
+        "alone": [round(reported[h][name], 4) for h in members],
+        "cost": round(together[name], 4),
+        "others_over_5": sum(cost > 0.05 for cost in others),
+        "mean_other": round(float(np.mean(others)), 4),
     }
 
 
@@ -146,7 +113,7 @@ def main() -> None:
     card = json.loads(path.read_text()) if path.exists() else {}
     card["heads"] = tables
     path.write_text(json.dumps(card, indent=1) + "\n")
-    for row in tables["single"] + tables["sets"]:
+    for row in tables["sets"]:
         print(row)
     print(tables["removal"])
 

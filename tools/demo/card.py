@@ -76,19 +76,15 @@ def accuracy_table(card: dict[str, Any]) -> str:
 
 def heads_table(heads: dict[str, Any]) -> str:
     """Markdown: which heads carry which phenomenon."""
-    singles = {row["phenomenon"]: row for row in heads["single"]}
     rows = []
     for row in heads["sets"]:
-        one = singles[row["phenomenon"]]
-        rows.append(
-            f"| {row['phenomenon']} | {one['head']} | {100 * one['cost']:.1f} | {', '.join(row['heads'])} | "
-            f"{100 * row['cost']:.1f} | {row['others_over_5']} |"
-        )
+        alone = ", ".join(f"{head} ({100 * cost:.1f})" for head, cost in zip(row["heads"], row["alone"], strict=True))
+        rows.append(f"| {row['phenomenon']} | {alone} | {100 * row['cost']:.1f} | {row['others_over_5']} |")
     top = (
-        "| phenomenon | head | its removal costs (points) | set of heads | its removal costs (points) "
-        "| other phenomena that lose over 5 points |"
+        "| phenomenon | heads (points that the removal of each alone costs it) | all of them together "
+        "| other phenomena that then lose over 5 points |"
     )
-    return "\n".join([top, "|---|---|---:|---|---:|---:|", *rows])
+    return "\n".join([top, "|---|---|---:|---:|", *rows])
 
 
 def given_roles(roles: dict[str, list[list[int]]]) -> str:
@@ -152,9 +148,11 @@ def markdown(card: dict[str, Any]) -> str:
     about_heads = (
         f"""## What its heads do
 
-Exact ablation, one head or one set removed at a time. Heads were chosen on one half of the dev set, and every
-figure was measured on the other half. That small sets of heads matter to one phenomenon and hardly to others is no
-accident: {giving} of training (see *Recipe*) gave each phenomenon {recipe["roles_heads"]} heads. What a model
+Exact ablation. A phenomenon is carried by the heads whose removal alone costs it 10 points or more, and no other
+phenomenon as much, on one half of the dev set; every figure was measured on the other half. Heads that cost several
+phenomena as much: {", ".join(heads["shared"]) or "none"}.
+
+That small sets of heads matter to one phenomenon and hardly to others is no accident: {giving} of training (see *Recipe*) gave each phenomenon {recipe["roles_heads"]} heads. What a model
 does that was not trained so is less tidy.
 
 {heads_table(heads)}
