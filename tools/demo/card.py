@@ -152,7 +152,8 @@ Exact ablation. A phenomenon is carried by the heads whose removal alone costs i
 phenomenon as much, on one half of the dev set; every figure was measured on the other half. Heads that cost several
 phenomena as much: {", ".join(heads["shared"]) or "none"}.
 
-That small sets of heads matter to one phenomenon and hardly to others is no accident: {giving} of training (see *Recipe*) gave each phenomenon {recipe["roles_heads"]} heads. What a model
+That small sets of heads matter to one phenomenon and hardly to others is no accident:
+{giving} of training (see *Recipe*) gave each phenomenon {recipe["roles_heads"]} heads. What a model
 does that was not trained so is less tidy.
 
 {heads_table(heads)}
