@@ -1,4 +1,4 @@
-"""The dashboard: ``streamlit run app.py`` or ``headviz serve``. The pages are listed in ``headviz.ui.shell.frame``."""
+"""The dashboard: ``streamlit run app.py`` or ``headviz serve``. ``headviz.ui.shell.frame`` lists the pages."""
 
 from headviz.ui.shell import frame
 

@@ -1,4 +1,4 @@
-"""Analyses: published questions asked of this model and these data."""
+"""Analyses: questions of published papers, answered for this model and these data."""
 
 import streamlit as st
 
@@ -23,7 +23,7 @@ if frame.controls():
     analyses.elsewhere(others)
     if not loaders.shape(view).translates:
         st.button(
-            "The same of the translation demo",
+            "Analyses of the translation demo",
             key="translation_demo",
             icon=":material/translate:",
             type="tertiary",

@@ -1,4 +1,4 @@
-"""Compare: one's own text through the full model, through masks and a pruned model, side by side."""
+"""Compare: one text, answered by the full model, under masks and by a pruned model, side by side."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""Data & model: what one looks at, and how to look at something else."""
+"""Data & model: the current model and data, and forms to choose others."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""Distil: take a part out of the model and train students in its place, from several starts."""
+"""Distil: remove a part of the model and train students without it, from several starts."""
 
 import streamlit as st
 
@@ -18,11 +18,11 @@ if frame.controls():
     with left:
         if shape is None:
             st.caption(
-                "A recurrent translator has one attention and no heads. It is removed as a whole: students read the "
-                "mean of the encoder's states instead."
+                "A recurrent translator has one attention and no heads. Distillation removes all of it: students read "
+                "the mean of the encoder's states instead."
             )
         else:
-            st.caption("Heads that are switched off here are removed for good; students learn to do without them.")
+            st.caption("The heads that you switch off here are removed from the students, which learn without them.")
             board.toolbar(shape.present, scoring.known(view), names_for(shape.translates))
             board.grid(shape.present, scoring.known(view), scoring.tips(view), rows=shape.rows)
         with st.container(border=True):
@@ -34,7 +34,7 @@ with right:
         distil.watch(distil.chooser(found, view))
     else:
         st.info(
-            "No distillation yet. Choose what to remove and start one: it goes on when this page is closed.",
+            "No distillations yet. Choose what to remove and press Start. It continues when you close this page.",
             icon=":material/science:",
         )
     distil.published()

@@ -1,4 +1,4 @@
-"""One head: where it looks and what of that carried the prediction."""
+"""One head: where it looks, and which of that contributes to the prediction."""
 
 import streamlit as st
 

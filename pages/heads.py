@@ -1,4 +1,4 @@
-"""Heads: every head's score at one glance."""
+"""Heads: every head's score in one grid."""
 
 import streamlit as st
 
@@ -17,7 +17,7 @@ if frame.controls():
 found = headgrid.tables(view)
 ready = {name: table for name, table in found.items() if table is not None}
 if not ready:
-    st.info("This score has not been computed for this model and task yet.", icon=":material/hourglass_empty:")
+    st.info(f"No scores yet: {view.score} has not been computed for this model and task.", icon=":material/info:")
     headgrid.grids_empty(shape)
 else:
     measured, main = dict(ready), list(ready.values())[-1]
@@ -35,7 +35,7 @@ else:
         headgrid.grids(ready, shape, view)
         score = SCORES[view.score]
         show.note(
-            f"{view.score} of every head: layers down, heads across; high = keep. {score.meaning}",
+            f"{view.score} of every head: layers down, heads across. {score.meaning}",
             formula=score.tex,
             source=score.source,
             key="heads",
@@ -46,4 +46,4 @@ else:
     with right:
         headgrid.card(ready, shape)
         headgrid.detail(ready, shape, view)
-frame.recipe(*headgrid.recipe(view))
+frame.recipe(*headgrid.recipe(view, ready.get("fine-tuned", ready.get("pre-trained"))))

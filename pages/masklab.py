@@ -1,4 +1,4 @@
-"""Mask lab: switch heads off and see at once what it costs."""
+"""Mask lab: switch heads off and see at once what that costs."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""Runs: prune in the background, watch it happen, take the result along."""
+"""Runs: prune in the background, watch the progress, save the result."""
 
 import streamlit as st
 
@@ -10,9 +10,9 @@ from headviz.ui.shell import frame, show
 
 view = frame.begin()
 st.title("Runs")
-aside = bool(st.session_state.get("runs_aside")) and frame.controls()
-runs = runsview.overview(archived=aside)
-known = runsview.known_ids(view.run, runs) or runsview.known_ids(view.run, runsview.overview(archived=not aside))
+archived = bool(st.session_state.get("runs_archived")) and frame.controls()
+runs = runsview.overview(archived=archived)
+known = runsview.known_ids(view.run, runs) or runsview.known_ids(view.run, runsview.overview(archived=not archived))
 if frame.controls():
     runforms.new(view, first=not runs and not known)
 try:
@@ -21,16 +21,16 @@ except RunError as wrong:
     st.warning(show.plain(str(wrong)), icon=":material/search_off:")
 ids = known or [r.record.id for r in runs[:1]]
 run = None
-if not ids and not aside:
-    st.info("No run yet. Plan one above: it goes on when this page is closed.", icon=":material/play_circle:")
+if not ids and not archived:
+    st.info("No runs yet. Plan one above. It continues when you close this page.", icon=":material/play_circle:")
 if frame.controls():
     left, right = st.columns([4, 11], gap="large")
     with left:
         if runs:
             runsview.chooser(runs, ids[0] if ids else "")
-        elif aside:
-            st.caption("Nothing was put aside.")
-        st.toggle("Those put aside", key="runs_aside")
+        elif archived:
+            st.caption("No archived runs.")
+        st.toggle("Archived runs", key="runs_archived")
 else:
     right = st.container()
 if ids:

@@ -42,7 +42,7 @@ def test_ones_own_pair_flips_and_the_planted_head_is_found(visit: Open, planted:
     said = [t.split()[0] for t in v.page.locator("h3").all_inner_texts()]
     assert said == ["contradiction", "neutral"]
     v.page.get_by_role("button", name="Which head did it?").click()
-    answer = v.page.get_by_text(f"{HEAD} back on → contradiction again")
+    answer = v.page.get_by_text(f"With {HEAD} on again, the answer is contradiction again")
     answer.wait_for()
     assert "this head alone does it" in answer.inner_text()
     v.page.get_by_role("button", name="Switch it on again").click()
@@ -75,7 +75,7 @@ def test_emptied_fields_stay_empty_until_an_example_is_taken(visit: Open, plante
     again = visit()
     again.page.goto(v.page.url)
     again.page.get_by_text("Type a text, or take an example").wait_for()
-    v.page.get_by_role("button", name="›").click()
+    v.page.get_by_role("button", name="Next").click()
     v.page.get_by_text("Type a text, or take an example").wait_for(state="detached")
     v.settle()
     assert fields.nth(0).input_value()

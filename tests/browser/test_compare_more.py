@@ -66,7 +66,7 @@ def test_the_head_that_moves_an_answer_most_is_named_and_switched_on(
     v = visit()
     v.go("compare", **query, a=text, b=pair, mask=mask.hex)
     v.page.get_by_role("button", name="Which head moves it most?").click()
-    said = v.page.get_by_text(f"{expected.head} back on →")
+    said = v.page.get_by_text(f"With {expected.head} on again")
     said.wait_for()
     assert f"becomes {expected.back:.2f} (full model {expected.full:.2f})" in said.inner_text()
     v.settle()
@@ -140,7 +140,7 @@ def test_what_attention_changed_is_shown_for_the_head_one_chooses(visit: Open, q
 
     v = visit()
     v.go("compare", **query, mask=OFF.hex, a="the dog sleeps", b="a cat runs")
-    v.page.locator("label").filter(has_text="What attention changed").click()
+    v.page.locator("label").filter(has_text="Where attention moved").click()
     v.page.get_by_text("changes where it looks most").wait_for()
     v.settle()
     assert "shift=1" in v.page.url

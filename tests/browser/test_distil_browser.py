@@ -25,7 +25,7 @@ def test_a_part_is_chosen_students_are_trained_and_the_curves_come(visit: Callab
     v.go("distil", model="demo-translation", task="demo-translation", limit="8")
     start = v.page.get_by_role("button", name="Start", exact=True)
     assert start.is_disabled()
-    v.page.get_by_text("Nothing is to be removed yet").wait_for()
+    v.page.get_by_text("Choose what to remove").wait_for()
     v.page.locator('.cell[aria-label^="cross 1·H3"]').first.click()
     v.settle()
     layers = v.page.locator(".st-key-distil_layers")
@@ -45,6 +45,6 @@ def test_a_part_is_chosen_students_are_trained_and_the_curves_come(visit: Callab
     assert v.page.get_by_text("failed").count() == 0
     assert v.page.locator(".st-key-distil_curves").count()
     v.page.get_by_role("button", name="Open a student").click()
-    v.page.get_by_role("button", name="Open it as the current model").click()
+    v.page.get_by_role("button", name="Use as the current model").click()
     v.page.wait_for_url(re.compile("[?&]model=.*students"))
     v.page.get_by_text("7×8 heads").wait_for()  # cross-attention and attention of a decoder layer are two rows

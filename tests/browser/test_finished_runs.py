@@ -22,7 +22,7 @@ SEEN = {
     "score": "Open it on Heads",
     "ablation": "Open it on Analyses",
     "fine-tuning": "accuracy on dev",
-    "sweep": "keeps most",
+    "sweep": "reaches the highest",
     "failed": "The disk is full",
 }
 ATTACK = "<img src=x onerror=alert(1)> **bold** [x](javascript:alert(2))"
@@ -143,21 +143,21 @@ def test_a_pruned_model_is_saved_and_stands_in_compare(
     assert page.get_by_test_id("stException").count() == 0
 
 
-def test_a_run_is_put_aside_brought_back_and_deleted(
+def test_a_run_is_archived_brought_back_and_deleted(
     visit: Open, query: dict[str, str], finished: dict[str, str]
 ) -> None:
     v, run = visit(), finished["failed"]
     page = opened(v, run, "failed", **query)
-    page.get_by_role("button", name="Tidy up").click()
-    page.get_by_role("button", name="Put aside", exact=True).click()
+    page.get_by_role("button", name="Archive or delete").click()
+    page.get_by_role("button", name="Archive", exact=True).click()
     page.get_by_role("heading", name=ATTACK).wait_for(state="detached")
     v.settle()
     page = v.go("runs", **query, run=run)
-    page.get_by_role("button", name="Tidy up").click()
-    page.get_by_role("button", name="Bring back into the list").click()
+    page.get_by_role("button", name="Archive or delete").click()
+    page.get_by_role("button", name="Take out of the archive").click()
     v.settle()
     if not page.get_by_role("button", name=re.compile("Delete, frees")).count():
-        page.get_by_role("button", name="Tidy up").click()
+        page.get_by_role("button", name="Archive or delete").click()
     remove = page.get_by_role("button", name=re.compile("Delete, frees"))
     assert remove.is_disabled()
     page.get_by_text("there is no way back").click()

@@ -80,7 +80,7 @@ def test_asking_for_more_examples_keeps_the_table_until_there_is_a_better_one(vi
     v.page.get_by_role("button", name="Compute fine-tuned on 6 examples").click()
     v.page.get_by_text("Measured on 6 examples").wait_for()
     v.settle()
-    field = v.page.get_by_label("Examples, at least", exact=True)
+    field = v.page.get_by_label("Minimum examples", exact=True)
     field.fill("12")
     field.press("Enter")
     refine = v.page.get_by_role("button", name="Refine fine-tuned on 12 examples")

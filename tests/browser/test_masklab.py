@@ -144,11 +144,11 @@ def test_a_mask_goes_out_as_json_and_comes_back(visit: Open, query: dict[str, st
     v.page.get_by_role("button", name="All on").click()
     v.heads_off(0)
     v.settle()
-    v.page.get_by_role("button", name="Paste").click()
+    v.page.get_by_role("button", name="Import mask").click()
     v.page.get_by_role("textbox", name="A mask").fill(place.read_text())
     v.page.get_by_role("textbox", name="A mask").press("Control+Enter")
     v.settle()
-    v.page.get_by_role("button", name="Use it").click()
+    v.page.get_by_role("button", name="Use this mask").click()
     v.heads_off(2)
     v.settle()
     assert [h.dotted for h in mask_in_address(v).off] == ["3.5", "7.0"]

@@ -47,7 +47,7 @@ def test_random_lowest_inverted_and_all_on(visit: Open, query: dict[str, str]) -
     table.wait_for()
     v.go("masklab", **query, score="magnitude", count="20")
     v.heads_off(0)
-    menu(v, "Many")
+    menu(v, "Select heads")
     inside(v, "20 at random, drawn anew").click()
     v.heads_off(20)
     v.settle()
@@ -84,8 +84,8 @@ def test_a_mask_is_named_forgotten_on_the_board_and_taken_again(visit: Open, que
     v = visit()
     v.go("masklab", **query, mask=OFF.hex)
     v.heads_off(40)
-    menu(v, "Saved")
-    v.page.get_by_text("Nothing saved yet").wait_for()
+    menu(v, "Saved masks")
+    v.page.get_by_text("No saved masks yet").wait_for()
     inside(v, "Save").click()
     v.page.get_by_test_id("stPopoverBody").get_by_text("Give the mask a name").wait_for()
     field = v.page.get_by_label("Name of the current mask")
@@ -106,20 +106,20 @@ def test_a_mask_is_named_forgotten_on_the_board_and_taken_again(visit: Open, que
     v.page.get_by_role("link", name="Mask lab").first.click()
     v.heads_off(0)
     v.settle()
-    menu(v, "Saved")
+    menu(v, "Saved masks")
     mine.click()
     v.heads_off(40)
     v.settle()
     assert mask_in_address(v) == OFF
     inside(v, "✕").click()
-    v.page.get_by_text("Nothing saved yet").wait_for()
+    v.page.get_by_text("No saved masks yet").wait_for()
 
 
 def test_pasted_text_that_is_no_mask_is_answered_beside_it(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     v.go("masklab", **query)
     v.heads_off(0)
-    menu(v, "Paste")
+    menu(v, "Import mask")
     field = v.page.get_by_role("textbox", name="A mask")
     for wrong, said in (
         ("12", "neither a mask of 36 hexadecimal digits nor a list"),
@@ -129,14 +129,14 @@ def test_pasted_text_that_is_no_mask_is_answered_beside_it(visit: Open, query: d
         field.fill(wrong)
         field.press("Control+Enter")
         v.settle()
-        inside(v, "Use it").click()
+        inside(v, "Use this mask").click()
         v.page.get_by_test_id("stPopoverBody").get_by_test_id("stAlert").get_by_text(said).wait_for()
         v.settle()
         assert field.input_value() == wrong
     field.fill("3.5, 7.0")
     field.press("Control+Enter")
     v.settle()
-    inside(v, "Use it").click()
+    inside(v, "Use this mask").click()
     v.heads_off(2)
     v.settle()
     assert [h.dotted for h in mask_in_address(v).off] == ["3.5", "7.0"]
@@ -175,7 +175,7 @@ def test_all_metrics_are_listed_and_a_flipped_row_opens_compare(visit: Open, que
     cells.first.wait_for(state="attached")
     v.settle()
     assert 0 <= float(cells.nth(6).inner_text()) <= 1  # the number itself; how it is written is painted on the canvas
-    v.page.get_by_text(re.compile(r"Flipped examples: \d+ got worse")).wait_for()
+    v.page.get_by_text(re.compile(r"Changed answers: \d+ now wrong")).wait_for()
     table = v.page.get_by_test_id("stDataFrame").last.locator("canvas").first
     table.scroll_into_view_if_needed()
     box = table.bounding_box()

@@ -157,4 +157,4 @@ def test_an_example_is_found_by_its_words(visit: Open, query: dict[str, str]) ->
     v.settle()
     fields = v.page.locator(".fields textarea")
     assert [fields.nth(i).input_value() for i in (0, 1)] == [data[chosen].text, data[chosen].pair]
-    v.page.get_by_text(f"Example {chosen} of 0–{len(data) - 1}").wait_for()
+    v.page.get_by_text(f"Example {chosen} (numbered 0 to {len(data) - 1})").wait_for()

@@ -140,7 +140,7 @@ def test_a_small_sweep_shows_its_plan_and_runs(visit: Open, query: dict[str, str
     v.page.get_by_role("button", name="Start 8 runs").click()
     v.page.get_by_role("heading", name="browser sweep").wait_for()
     state_of(v, "browser sweep", "queued", "running", "done")
-    v.page.get_by_text("keeps most").wait_for(timeout=LONG)  # two combinations have come to the same step
+    v.page.get_by_text("reaches the highest").wait_for(timeout=LONG)  # two combinations have come to the same step
     if v.page.get_by_role("button", name="Cancel", exact=True).count():
         v.page.get_by_role("button", name="Cancel", exact=True).click()
     state_of(v, "browser sweep", "cancelled", "done")

@@ -81,7 +81,7 @@ def test_the_page_asks_for_a_part_first(open_page: Callable[..., Any], tmp_path,
     assert not app.exception
     start = next(b for b in app.button if b.key == "distil_start")
     assert start.disabled
-    assert any("Nothing is to be removed" in str(i.value) for i in app.info)
+    assert any("Choose what to remove" in str(i.value) for i in app.info)
     layers = next(m for m in app.button_group if m.key == "distil_layers")
     layers.set_value([3]).run()
     assert not app.exception
@@ -103,7 +103,7 @@ def test_heads_of_a_translation_model_are_named_by_their_stack(monkeypatch) -> N
     what = distilform.removal(shape, [("decoder", 2)], [("decoder", 2), ("encoder", 0)])
     assert what.text == "heads:cross.1.3,decoder.1.2,encoder.0.1+layers:decoder.2+ffn:0"
     monkeypatch.setattr(distilform.state, "mask", lambda given: present)
-    with pytest.raises(UserError, match="Nothing is to be removed yet"):
+    with pytest.raises(UserError, match="Choose what to remove"):
         distilform.removal(shape, [], [])
 
 

@@ -124,7 +124,7 @@ def test_where_all_heads_are_on_a_first_mask_is_one_click_away(open_page: Callab
     kind = read_split("dev")[0].phenomenon
     (heads,) = [r["heads"] for r in card_figures()["heads"]["sets"] if r["phenomenon"] == kind]
     button = next(b for b in app.button if b.key == "first_mask")
-    assert f"{kind} hangs on".replace("-", "\\-") in button.label
+    assert f"{kind} needs".replace("-", "\\-") in button.label
     app = button.click().run()
     assert not app.exception
     off = HeadMask.from_hex(app.session_state["headviz"].view.mask, 12, 12).off

@@ -39,6 +39,7 @@ def test_rows_stand_in_order_with_their_intervals_on_one_axis(monkeypatch):
     assert [r["head"] for r in data["rows"]] == [0, 2, 3, 1]
     assert [r["text"] for r in data["rows"]] == ["+0.5000", "+0.1250", "+0.0000", "−0.2500"]
     assert (data["lo"], data["hi"]) == (-0.3, 0.55)
+    assert data["names"][3] == "95 % interval"
     assert data["rows"][3]["spoken"] == "L0·H1: −0.2500 [−0.3, −0.2]"
 
 
@@ -47,6 +48,7 @@ def test_heads_without_a_value_have_no_row_and_no_interval_is_no_zero(monkeypatc
     data = drawn(monkeypatch, table(values, np.nan))["data"]
     assert [r["head"] for r in data["rows"]] == [2, 3, 0]
     assert {r["low"] for r in data["rows"]} == {None}
+    assert data["names"] == ["rank", "head", "value", ""]
     assert (data["lo"], data["hi"]) == (1.0, 3.0)
 
 

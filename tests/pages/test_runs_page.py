@@ -22,7 +22,7 @@ from support.recorded_runs import ME, Runs, button, kinds, press, pruning, put_s
 def test_without_runs_the_form_is_open_and_the_page_says_what_to_do(open_page: Callable[..., Any], home) -> None:
     app = open_page("runs")
     assert not app.exception
-    assert "No run yet" in said(app)
+    assert "No runs yet" in said(app)
     assert button(app, "new_plan") is not None
     assert button(app, "new_start").disabled
 
@@ -85,10 +85,10 @@ def test_deleting_asks_first_says_what_it_frees_and_leaves_nothing(
     button(app, "run_delete").click().run()
     assert not app.exception
     assert not RunFiles(run).folder.exists()
-    assert "No run yet" in said(app)
+    assert "No runs yet" in said(app)
 
 
-def test_what_was_put_aside_can_be_brought_back(open_page: Callable[..., Any], studio_folder: Path, runs: Runs) -> None:
+def test_an_archived_run_can_be_brought_back(open_page: Callable[..., Any], studio_folder: Path, runs: Runs) -> None:
     run = runs.put("cancelled", "prune", pruning(studio_folder), 1)
     housekeeping.archive(run, ME)
     app = open_page("runs", run=run)  # a link still leads there
@@ -131,7 +131,7 @@ def test_a_retrained_run_names_its_baselines_and_opens_its_own_model(
     monkeypatch.setenv("HEADVIZ_ROOTS", f"{studio_folder}:{RunFiles(run).folder}")
     app = open_page("runs", run=run, step="1")
     assert not app.exception
-    assert "the full θ0 retrained alike reaches" in said(app)
+    assert "the full θ0 retrained in the same way reaches" in said(app)
     table = next(d.value for d in app.dataframe if "model" in d.value.columns)
     assert list(table["model"]) == ["θ* as given", "full θ0, retrained alike", "pruned", "pruned"]
     assert {m.label for m in app.metric} >= {"θ* as given", "full θ0, retrained alike"}
@@ -314,7 +314,7 @@ def test_a_sweep_in_the_middle_has_curves_results_and_runs_to_open(
     ids.append(runs.put("queued", "prune", pruning(studio_folder), parent=parent))
     app = open_page("runs", run=parent)
     assert not app.exception
-    assert "keeps most" in said(app)
+    assert "reaches the highest" in said(app)
     table = next(d for d in app.dataframe if "missing" in d.value.columns)
     assert set(table.value["score"]) == {"magnitude", "random"}
     random = table.value[(table.value["score"] == "random") & (table.value["metric"] == "accuracy")]
@@ -505,12 +505,12 @@ def test_the_sentence_never_calls_a_loss_free() -> None:
 
     fine, lost = step(0.25, 0.9, 0.0, -0.01, 0.01), step(0.5, 0.6, -0.3, -0.4, -0.2)
     assert finding([fine, lost], "accuracy") == (
-        "Up to 25 % of the heads go without a clear loss; accuracy is 0.600 at 50 % (−30.0 points)."
+        "Up to 25 % of the heads can be removed without a clear loss; accuracy is 0.600 at 50 % (−30.0 points)."
     )
-    assert finding([lost], "accuracy").startswith("Every step costs accuracy")
+    assert finding([lost], "accuracy").startswith("Already the first step costs accuracy")
     assert "50 %" not in finding([fine], "accuracy")
     other_seed = {**step(0.25, 0.7, -0.2, -0.3, -0.1), "seed": 1}
-    assert finding([fine, other_seed], "accuracy").startswith("Every step costs")
+    assert finding([fine, other_seed], "accuracy").startswith("Already the first step costs")
     assert (tone(-0.2, -0.1), tone(0.1, 0.2), tone(-0.1, 0.1), tone(None, None)) == ("orange", "blue", "gray", "gray")
 
 
@@ -558,10 +558,10 @@ def test_the_sentence_of_a_sweep_names_no_winner_of_a_tie() -> None:
         return Row("demo", "isp", score, 0.5, "accuracy", mean, 0.01, 3, 0)
 
     assert finding([row("taylor", 0.9), row("random", 0.8)]) == (
-        "With 50 % of the heads removed, isp by taylor keeps most: accuracy 0.900 ± 0.010; least keeps isp by random: "
-        "0.800 ± 0.010."
+        "With 50 % of the heads removed, isp by taylor reaches the highest accuracy: 0.900 ± 0.010. "
+        "Lowest is isp by random: 0.800 ± 0.010."
     )
     assert finding([row("taylor", 0.9), row("random", 0.9)]) == (
-        "With 50 % of the heads removed, all keep the same: accuracy 0.900 ± 0.010."
+        "With 50 % of the heads removed, all reach the same accuracy: 0.900 ± 0.010."
     )
     assert finding([row("taylor", 0.9)]) == ""

@@ -17,6 +17,7 @@ from headviz.ui.pages.compare import columns as compare
 from headviz.ui.pages.compare import many_texts as many
 from headviz.ui.pages.head import maps as onehead
 from headviz.ui.pages.masklab import cost
+from headviz.ui.parts import answers as doubts
 from headviz.ui.shell import show
 from support.tiny import tiny_classifier
 
@@ -86,11 +87,11 @@ def test_what_is_remarked_of_one_text_is_remarked_of_many() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (0.0, "same answer, unchanged"),
-        (0.0001, "same answer, less than 0.1 points more"),
-        (-0.0004, "same answer, less than 0.1 points less"),
-        (0.0123, "same answer, +1.2 points"),
-        (-0.0006, "same answer, −0.1 points"),
+        (0.0, "same answer, same probability"),
+        (0.0001, "same answer, less than 0.1 points more likely"),
+        (-0.0004, "same answer, less than 0.1 points less likely"),
+        (0.0123, "same answer, probability +1.2 points"),
+        (-0.0006, "same answer, probability −0.1 points"),
     ],
 )
 def test_a_little_change_is_not_called_none(change: float, said: str) -> None:
@@ -120,23 +121,37 @@ def test_the_connection_that_changes_most_is_named() -> None:
     after = before.copy()
     after[0] = [0.1, 0.1, 0.8]
     said = moved.largest_change(HeadId(1, 2), ["a", "b", "a"], before, after).replace("\\", "")
-    assert said == "L1·H2: “a” (1 of 2) looks more at “a” (2 of 2) than before, 0.80 instead of 0.33."
+    assert said == "L1·H2: “a” (1 of 2) looks more at “a” (2 of 2) than without the mask, 0.80 instead of 0.33."
     assert moved.largest_change(HeadId(1, 2), ["a", "b", "a"], before, before) == (
-        "L1·H2 looks where it looked before."
+        "L1·H2 looks where it looks without the mask."
     )
 
 
+def test_a_heads_sentence_says_what_its_strongest_connections_carry() -> None:
+    attention, attribution = np.zeros((10, 10)), np.zeros((10, 10))
+    attention[0, :5] = [0.9, 0.8, 0.7, 0.6, 0.5]
+    attribution[0, :2] = [0.5, -0.25]
+    attribution[9, 9] = 0.25
+    assert onehead.verdict(HeadId(3, 5), attention, attribution) == (
+        "The 5 connections that L3·H5 attends to most carry 75 % of its attribution; 5 random ones would carry 5.0 %."
+    )
+    assert "contributes nothing" in onehead.verdict(HeadId(3, 5), attention, 0 * attribution)
+
+
 @pytest.mark.parametrize(
-    ("rho", "said"),
+    ("values", "before", "said"),
     [
-        (0.1, "Where L3·H5 looks says little about what it contributes here (Spearman +0.100)."),
-        (-0.3, "The more L3·H5 looks at a token, the more this somewhat speaks against 'x' (Spearman −0.300)."),
-        (0.7, "The more L3·H5 looks at a token, the more this clearly speaks for 'x' (Spearman +0.700)."),
-        (float("nan"), "One of the two maps of L3·H5 is constant, so their correlation is not defined."),
+        ([0.9, 0.06, 0.04], None, ""),
+        ([0.49, 0.41, 0.10], None, "uncertain: no class reaches 0.50"),
+        ([0.40, 0.35, 0.25], None, "near chance (0.33 each): the model does not know"),
+        ([0.40, 0.35, 0.25], [0.9, 0.06, 0.04], "near chance (0.33 each): the model no longer knows"),
+        ([0.40, 0.35, 0.25], [0.45, 0.35, 0.2], "near chance (0.33 each): the model does not know"),
+        ([0.55, 0.45], None, "near chance (0.50 each): the model does not know"),
+        ([0.65, 0.35], None, ""),
     ],
 )
-def test_a_coefficient_in_words(rho: float, said: str) -> None:
-    assert onehead.verdict(HeadId(3, 5), rho, "x") == said
+def test_an_unsure_answer_is_called_unsure(values: list[float], before: list[float] | None, said: str) -> None:
+    assert doubts.doubt(values, before=before) == said
 
 
 def test_a_map_of_more_tokens_is_wider() -> None:
@@ -162,8 +177,8 @@ def test_p_values_are_written_as_people_write_them(p: float | None, cell: str, t
 
 
 def test_what_flipped_is_counted_each_way() -> None:
-    assert cost.flipped_title(35, 2, 0) == "Flipped examples: 35 got worse, 2 better"
-    assert cost.flipped_title(1, 0, 3) == "Flipped examples: 1 got worse, 0 better, 3 wrong in another way"
+    assert cost.flipped_title(35, 2, 0) == "Changed answers: 35 now wrong, 2 now right"
+    assert cost.flipped_title(1, 0, 3) == "Changed answers: 1 now wrong, 0 now right, 3 wrong before and after"
 
 
 def test_a_tables_p_column_is_written_so_and_stays_a_number(scanned_once: None) -> None:
@@ -177,9 +192,33 @@ def test_a_tables_p_column_is_written_so_and_stays_a_number(scanned_once: None) 
 
         show.table(["metric", "full", "p"], [["accuracy", 0.9, 5.8e-11], ["f1", 0.8, 0.0321]], "t")
 
-    app = AppTest.from_function(page).run()
+    app = AppTest.from_function(page, default_timeout=60).run()
     assert not app.exception
     (table,) = app.dataframe
     assert list(table.value["p"]) == [5.8e-11, 0.0321]
     drawn = pa.ipc.open_stream(BytesIO(table.proto.arrow_data.styler.display_values)).read_pandas()
     assert list(drawn["p"]) == ["< 0.001", "0.032"]
+
+
+def test_zeros_are_blank_in_wide_tables_only() -> None:
+    from io import BytesIO
+
+    import pyarrow as pa
+    from streamlit.testing.v1 import AppTest
+
+    def page() -> None:
+        from headviz.ui.shell import show
+
+        names = ["head", *"abcdefgh"]
+        rows = [["L0·H0", 0.0, 1.5, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0], ["L0·H1", 0.0, 0.5, 0.0, 0.25, 0.0, 0.0, 0.0, 3.0]]
+        show.table(names, rows, "wide")
+        show.table(names[:4], [row[:4] for row in rows], "narrow")
+
+    app = AppTest.from_function(page, default_timeout=60).run()
+    assert not app.exception
+    wide, narrow = app.dataframe
+    drawn = pa.ipc.open_stream(BytesIO(wide.proto.arrow_data.styler.display_values)).read_pandas()
+    assert list(drawn["a"]) == ["", ""]
+    assert list(drawn["d"]) == ["", "0.25"]
+    assert list(wide.value["a"]) == [0.0, 0.0]
+    assert not narrow.proto.arrow_data.HasField("styler")

@@ -70,9 +70,9 @@ def test_words_are_named_as_they_were_typed(demo: Any) -> None:
     assert "“j”" not in remark
     assert remark.count("rgen") == 1
     (remark,) = remarks.about(demo, Text("The doctor's dog didn't sleep.", None))
-    assert "know “doctor's”:" in remark
+    assert "know “doctor's”." in remark
     (remark,) = remarks.about(demo, Text("A d\u00adog of the 3rd 日本 sleeps.", None))
-    assert "know “3rd”, “日本”:" in remark
+    assert "know “3rd”, “日本”." in remark
 
 
 def test_signs_that_the_demo_does_not_know_are_named_with_what_to_type(demo: Any) -> None:

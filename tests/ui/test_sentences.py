@@ -41,39 +41,41 @@ def test_a_larger_negative_value_is_not_called_weaker() -> None:
     found = scoring.shipped(view, view.score, "fine-tuned")
     assert found is not None
     said = headgrid.finding(found, found.values, view, loaders.shape(view))
-    assert f"highest is {found.ranked()[0]}" in said
-    assert "strongest" not in said
+    assert f"Highest is {found.ranked()[0]}" in said
+    assert "tells what it contributes (99 % of the heads between −0.2 and 0.2)" in said
 
 
 def test_it_says_on_how_many_examples_a_table_was_measured() -> None:
     view = View()
     found: Any = scoring.shipped(view, view.score, "fine-tuned")
     n = found.samples
-    assert f"measured on {n:,} examples, which came with headviz" in headgrid.measured_on(found, view)
+    assert headgrid.measured_on(found, view) == (
+        f"measured on {n:,} examples, a table that comes with headviz: more precise than the 64 asked for"
+    )
     assert headgrid.measured_on(found, replace(view, samples=n)) == f"measured on {n:,} examples"
     own = replace(found, samples=128)
-    assert headgrid.measured_on(own, view).startswith("measured on 128 examples, already at hand: ")
+    assert headgrid.measured_on(own, view).startswith("measured on 128 examples, a table computed before: ")
     assert headgrid.measured_on(replace(found, samples=0), view) == "no examples needed"
 
 
 def test_one_head_does_it_alone() -> None:
     one = Restored((HeadId(3, 5),), True, 4, 1, 0)
-    assert culprit.sentence(one, LABELS) == "L3·H5 back on → neutral again; this head alone does it."
+    assert culprit.sentence(one, LABELS) == "With L3·H5 on again, the answer is neutral again; this one head is enough."
     two = replace(one, heads=(HeadId(3, 5), HeadId(4, 0)))
-    assert culprit.sentence(two, LABELS).endswith("no smaller set of heads does it.")
+    assert culprit.sentence(two, LABELS).endswith("no smaller set of heads is enough.")
 
 
 def test_the_head_that_moves_it_most_is_named_with_its_numbers() -> None:
     moved = Moved(HeadId(3, 5), 1, 0.96, 0.6, 0.9)
     said = culprit.moved_sentence(moved, LABELS)
-    assert said.startswith("L3·H5 back on → neutral 0.60 becomes 0.90 (full model 0.96)")
-    assert culprit.moved_sentence(replace(moved, head=None, back=0.6), LABELS).startswith("No head alone brings")
+    assert said.startswith("With L3·H5 on again, neutral 0.60 becomes 0.90 (full model 0.96)")
+    assert culprit.moved_sentence(replace(moved, head=None, back=0.6), LABELS).startswith("No single head brings")
 
 
 @pytest.mark.parametrize(
     ("metric", "task", "said"),
     [
-        ("bleu", "mnli", "points of BLEU, and here accuracy"),
+        ("bleu", "mnli", "points of BLEU; here accuracy"),
         ("accuracy", "cola", "here matthews"),
         ("accuracy", "demo-translation", "here BLEU"),
         ("accuracy", "mnli", ""),
@@ -119,3 +121,64 @@ def test_an_order_is_computed_where_none_is_at_hand(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(loaders, "shape", lambda _, t=translates: SimpleNamespace(translates=t))
         assert analyses.orders(View(), []) == wanted
     assert analyses.orders(View(), ["fisher"]) == ["fisher"]
+
+
+def test_a_distillation_of_one_seed_promises_no_intervals() -> None:
+    from headviz.ui.pages.distil.results import curves_caption
+
+    point = {"step": 0, "metrics": {"accuracy": 0.5}, "interval_low": {"accuracy": None}, "interval_high": {}}
+    said = curves_caption([{"curve": [point]}], "accuracy")
+    assert "One seed, so there are no intervals" in said
+    several = {**point, "interval_low": {"accuracy": 0.4}}
+    assert "Bands are 95 % intervals over seeds" in curves_caption([{"curve": [several]}], "accuracy")
+
+
+@pytest.mark.parametrize(
+    ("remove", "said"),
+    [
+        ("layers:11", "layer 11"),
+        ("layers:3,5+ffn:7", "layers 3, 5 and ffn 7"),
+        ("heads:3.5", "head 3.5"),
+        ("attention", "attention"),
+    ],
+)
+def test_a_removal_in_words(remove: str, said: str) -> None:
+    from headviz.ui.pages.distil.form import removed_words
+
+    assert removed_words(remove) == said
+
+
+@pytest.mark.parametrize(
+    ("limit", "size", "said"),
+    [
+        (500, None, "up to 500 dev examples"),
+        (500, 500, "500 dev examples"),
+        (500, 60, "all 60 dev examples"),
+        (0, None, "all dev examples"),
+        (0, 1200, "all 1,200 dev examples"),
+    ],
+)
+def test_the_number_of_examples_is_the_number_there_is(limit: int, size: int | None, said: str) -> None:
+    from headviz.ui.shell.frame import examples_said
+
+    assert examples_said(limit, size) == said
+
+
+def test_a_browser_tab_has_the_models_short_name() -> None:
+    from headviz.ui.shell.frame import model_title
+
+    assert model_title("demo") == "demo"
+    assert model_title("textattack/bert-base-uncased-MNLI") == "bert-base-uncased-MNLI"
+    assert model_title("/home/me/models/small/") == "small"
+
+
+def test_the_difference_has_no_columns_for_intervals() -> None:
+    from headviz.ui.pages.heads.difference import difference
+
+    before, after = (scoring.shipped(View(), "conductance-spearman", w) for w in ("pre-trained", "fine-tuned"))
+    assert before is not None
+    assert after is not None
+    assert scoring.ranking_table(after, None)[0][3:] == ["95 % low", "95 % high"]
+    header, rows = scoring.ranking_table(difference(before, after), None)
+    assert header == ["rank", "head", "change of conductance-spearman"]
+    assert {len(row) for row in rows} == {3}

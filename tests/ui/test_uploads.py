@@ -90,7 +90,7 @@ def test_what_no_file_system_takes_as_a_name_is_refused_in_words(name: str) -> N
 
 def test_a_table_of_one_column_says_what_seems_to_separate_its_columns() -> None:
     place = uploads.keep_upload(b"a;b;y\nx;z;no\n", "csv", "mine.csv")
-    with pytest.raises(TaskError, match=r"a single column \(a;b;y\).*separated by semicolons"):
+    with pytest.raises(TaskError, match=r"one column only \(a;b;y\).*separated by semicolons"):
         source.peek(place, "csv")
 
 

@@ -52,8 +52,25 @@ def test_nonsense_is_said_and_the_default_stands(name: str, text: str) -> None:
     assert name in complaints[0]
 
 
-def test_unknown_parameters_are_passed_over() -> None:
-    assert from_address({"utm_source": "x", "__class__": "y"}) == (View(), [])
+def test_unknown_parameters_are_named() -> None:
+    seen, said = from_address({"utm_source": "x", "heads": "3.5"})
+    assert seen == View()
+    assert said == [
+        "headviz does not know 'utm_source' in the address and ignores it.",
+        "headviz does not know 'heads' in the address and ignores it. Did you mean 'head'?",
+    ]
+
+
+def test_heads_that_are_off_can_be_written_by_hand() -> None:
+    assert from_address({"off": "4.10,7.0"}) == (replace(View(), mask="4.10,7.0"), [])
+
+
+def test_the_translation_demo_comes_with_its_task() -> None:
+    seen, said = from_address({"model": "demo-translation"})
+    assert (seen.task, said) == ("demo-translation", [])
+    assert to_address(seen) == {"model": "demo-translation"}
+    other = replace(seen, task="demo")  # asked for on purpose
+    assert from_address(to_address(other)) == (other, [])
 
 
 def test_a_path_leads_back_to_the_page_alone() -> None:

@@ -1,4 +1,4 @@
-"""Figures of what models answer: metrics by kind of example, confusions, class probabilities."""
+"""Figures of answers: metrics by slice, confusion matrices, class probabilities."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ import numpy as np
 import plotly.graph_objects as go
 
 from .palette import BETTER, CLASSES, NEUTRAL, WORSE, scale_for
-from .style import ROW, frame, safe, tone, whisker
+from .style import FAINT, ROW, frame, safe, tone, whisker
 
 if TYPE_CHECKING:
     from ..evaluation.comparison import Delta
 
 
-def slices(deltas: Sequence[Delta], metric: str) -> go.Figure:
-    """One line per slice: the full model, the masked one, the interval of the change as a whisker."""
+def slices(deltas: Sequence[Delta], metric: str, chance: float | None = None) -> go.Figure:
+    """One line per slice: the full model, the masked one, the interval of the change as a whisker. Chance is dotted."""
     order = sorted(deltas, key=lambda d: (d.delta, d.name), reverse=True)
     names = [safe(d.name) for d in order]
     fig = go.Figure()
-    # the way from one value to the other; two traces with gaps, because one shape per slice takes five times as long
+    if chance is not None:
+        fig.add_vline(x=chance, line={"color": FAINT, "width": 1, "dash": "dot"}, annotation={"text": "chance"})
+    # the way from one value to the other: two traces with gaps, because one shape per slice takes five times as long
     for colour, part in ((WORSE, [d for d in order if d.delta < 0]), (BETTER, [d for d in order if d.delta > 0])):
         fig.add_scatter(
             x=[v for d in part for v in (d.full, d.masked, None)],

@@ -1,4 +1,4 @@
-"""Learning curves of students to a plotly figure: mean over seeds, interval as a band, the teacher dashed."""
+"""Learning curves of students: mean over seeds, interval as a band, the teacher dashed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from .palette import CLASSES, NEUTRAL
 from .style import band, frame
 
-# colour and mark by start: in every figure the same, and neighbours far apart
+# colour and mark by start, the same in every figure
 LOOKS = {
     "random": (NEUTRAL, "circle"),
     "copy": (CLASSES[1], "square"),
@@ -24,7 +24,7 @@ LOOKS = {
 def learning_curves(
     students: Sequence[Mapping[str, Any]], teacher: float | None, metric: str, height: int = 400
 ) -> go.Figure:
-    """``students`` are those of ``distillation.state.outcome``; a start has one colour and mark in every figure."""
+    """``students`` as ``distillation.run_state.outcome`` gives them."""
     fig = go.Figure()
     last = 0
     for student in students:

@@ -1,4 +1,4 @@
-"""Figures of how values spread: lengths, head scores, bands of correlation."""
+"""Figures of distributions: lengths, head scores, bands of correlation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of one text: its connections as maps, arcs and points, and what its tokens speak for."""
+"""Figures of one text: its connections as maps, arcs and points, and the attributions of its tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .style import FONT, GRID, SMALL, frame, safe
 if TYPE_CHECKING:
     from ..attribution.arcs import Arc
 
-MANY = 5000  # points that a browser cannot draw one by one
+MANY = 5000  # from so many points on they are drawn by WebGL
 
 
 def matrix(
@@ -84,7 +84,7 @@ def layer(maps: np.ndarray, names: Sequence[str], signed: bool, chosen: int | No
 def steps(
     panels: Sequence[tuple[str, np.ndarray | str]], tokens: Sequence[str], name: str, signed: bool, columns: int = 5
 ) -> go.Figure:
-    """Small maps (title, [T, T]) on one colour scale; a text instead of a map says why there is none."""
+    """Small maps (title, [T, T]) on one colour scale. A text instead of a map is shown in its place."""
     from plotly.subplots import make_subplots
 
     values = [float(v) for _, m in panels if not isinstance(m, str) for v in m.ravel()]
@@ -131,7 +131,7 @@ def steps(
 
 
 def arcs(found: Sequence[Arc], queries: Sequence[str], keys: Sequence[str], signed: bool) -> go.Figure:
-    """The strongest connections as lines from queries (left) to keys (right); width and strength say how strong."""
+    """The strongest connections as lines from queries (left) to keys (right); stronger ones are wider and darker."""
     queries, keys = [safe(q) for q in queries], [safe(k) for k in keys]
     fig = go.Figure()
     top = max((abs(a.value) for a in found), default=1.0)
@@ -224,7 +224,7 @@ def token_rows(rows: Sequence[tuple[str, str, np.ndarray]], tokens: Sequence[str
 
 
 def _written(fig: go.Figure, values: np.ndarray) -> None:
-    """The values themselves on the cells; a trace of their own, as in the confusion matrix."""
+    """Write the values on the cells, as a trace, so that they take the page's text colour."""
     cells = [(i, j) for i in range(values.shape[0]) for j in range(values.shape[1])]
     top = float(np.abs(values).max()) or 1.0
     digits = min(3, max(1, 1 - int(np.floor(np.log10(top)))))

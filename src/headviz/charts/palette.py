@@ -1,8 +1,7 @@
 """Colours, in one place for the head grid, the figures and the report.
 
-Blue against orange stays apart for the common kinds of colour blindness; lightness grows with the
-size of the value, so the picture also reads in grey. The middle of a diverging scale is the page's
-own background shade: zero looks like nothing.
+Blue and orange differ for the common kinds of colour blindness. Lightness follows the size of the value, so a figure
+also reads in grey. The middle of a diverging scale is the page's background: zero looks empty.
 """
 
 from __future__ import annotations
@@ -61,9 +60,9 @@ class Scale:
 
 
 def scale_for(values: list[float], *, signed: bool | None = None) -> Scale:
-    """The scale that fits these values. NaN is passed over; ``signed`` forces or forbids a diverging one.
+    """The scale that fits these values; NaN is ignored. ``signed`` forces or forbids a diverging scale.
 
-    Not for comparing grids: compute one scale over the values of all of them and share it.
+    To compare grids, make one scale from the values of all of them.
     """
     finite = [v for v in values if v == v and abs(v) != float("inf")]
     if not finite:
@@ -87,7 +86,7 @@ def colour(scale: Scale, value: float, *, dark: bool = False) -> str:
     return "#" + "".join(f"{round(x + (y - x) * part):02x}" for x, y in zip(a, b, strict=True))
 
 
-# For figures that do not know whether their page is light or dark: zero is the page's own shade, strength is ink.
+# for figures that do not know whether their page is light or dark: zero is transparent
 _EITHER_DIVERGING: Stops = (WORSE, "rgba(140,146,152,0.12)", BETTER)
 _EITHER_SEQUENTIAL: Stops = ("rgba(140,146,152,0.10)", "rgba(28,140,163,0.55)", "#178299")
 

@@ -1,7 +1,7 @@
-"""The one style of all figures: frame, margins, fonts, lines, hover, and what several of them are made of.
+"""The style of all figures: frame, margins, fonts, hover, and parts that several figures share.
 
-Text colours are left to the page's theme; colours with a meaning come from ``palette``. Nothing here imports plotly, so
-that a page without a figure does not wait for it.
+Text colours come from the page's theme, colours with a meaning from ``palette``. Nothing here imports plotly, so a page
+without a figure does not wait for it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MODEBAR = {"bgcolor": CLEAR, "color": "rgba(140,146,152,0.75)", "activecolor": "
 
 
 def safe(text: str) -> str:
-    """A text from data, so that plotly reads no markup and no template in it."""
+    """A text from data, escaped so that plotly reads no markup and no template in it."""
     return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("%{", "% {")
 
 
@@ -80,7 +80,7 @@ def grid(
 
 
 def band(fig: Figure, x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str, group: str) -> None:
-    """The interval around a line, as an area of its colour; it goes with the line in the legend."""
+    """The interval around a line, as an area of its colour, in the line's legend group."""
     fig.add_scatter(
         x=[*x, *x[::-1]],
         y=[*high, *low[::-1]],
@@ -130,7 +130,7 @@ def note(fig: Figure, text: str) -> None:
 
 
 def write_html(fig: Figure, path: str | Path, title: str = "headviz") -> Path:
-    """A page of its own, with plotly inside: it opens without a network and has no cloud button."""
+    """Write the figure as a page that contains plotly and needs no network."""
     place = Path(path)
     fig.update_layout(title={"text": title, "font": {"size": 15}}, margin_t=64)
     fig.write_html(place, include_plotlyjs=True, config={"showSendToCloud": False, "displaylogo": False})

@@ -1,4 +1,4 @@
-"""What the demo's heads do: its model card's table, each row a mask to try."""
+"""Which heads of the demo carry which ability: the table of its model card, each row a mask to try."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def known(view: View) -> bool:
-    """Whether the view is of the demo on its own data."""
+    """Whether the view shows the demo and its own data."""
     return view.model == "demo" and view.task == "demo" and not view.data and not view.revision
 
 
 def table(clf: Classifier, view: View) -> None:
-    """Which heads carry which phenomenon. Nothing for other models and data: theirs are not known beforehand."""
+    """Which heads carry which ability. Nothing for other models or data, where this is not known."""
     if not known(view):
         return
     from ...demo import card_figures
@@ -30,8 +30,8 @@ def table(clf: Classifier, view: View) -> None:
     chosen = [[HeadId.parse(head) for head in row["heads"]] for row in sets]
     st.subheader("What its heads do")
     show.finding(
-        f"{sum(row['others_over_5'] == 0 for row in sets)} of {len(sets)} abilities hang on one or a few heads that "
-        "hardly matter to any other."
+        f"{sum(row['others_over_5'] == 0 for row in sets)} of {len(sets)} abilities need one or a few heads whose "
+        "loss costs no other ability more than 5 points."
     )
     event = show.table(
         ["ability", "accuracy", "without", "costs it, points", "costs others, mean", "others that lose over 5"],
@@ -47,7 +47,7 @@ def table(clf: Classifier, view: View) -> None:
             for row, heads in zip(sets, chosen, strict=True)
         ],
         "abilities",
-        caption="Exact ablation on dev examples that did not choose the heads.",
+        caption="Exact ablation, on dev examples that were not used to choose the heads.",
         hint="Choose a row to switch them off in the Mask lab.",
         height="content",
         column_config={

@@ -1,4 +1,4 @@
-"""Where all heads are on and a page could show nothing: a first mask, one click away."""
+"""A first mask to try, for pages that have nothing to compare while all heads are on."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SHARE = 0.2  # of the heads, where nothing better is known
 
 
 def offer(present: HeadMask, kind: str | None = None) -> None:
-    """Say that all heads are on, and offer heads to switch off: what ``kind`` of example hangs on, or the lowest."""
-    st.info("All heads are on. Switch some off, and what that does to this text stands here beside.")
+    """Say that all heads are on, and offer a mask: the heads that this kind of example needs, or the lowest."""
+    st.info("All heads are on. Switch some off to see what that changes for this text.")
     label, mask = suggestion(present, kind)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.button(label, key="first_mask", icon=":material/power_settings_new:", on_click=state.set_mask, args=(mask,))
@@ -27,7 +27,7 @@ def suggestion(present: HeadMask, kind: str | None) -> tuple[str, HeadMask]:
     known = _carriers().get(kind or "") if abilities.known(view) else None
     if known:
         rows = " and ".join(str(h) for h in known)
-        return f"Switch off {rows}: {show.plain(kind or '')} hangs on {_them(known)}", present.without(known)
+        return f"Switch off {rows}: {show.plain(kind or '')} needs {_them(known)}", present.without(known)
     count = max(1, round(SHARE * len(present.kept)))
     values = scoring.known(view)
     if values is not None and values.shape == (present.num_layers, present.num_heads):

@@ -1,4 +1,4 @@
-"""What the Mask lab asks of the library, as one job: a mask against the full model."""
+"""One job: evaluate a mask and compare it with the full model."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Measured:
 
 
 def key_of(clf: Classifier, data: Dataset, *more: object) -> tuple[object, ...]:
-    """What identifies a computation: weights, precision, data, and the rest."""
+    """The key of a computation: weights, precision, device, data, and ``more``."""
     return (clf.digest, str(clf.dtype), str(clf.device), data.digest, *more)
 
 
 def measured(clf: Classifier, data: Dataset, mask: HeadMask) -> Measured | None:
-    """Full against masked, or None while progress stands on the page."""
+    """The mask against the full model, or None while progress is shown on the page."""
     whole = clf.under(mask)
     loaders.check(clf, data)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Measured:
-        evaluator = loaders.evaluator(clf, data)  # encodes all of the data: not while the page waits
+        evaluator = loaders.evaluator(clf, data)  # encodes all of the data, so it is made here
         found = evaluator.compare(whole, progress=progress, cancel=cancel)
         return Measured(whole, evaluator.predictions(), evaluator.predictions(whole), found)
 
@@ -46,5 +46,5 @@ def measured(clf: Classifier, data: Dataset, mask: HeadMask) -> Measured | None:
 
 
 def class_name(labels: Sequence[str], index: float) -> str:
-    """A class of the task by its number; an answer that is none of them has a dash."""
+    """A class of the task by its number; a dash for an answer that is none of them."""
     return labels[int(index)] if 0 <= index < len(labels) else "–"

@@ -1,4 +1,4 @@
-"""Published figures beside ours: apart, and as they were printed."""
+"""Published figures, in a box of their own, as they were printed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..shell import show
 
 
 def section(name: str, task: str) -> None:
-    """The figures that belong to one analysis, folded; nothing where there are none."""
+    """The published figures of one analysis, folded; nothing if there are none."""
     tables = ANALYSES[name].published(task)
     if not tables:
         return
     with st.expander("Published figures", icon=":material/menu_book:"):
-        st.caption("Another model on other data: only the pattern compares with what is measured here.")
+        st.caption("Measured on another model and other data: compare the pattern, not the numbers.")
         for i, table in enumerate(tables):
             st.markdown(f"**{show.plain(table.title)}**")
             if warning := other_points(table.metric, task):
@@ -29,9 +29,9 @@ def section(name: str, task: str) -> None:
 
 
 def other_points(metric: str, task: str) -> str:
-    """What to say where a table's points are not those of the task's own metric."""
+    """A warning where a table's points are of another metric than the task's."""
     ours = TASKS[task].primary_metric if task in TASKS else ""
     if not metric or not ours or metric == ours:
         return ""
     theirs, mine = (name.upper() if name == "bleu" else name for name in (metric, ours))
-    return f"These are points of {theirs}, and here {mine} is measured: a point of one is not a point of the other."
+    return f"These are points of {theirs}; here {mine} is measured. The two cannot be compared point by point."

@@ -1,4 +1,4 @@
-"""What a reader should know of the texts shown: cut, or with words or signs that the model does not know."""
+"""Remarks about a text: it is cut, or has words or signs that the model does not know."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ...models.classifier import Classifier, Encoding
 
 MOST_NAMED = 8
-# signs that programs put in the place of those on the keyboard, and which of them to type
+# signs that programs write instead of those on the keyboard, and what to type
 STRAIGHT = (("’‘ʼ´`", "a straight '"), ("“”„«»", 'a straight "'), ("–—−", "-"), ("…", "..."))
 
 
@@ -26,7 +26,7 @@ def about(clf: Classifier, shown: Text) -> list[str]:
 
 
 def about_many(clf: Classifier, lines: Sequence[tuple[str, str]], paired: bool) -> list[str]:
-    """Remarks about many texts or pairs: which of them are cut, and what is unknown in all of them."""
+    """Remarks about many texts or pairs: which are cut, and which words are unknown."""
     encodings = clf.encode([a for a, _ in lines], [b for _, b in lines] if paired else None)
     out = []
     if cut := [str(i) for i, e in enumerate(encodings, 1) if e.truncated]:
@@ -48,7 +48,7 @@ def _unknown(clf: Classifier, text: str, encodings: Sequence[Encoding]) -> list[
 
 
 def _cut(clf: Classifier, shown: Text, encoding: Encoding) -> str:
-    """Which of the texts does not reach the model as a whole, and how much of it does."""
+    """Which text is cut, and how many of its tokens the model reads."""
     most = f"the model's {clf.max_length} tokens"
     if shown.pair is None:
         return f"The text is longer than {most}; the rest was left out."
@@ -64,16 +64,16 @@ def _cut(clf: Classifier, shown: Text, encoding: Encoding) -> str:
 
 
 def _outside(clf: Classifier, text: str) -> list[str]:
-    """The words and signs that the demo was not trained on; its tokeniser tears words into pieces that it knows."""
+    """Words and signs that the demo was not trained on; its tokeniser splits unknown words into known pieces."""
     for special in clf.tokenizer.all_special_tokens:
         text = text.replace(special, " ")
-    # composed, and without the invisible characters that the tokeniser drops: a word as its reader sees it
+    # composed, and without the invisible characters that the tokeniser drops: words as a reader sees them
     text = "".join(c for c in unicodedata.normalize("NFC", text) if unicodedata.category(c) != "Cf")
     out = []
     if words := _strange_words(text):
         named = _listed([f"“{w[:30]}”" for w in words], ", ")
         out.append(
-            f"The demo model does not know {named}: it has met only simple English, so its answer may mean little."
+            f"The demo model does not know {named}. It knows only simple English, so its answer may mean little."
         )
     known = clf.tokenizer.get_vocab()
     signs = [
@@ -96,7 +96,7 @@ def _listed(names: Sequence[str], between: str) -> str:
 
 
 def _strange_words(text: str) -> list[str]:
-    """The reader's own words, as typed, of which the demo knows no piece or only a piece; each once."""
+    """The words, as typed, that are not in the demo's vocabulary; each once."""
     from ...demo import vocabulary_coverage
 
     out: dict[str, str] = {}

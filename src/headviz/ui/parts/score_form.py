@@ -1,4 +1,4 @@
-"""The options that a head score declares, as fields of a form, with what the score is and when not to use it."""
+"""A form for the options of a head score, with its formula and its caution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...tasks import TASKS
 from ..shell import loaders, show
 from ..shell.view import View
 
-# declared name -> what people call it; another one is shown by its own name
+# declared name -> label; an option that is not listed has its own name as label
 NAMES = {
     "steps": "Steps of the integral",
     "rule": "Rule",
@@ -29,7 +29,7 @@ OF_THE_RUN = ("seed",)  # declared too, but a run's own seeds decide
 
 
 def fields(view: View, key: str, scores: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """For each score the options that were changed."""
+    """The options that the user changed, by score."""
     if not scores:
         return {}
     with st.expander("Options of the score" + ("s" if len(scores) > 1 else ""), icon=":material/instant_mix:"):
@@ -37,11 +37,11 @@ def fields(view: View, key: str, scores: Sequence[str]) -> dict[str, dict[str, A
 
 
 def _of_score(view: View, key: str, score: Score) -> dict[str, Any]:
-    caution = f" Mind: {score.caution}." if score.caution else ""
+    caution = f" Caution: {score.caution}." if score.caution else ""
     st.caption(f"**{show.plain(score.name)}**: {show.plain(f'{score.formula} ({score.source}).{caution}')}")
     options = [f for f in dataclasses.fields(score.options) if f.name not in OF_THE_RUN]
     if not options:
-        st.caption("It leaves nothing to choose here.")
+        st.caption("It has no options.")
         return {}
     changed = {}
     with st.container(horizontal=True):
@@ -53,7 +53,7 @@ def _of_score(view: View, key: str, score: Score) -> dict[str, Any]:
 
 
 def _field(view: View, key: str, option: dataclasses.Field[Any]) -> Any:
-    """The field that fits what was declared: a choice, a switch, a number."""
+    """The field for one option: a choice, a switch, a number or a text."""
     label = NAMES.get(option.name, option.name.replace("_", " ").capitalize())
     text = option.metadata.get("help", "")
     more: dict[str, Any] = {"key": key, "help": text[:1].upper() + text[1:]}
@@ -73,7 +73,7 @@ def _field(view: View, key: str, option: dataclasses.Field[Any]) -> Any:
 
 
 def _choices(view: View, name: str) -> tuple[Any, ...] | None:
-    """What a page knows to choose from where the declaration cannot: the task's measures, the model's classes."""
+    """Choices that depend on the view: the task's metrics, the model's classes."""
     if name == "metric" and view.task in TASKS:
         return (None, *TASKS[view.task].metrics)
     if name == "target":

@@ -1,8 +1,9 @@
-"""Head scores for the pages: those at hand are drawn at once, others grow while one watches."""
+"""Head scores for the pages: existing tables are shown at once, new ones grow while the user watches."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -19,18 +20,18 @@ if TYPE_CHECKING:
     from ...models.classifier import Classifier
     from ...tasks import Dataset
 
-FRESH_HEADS = 5  # classifiers put on the pre-trained encoder, whose grids are averaged
+FRESH_HEADS = 5  # fresh classifiers put on the pre-trained encoder; their grids are averaged
 
 
 def key_of(view: View, score: str = "", weights: str = "fine-tuned") -> tuple[Any, ...]:
-    """What a score's job is known by; made from the view, so that it is known before the model is loaded."""
+    """The key of a score's job, made from the view alone: it is known before the model is loaded."""
     model = (view.model, view.revision, view.device, view.dtype)
     data = (view.task, view.data, view.columns, view.label)
     base = view.base if weights != "fine-tuned" else ""
     return ("score", score or view.score, weights, base, *model, *data, view.samples, view.seed)
 
 
-_sizes: dict[tuple[Any, ...], set[int]] = {}  # a key without its number of examples -> the numbers asked for so far
+_sizes: dict[tuple[Any, ...], set[int]] = {}  # key for 0 examples -> the numbers of examples asked for so far
 
 
 def _sized(key: tuple[Any, ...], samples: int) -> tuple[Any, ...]:
@@ -39,7 +40,7 @@ def _sized(key: tuple[Any, ...], samples: int) -> tuple[Any, ...]:
 
 
 def scores(view: View, score: str = "", weights: str = "fine-tuned") -> HeadScores | None:
-    """The best table there is without computing anything: the one of most examples, finished, growing or shipped."""
+    """The existing table of most examples: finished, growing or shipped. None if there is none."""
     key = key_of(view, score, weights)
     tables = [shipped(view, score or view.score, weights)]
     for samples in sorted(_sizes.get(_sized(key, 0), ())):
@@ -50,27 +51,27 @@ def scores(view: View, score: str = "", weights: str = "fine-tuned") -> HeadScor
 
 
 def known(view: View) -> Any:
-    """The values of the chosen score, if they are at hand."""
+    """The values of the chosen score, if there is a table."""
     found = scores(view)
     return None if found is None else found.values
 
 
 def all_known(view: View, present: HeadMask) -> dict[str, Any]:
-    """Every score's values that are at hand on this grid, by name."""
+    """The values of every score that has a table for this grid, by name."""
     tables = {name: scores(view, name) for name in SCORES}
     size = (present.num_layers, present.num_heads)
     return {name: t.values for name, t in tables.items() if t is not None and t.values.shape == size}
 
 
 def shipped(view: View, score: str, weights: str) -> HeadScores | None:
-    """The table that came with the demo, if this view asks for the demo as it came."""
+    """The table that comes with the demo, if the view shows the demo and its own data."""
     if view.model != "demo" or view.task != "demo" or view.data or view.revision:
         return None
     return _shipped().get((score, weights))
 
 
 def is_shipped(found: HeadScores, view: View) -> bool:
-    """Whether this table came with headviz."""
+    """Whether this table comes with headviz."""
     return any(found is shipped(view, found.score, w) for w in ("fine-tuned", "pre-trained"))
 
 
@@ -107,7 +108,7 @@ def from_plain(e: dict[str, Any]) -> HeadScores:
 
 
 def sample(view: View, clf: Classifier) -> Dataset:
-    """The examples that scores are computed on: balanced, of usual length, from train where there is a train split."""
+    """The examples that scores are computed on: balanced, of usual length, from train if there is a train split."""
     import headviz
 
     from ...evaluation.plain import encode_data
@@ -123,17 +124,17 @@ def sample(view: View, clf: Classifier) -> Dataset:
 
 
 def sample_notes(data: Dataset, wanted: int) -> tuple[str, ...]:
-    """What a reader would not expect of the examples: not from train, or fewer than asked for."""
+    """What is unusual about the examples: not from train, or fewer than asked for."""
     said = []
     if data.split != "train":
         said.append(f"drawn from {data.split}, as there is no train split")
     if len(data) < wanted:
-        said.append(f"{wanted:,} were asked for, but there are no more of equal classes and usual length")
+        said.append(f"{wanted:,} were asked for; there are no more with equal classes and usual length")
     return tuple(said)
 
 
 def compute(view: View, weights: str = "fine-tuned") -> HeadScores | None:
-    """Grow the chosen score; gives what there is, with progress and *stop* on the page while it grows."""
+    """Compute the chosen score; gives the table so far, with progress and *Stop* on the page while it grows."""
     key = key_of(view, weights=weights)
     work = _fine_tuned(view, key) if weights == "fine-tuned" else _pre_trained(view, key)
     names = {"fine-tuned": "Scoring heads", "pre-trained": "Scoring the pre-trained weights"}
@@ -175,7 +176,7 @@ def _pre_trained(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
             fresh = headviz.load(name, device=view.device, dtype=view.dtype or None, fresh_labels=clf.labels, seed=seed)
             part = partial(_part, progress, seed)
             tables.append(headviz.score_heads(fresh, data, view.score, progress=part, cancel=cancel))
-            if 1 < len(tables) < FRESH_HEADS:  # of one alone there is no interval
+            if 1 < len(tables) < FRESH_HEADS:  # one table alone has no interval
                 jobs.offer(key, averaged(tables))
         return averaged(tables)
 
@@ -202,6 +203,19 @@ def tip_tables(found: HeadScores) -> dict[str, list[list[str]]]:
         "95 %": [[interval(found, h) for h in row] for row in grid],
         "rank": [[f"{ranks[h]} of {total}" if h in ranks else "–" for h in row] for row in grid],
     }
+
+
+RANKED = "All measured heads, the highest first."
+
+
+def ranking_table(found: HeadScores, rows: Sequence[str] | None) -> tuple[list[str], list[list[Any]]]:
+    """Header and rows of the ranking; columns for the intervals only where there are intervals."""
+    tables = [found.values]
+    if np.isfinite(found.interval_low).any():
+        tables += [found.interval_low, found.interval_high]
+    header = ["rank", "head", found.score, "95 % low", "95 % high"][: 2 + len(tables)]
+    ranked = enumerate(found.ranked(), 1)
+    return header, [[i, show.head_name(h, rows), *(float(t[h]) for t in tables)] for i, h in ranked]
 
 
 def interval(found: HeadScores, h: HeadId) -> str:

@@ -1,4 +1,4 @@
-"""The text that a page is about: an example of the data, or one's own."""
+"""The text that a page explains: an example of the data, or the user's own."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..widgets.component import component
 if TYPE_CHECKING:
     from ...tasks import Dataset
 
-LONGEST = 20_000  # characters a field takes; the model cuts earlier, and the page says so
+LONGEST = 20_000  # characters that a field takes; where the model cuts earlier, the page says so
 
 
 @dataclass(frozen=True)
 class Text:
-    """One text or pair with what is known of it."""
+    """One text or pair, with its label and slice if it is an example."""
 
     text: str
     pair: str | None
@@ -29,15 +29,15 @@ class Text:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing at all is written."""
+        """Whether nothing is written."""
         return not self.text.strip() and not (self.pair or "").strip()
 
 
-EMPTY = "Type a text, or take an example."
+EMPTY = "Type a text, or choose an example."
 
 
 def current(view: View, data: Dataset) -> Text:
-    """One's own text where there is one, else the example."""
+    """The user's own text if there is one, else the example."""
     example = data[min(view.example, len(data) - 1)]
     if not (view.a or view.b or view.blank):
         return Text(example.text, example.pair, example.label, example.slice)
@@ -48,7 +48,7 @@ def current(view: View, data: Dataset) -> Text:
 
 
 def choose(data: Dataset, key: str) -> Text:
-    """Fields for the text, and a way to pick an example. Editing makes the text one's own."""
+    """Fields for the text, and buttons to choose an example. An edited text is the user's own."""
     view = state.view()
     shown = current(view, data)
     paired = shown.pair is not None and not data.is_translation
@@ -72,7 +72,7 @@ def choose(data: Dataset, key: str) -> Text:
         on_edit_change=edited,
     )
     if max(len(shown.text), len(shown.pair or "")) > LONGEST_TEXT:
-        st.caption(f"Longer than the {LONGEST_TEXT:,} characters that a link can hold: a reload comes without it.")
+        st.caption(f"A link holds {LONGEST_TEXT:,} characters. This text is longer, so a reload loses it.")
     _picker(data, shown, key)
     return current(state.view(), data)
 
@@ -85,21 +85,18 @@ def _picker(data: Dataset, shown: Text, key: str) -> None:
     view = state.view()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         at = min(view.example, len(data) - 1)
-        st.button(
-            "‹", key=f"{key}_back", on_click=_go, args=((at - 1) % len(data),), help="Previous example", shortcut="p"
-        )
-        st.button("›", key=f"{key}_on", on_click=_go, args=((at + 1) % len(data),), help="Next example", shortcut="n")
+        for label, step, letter in (("Previous", -1, "p"), ("Next", 1, "n")):
+            other = (at + step) % len(data)
+            st.button(label, key=f"{key}_{label.lower()}", on_click=_go, args=(other,), shortcut=letter)
         with st.popover("Find an example"):
             _find(data, key)
         st.caption(show.plain(_about(shown, at, data)))
 
 
 def _about(shown: Text, at: int, data: Dataset) -> str:
-    if shown.empty:
-        return f"No text yet (the arrows lead back to the data, example {at})"
-    if shown.own:
-        return f"Your own text (the arrows lead back to the data, example {at})"
-    parts = [f"Example {at} of 0–{len(data) - 1}"]
+    if shown.own or shown.empty:
+        return f"{'No text yet' if shown.empty else 'Your own text'}. Previous and Next go back to the examples."
+    parts = [f"Example {at} (numbered 0 to {len(data) - 1:,})"]
     if shown.label is not None:
         parts.append(f"gold label {shown.label}")
     if shown.slice:
@@ -132,7 +129,7 @@ def _find(data: Dataset, key: str) -> None:
 
 
 def find(data: Dataset, words: str, kind: str = "all") -> list[int]:
-    """Positions of the examples that hold all of these words and belong to this slice."""
+    """Positions of the examples that contain all of these words and belong to this slice."""
     wanted = words.casefold().split()
     out = []
     for i, e in enumerate(data):

@@ -1,4 +1,4 @@
-"""How a model is trained, as fields of a form: for fine-tuning, and for pruning that trains what is left anew."""
+"""The fields that say how to train: for fine-tuning, and for pruning algorithms that retrain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ...errors import OptionError
+from ...tasks import TASKS
 from ..shell import loaders, numbers
+from ..shell.view import View
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
@@ -20,21 +22,27 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """What the fields start from: the recipe in a local model's folder, else the thesis's settings."""
+    """What the fields start with: the recipe in a local model's folder, else the thesis's settings."""
 
     options: FinetuneOptions
     examples: int | None  # how many it trains on; None = all
-    own: bool  # whether the model brought it
+    own: bool  # whether the model's folder has it
 
-    @property
-    def said(self) -> str:
-        if self.own:
-            return "Settings: the base model's own recipe."
-        return "Settings: the 2024 thesis's for BERT-base; a small model trained from scratch needs others."
+    def said(self, view: View) -> str:
+        """Where the settings come from, and where as many training examples as it names come from."""
+        if not self.own:
+            return "Settings: those of the 2024 thesis for BERT-base. A small model trained from scratch needs others."
+        said = "Settings: the base model's own recipe."
+        if self.examples is None or view.data or not (view.task in TASKS and TASKS[view.task].source.module):
+            return said
+        return (
+            f"{said} Its {self.examples:,} training examples are generated; {len(loaders.train(view)):,} of them are "
+            "shipped (0 below takes only these)."
+        )
 
 
 def recipe_for(name: str) -> Recipe:
-    """The recipe to start from; a hub model is not downloaded for it."""
+    """The recipe to start from. A hub model is not downloaded for it."""
     from ...pruning.finetune.recipe import examples_of, recipe_of
     from ...pruning.options import FinetuneOptions
 
@@ -46,10 +54,11 @@ def recipe_for(name: str) -> Recipe:
 
 
 def fields(key: str, recipe: Recipe, examples: int | None) -> tuple[Callable[[], FinetuneOptions], int, DeltaGenerator]:
-    """One field for each option; gives what checks them, the number of examples (0 = all), and room for one field more.
+    """One field for each option. Gives a function that reads and checks them, the number of examples (0 = all), and
+    the place for one more field.
 
-    Checked later, when the whole form stands there: a wrong number shall not take the fields after it away. ``key``
-    names the base model too, so that another one brings its own defaults.
+    The check comes later, so that a wrong number does not hide the fields after it. ``key`` names the base model too,
+    so that another model starts with its own defaults.
     """
     from ...pruning.options import PRECISIONS, SCHEDULES
 

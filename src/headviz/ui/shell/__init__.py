@@ -1,1 +1,1 @@
-"""What surrounds every page: the view and its link, jobs, models and data at hand, figures with their exports."""
+"""What all pages use: the view and its link, jobs, loaded models and data, figures and tables with downloads."""

@@ -1,4 +1,4 @@
-"""What surrounds every page: navigation, the line that says what one looks at, links, messages."""
+"""What surrounds every page: navigation, the line with model and data, links, messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAGES = (
     ("data", "Data & model"),
 )
 
-CHOOSING = ("Data & model", "Runs", "Distil")  # where data are chosen, and where runs have their own
+CHOOSING = ("Data & model", "Runs", "Distil")  # pages that work while the view's data do not exist
 
 _OPEN = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} 26" height="26" width="{0}">'
 _DOTS = (
@@ -45,8 +45,8 @@ LOGO = (
     'fill="#1b8da1">headviz</text></svg>'
 )
 
-# Only what the theme cannot say: tabular figures, less empty space, rows of buttons as high as the fields beside
-# them, figures that scroll where they would be too narrow to read, the presentation's larger type.
+# Only what the theme cannot do: tabular figures, less empty space, buttons as high as the fields beside them,
+# figures that scroll where they would be too narrow to read, larger type for a presentation.
 _CSS = """<style>
 .stApp {font-variant-numeric: tabular-nums}
 .stMainBlockContainer {padding-top: 4.2rem; padding-bottom: 3rem; max-width: 84rem}
@@ -73,10 +73,10 @@ _inside = threading.local()  # one script run is one thread
 
 
 def begin() -> View:
-    """The first line of every page: the view to draw.
+    """The first line of every page: gives the view to draw.
 
-    A server that has never run ``st.navigation`` treats the ``pages`` folder in streamlit's old way and
-    runs a linked page without its frame. Then this declares a navigation and starts over, with it.
+    A server that has not run ``st.navigation`` yet runs a linked page without its frame. Then this declares the
+    navigation and starts over.
     """
     if not getattr(_inside, "page", ""):
         navigation()
@@ -85,7 +85,7 @@ def begin() -> View:
 
 
 def navigation() -> st.Page:
-    """Declare the pages; gives the one that the address asks for."""
+    """Declare the pages; gives the page of the address."""
     pages = [st.Page(f"pages/{file}.py", title=title, url_path=file) for file, title in PAGES]
     return st.navigation(pages, position="top")
 
@@ -97,6 +97,7 @@ def run() -> None:
     st.logo(LOGO, size="large")
     page = navigation()
     state.open_address(page.title)
+    st.set_page_config(page_title=f"{page.title} · {model_title(state.view().model)} · headviz")
     st.html(_CSS + (_PRESENT if state.view().present else ""))
     try:
         _guarded(page)
@@ -108,7 +109,7 @@ def run() -> None:
 
 def _guarded(page: st.Page) -> None:
     try:
-        corner = _context_line()
+        line, corner = _context_line()
         notices = st.container()
         for line in plugins.refused():
             notices.warning(show.plain(line), icon=":material/extension_off:")
@@ -118,7 +119,8 @@ def _guarded(page: st.Page) -> None:
         if page.title not in CHOOSING:
             loaders.require_source(state.view())
         page.run()
-        _notices(notices)  # what the page found wrong with the view, such as a head that the model has not
+        _notices(notices)  # what the page found wrong with the view, such as a head that the model does not have
+        _tell(line)  # the page may have loaded the data, so that their number is known now
         with corner:
             _report(page.title)
     except UserError as wrong:
@@ -142,12 +144,12 @@ def _notices(place: st.delta_generator.DeltaGenerator) -> None:
 
 
 def _translation_task() -> None:
-    """The usual mistake of the translation demo: its model with another task."""
+    """A button for the usual mistake: a translation model with a task that is not a translation."""
     view = state.view()
     with suppress(UserError, ImportError):
         if loaders.shape(view).translates and "translation" not in view.task:
             st.button(
-                "Take the demo translation task",
+                "Use the demo translation task",
                 key="take_translation",
                 on_click=state.update,
                 kwargs={"task": "demo-translation", "data": "", "columns": "", "example": 0},
@@ -161,39 +163,59 @@ def _report(title: str) -> None:
         with suppress(UserError, ImportError):
             mask = state.mask(loaders.shape(view).present)
         page = next(file for file, name in PAGES if name == title)
-        viewreport.button(page, title, _what(view.model, view.task, view.limit), mask)
+        viewreport.button(page, title, _what(view), mask)
 
 
-def _context_line() -> st.delta_generator.DeltaGenerator:
-    """What one looks at, and its links; gives the place for the report, which is known when all is drawn."""
+def _context_line() -> tuple[st.delta_generator.DeltaGenerator, st.delta_generator.DeltaGenerator]:
+    """Model, mask and data of this page, and its links. Gives the places of that line and of the report's button."""
     view = state.view()
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="context"):
-        st.caption(show.plain(_what(view.model, view.task, view.limit)), width="stretch")
+        line = st.empty()
+        _tell(line)
         corner = st.container(width="content")
         if not view.present:
             show.copy_link(state.went_back)
         state.tick("present", "Presentation", help="Hide the controls and enlarge the type")
-    return corner
+    return line, corner
 
 
-def _what(model: str, task: str, limit: int) -> str:
-    parts = [f"model {model[-60:]}"]
+def _tell(line: st.delta_generator.DeltaGenerator) -> None:
+    line.caption(show.plain(_what(state.view())), width="stretch")
+
+
+def model_title(name: str) -> str:
+    """A model's name for the browser tab: the last part of a path."""
+    return name.rstrip("/\\").replace("\\", "/").rsplit("/", 1)[-1][-60:]
+
+
+def _what(view: View) -> str:
+    parts = [f"model {view.model[-60:]}"]
     with suppress(UserError, ImportError):
-        shape = loaders.shape(state.view())
+        shape = loaders.shape(view)
         parts.append(f"{shape.size} heads")
         off = len(state.mask(shape.present).off)
         parts.append(f"{off} switched off" if off else "all on")
-    parts.append(f"task {task}, " + (f"up to {limit} dev examples" if limit else "all dev examples"))
+    size = None
+    with suppress(UserError):
+        size = loaders.dataset_size(view)
+    parts.append(f"task {view.task}, {examples_said(view.limit, size)}")
     return "  ·  ".join(parts)
 
 
+def examples_said(limit: int, size: int | None) -> str:
+    """How many dev examples there are; ``size`` is None before they are loaded."""
+    if size is None:
+        return f"up to {limit:,} dev examples" if limit else "all dev examples"
+    return f"{size:,} dev examples" if size == limit else f"all {size:,} dev examples"
+
+
 def explains_classes(view: View, what: str) -> bool:
-    """Whether this page can show the view's model; a translation model is told where to go instead."""
+    """Whether this page can show the view's model. For a translation model it shows links to other pages."""
     if not loaders.shape(view).translates:
         return True
     st.info(
-        f"{what} explains the class that a model predicts, and a translation has none. These pages show the heads of "
-        "a translation model:",
+        f"{what} explains the class that a model predicts, and a translation has none. For a translation model use "
+        "these pages:",
         icon=":material/translate:",
     )
     with st.container(horizontal=True, gap="medium"):
@@ -205,7 +227,7 @@ def explains_classes(view: View, what: str) -> bool:
 
 
 def take_demo(name: str) -> None:
-    """Look at a shipped model and its task, which have the same name; nothing of the view before fits it."""
+    """Switch to a shipped model and its task, which has the same name. Mask, text and data of before are dropped."""
     state.forget_mask()
     state.update(
         model=name, task=name, revision="", base="", data="", columns="", label="", groups="", example=0, a="", b=""
@@ -213,12 +235,12 @@ def take_demo(name: str) -> None:
 
 
 def controls() -> bool:
-    """Whether a page should draw its controls: not in a presentation."""
+    """Whether a page shows its controls; a presentation hides them."""
     return not state.view().present
 
 
 def recipe(python: str, command: str) -> None:
-    """The library call and the command that give the same result."""
+    """Show the library call and the command that give the same result."""
     if not controls():
         return
     viewreport.note_recipe(python, command)
@@ -227,7 +249,7 @@ def recipe(python: str, command: str) -> None:
 
 @st.fragment
 def _recipe(python: str, command: str) -> None:
-    """Folded, and empty until it is opened: what colours code would be much of what the first page loads."""
+    """Folded, and empty until it is opened, because the highlighting of code is slow to load."""
     with st.expander(
         "The same in Python or on the command line", icon=":material/code:", key="recipe", on_change="rerun"
     ) as box:

@@ -1,8 +1,7 @@
-"""Long computations beside the page: progress, a stop that stops, and a result that survives leaving the page.
+"""Long computations in the background: progress, *Stop*, and a result that is kept when the user leaves the page.
 
-A job is known by a key made of digests and options, so two sessions that ask for the same thing share
-one computation. It is cancelled when the last session that wanted it says stop. No streamlit in the
-threads: they run library code and keep numbers only.
+A job has a key made of digests and options, so two sessions that ask for the same thing share one computation. It is
+cancelled when the last session that wanted it presses *Stop*. The threads do not use streamlit.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ Work = Callable[[Progress, Cancel], T]
 PATIENCE = 0.7  # seconds a page waits for a result before it shows progress instead
 KEEP = 96  # finished results kept in the process,
 BYTES = 256 * 2**20  # and the most bytes that their arrays may take
-POLL = 0.4  # seconds between two looks at a running job
+POLL = 0.4  # seconds between two updates of a running job
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +47,7 @@ class Job(Generic[T]):
     began: float = field(default_factory=time.monotonic)
     finished: threading.Event = field(default_factory=threading.Event)
     wanted_by: set[str] = field(default_factory=set)
-    stopped_by: set[str] = field(default_factory=set)  # who said stop, which drawing the page again does not undo
+    stopped_by: set[str] = field(default_factory=set)  # sessions that pressed Stop; redrawing does not undo that
 
     @property
     def running(self) -> bool:
@@ -60,7 +59,7 @@ class Job(Generic[T]):
 
     @property
     def remaining(self) -> float | None:
-        """Seconds left at the rate so far; None until that is known."""
+        """Seconds left at the rate so far; None while that is unknown."""
         spent = time.monotonic() - self.began
         return spent * (1 - self.share) / self.share if self.share > 0.02 and spent > 1 else None
 
@@ -88,7 +87,7 @@ def find(key: Hashable) -> Job[Any] | None:
 
 
 def start(key: Hashable, work: Work[T]) -> Job[T]:
-    """The job of this key; it is started unless it runs or has a result already."""
+    """The job of this key. It is started unless it is running or has a result."""
     who = _who()
     with _lock:
         job = _jobs.get(key)
@@ -106,7 +105,7 @@ def start(key: Hashable, work: Work[T]) -> Job[T]:
 
 
 def put(key: Hashable, result: Any) -> None:
-    """A result that came from elsewhere, such as a run: whoever asks for this key has it at once."""
+    """Store a result that was computed elsewhere, such as by a run, under this key."""
     job: Job[Any] = Job(key, result=result)
     job.finished.set()
     with _lock:
@@ -125,7 +124,7 @@ def _forget_old() -> None:
 
 
 def size_of(result: Any) -> int:
-    """Bytes of the arrays that a result holds directly; maps of long texts are what fills a memory."""
+    """Bytes of the arrays that a result holds directly."""
     return sum(int(getattr(v, "nbytes", 0)) for v in getattr(result, "__dict__", {}).values())
 
 
@@ -144,14 +143,14 @@ def _run(job: Job[Any], work: Work[Any]) -> None:
 
 
 def offer(key: Hashable, partial: Any) -> None:
-    """What a running computation has so far; the page draws it."""
+    """Store what a running computation has so far; the page shows it."""
     job = find(key)
     if job is not None:
         job.partial = partial
 
 
 def stop(key: Hashable) -> None:
-    """This session no longer wants it; with nobody left, the computation ends at its next look."""
+    """This session no longer wants the job. If no other session does, the computation ends."""
     with _lock:
         job = _jobs.get(key)
         if job is not None:
@@ -160,7 +159,7 @@ def stop(key: Hashable) -> None:
 
 
 def forget(key: Hashable) -> None:
-    """Drop a stopped, failed or finished job, so that the next request computes anew; join one that others run."""
+    """Drop a job that has ended, so that the next request computes again; join one that other sessions run."""
     with _lock:
         job = _jobs.get(key)
         if job is not None and not job.running:
@@ -170,7 +169,7 @@ def forget(key: Hashable) -> None:
 
 
 def need(key: Hashable, what: str, work: Work[T], *, patience: float | None = None) -> T | None:
-    """The result, at once if it comes soon; otherwise None, with progress, *stop* or the error on the page.
+    """The result if it comes soon; else None, with progress and *Stop*, or the error, on the page.
 
     The page is drawn again when the job ends.
     """
@@ -184,7 +183,7 @@ def need(key: Hashable, what: str, work: Work[T], *, patience: float | None = No
 
 
 def start_unless_stopped(key: Hashable, work: Work[T]) -> Job[T]:
-    """A stopped or failed job stays so until the user asks again."""
+    """Start the job, or give the stopped or failed one, which stays so until the user asks again."""
     job = find(key)
     return job if job is not None and (job.stopped or job.error) else start(key, work)
 
@@ -217,7 +216,7 @@ def _progress(key: Hashable, what: str) -> None:
             st.button("Stop", key=f"stop_{tag}", icon=":material/stop:", on_click=stop, args=(key,), width="content")
     else:
         state.repeat_notices()
-        st.rerun()  # the result is there: the page asks for it again, and gets it
+        st.rerun()  # the result is there; the page asks for it again
     if job.running and st.session_state.setdefault(f"seen_{tag}", id(job.partial)) != id(job.partial):
         st.session_state[f"seen_{tag}"] = id(job.partial)
         state.repeat_notices()
@@ -225,7 +224,7 @@ def _progress(key: Hashable, what: str) -> None:
 
 
 def _once_more(label: str, key: Hashable, tag: str) -> None:
-    """Ask again. A click here draws this fragment alone, so the page, which starts the job, is drawn on purpose."""
+    """A button to ask again. A click redraws this fragment only, and the page starts the job, so it is redrawn too."""
     if st.button(label, key=f"again_{tag}"):
         forget(key)
         st.rerun()

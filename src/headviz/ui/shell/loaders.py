@@ -1,7 +1,7 @@
-"""Models and data for the pages: loaded once per process, described before torch is there.
+"""Models and data for the pages: loaded once per process. A model's shape is known before torch is imported.
 
-Local folders are confined to allowed roots, because whoever reaches the page is not always whoever
-owns the machine. The command line takes any folder.
+The dashboard reads only folders below the allowed roots, because its users may not own the machine. The command line
+reads any folder.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ STACKS = ("encoder", "cross", "decoder")  # of a translation model, in the order
 
 
 def allowed_roots() -> list[Path]:
-    """The folders below which the dashboard reads models and data."""
+    """The folders in which the dashboard may read models and data."""
     given = [Path(p).expanduser() for p in os.environ.get(ROOTS, "").split(os.pathsep) if p]
     return [p.resolve() for p in (*given, Path.cwd(), home())]
 
 
 def possible(name: str) -> bool:
-    """Whether a file system would take this as a name at all; asking it about others is a fault, not an answer."""
+    """Whether a file system accepts this name; with another one, asking for the file raises an error."""
     return len(name) <= 1024 and "\0" not in name and all(len(p.encode()) <= 255 for p in Path(name).parts)
 
 
 def confined(text: str, use: str = "read") -> Path:
-    """The folder this text names, if it lies in an allowed root; ``use`` says in the refusal what was wanted."""
+    """The folder that this text names, if it is in an allowed root. ``use`` is the verb of the refusal."""
     if not possible(text):
         raise UserError(f"'{text[:40]}…' is no name of a folder.")
     path = Path(text).expanduser().resolve()
@@ -62,7 +62,7 @@ def confined(text: str, use: str = "read") -> Path:
     if not any(path.is_relative_to(root) for root in roots):
         shown = ", ".join(map(str, roots))
         raise UserError(
-            f"The dashboard does not {use} '{text}': it lies outside the allowed folders ({shown}). "
+            f"The dashboard may not {use} '{text}': it is outside the allowed folders ({shown}). "
             f"Start it with {ROOTS}=/that/folder to allow more."
         )
     return path
@@ -74,7 +74,7 @@ def is_path(name: str) -> bool:
 
 
 def model_name(name: str) -> str:
-    """What to hand to ``headviz.load``: local folders resolved and confined, everything else as it is."""
+    """The name for ``headviz.load``: a local folder is resolved and checked, another name stays as it is."""
     name = name.strip()
     if not name:
         raise ModelError("Name a model: demo, a hub id, or a folder.")
@@ -84,7 +84,7 @@ def model_name(name: str) -> str:
 
 
 def classifier(view: View) -> Classifier:
-    """The model of a view. Shared by all sessions, which is safe because masks are arguments."""
+    """The model of a view. All sessions share it, which is safe because masks are arguments."""
     if "imports" not in _settled:
         with st.spinner("Loading torch and transformers, once after the start …"):
             settle()
@@ -100,7 +100,7 @@ def _classifier(name: str, revision: str, device: str, dtype: str) -> Classifier
 
 @dataclass(frozen=True)
 class Shape:
-    """What the first page needs to know of a model, read from its configuration without torch."""
+    """The grid and labels of a model, read from its configuration without torch."""
 
     present: HeadMask
     labels: tuple[str, ...]
@@ -116,7 +116,7 @@ class Shape:
 
     @property
     def rows(self) -> tuple[str, ...] | None:
-        """What the grid's rows are called, where they are not simply layers."""
+        """The names of the grid's rows; None where they are plain layers."""
         return tuple(f"{name} {i}" for name, layers in self.stacks for i in range(layers)) or None
 
     @property
@@ -127,7 +127,7 @@ class Shape:
 
 
 def shape(view: View) -> Shape:
-    """Grid and labels of the model; loads it only where its configuration is not at hand."""
+    """Grid and labels of the model. It is loaded only if there is no local configuration."""
     name = model_name(view.model)
     folder = _folder(name)
     return _shape_of_folder(str(folder)) if folder else _shape_of_model(classifier(view))
@@ -144,9 +144,9 @@ def _folder(name: str) -> Path | None:
     try:
         config = json.loads((path / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return path  # whoever reads it next says so
+        return path  # the next reader reports the error
     plain = not config.get("is_encoder_decoder") or "encoder_layers" in config
-    return path if plain else None  # others count their layers by names of their own: the model tells
+    return path if plain else None  # other encoder-decoders name their sizes differently: load them
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
@@ -164,7 +164,7 @@ def _shape_of_folder(folder: str) -> Shape:
 
 
 def _stacks(config: dict[str, Any]) -> tuple[tuple[str, int], ...]:
-    """The stacks of an encoder-decoder model, by the names that its configuration has for their sizes."""
+    """The stacks of an encoder-decoder model and their layers; empty for other models."""
     if not config.get("is_encoder_decoder"):
         return ()
     layers = int(config["encoder_layers"]), int(config["decoder_layers"])
@@ -177,7 +177,7 @@ def _shape_of_model(clf: Classifier) -> Shape:
 
 
 def rows_of(clf: Classifier) -> tuple[str, ...] | None:
-    """What the rows of a loaded model's grid are called, where they are not simply layers."""
+    """The names of the rows of a loaded model's grid; None where they are plain layers."""
     return _shape_of_model(clf).rows
 
 
@@ -187,15 +187,23 @@ def dataset(view: View, split: str = "dev") -> Dataset:
         return _placed(view, split)
 
 
+def dataset_size(view: View) -> int | None:
+    """The number of dev examples, if they have been loaded already."""
+    key = _dataset_key(view, "dev")
+    return len(_datasets.get(key, lambda: _dataset(*key))) if key in _datasets else None
+
+
 def _placed(view: View, split: str) -> Dataset:
+    key = _dataset_key(view, split)
+    return _datasets.get(key, lambda: _dataset(*key))
+
+
+def _dataset_key(view: View, split: str) -> tuple[str, str, str, int, int, str, str, str]:
     place = view.data
-    if place and place not in uploads():
-        place = _folder_of(place)
-    elif place:
-        place = str(uploads()[place])
+    if place:
+        place = str(uploads()[place]) if place in uploads() else _folder_of(place)
     limit = view.limit if split == "dev" else 0
-    given = (view.task, split, place, limit, view.seed, view.columns, view.label, view.groups)
-    return _datasets.get(given, lambda: _dataset(*given))
+    return (view.task, split, place, limit, view.seed, view.columns, view.label, view.groups)
 
 
 def _folder_of(place: str) -> str:
@@ -205,12 +213,12 @@ def _folder_of(place: str) -> str:
 
 
 def require_source(view: View) -> None:
-    """Complain at once about a task or a place of data that does not exist; what is in them is read later."""
+    """Refuse a task or a place of data that does not exist, before anything is read."""
     from ...tasks.catalogue import get_task
 
     get_task(view.task)
     if view.data and view.data not in uploads() and not Path(_folder_of(view.data)).exists():
-        raise TaskError(f"There is no folder or file '{view.data}'. Choose the data anew: Data & model.")
+        raise TaskError(f"There is no folder or file '{view.data}'. Choose other data: Data & model.")
 
 
 def part(view: View, split: str) -> Dataset:
@@ -225,7 +233,7 @@ def _shipped_part(view: View, split: str) -> Dataset:
 
 
 def train(view: View) -> Dataset:
-    """All of the training split: what scores are computed on. Fails where the task has none."""
+    """The whole training split, on which scores are computed. Fails if the task has none."""
     return dataset(view, "train")
 
 
@@ -255,14 +263,14 @@ def evaluator(clf: Classifier, data: Dataset) -> Evaluator:
 
 
 def check(clf: Classifier, data: Dataset) -> None:
-    """Complain at once about a model and data that do not belong together; making an evaluator takes longer."""
+    """Refuse a model and data that do not fit together. Faster than making an evaluator."""
     from ...evaluation.dispatch import check_fit
 
     check_fit(clf, data)
 
 
 def mismatch(clf: Classifier, data: Dataset) -> str:
-    """Why this model cannot be measured on these data; empty where it can."""
+    """Why this model cannot be evaluated on these data; empty if it can."""
     try:
         check(clf, data)
     except UserError as wrong:
@@ -271,11 +279,11 @@ def mismatch(clf: Classifier, data: Dataset) -> str:
 
 
 def cost(clf: Classifier, mask: HeadMask | None = None) -> Cost:
-    """Parameters and FLOPs under a mask, remembered: counting them walks through all modules."""
+    """Parameters and FLOPs under a mask. Kept, because counting them visits all modules."""
     return _costs.get((clf.digest, mask and mask.hex), lambda: clf.cost(mask))
 
 
-# ---- torch takes seconds to import: do it while the user reads the first page
+# ---- importing torch takes seconds: done while the user reads the first page
 
 _HEAVY = ("headviz.models.loading", "headviz.evaluation.evaluator", "headviz.scores.scoring")
 _warming = threading.Event()
@@ -283,7 +291,7 @@ _settled: Memo[bool] = Memo(1)
 
 
 def warm_up() -> None:
-    """Import what computes in the background, once per process."""
+    """Import torch and transformers in the background, once per process."""
     if _warming.is_set() or os.environ.get("HEADVIZ_WARM") == "0":
         return
     _warming.set()
@@ -291,10 +299,10 @@ def warm_up() -> None:
 
 
 def settle() -> None:
-    """Import what computes, then take its objects out of the garbage collector's sight.
+    """Import torch and transformers, then hide their objects from the garbage collector.
 
-    Streamlit collects garbage after every run of a page. With torch and transformers imported that
-    holds the interpreter for a quarter of a second each time; frozen, for a few milliseconds.
+    Streamlit collects garbage after every run of a page. With torch and transformers imported that takes a quarter of
+    a second each time; with their objects frozen, a few milliseconds.
     """
     _settled.get("imports", _import_heavy)
 

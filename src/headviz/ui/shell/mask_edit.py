@@ -1,7 +1,4 @@
-"""What an edit of a mask means: history, drags, 'lowest k', pasted text, named masks.
-
-Pure decisions on frozen values, used by the dashboard and tested without it.
-"""
+"""Edits of a mask: history, drags, 'lowest k', imported text, named masks. No streamlit here."""
 
 from __future__ import annotations
 
@@ -26,10 +23,10 @@ class History:
     future: tuple[str, ...] = ()
 
     def push(self, mask: str, *, base: str | None = None) -> History:
-        """The next state. Pushing what is there already changes nothing, so redo survives an idle click.
+        """The next state. Pushing the present state changes nothing and keeps redo.
 
-        ``base`` is the state that a double click began with. Its first click may have arrived as a state
-        of its own, or not: either way undo leads back to ``base``.
+        ``base`` is the state before a double click, whose first click may have made a state of its own. Undo then leads
+        back to ``base``.
         """
         if base is not None and self.past and self.past[-1] == base and self.present != base:
             return History(self.past[:-1], base, ()).push(mask)
@@ -51,12 +48,12 @@ class History:
 def from_indices(indices: Iterable[Any], num_layers: int, num_heads: int) -> HeadMask:
     """The mask whose heads at these flat places (layer · H + head) are off.
 
-    The browser sends such lists, so anything that is no place in the grid is refused.
+    The browser sends such lists, so anything that is not a place in the grid is refused.
     """
     heads = []
     for i in indices:
         if not isinstance(i, int) or isinstance(i, bool) or not 0 <= i < num_layers * num_heads:
-            raise MaskError(f"{i!r} is no head of a {num_layers}×{num_heads} grid.")
+            raise MaskError(f"{i!r} is not a head of a {num_layers}×{num_heads} grid.")
         heads.append(HeadId(*divmod(i, num_heads)))
     return HeadMask(num_layers, num_heads, tuple(heads))
 
@@ -82,25 +79,25 @@ def off_at_random(mask: HeadMask, count: int, present: HeadMask, seed: int = 0) 
 
 
 def inverted(mask: HeadMask, present: HeadMask) -> HeadMask:
-    """On becomes off and back, among the heads that are really there."""
+    """Heads that are on become off, and the reverse; pruned heads stay off."""
     return mask.toggled(present.kept).with_(present.off)
 
 
 def all_in(mask: HeadMask, heads: Iterable[HeadId]) -> HeadMask:
-    """What a click on a row's or column's header means: all off, or all on again when they are off already."""
+    """A click on the name of a row or column: all its heads off, or all on if they are off already."""
     group = list(heads)
     off = set(mask.off)
     return mask.with_(group) if group and all(h in off for h in group) else mask.without(group)
 
 
 def parse_mask(text: str, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None = None) -> HeadMask:
-    """Read a pasted mask: hexadecimal digits, a list such as ``3.5,7.0``, or the JSON that headviz exports.
+    """Read an imported mask: hexadecimal digits, a list such as ``3.5,7.0``, or the JSON that headviz exports.
 
     With a model's ``stacks`` heads may be named by them (``cross.1.5``).
     """
     text = text.strip()
     if not text:
-        raise MaskError("Nothing to read. Paste a hexadecimal mask, a list such as 3.5,7.0, or headviz's JSON.")
+        raise MaskError("There is no mask. Paste hexadecimal digits, a list such as 3.5,7.0, or headviz's JSON.")
     if text.startswith(("{", "[")):
         return _parse_json(text, num_layers, num_heads, stacks)
     digits = -(-num_layers * num_heads // 4)
@@ -117,16 +114,14 @@ def _parse_json(text: str, num_layers: int, num_heads: int, stacks: Mapping[str,
     try:
         read = json.loads(text)
     except (ValueError, RecursionError) as broken:
-        raise MaskError("The pasted JSON is broken. Copy the whole text that 'mask as JSON' gave.") from broken
+        raise MaskError("This JSON is not complete. Copy the whole text of the exported mask.") from broken
     off = read.get("off") if isinstance(read, dict) else read
     if isinstance(read, dict):
         grid = read.get("layers", num_layers), read.get("heads", num_heads)
         if grid != (num_layers, num_heads):
-            raise MaskError(
-                f"The pasted mask is for {grid[0]}×{grid[1]} heads, the model has {num_layers}×{num_heads}."
-            )
+            raise MaskError(f"This mask is for {grid[0]}×{grid[1]} heads, the model has {num_layers}×{num_heads}.")
     if not isinstance(off, list):
-        raise MaskError('The pasted JSON needs a list of heads: {"off": ["3.5", "7.0"]}.')
+        raise MaskError('This JSON has no list of heads. It needs {"off": ["3.5", "7.0"]}.')
     heads = []
     for item in off:
         if isinstance(item, str):
@@ -152,7 +147,7 @@ def to_json(mask: HeadMask, *, model: str = "", digest: str = "") -> str:
 
 
 def save_named(saved: Mapping[str, str], name: str, mask: HeadMask) -> dict[str, str]:
-    """``saved`` with one more mask; a name that is there already is replaced."""
+    """``saved`` with one more mask; an existing name is replaced."""
     clean = " ".join(name.split())
     if not clean:
         raise MaskError("Give the mask a name, for example 'taylor 50 %'.")

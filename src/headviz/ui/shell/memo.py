@@ -1,4 +1,4 @@
-"""A bounded memory of values that every session shares; safe to use from any thread."""
+"""A bounded cache of values that all sessions share; safe to use from any thread."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class Memo(Generic[V]):
-    """The ``most`` newest values by key. Two threads that ask for the same key make it once."""
+    """The ``most`` newest values by key. If two threads ask for one key, the value is made once."""
 
     def __init__(self, most: int) -> None:
         self._most = most

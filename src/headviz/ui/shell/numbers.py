@@ -1,7 +1,7 @@
-"""Numbers of a form, checked when the form is read.
+"""Number fields whose range is checked when the form is read.
 
-A field that has bounds of its own keeps a wrong number to itself: it turns red, and the page goes on with the number
-before it, which nobody sees any more. Here every number arrives, and one out of range is refused in words.
+A streamlit field with bounds turns red for a wrong number, and the page silently uses the number before. Here a wrong
+number is refused with a message.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ N = TypeVar("N", int, float)
 
 
 def field(place: DeltaGenerator, label: str, low: N, high: N, value: N, key: str, **more: Any) -> Callable[[], N]:
-    """A field for a number from ``low`` to ``high``; what it gives reads it, or refuses it as an ``OptionError``."""
+    """A field for a number from ``low`` to ``high``. Gives a function that reads it, or raises ``OptionError``."""
     found = place.number_input(label, value=value, key=key, **more)
     return lambda: within(label, low, high, type(value)(found))
 
@@ -28,4 +28,4 @@ def within(label: str, low: N, high: N, value: N) -> N:
     if low <= value <= high:
         return value
     kind = "a whole number" if isinstance(low, int) else "a number"
-    raise OptionError(f"“{label}” is {value:,g}: give {kind} from {low:,g} to {high:,g}. Nothing else is used instead.")
+    raise OptionError(f"“{label}” is {value:,g}: give {kind} from {low:,g} to {high:,g}.")

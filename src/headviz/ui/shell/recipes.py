@@ -1,4 +1,4 @@
-"""A view's model, data and mask as parts of recipes, so that what one sees can be had again without the page."""
+"""A view's model, data and mask as parts of recipes: code and commands that give the page's result again."""
 
 from __future__ import annotations
 

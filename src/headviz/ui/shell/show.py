@@ -1,4 +1,4 @@
-"""Figures, tables and numbers, each with its caption, its formula one click away, and its exports."""
+"""Figures and tables, each with its caption, its formula in a popover, and its downloads."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PLOTLY = {
 
 
 def copy_link(on_back: Callable[[str], None]) -> None:
-    """The button; ``on_back`` is told the query when the user went back or forward."""
+    """The button *Copy link*. ``on_back`` gets the query when the user goes back or forward."""
 
     def went() -> None:
         sent = st.session_state.get("copy_link", {}).get("back")  # gone where the page has changed
@@ -46,7 +46,7 @@ def copy_link(on_back: Callable[[str], None]) -> None:
 def figure(
     fig: Figure, key: str, caption: str, *, formula: str = "", source: str = "", alt: str = "", wide: str = ""
 ) -> None:
-    """A plotly figure, one plain sentence below it, its formula and source one click away, PNG and SVG.
+    """A plotly figure with a caption, its formula and source in a popover, and downloads as PNG and SVG.
 
     ``wide`` ("28", "32", "40", "48", "64" or "96", in rem): a width below which the figure scrolls, not shrinks.
     """
@@ -58,10 +58,10 @@ def figure(
 
 
 def note(caption: str, *, formula: str = "", source: str = "", key: str = "", saves: bool = True) -> None:
-    """The line below a picture."""
+    """The line below a figure or a grid."""
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.caption(plain(caption))
-        # together, so that where the line is too short they go to the next one as a whole
+        # in one container, so that they wrap together on a narrow page
         with st.container(horizontal=True, gap="small", vertical_alignment="center", width="content"):
             if formula or source:
                 with st.popover("", icon=":material/info:", type="tertiary", help="Formula and source"):
@@ -93,18 +93,21 @@ def table(
     cells: Mapping[str, Callable[[Any], str]] | None = None,
     **more: Any,
 ) -> Any:
-    """A table with its CSV and LaTeX, and with ``record`` also as JSON. ``more`` goes to ``st.dataframe``.
+    """A table with downloads as CSV and LaTeX, and of ``record`` as JSON. ``more`` goes to ``st.dataframe``.
 
-    ``cells`` write a column's numbers for people; it is still sorted by the numbers. ``hint`` says what can be done
-    here with a row; it stays out of the files, which have no row to choose.
+    ``cells`` write the numbers of a column; it is still sorted by the numbers. ``hint`` says what choosing a row does;
+    it is not part of the files. Zeros are blank in wide tables of numbers.
     """
     import pandas as pd
 
     viewreport.note_table(header, rows, caption)
     frame = pd.DataFrame([list(r) for r in rows], columns=list(header))
     numbers = list(frame.select_dtypes("float"))
-    likely = [name for name in numbers if name in ("p", "q")]  # written as people do, still sorted as numbers
+    likely = [name for name in numbers if name in ("p", "q")]
     written = {**dict.fromkeys(likely, p_cell), **{k: v for k, v in (cells or {}).items() if k in frame}}
+    if len(numbers) >= WIDE:
+        blank = [name for name in numbers if name not in written and (frame[name] == 0).mean() >= MOSTLY]
+        written |= dict.fromkeys(blank, _without_zero)
     others = {name: st.column_config.NumberColumn(format="%.4g") for name in numbers if name not in written}
     more["column_config"] = others | more.get("column_config", {})
     more.setdefault("height", "content" if len(rows) <= 11 else 400)
@@ -114,10 +117,17 @@ def table(
     return event
 
 
-def chosen_row(event: Any, memory: str, *about: Any) -> int | None:
-    """The row just chosen, once; None while it stays chosen. ``about`` is what the rows are of.
+WIDE, MOSTLY = 8, 0.5  # columns of numbers from which a table is wide; share of zeros that are left blank
 
-    Without a choice the memory is emptied, so that who comes back can choose the same row again.
+
+def _without_zero(value: float) -> str:
+    return "" if value == 0 else "–" if value != value else number(value, 4)
+
+
+def chosen_row(event: Any, memory: str, *about: Any) -> int | None:
+    """The row that was just chosen; None while the choice is the same. ``about`` identifies the rows.
+
+    Without a choice the memory is emptied, so that the same row can be chosen again later.
     """
     rows = event.selection.rows if hasattr(event, "selection") else []
     if not rows:
@@ -138,19 +148,19 @@ def downloads(
     record: Any = None,
     hint: str = "",
 ) -> None:
-    """The CSV and LaTeX of a table, and its one-sentence caption."""
+    """A table's caption and its downloads."""
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         if said := " ".join(filter(None, (caption, hint))):
             st.caption(plain(said))
         name = f"headviz-{key.replace('_', '-')}"
-        with st.container(horizontal=True, gap="small", width="content"):  # where it is narrow they wrap together
+        with st.container(horizontal=True, gap="small", width="content"):  # on a narrow page they wrap together
             _files(header, rows, key, name, caption, record)
 
 
 def _files(
     header: Sequence[str], rows: Sequence[Sequence[Any]], key: str, name: str, caption: str, record: Any
 ) -> None:
-    """A table as files."""
+    """The download buttons of a table."""
     made = {
         "CSV": (lambda: to_csv(header, rows), "csv", "text/csv"),
         "LaTeX": (lambda: to_latex(header, rows, caption), "tex", "text/x-tex"),
@@ -164,7 +174,7 @@ def _files(
 
 
 def finding(text: str) -> None:
-    """The sentence that a page's picture says; also the report's."""
+    """The page's main sentence; it is also part of the report."""
     viewreport.note_finding(text)
     st.markdown(f"**{plain(text)}**")
 
@@ -173,5 +183,5 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$~:^])")
 
 
 def plain(text: str) -> str:
-    """A text that markdown shows as it stands: nothing typed or uploaded is interpreted."""
+    """The text with markdown's signs escaped: what users type or upload is shown as it is."""
     return _MARKDOWN.sub(r"\\\1", text)

@@ -1,4 +1,4 @@
-"""The one object in ``session_state``, and its way to the address bar and back."""
+"""The session of one browser tab: its view, its masks, its notices; and the address bar that mirrors the view."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from urllib.parse import parse_qsl
 import streamlit as st
 
 from ...errors import MaskError
-from ...heads import HeadId, HeadMask
+from ...heads import HeadId, HeadMask, parse_heads
 from .mask_edit import History
 from .view import FIELDS, LONG, LONGEST_TEXT, View, from_address, to_address
 
 Address = tuple[tuple[str, str], ...]
 
 _KEY = "headviz"
-ECHO = 4.0  # seconds after an address gave way to the next in which it may still come back
+ECHO = 4.0  # seconds in which an address that was replaced may still come back
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,11 @@ class Session:
     page: str = ""  # drawn last
 
     def echoes(self, address: Address) -> bool:
-        """Whether this address is one of ours on its way back, rather than a link or the back button.
+        """Whether this address was written by us, and is not a link or the back button.
 
-        A click that comes while a page is drawn still carries the address before; taking that for a
-        link would undo the last edit.
+        A click while a page is drawn still carries the address before. Taken as a link, it would undo the last edit.
         """
-        until = [*(t for t, _ in self.written[1:]), float("inf")]  # when each gave way to the next
+        until = [*(t for t, _ in self.written[1:]), float("inf")]  # when each was replaced by the next
         now = time.monotonic()
         return any(a == address and now - t < ECHO for (_, a), t in zip(self.written, until, strict=False))
 
@@ -57,10 +56,10 @@ def view() -> View:
 
 
 def open_address(page: str) -> None:
-    """Take the view from the address bar when it came from outside: a pasted link, or the back button.
+    """Take the view from the address bar if the address came from outside: a pasted link, or the back button.
 
-    Streamlit empties the address on a change of page; then the session's view stands. An address that comes with
-    another page is therefore never an echo.
+    Streamlit empties the address when the page changes; then the session's view is kept. So an address that comes with
+    another page is never an echo.
     """
     now = session()
     moved = page != now.page
@@ -71,14 +70,14 @@ def open_address(page: str) -> None:
 
 
 def went_back(query: str) -> None:
-    """Take the view from this address: the browser says that the user went back or forward, so it is no echo."""
+    """Take the view from this address, to which the user went back or forward."""
     _take(tuple(sorted(parse_qsl(query.removeprefix("?"), keep_blank_values=True))))
 
 
 def _take(read: Address) -> None:
     now = session()
     given = dict(read)
-    behind = given.pop(LONG, "").split(",")  # texts too long for an address stay with the tab
+    behind = given.pop(LONG, "").split(",")  # texts too long for an address stay in the session
     kept = {n: t for n in ("a", "b") if n in behind and len(t := getattr(now.view, n)) > LONGEST_TEXT}
     if gone := [n for n in behind if n not in kept]:
         given[LONG] = ",".join(gone)
@@ -100,7 +99,7 @@ def publish() -> None:
 
 
 def update(**changes: Any) -> None:
-    """Change the view; a new mask enters the history. An example chosen anew ends an emptied text."""
+    """Change the view. A new mask enters the history; a chosen example replaces an empty text."""
     now = session()
     if "example" in changes:
         changes.setdefault("blank", False)
@@ -109,7 +108,7 @@ def update(**changes: Any) -> None:
 
 
 def set_mask(mask: HeadMask, *, base: HeadMask | None = None) -> None:
-    """Another mask; ``base`` as in ``History.push``."""
+    """Set the mask; ``base`` as in ``History.push``."""
     now = session()
     history = now.history.push(_text(mask), base=None if base is None else _text(base))
     _put(replace(now, view=replace(now.view, mask=history.present), history=history))
@@ -132,7 +131,7 @@ def redo() -> None:
 
 
 def forget_mask() -> None:
-    """All heads on and no history: another model's masks mean nothing here."""
+    """All heads on, without history, because another model's masks do not fit."""
     now = session()
     _put(replace(now, history=History(), view=replace(now.view, mask="", head=""), saved=()))
 
@@ -155,27 +154,35 @@ def take_notices() -> tuple[str, ...]:
 
 
 def repeat_notices() -> None:
-    """Before a page is drawn again by itself: what it has just said would be gone before anybody has read it."""
+    """Show the present notices once more, because a page that redraws itself would remove them unread."""
     for text in session().shown:
         notify(text)
 
 
 def mask(present: HeadMask) -> HeadMask:
-    """The current mask on this model's grid; one that does not fit is dropped with a notice."""
+    """The current mask on this model's grid; one that does not fit is dropped with a notice.
+
+    A link may list heads instead (``off=3.5,7.0``); the view then takes the mask of that list.
+    """
     text = view().mask
     full = HeadMask.full(present.num_layers, present.num_heads)
     if not text:
         return full
     try:
-        return HeadMask.from_hex(text, present.num_layers, present.num_heads)
+        if "." not in text:
+            return HeadMask.from_hex(text, present.num_layers, present.num_heads)
+        listed = full.without(parse_heads(text))
+        now = session()
+        _put(replace(now, view=replace(now.view, mask=_text(listed)), history=History(present=_text(listed))))
+        return listed
     except MaskError as wrong:
-        notify(f"{wrong} All heads are on.")
+        notify(f"{wrong} All heads are on now.")
         forget_mask()
         return full
 
 
 def head(present: HeadMask) -> HeadId | None:
-    """The selected head, if the model has it."""
+    """The selected head; None if there is none or the model does not have it."""
     text = view().head
     if not text:
         return None
@@ -187,6 +194,11 @@ def head(present: HeadMask) -> HeadId | None:
         update(head="")
         return None
     return chosen
+
+
+def select(chosen: HeadId) -> None:
+    """Choose this head, for all pages."""
+    update(head=chosen.dotted)
 
 
 # ---- widgets bound to a field of the view
@@ -204,15 +216,15 @@ def _bind(name: str) -> tuple[str, Callable[[], None]]:
 
 
 def _seed(name: str, options: Sequence[Any] | None = None, label: str = "") -> str:
-    """Give the widget the view's value before it is drawn, so undo and links reach it too.
+    """Set the widget to the view's value before it is drawn, so that undo and links change it too.
 
-    With a ``label``, a value that was asked for and is no option is said to be none.
+    A value that is not an option becomes the first option; with a ``label``, a notice says so.
     """
     key, _ = _bind(name)
     value = getattr(view(), name)
     if options is not None and value not in options:
         if label and value not in ("", FIELDS[name]):
-            notify(f"{label} '{str(value)[:40]}' is not one that there is here; '{options[0]}' is shown.")
+            notify(f"{label} '{str(value)[:40]}' does not exist here; '{options[0]}' is shown.")
         value = options[0]
         update(**{name: value})
     st.session_state[key] = value
@@ -220,21 +232,21 @@ def _seed(name: str, options: Sequence[Any] | None = None, label: str = "") -> s
 
 
 def choose(name: str, label: str, options: Sequence[Any], **more: Any) -> Any:
-    """A select box for one field; a value that is no option becomes the first one, with a notice."""
+    """A select box for one field. A value that is not an option becomes the first one, with a notice."""
     key = _seed(name, options, label)
     st.selectbox(label, options, key=key, on_change=_bind(name)[1], **more)
     return getattr(view(), name)
 
 
 def switch(name: str, label: str, options: Sequence[Any], *, told: bool = False, **more: Any) -> Any:
-    """A row of buttons for one field; ``told``: a value that is no option is not passed over silently."""
+    """A row of buttons for one field; with ``told``, a notice names a value that is not an option."""
     key = _seed(name, options, label if told else "")
     st.segmented_control(label, options, key=key, on_change=_bind(name)[1], required=True, **more)
     return getattr(view(), name)
 
 
 def tabs(labels: Sequence[str], key: str) -> Sequence[Any]:
-    """Tabs whose open one stands in the address; a closed one need not be drawn (``.open``)."""
+    """Tabs; the open one is kept in the address. A closed tab (``.open``) need not be drawn."""
     asked, seen = view().tab, f"{key}__seen"
     if asked and asked not in labels and st.query_params.get("tab") == asked:  # of a link, not the page before
         notify(f"This page has no tab '{asked[:40]}'; its tabs are {', '.join(labels)}.")

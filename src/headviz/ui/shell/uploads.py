@@ -1,7 +1,4 @@
-"""Tables that a user uploaded: stored under a digest, whatever the file was called.
-
-Its name is kept for messages alone and never becomes a path.
-"""
+"""Uploaded tables. Each is stored under its digest; the file's own name is used in messages only, never as a path."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ _NAMES = {"dev": ".name", "train": ".train-name"}  # beside the tables
 
 
 def upload_name(place: str, split: str = "dev") -> str:
-    """What the file of an upload was called when it came last; empty for other places."""
+    """The file name of an upload; empty for other places."""
     folder = uploads().get(place)
     if folder is None or not (folder / _NAMES[split]).is_file():
         return ""
@@ -38,19 +35,19 @@ def upload_name(place: str, split: str = "dev") -> str:
 
 
 def with_own_name(text: str, place: str) -> str:
-    """A sentence about an upload with the files' own names, instead of those they are stored under."""
+    """A message with the names of the uploaded files instead of the names under which they are stored."""
     text = with_readable_places(text)
     return _STORED.sub(lambda found: upload_name(place, found[1]) or found[0], text)
 
 
 def with_readable_places(text: str) -> str:
-    """A sentence without the folders of uploads, which tell their owner nothing."""
+    """A message without the server's folders of uploads."""
     folders = re.escape(str(uploads_folder()))
     return re.sub(rf"{folders}[/\\](upload-[0-9a-f]{{16}})", lambda found: _called(found[1]), text)
 
 
 def about(wrong: UserError) -> str:
-    """An error's text for the owner of an upload: without the server's folders, and with what to do."""
+    """An error's text for the user who uploaded a table: without the server's folders, and with what to do."""
     place = wrong.parameters.get("place")
     lacks_train = wrong.code == "no-split" and wrong.parameters["split"] == "train"
     if lacks_train and place is not None and place in uploads().values():
@@ -62,7 +59,7 @@ def _called(place: str) -> str:
     return upload_name(place) or "The uploaded table"
 
 
-LACKS_TRAIN = "came without a table to train on, which runs and fine-tuning need. Give both: Data & model, Upload."
+LACKS_TRAIN = "has no table to train on, which runs and fine-tuning need. Upload both: Data & model, Upload."
 _STORED = re.compile(r"(?<![\w./-])(dev|train)\.(?:csv|tsv|jsonl|parquet)\b")
 
 
@@ -79,7 +76,7 @@ def has_train(place: str) -> bool:
 
 @contextmanager
 def naming(place: str) -> Iterator[None]:
-    """Complaints about an upload speak of the file by the name that its owner knows."""
+    """Errors in this block name an uploaded file by its own name."""
     try:
         yield
     except UserError as wrong:
@@ -87,7 +84,7 @@ def naming(place: str) -> Iterator[None]:
 
 
 def readable_name(name: str) -> str:
-    """The last part of an uploaded file's name, printable and not endless."""
+    """The last part of an uploaded file's name: printable characters only, at most 80."""
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
     return "".join(c for c in last if c.isprintable()).strip()[-80:]
 

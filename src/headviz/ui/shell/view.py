@@ -1,4 +1,4 @@
-"""What one sees, as one value: the dashboard's state and its form in the address bar.
+"""The view: what the dashboard shows, as one value, and its form in the address bar.
 
 No streamlit here: reading and writing an address are pure and tested as such.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,7 +20,7 @@ _TEXTS = {"a": "first", "b": "second"}
 
 @dataclass(frozen=True)
 class View:
-    """Everything a link restores. Each field is one query parameter; defaults are left out of the address."""
+    """Everything that a link restores. Each field is one query parameter; defaults are left out of the address."""
 
     model: str = "demo"  # what ``headviz.load`` takes
     revision: str = ""
@@ -34,21 +35,21 @@ class View:
     seed: int = 0
 
     score: str = DEFAULT
-    samples: int = 64  # examples asked for when a score is computed here
+    samples: int = 64  # fewest examples to compute a score on
     weights: str = "fine-tuned"
     base: str = ""  # the pre-trained model; empty = the demo's own
     numbers: bool = True
     side: str = "ranking"  # Heads, beside the grid: ranking or bands
 
     head: str = ""  # "3.5"
-    mask: str = ""  # HeadMask.hex; empty = all heads on
+    mask: str = ""  # HeadMask.hex; empty = all heads on; an address may also list heads that are off, "3.5,7.0"
     count: int = 14  # heads for 'lowest k' and 'random k'
     slice: str = ""
 
     example: int = 0
-    a: str = ""  # one's own text; empty = the example's
+    a: str = ""  # the user's own text; empty = the example's
     b: str = ""
-    blank: bool = False  # one's own text, and nothing in it: the example does not come back by itself
+    blank: bool = False  # the user's own text is empty; without this the example would come back
     other: str = ""  # a second model, beside the first in Compare
     target: str = "predicted"
     rule: str = "richardson"
@@ -73,10 +74,19 @@ FIELDS: dict[str, Any] = {f.name: f.default for f in fields(View)}
 LIMITS = {"limit": (0, 1_000_000), "samples": (1, 20_000), "count": (0, 100_000), "mass": (10, 100), "steps": (0, 2000)}
 
 
+OTHER_NAMES = {"off": "mask"}  # parameters that people write by hand -> the field they mean
+TASKS_OF = {"demo-translation": "demo-translation"}  # the task of a model, where it is not the default
+
+
+def defaults(model: str) -> dict[str, Any]:
+    """What a view of this model shows unless its address says otherwise."""
+    return {**FIELDS, "task": TASKS_OF.get(model, FIELDS["task"])}
+
+
 _SOURCE = "model revision device dtype task data columns label groups limit seed mask "
 _TEXT = "example a b blank "
 _SCORE = "score samples weights base numbers "
-# Which fields a page's picture depends on, so that its link holds no others. A page that is not listed keeps all.
+# The fields that a page depends on; a link to it leaves out the others. A page that is not listed keeps all.
 SHOWN_BY = {
     page: frozenset((_SOURCE + more).split())
     for page, more in {
@@ -93,7 +103,7 @@ SHOWN_BY = {
 
 
 def link_path(page: str, view: View, start: str = "heads") -> str:
-    """What to write behind the dashboard's address to see this page's picture again; ``start`` has the bare one."""
+    """The path and query that show this page again; the page ``start`` has the bare address."""
     shown_by = SHOWN_BY.get(page, frozenset(FIELDS))
     fields = shown_by | ({LONG} if "a" in shown_by else set())
     shown = {k: v for k, v in to_address(view).items() if k in fields}
@@ -104,7 +114,7 @@ def link_path(page: str, view: View, start: str = "heads") -> str:
 def to_address(view: View) -> dict[str, str]:
     """The query parameters of a view."""
     address = {}
-    for name, default in FIELDS.items():
+    for name, default in defaults(view.model).items():
         value = getattr(view, name)
         if value == default or (name in ("a", "b") and len(value) > LONGEST_TEXT):
             continue
@@ -115,13 +125,14 @@ def to_address(view: View) -> dict[str, str]:
 
 
 def from_address(address: Mapping[str, str]) -> tuple[View, list[str]]:
-    """The view of these query parameters, and one line for each that could not be read.
+    """The view of these query parameters, and one line for each that is unknown or cannot be read.
 
-    A parameter that is missing has its default; one that headviz does not know is passed over.
+    A parameter that is missing has its default.
     """
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {"task": defaults(address.get("model", ""))["task"]}
     complaints = []
-    for name, text in address.items():
+    for given, text in address.items():
+        name = OTHER_NAMES.get(given, given)
         if name == LONG:
             complaints += [
                 f"The {_TEXTS[t]} text is longer than the {LONGEST_TEXT:,} characters that a link can hold and did "
@@ -129,12 +140,16 @@ def from_address(address: Mapping[str, str]) -> tuple[View, list[str]]:
                 for t in text.split(",")
                 if t in _TEXTS
             ]
+            continue
         if name not in FIELDS:
+            near = get_close_matches(name, FIELDS, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            complaints.append(f"headviz does not know '{name[:40]}' in the address and ignores it.{hint}")
             continue
         try:
             values[name] = _read(name, text)
         except ValueError:
-            complaints.append(f"The address says {name}={text[:40]}, which is not possible; {FIELDS[name]!r} is shown.")
+            complaints.append(f"The address has {name}={text[:40]}, which is not possible; {FIELDS[name]!r} is shown.")
     return View(**values), complaints
 
 

@@ -1,6 +1,6 @@
 """The report of the current view: every figure, table and sentence of the page in one HTML file.
 
-Pages need not know: what ``show`` draws is noted down as it is drawn.
+Pages do nothing for it: ``show`` notes what it draws.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def note_finding(text: str) -> None:
 
 
 def note_recipe(python: str, command: str) -> None:
-    """The same from the library and from the command line."""
+    """Note the recipe."""
     _parts().append(("recipe", python, command))
 
 
@@ -50,7 +50,7 @@ def _parts() -> list[tuple[str, Any, str]]:
 
 
 def button(page: str, title: str, context: str, mask: HeadMask | None) -> None:
-    """The download; the file is made when it is asked for."""
+    """The download button. The file is made at the click."""
     parts = list(_parts())
     if any(kind != "recipe" for kind, _, _ in parts):
         path = link_path(page, state.view())

@@ -1,1 +1,1 @@
-"""The project's own pieces of page: Python, JavaScript and style sheet side by side."""
+"""The project's own components: Python, JavaScript and style sheet side by side."""

@@ -1,4 +1,4 @@
-"""The project's own pieces of page: one JavaScript and one style sheet each, beside this file."""
+"""Loads the project's own components, each one JavaScript file and one style sheet beside this file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HERE = Path(__file__).parent
 
 @cache
 def component(name: str) -> Any:
-    """The piece made of ``name.js`` and ``name.css``; inline, so that no request leaves the page."""
+    """The component of ``name.js`` and ``name.css``, inline, so that the page makes no further request."""
     return st.components.v2.component(
         f"headviz_{name}",
         css=(_HERE / f"{name}.css").read_text(encoding="utf-8"),

@@ -236,6 +236,7 @@ function choose(s, i) {
 function showTip(s, i) {
   const d = s.data, cell = s.cells[i];
   if (!cell || d.compact) return;
+  s.tipped = i;
   s.tip.replaceChildren(el("b", "", headName(s, i) + (s.off.has(i) ? " (off)" : "")));
   const list = s.tip.appendChild(el("dl"));
   for (const [name, texts] of d.tips) {
@@ -469,6 +470,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (data.seq >= s.seq) { s.off = new Set(data.off); s.seq = data.seq; }
   if (!before && data.selected !== null) s.focus = data.selected;
   paint(s);
+  if (!s.tip.hidden) showTip(s, s.tipped); // new values for the head that is pointed at
   return () => {
     s.watch.disconnect();
     s.themes.disconnect();

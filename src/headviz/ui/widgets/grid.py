@@ -1,7 +1,6 @@
-"""The head grid: one component for looking (select) and for editing a mask (toggle).
+"""The grid of heads, in which a click selects a head or switches it off.
 
-A v2 component with inline assets, because a plotly heatmap reports no clicks on its cells and a
-hundred and forty-four checkboxes answer three times slower.
+A component of its own, because a plotly heatmap reports no clicks on cells and 144 checkboxes are three times slower.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from .component import component
 class Look:
     """How a grid is drawn, apart from its values."""
 
-    name: str = "score"  # what the colours mean; stands at the legend
+    name: str = "score"  # what the colours mean, beside the legend
     title: str = ""
     scale: Scale | None = None  # None: fitted to the values
     numbers: bool = False  # write the values into the cells where there is room
@@ -47,12 +46,12 @@ def head_grid(
     on_select: Callable[[HeadId], None] | None = None,
     on_edit: Callable[[list[int], list[int] | None], None] | None = None,
 ) -> None:
-    """Draw the L×H grid of ``present`` (its off heads were really removed).
+    """Draw the L×H grid of ``present``, whose off heads are pruned.
 
-    ``values`` is an L×H table, NaN = not measured, or None for a plain board. ``tips`` gives the tooltip one L×H
-    table of texts per line. ``rows`` names the rows where they are not plain layers. With ``on_edit`` the grid is a
-    toggle board and calls it with the flat places that are off, and with those before a double click; otherwise a
-    click selects a head. Callbacks run before the page does.
+    ``values`` is an L×H table (NaN = not measured), or None for a grid without colours. ``tips`` has one L×H table of
+    texts for each line of the tooltip. ``rows`` names the rows if they are not plain layers. With ``on_edit`` a click
+    switches a head, and ``on_edit`` gets the flat places of the heads that are off, and of those before a double click.
+    Without it a click selects a head. Callbacks run before the page is drawn.
     """
     look = look or Look()
     flat = None if values is None else [_number(v) for row in values for v in row]

@@ -1,6 +1,6 @@
-"""All heads in order, each with its interval on one axis; a click or Enter selects one.
+"""The list of heads in order, each with its interval on one axis. A click or Enter selects a head.
 
-A v2 component: a table widget cannot draw intervals, and loading it would hold back the first page.
+A component of its own, because a table widget draws no intervals and would slow down the first page.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def rank_list(
     on_select: Callable[[HeadId], None],
     interval: Callable[[HeadScores, HeadId], str],
 ) -> None:
-    """The measured heads of ``found``, the highest first. ``on_select`` runs before the page does; ``interval`` writes
-    a head's interval for a screen reader."""
+    """The measured heads of ``found``, the highest first. ``on_select`` runs before the page is drawn; ``interval``
+    writes a head's interval for a screen reader."""
     heads = found.values.shape[1]
     place = {h: h.layer * heads + h.head for h in names}
     order = found.ranked()
@@ -43,7 +43,7 @@ def rank_list(
         key=key,
         data={
             "rows": rows,
-            "names": ["rank", "head", "value", "95 % interval"],
+            "names": ["rank", "head", "value", "95 % interval" if any(r["low"] is not None for r in rows) else ""],
             "label": f"Heads by {found.score}, the highest first",
             "lo": (low := min(ends, default=0.0)),
             "hi": (high := max(ends, default=1.0)),
@@ -56,7 +56,7 @@ def rank_list(
 
 
 def _decimals(largest: float) -> int:
-    """As many for all rows, so that the points stand below each other: four digits of the largest value."""
+    """Decimals of every row: as many as give the largest value four digits, so that the points line up."""
     return min(9, max(0, 3 - math.floor(math.log10(largest)))) if largest > 0 else 2
 
 

@@ -1,1 +1,1 @@
-"""The parts of the page analyses."""
+"""The parts of the page Analyses."""

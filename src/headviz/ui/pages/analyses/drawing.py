@@ -1,4 +1,4 @@
-"""Any analysis' view on a page: its sentence, its grid, its figures and its tables."""
+"""The view of any analysis on a page: its sentence, grid, figures and tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ....heads import HeadId, HeadMask
 from ...shell import show, state
 from ...widgets.grid import Look, head_grid
 
-# of many lines, beside the view's own score, where they are at hand: more than these nobody can tell apart
+# the lines drawn by default beside the view's own score: more cannot be told apart
 USUAL = ("taylor", "ablation", "magnitude", "random")
 
 
@@ -53,13 +53,9 @@ def _grid(grid: Grid, rows: Sequence[str]) -> None:
         mark_name=grid.mark_name,
         rows=rows or None,
         look=look,
-        on_select=_select,
+        on_select=state.select,
     )
     show.note(grid.caption, formula=grid.formula, source=grid.source, key=f"{stem}_note", saves=False)
-
-
-def _select(head: HeadId) -> None:
-    state.update(head=head.dotted)
 
 
 def _table(table: Table, names: Sequence[str]) -> None:
@@ -93,7 +89,7 @@ def _cell(value: Any, names: Sequence[str]) -> Any:
 
 
 def chosen_lines(found: Any, lines: Lines) -> Any:
-    """The result with the lines to look at; all have been computed, so that another choice shows at once."""
+    """The result with the chosen lines only. All have been computed, so another choice is shown at once."""
     names, view = lines.names(found), state.view()
     shown = shown_lines(names, view.score, view.orders)
     if not view.present and len(names) > 2:
@@ -107,6 +103,6 @@ def _take_lines() -> None:
 
 
 def shown_lines(names: Sequence[str], score: str, chosen: str) -> list[str]:
-    """The lines that are drawn: those chosen, else the usual ones; the last one, the oracle, is always usual."""
+    """The lines to draw: the chosen ones, else the usual ones and the last one, which is the oracle."""
     wanted = chosen.split(",") if chosen else [score, *USUAL, names[-1]]
     return [n for n in names if n in wanted] or list(names)

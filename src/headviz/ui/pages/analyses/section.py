@@ -1,4 +1,4 @@
-"""The Analyses page: every line of ``headviz.analyses.catalogue``, run beside the page and shown."""
+"""The Analyses page: any analysis of the catalogue, run in the background and shown."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ UNSEEN = ("demo", "demo-translation")  # tasks that come with a second evaluatio
 
 
 def offered(translates: bool) -> tuple[list[str], list[str]]:
-    """The analyses for this kind of model, and those that another page shows."""
+    """The analyses for this kind of model, and those that have another page."""
     kind = "translation" if translates else "classification"
     fit = [a for a in ANALYSES.values() if kind in a.kinds]
     return [a.name for a in fit if not a.page], [a.name for a in fit if a.page]
@@ -41,14 +41,14 @@ def offered(translates: bool) -> tuple[list[str], list[str]]:
 
 @dataclass
 class FromPage:
-    """What an analysis works with, as the view says. Made on the page, used in a job's thread."""
+    """What an analysis works with, from the view. Made on the page, used in a job's thread."""
 
     analysis: Analysis
     clf: Classifier
     data: Dataset
     view: View
     chosen: HeadMask  # the Mask lab's
-    known: dict[str, Any]  # score tables that are at hand
+    known: dict[str, Any]  # score tables that exist
     progress: jobs.Progress | None = None
     cancel: jobs.Cancel | None = None
 
@@ -69,7 +69,7 @@ class FromPage:
         return second_data(self.view)
 
     def mask(self) -> HeadMask | None:
-        """Only where the mask is what is measured; the others start from the full model."""
+        """The mask, for an analysis that is about it; the others start from the full model."""
         return self.chosen if self.analysis.takes_mask_away and self.chosen.off else None
 
     def score(self, clf: Classifier, name: str, data: Dataset) -> Any:
@@ -92,7 +92,7 @@ class FromPage:
 
 
 def options(view: View, analysis: Analysis, longest: int, known: Sequence[str]) -> dict[str, Any]:
-    """What this page asks for where the table's defaults do not serve; also the command's flags."""
+    """The page's own values of options; they are also the command's flags."""
     given: dict[str, Any] = {"samples": SAMPLES, "seed": view.seed, "select": view.select, "seconds": SECONDS}
     given["length"] = min(128, longest)
     given["scores"] = ",".join([*orders(view, known), ORACLE])
@@ -102,7 +102,7 @@ def options(view: View, analysis: Analysis, longest: int, known: Sequence[str]) 
 
 
 def orders(view: View, known: Sequence[str]) -> list[str]:
-    """Scores to prune by: those at hand, which cost nothing more, else the one that the view asks for."""
+    """Scores to prune by: those that have tables, else the view's own."""
     if known:
         return list(known)
     able = names_for(loaders.shape(view).translates)
@@ -110,7 +110,7 @@ def orders(view: View, known: Sequence[str]) -> list[str]:
 
 
 def checkpoints(view: View) -> str:
-    """The folder of a training's checkpoints: the demo's own, or the one that the view names."""
+    """The folder of a training's checkpoints: the demo's own, or the view's."""
     if view.model == "demo":
         from ....demo import demo_folder
 
@@ -127,12 +127,12 @@ def second_data(view: View) -> Dataset:
     if view.task in UNSEEN:
         return loaders.part(view, "unseen")
     raise TaskError(
-        f"Task '{view.task}' has one dev set only. Take mnli (matched and mismatched), or a demo (dev and unseen)."
+        f"Task '{view.task}' has one dev set only. Choose mnli (matched and mismatched), or a demo (dev and unseen)."
     )
 
 
 def controls(analysis: Analysis, view: View) -> None:
-    """What the user decides about this analysis."""
+    """The fields of this analysis."""
     if analysis.asks("select"):
         state.switch(
             "select",
@@ -145,18 +145,18 @@ def controls(analysis: Analysis, view: View) -> None:
 
 
 def section(name: str, clf: Classifier, data: Dataset) -> None:
-    """One analysis: its question, its controls, *run*, its result, and the published figures apart."""
+    """One analysis: its question, its fields, *Run*, its result, and the published figures."""
     analysis = ANALYSES[name]
     st.subheader(analysis.title)
     st.markdown(analysis.question)
     if "slices" in analysis.needs and data.slices is None:
         st.info(
-            "These data do not say what kind each example is. Name a column of kinds on Data & model, or open the "
-            "demo's data, which do.",
+            "These data do not say what kind each example is. Name a column of kinds on Data & model, or use the "
+            "demo's data.",
             icon=":material/category:",
         )
         return
-    if state.view().present is False:
+    if not state.view().present:
         controls(analysis, state.view())
     view = state.view()
     given = FromPage(analysis, clf, data, view, state.mask(clf.present), scoring.all_known(view, clf.present))
@@ -165,11 +165,11 @@ def section(name: str, clf: Classifier, data: Dataset) -> None:
         shown = result if analysis.lines is None else drawing.chosen_lines(result, analysis.lines)
         drawing.draw(analysis.view(shown))
     published.section(name, data.task.name)
-    st.caption(f"After {analysis.source}.")
+    st.caption(f"Source: {analysis.source}.")
 
 
 def _result(analysis: Analysis, given: FromPage) -> Any:
-    """The result if it is there, or None with *run* or progress on the page."""
+    """The result, or None while *Run* or the progress is shown."""
     view = given.view
     depends = (
         view.select if analysis.asks("select") else "",
@@ -194,12 +194,12 @@ def _ask(key: tuple[Any, ...]) -> None:
 
 
 def elsewhere(names: Sequence[str]) -> None:
-    """Where the other published analyses are."""
+    """Links to analyses that have a page of their own."""
     if not names:
         return
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
         for name in names:
             analysis = ANALYSES[name]
             st.page_link(
-                f"pages/{analysis.page}.py", label=f"{analysis.title}: on its own page", icon=":material/arrow_forward:"
+                f"pages/{analysis.page}.py", label=f"{analysis.title} (another page)", icon=":material/arrow_forward:"
             )

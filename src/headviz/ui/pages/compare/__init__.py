@@ -1,1 +1,1 @@
-"""The parts of the page compare."""
+"""The parts of the page Compare."""

@@ -1,4 +1,4 @@
-"""Who answers on the Compare page: the full model, masks and a second model, and what they say."""
+"""The models that answer on the Compare page (the full model, masks, a second model), and their answers."""
 
 from __future__ import annotations
 
@@ -29,15 +29,8 @@ TAKEN = ("text", "pair", "change")  # other columns of the table of many texts
 
 
 def columns(clf: Classifier, other: Classifier | None = None) -> list[Column]:
-    """The full model, the current mask, the saved ones, and a second model as it stands; no two have one name."""
-    mask = state.mask(clf.present)
-    out = [Column("full model", clf, HeadMask.full(clf.num_layers, clf.num_heads))]
-    if mask.off:
-        out.append(Column(f"current mask ({len(mask.off)} off)", clf, mask))
-    for name, text in state.session().saved:
-        saved = HeadMask.from_hex(text, clf.num_layers, clf.num_heads)
-        if saved != mask:
-            out.append(Column(name, clf, saved))
+    """The full model, the current mask, the saved masks, and a second model as it is. No two have the same name."""
+    out = [Column(name, clf, mask) for name, mask in masks(clf)]
     if other is not None:
         kept = len(other.present.kept)
         out.append(
@@ -46,8 +39,17 @@ def columns(clf: Classifier, other: Classifier | None = None) -> list[Column]:
     return [replace(c, name=name) for c, name in zip(out, distinct([c.name for c in out], TAKEN), strict=True)]
 
 
+def masks(clf: Classifier) -> list[tuple[str, HeadMask]]:
+    """The full model, the current mask and the saved masks, each with its name."""
+    mask = state.mask(clf.present)
+    size = clf.num_layers, clf.num_heads
+    saved = [(name, HeadMask.from_hex(text, *size)) for name, text in state.session().saved]
+    current = [(f"current mask ({len(mask.off)} off)", mask)] if mask.off else []
+    return [("full model", HeadMask.full(*size)), *current, *((name, one) for name, one in saved if one != mask)]
+
+
 def distinct(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
-    """The names, a number behind each that is there already."""
+    """The names; one that occurs again gets a number."""
     out: list[str] = []
     for name in names:
         number, new = 1, name

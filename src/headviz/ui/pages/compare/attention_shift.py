@@ -1,4 +1,4 @@
-"""Compare's question: where do the heads that are left look elsewhere under the mask?"""
+"""On Compare: which of the remaining heads look elsewhere under the mask, and where."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def section(clf: Classifier, shown: Text) -> None:
-    """How far each head's attention has moved, and beside it one head's change, connection by connection."""
+    """How much of each head's attention has moved, and one head's change for every connection."""
     from ....attribution.attention_shift import attention_shift
 
     mask = state.mask(clf.present)
@@ -28,7 +28,7 @@ def section(clf: Classifier, shown: Text) -> None:
     chosen = state.head(clf.present)
     if np.isfinite(values).any():
         top = HeadId(*(int(i) for i in np.unravel_index(np.nanargmax(values), values.shape)))
-        st.markdown(f"**{top} changes where it looks most: {100 * values[top]:.0f} % of its attention has moved.**")
+        st.markdown(f"**Attention moves most in {top}: {100 * values[top]:.0f} % of it is elsewhere under the mask.**")
         if chosen is None or not np.isfinite(values[chosen]):
             chosen = top
     left, right = st.columns([9, 10], gap="medium")
@@ -39,28 +39,28 @@ def section(clf: Classifier, shown: Text) -> None:
             values,
             mask=mask,
             selected=chosen,
-            on_select=_select,
+            on_select=state.select,
             tips={"attention moved": [["–" if v != v else f"{100 * v:.1f} %" for v in row] for row in values]},
             look=Look(
                 name="share of attention that moved", width=36, numbers=state.view().numbers, file="headviz-shift"
             ),
         )
         show.note(
-            "How much of each head's attention to this text lies elsewhere under the mask: 0 = none, 1 = all of it.",
+            "The share of each head's attention that lies elsewhere under the mask, for this text: 0 = none, 1 = all.",
             formula=r"\tfrac1T \sum_i \tfrac12 \sum_j |A'_{ij} - A_{ij}|",
-            source="Total variation distance, mean over queries. Layers before the first change cannot move.",
+            source="Total variation distance, mean over queries. Attention cannot move before the first masked layer.",
             key="shift_note",
             saves=False,
         )
     with right:
         if chosen is None or not np.isfinite(values[chosen]):
-            st.info("No head is left whose attention could have moved.")
+            st.info("No head remains whose attention could move.")
         else:
             _one(clf, shown, mask, chosen)
 
 
 def _one(clf: Classifier, shown: Text, mask: HeadMask, head: HeadId) -> None:
-    """The change of one head's map, largest change in words."""
+    """The change of one head's map, and its largest change in words."""
     from ....attribution.attention_shift import attention_of
 
     tokens, before = attention_of(clf, shown.text, shown.pair, clf.full_mask, head)
@@ -69,7 +69,7 @@ def _one(clf: Classifier, shown: Text, mask: HeadMask, head: HeadId) -> None:
     show.figure(
         charts_maps.matrix(after - before, tokens, tokens, "change", signed=True),
         "shift_map",
-        f"What the mask changes in where {head} looks: blue = more attention, orange = less. Each row sums to 0.",
+        f"How the mask changes the attention of {head}: blue = more, orange = less. Each row sums to 0.",
         formula=r"A'_{ij} - A_{ij}",
         source="Attention under the mask minus that of the full model. Rows are queries, columns keys.",
         wide=width_for(len(tokens)),
@@ -81,20 +81,16 @@ def largest_change(head: HeadId, tokens: Sequence[str], before: np.ndarray, afte
     query, key = (int(i) for i in np.unravel_index(np.abs(after - before).argmax(), before.shape))
     was, now = float(before[query, key]), float(after[query, key])
     if abs(now - was) < 0.005:
-        return f"{head} looks where it looked before."
+        return f"{head} looks where it looks without the mask."
     more = "more" if now > was else "less"
     return show.plain(
-        f"{head}: {_named(tokens, query)} looks {more} at {_named(tokens, key)} than before, "
+        f"{head}: {_named(tokens, query)} looks {more} at {_named(tokens, key)} than without the mask, "
         f"{now:.2f} instead of {was:.2f}."
     )
 
 
 def _named(tokens: Sequence[str], at: int) -> str:
-    """A token by its text, and by its place among its likes."""
+    """A token's text; if it occurs several times, with its number."""
     if tokens.count(tokens[at]) == 1:
         return f"“{tokens[at]}”"
     return f"“{tokens[at]}” ({tokens[: at + 1].count(tokens[at])} of {tokens.count(tokens[at])})"
-
-
-def _select(head: HeadId) -> None:
-    state.update(head=head.dotted)

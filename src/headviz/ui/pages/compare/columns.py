@@ -1,4 +1,4 @@
-"""The Compare page's parts: one text through several masks, and which heads make the difference."""
+"""The parts of the Compare page: one text answered under several masks, and which heads make the difference."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ....errors import UserError
 from ....recipes.structure import Call, Command, Get, Let, Name, Recipe
 from ...parts import first_mask as firstmask
 from ...parts import remarks, texts
+from ...parts.answers import doubt
 from ...parts.texts import Text
 from ...shell import jobs, loaders, recipes, show, state
 from ...shell.view import View
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["columns", "recipe", "section"]
 
-ACROSS = 4  # answers beside each other; more of them begin a new line
+ACROSS = 4  # answers in one row
 
 
 def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]) -> None:
@@ -49,7 +50,7 @@ def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]
         for remark in remarks.about(clf, shown):
             st.info(show.plain(remark))
         if not shown.own and (said := loaders.mismatch(clf, data)):
-            st.info(show.plain(f"The example's label says nothing here. {said}"))
+            st.info(show.plain(f"The example's label does not apply to this model. {said}"))
         verdicts(clf, given, found)
         if state.mask(clf.present).off:
             culprit.section(clf, shown, found)
@@ -57,7 +58,7 @@ def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]
             firstmask.offer(clf.present, shown.slice)
         tokens(clf, shown, given)
         if state.mask(clf.present).off and _wanted(
-            "shift", "What attention changed", "Where heads look under the mask"
+            "shift", "Where attention moved", "Shows where each head looks elsewhere under the mask"
         ):
             moved.section(clf, shown)
     if controls:
@@ -65,7 +66,7 @@ def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]
 
 
 def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarray]) -> None:
-    """The decision of each column, the change marked, and the probabilities as bars."""
+    """The answer of each column with its change marked, and the probabilities as bars."""
     first = found[0]
     for at, (column, values) in enumerate(zip(given, found, strict=True)):
         if at % ACROSS == 0:
@@ -78,35 +79,35 @@ def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarra
                 continue
             best, was = int(values.argmax()), int(first.argmax())
             st.markdown(f"### {show.plain(clf.labels[best])} {values[best]:.3f}")
-            if column is given[0]:
-                st.caption("as trained")
-            elif best != was:
+            if best != was:
                 st.markdown(f":orange[**← changed** from {show.plain(clf.labels[was])}]")
-            else:
+            elif column is not given[0]:
                 st.caption(same_answer(float(values[best] - first[best])))
+            if unsure := doubt(list(values), before=None if column is given[0] else list(first)):
+                st.caption(show.plain(unsure))
     if not clf.is_regression:
         show.figure(
             probabilities(
                 [(c.name, [float(v) for v in values]) for c, values in zip(given, found, strict=True)], clf.labels
             ),
             "compare_bars",
-            "The probability of each class by each model, for this text.",
+            "The probability that each model gives to each class for this text.",
             formula=r"p_c = e^{z_c} / \sum_k e^{z_k}",
         )
 
 
 def same_answer(change: float) -> str:
-    """How far the probability of an unchanged answer moved; a little is never called nothing."""
+    """How far the probability of an unchanged answer moved."""
     if not change:
-        return "same answer, unchanged"
+        return "same answer, same probability"
     if abs(change) < 0.0005:
-        return f"same answer, less than 0.1 points {'more' if change > 0 else 'less'}"
-    return f"same answer, {show.points(change, 100)} points"
+        return f"same answer, less than 0.1 points {'more' if change > 0 else 'less'} likely"
+    return f"same answer, probability {show.points(change, 100)} points"
 
 
 def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:
-    """How much each token spoke for the full model's answer, in every column, on one scale."""
-    if clf.is_regression or not _wanted("tokens", "Token attributions", "Integrated gradients, by Captum"):
+    """How much each token speaks for the answer, in every column, on one colour scale."""
+    if clf.is_regression or not _wanted("tokens", "Token attributions", "Which words speak for the answer"):
         return
     texts = (shown.text, shown.pair)
     found = []
@@ -120,7 +121,7 @@ def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:
     show.figure(
         charts_maps.token_rows(rows, found[0].tokens),
         "compare_tokens",
-        "What each token spoke for (blue) or against (orange) each model's own answer, on one scale.",
+        "How much each token speaks for (blue) or against (orange) each model's own answer, on one colour scale.",
         formula=r"(x - x') \cdot \int_0^1 \nabla F(x' + a(x - x'))\,da",
         source="Integrated gradients on the word embeddings, from padding to the input (Captum).",
         wide="40" if len(found[0].tokens) <= 24 else "64",
@@ -128,7 +129,7 @@ def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:
 
 
 def _wanted(name: str, label: str, help: str) -> bool:
-    """A part that the reader asks for; a presentation shows it without the switch."""
+    """Whether the reader wants this part; a presentation hides the switch."""
     view = state.view()
     return bool(getattr(view, name)) if view.present else state.tick(name, label, help=help)
 
@@ -141,7 +142,7 @@ def _tokens(column: Column, shown: Text, progress: jobs.Progress, cancel: jobs.C
 
 
 def recipe(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
-    """The same answer from the library; the command explains the same text."""
+    """The answer from the library; the command explains the same text."""
     mask = state.mask(clf.present)
     texts = ([shown.text],) if shown.pair is None else ([shown.text], [shown.pair])
     logits = Call("clf.logits", (Name("batch"), Name("mask")))

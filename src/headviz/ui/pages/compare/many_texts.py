@@ -1,4 +1,4 @@
-"""Compare's table: many pasted or uploaded texts through every column."""
+"""On Compare: many pasted or uploaded texts, answered by every column."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_LINES = 200
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What every column says to every line; NaN and a complaint for a line that cannot be answered."""
+    """Every column's answers to all lines; a line that cannot be answered has NaN and a message."""
 
     values: list[np.ndarray]  # per column [n, C]
     wrong: tuple[str, ...]
@@ -32,7 +32,7 @@ class Answers:
 
 
 def section(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
-    """Many pasted or uploaded lines through all columns."""
+    """Fields for many texts, and the table of all columns' answers."""
     with st.expander("Several texts at once"):
         paired = data.pairs is not None
         hint = "one pair per line, a tab or | between the two texts" if paired else "one text per line"
@@ -42,7 +42,7 @@ def section(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
         if upload is not None:
             read = read_text(upload.getvalue())
             if read is None:
-                st.error("This file is no plain text. Save it as text (UTF-8), one line per text.")
+                st.error("This file is not plain text. Save it as text (UTF-8), one line per text.")
                 return
             raw = read
             if pasted.strip():
@@ -68,7 +68,7 @@ def _complain(wrong: Sequence[str]) -> None:
     for text in wrong[:3]:
         st.warning(show.plain(text))
     if len(wrong) > 3:
-        st.caption(f"{len(wrong) - 3} more lines have such a fault.")
+        st.caption(f"{len(wrong) - 3} more lines cannot be used.")
 
 
 def _answers(
@@ -78,7 +78,7 @@ def _answers(
     progress: jobs.Progress,
     cancel: jobs.Cancel,
 ) -> Answers:
-    """Every column's answers, a few lines at a time so that *stop* is heard."""
+    """Every column's answers, a few lines at a time so that *Stop* works."""
     out: list[np.ndarray] = []
     wrong: dict[int, str] = {}
     for at, column in enumerate(given):
@@ -89,7 +89,7 @@ def _answers(
             part = range(i, min(i + 32, len(lines)))
             try:
                 values[part] = _answer(column, [lines[k] for k in part], paired)
-            except UserError:  # one line spoils it: ask one by one
+            except UserError:  # one of the lines is wrong: ask one by one
                 for k in part:
                     try:
                         values[k] = _answer(column, [lines[k]], paired)[0]
@@ -107,7 +107,7 @@ def _answer(column: Column, lines: Sequence[tuple[str, str]], paired: bool) -> n
 
 
 def read_text(content: bytes) -> str | None:
-    """The text of a file, or None where it is none."""
+    """The text of a file, or None if it is not text."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):  # as spreadsheets write "Unicode text"
         return content.decode("utf-16", "replace")
     return None if b"\0" in content else content.decode("utf-8-sig", "replace")

@@ -1,4 +1,4 @@
-"""Other models beside the current one in Compare: a pruned copy, another checkpoint."""
+"""A second model on Compare, such as a pruned copy or another checkpoint."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 def load(view: View, like: Classifier) -> Classifier | None:
-    """The second model of a view, if it has one and answers with the same classes."""
+    """The view's second model, or None. It must answer with the same classes."""
     if not view.other:
         return None
     clf = loaders.classifier(replace(view, model=view.other, revision=""))
     if clf.labels != like.labels:
         raise ModelError(
-            f"'{view.other}' answers {', '.join(clf.labels)}; '{like.name}' answers {', '.join(like.labels)}. "
-            "Compare models with the same classes, in the same order."
+            f"'{view.other}' has the classes {', '.join(clf.labels)}; '{like.name}' has {', '.join(like.labels)}. "
+            "Compare models that have the same classes in the same order."
         )
     return clf
 
 
 def chooser(view: View, like: Classifier) -> Classifier | None:
-    """A field for the second model; what is wrong with it is said beside it and nothing is lost."""
+    """A field for the second model. An error appears beside it, and the page goes on without that model."""
     with st.popover("Another model"):
         state.text(
             "other",

@@ -1,4 +1,4 @@
-"""Compare for translation models: one sentence through the full model and through masks, changed words marked."""
+"""Compare for translation models: one sentence translated by the full model and under masks, changes marked."""
 
 from __future__ import annotations
 
@@ -14,38 +14,26 @@ from ...parts import first_mask as firstmask
 from ...parts.texts import Text
 from ...shell import jobs, recipes, show, state
 from ...shell.view import View
+from .answering import masks
 
 if TYPE_CHECKING:
     from ....models.classifier import Classifier
 
 
-def columns(clf: Classifier) -> list[tuple[str, HeadMask]]:
-    """The full model, the current mask, and the saved ones."""
-    mask, full = state.mask(clf.present), HeadMask.full(clf.num_layers, clf.num_heads)
-    out = [("full model", full)]
-    if mask.off:
-        out.append((f"current mask ({len(mask.off)} off)", mask))
-    for name, text in state.session().saved:
-        saved = HeadMask.from_hex(text, clf.num_layers, clf.num_heads)
-        if saved != mask:
-            out.append((name, saved))
-    return out
-
-
-def translations(clf: Classifier, text: str, masks: Sequence[HeadMask]) -> list[str] | None:
-    """What the model writes under each mask, or None while progress stands on the page."""
+def translations(clf: Classifier, text: str, under: Sequence[HeadMask]) -> list[str] | None:
+    """The translation under each mask, or None while progress is shown on the page."""
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> list[str]:
         from ....evaluation.translation import translate
 
         out = []
-        for done, mask in enumerate(masks, 1):
+        for done, mask in enumerate(under, 1):
             found, _ = translate(clf, [text], mask, cancel=cancel)  # type: ignore[arg-type]
             out.append(found[0])
-            progress(done, len(masks))
+            progress(done, len(under))
         return out
 
-    key = (clf.digest, str(clf.dtype), "translations", text, tuple(m.hex for m in masks))
+    key = (clf.digest, str(clf.dtype), "translations", text, tuple(m.hex for m in under))
     return jobs.need(key, "Translating", work)
 
 
@@ -60,11 +48,11 @@ def words(first: str, other: str) -> list[tuple[str, bool]]:
 
 
 def section(clf: Classifier, shown: Text) -> None:
-    """Every column's translation, and the reference where the sentence is an example of the data."""
+    """The translation of every column, and the reference if the sentence is an example of the data."""
     if not shown.text.strip():
         st.info("Write a sentence to translate.", icon=":material/edit:")
         return
-    given = columns(clf)
+    given = masks(clf)
     found = translations(clf, shown.text, [mask for _, mask in given])
     if found is None:
         return

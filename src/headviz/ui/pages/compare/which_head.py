@@ -1,4 +1,4 @@
-"""Compare's question: which of the masked heads changed the answer, or moved it most?"""
+"""On Compare: which of the masked heads changed the answer, or changed its probability most."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ....attribution.which_head import Moved, Restored
     from ....models.classifier import Classifier
 
-MOVED = 0.05  # change of a probability from which it is worth asking which head makes it
+MOVED = 0.05  # change of a probability from which the page asks which head makes it
 
 
 def section(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> None:
@@ -27,7 +27,7 @@ def section(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> None:
     best = int(found[0].argmax())
     flipped = best != int(found[1].argmax())
     if not flipped and abs(float(found[0][best] - found[1][best])) <= MOVED:
-        st.caption("The mask changes no decision here. Change a word, take another example, or switch more heads off.")
+        st.caption("The mask does not change this answer. Change a word, or switch off more heads.")
         return
     key = (clf.digest, "which", shown.text, shown.pair, mask.hex)
     question = "Which head did it?" if flipped else "Which head moves it most?"
@@ -46,7 +46,7 @@ def section(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> None:
 
 
 def _found(said: str, heads: Sequence[HeadId], mask: HeadMask) -> None:
-    """The answer, and where to go from here."""
+    """The answer, and buttons to look at the heads or switch them on again."""
     st.success(show.plain(said), icon=":material/lightbulb:")
     if not heads or state.view().present:
         return
@@ -74,28 +74,28 @@ def _moves(clf: Classifier, shown: Text, mask: HeadMask, progress: jobs.Progress
 
 
 def moved_sentence(found: Moved, labels: Sequence[str]) -> str:
-    """Which head brings the answer's probability nearest to the full model's."""
+    """Which single head, switched on again, brings the probability closest to the full model's."""
     was = f"{labels[found.target]} {found.masked:.2f}"
     if found.head is None:
-        return f"No head alone brings {was} nearer to the full model's {found.full:.2f}."
+        return f"No single head brings {was} closer to the full model's {found.full:.2f}."
     return (
-        f"{found.head} back on → {was} becomes {found.back:.2f} (full model {found.full:.2f}); "
-        "no other head alone comes nearer."
+        f"With {found.head} on again, {was} becomes {found.back:.2f} (full model {found.full:.2f}); no other single "
+        "head comes closer."
     )
 
 
 def sentence(result: Restored, labels: Sequence[str]) -> str:
-    """The finding in one sentence, with how sure it is."""
+    """Which heads bring the answer back, and whether fewer would do."""
     *rest, last = map(str, result.heads)
     names = f"{', '.join(rest)} and {last}" if rest else last
     if len(result.heads) == 1:
-        return f"{names} back on → {labels[result.full]} again; this head alone does it."
+        return f"With {names} on again, the answer is {labels[result.full]} again; this one head is enough."
     sure = (
-        "no smaller set of heads does it"
+        "no smaller set of heads is enough"
         if result.smallest
-        else f"none of them can be left out, though a smaller set may exist ({result.trials} sets tried)"
+        else f"none of them can be left out, but a smaller set of other heads may exist ({result.trials} sets tried)"
     )
-    return f"{names} back on → {labels[result.full]} again; {sure}."
+    return f"With {names} on again, the answer is {labels[result.full]} again; {sure}."
 
 
 def _select(dotted: str) -> None:

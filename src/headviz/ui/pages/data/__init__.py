@@ -1,1 +1,1 @@
-"""The parts of the page data."""
+"""The parts of the page Data & model."""

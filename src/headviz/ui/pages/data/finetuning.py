@@ -1,4 +1,4 @@
-"""Fine-tuning a base model in the background: the form, its progress, and its result once it is done."""
+"""Fine-tune a base model in the background: the form, the progress and the result."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ WORDS = plans.Words(
 
 
 def form(view: View) -> None:
-    """A base model, the page's task and data, and how to train. Defaults are the base's own recipe, if it has one."""
+    """The base model and how to train it on the page's data. Defaults come from the base model's own recipe, if any."""
     if view.data in loaders.uploads():
         st.info(
-            "An upload is a dev split: there is nothing to train on. Under *Task*, name a folder that holds train and "
-            "dev files, with the same columns.",
+            "An upload has no training split. Under *Task*, name a folder with train and dev files that have the same "
+            "columns.",
             icon=":material/folder_open:",
         )
         return
@@ -40,10 +40,12 @@ def form(view: View) -> None:
         default,
         key="tune_base",
         placeholder="bert-base-uncased, or a folder",
-        help="A pre-trained encoder; it gets a fresh head for the task's classes",
+        help="A pre-trained encoder; it gets a new classification head for the task's classes",
     ).strip()
     if not base:
-        st.caption("Name what to train: a hub id such as bert-base-uncased, or a folder below the allowed ones.")
+        st.caption(
+            "Name the model to train: a hub id such as bert-base-uncased, or a folder that the dashboard may read."
+        )
         return
     try:
         name = loaders.model_name(base)
@@ -51,10 +53,10 @@ def form(view: View) -> None:
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         return
-    st.caption(recipe.said)
+    st.caption(show.plain(recipe.said(view)))
     options, limit, room = training.fields(f"tune_{base}", recipe, None if view.data else recipe.examples)
     seed = room.number_input(
-        "Seed", 0, 2**31 - 1, 0, key=f"tune_{base}_seed", help="Of the new head, the order and dropout"
+        "Seed", 0, 2**31 - 1, 0, key=f"tune_{base}_seed", help="For the new head, the order of the examples and dropout"
     )
     try:
         spec = spec_of(view, name, options(), int(seed), limit)
@@ -73,7 +75,7 @@ def form(view: View) -> None:
 
 
 def spec_of(view: View, name: str, options: FinetuneOptions, seed: int, limit: int) -> dict[str, Any]:
-    """What the run is written down with; refused here if it makes no sense."""
+    """The run's specification; ``UserError`` if it cannot work."""
     from ....runs.kinds import make_job
     from ....tasks import TASKS
 
@@ -105,7 +107,7 @@ class Planned:
 
 
 def _prepare(spec: dict[str, Any], cancel: jobs.Cancel) -> Planned:
-    """What cannot work is refused; a few updates are timed."""
+    """Check the specification and time a few updates."""
     from ....runs.calibration import finetuning_seconds
     from ....runs.prepare import device_name
     from ....runs.service import default_threads
@@ -124,7 +126,7 @@ def _start(spec: dict[str, Any], title: str, device: str, owner: str) -> RunReco
 
 
 def latest(view: View) -> None:
-    """The fine-tuning that the address names, or the newest, on the page that started it."""
+    """The fine-tuning that the address names, or the newest one."""
     from ....runs import reading
     from ....runs.states import ACTIVE, QUEUED
 

@@ -1,4 +1,4 @@
-"""The Data & model page's parts: the card, the lengths, and the forms that switch model and data."""
+"""The parts of the Data & model page: forms that choose model and data, their cards, and text lengths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ....charts import histograms
 from ....errors import TaskError, UserError
 from ....recipes.structure import Call, Command, Get, Name, Recipe
 from ...shell import jobs, loaders, numbers, recipes, show, state, uploads
-from ...shell.view import View
+from ...shell.view import View, defaults
 
 if TYPE_CHECKING:
     from ....models.classifier import Classifier
@@ -24,7 +24,7 @@ KINDS = ("csv", "tsv", "jsonl", "parquet")
 
 
 def card(clf: Classifier) -> None:
-    """What the model is."""
+    """Size, family, classes, heads and digest of the model."""
     cost = loaders.cost(clf)
     with st.container(horizontal=True, gap="medium"):
         st.metric("layers × heads", f"{clf.num_layers} × {clf.num_heads}", width=120)
@@ -35,17 +35,14 @@ def card(clf: Classifier) -> None:
         ("model", clf.name),
         ("family", clf.family.title),
         ("classes", clf.answers),
-        (
-            "heads there",
-            f"{len(clf.present.kept)} of {clf.present.size}" + (f", {gone} really removed" if gone else ""),
-        ),
+        ("heads remaining", f"{len(clf.present.kept)} of {clf.present.size}" + (f", {gone} pruned" if gone else "")),
         ("size of a head", f"{clf.head_size} of {clf.config.hidden_size} dimensions"),
         ("longest text", f"{clf.max_length} tokens"),
         ("device, precision", f"{clf.device}, {str(clf.dtype).removeprefix('torch.')}"),
         ("weights digest", clf.digest[:16]),
     ]
     show.table(
-        ["", "model"], rows, "model_card", caption="The digest identifies the weights, whatever the model is called."
+        ["", "model"], rows, "model_card", caption="The digest identifies the weights, whatever the model's name."
     )
 
 
@@ -57,7 +54,7 @@ def _million(value: float) -> str:
 
 
 def model_form(view: View) -> None:
-    """Another model: applied only when it loads, so nothing is lost by a wrong name."""
+    """A form for another model. It becomes the current one only if it loads."""
     with st.form("model_form", border=False):
         name = st.text_input(
             "Model", view.model, placeholder="demo, a hub id such as textattack/bert-base-uncased-MNLI, or a folder"
@@ -89,14 +86,32 @@ def _try_model(view: View, wanted: View) -> None:
         return
     same = clf.present.num_layers, clf.present.num_heads
     old = loaders.shape(view).present
-    state.update(model=wanted.model, revision=wanted.revision, device=wanted.device, dtype=wanted.dtype)
+    state.update(
+        model=wanted.model,
+        revision=wanted.revision,
+        device=wanted.device,
+        dtype=wanted.dtype,
+        **_fitting_task(wanted, clf),
+    )
     if wanted.model != view.model or same != (old.num_layers, old.num_heads):
         state.forget_mask()
     st.rerun()
 
 
+def _fitting_task(view: View, clf: Classifier) -> dict[str, Any]:
+    """The task of a shipped model, where the data of the view are for another kind of model."""
+    if view.model not in loaders.NAMED:
+        return {}
+    try:
+        fits = not loaders.mismatch(clf, loaders.dataset(view))
+    except UserError:
+        fits = False
+    nothing = dict.fromkeys(("data", "columns", "label", "groups", "a", "b"), "")
+    return {} if fits else {"task": defaults(view.model)["task"], "example": 0, **nothing}
+
+
 def data_form(view: View) -> None:
-    """Another task, local files, or an upload, with its columns mapped."""
+    """A form for another task or a folder of files, with the columns to read."""
     from ....tasks import TASKS
 
     titles = {name: task.title for name, task in TASKS.items()}
@@ -116,12 +131,12 @@ def data_form(view: View) -> None:
             groups = st.text_input("Slice column", view.groups, width=130)
         row = st.container(horizontal=True, vertical_alignment="bottom")
         with row:
-            # the value is part of the key, or a link could not change what stands there
+            # the value is part of the key, so that a link can change the field
             limit = numbers.field(
                 row, "Dev examples (0 = all)", 0, 1_000_000, view.limit, f"data_limit_{view.limit}", step=100, width=190
             )
             seed = numbers.field(row, "Seed", 0, 2**31 - 1, view.seed, f"data_seed_{view.seed}", width=120)
-            sent = st.form_submit_button("Use it", type="primary")
+            sent = st.form_submit_button("Use these data", type="primary")
     if not sent:
         return
     try:
@@ -142,11 +157,11 @@ def data_form(view: View) -> None:
 
 
 def try_data(wanted: View) -> bool:
-    """Take the data of this view if they can be read; say what is wrong otherwise."""
+    """Use the data of this view if they can be read; show the error otherwise."""
     try:
         found = loaders.dataset(wanted)
         if not len(found):
-            raise TaskError("There is no example in these data.")
+            raise TaskError("These data have no examples.")
         if uploads.has_train(wanted.data):
             loaders.train(wanted)
     except UserError as wrong:
@@ -159,7 +174,7 @@ def try_data(wanted: View) -> bool:
 
 
 def upload_form(view: View, clf: Classifier | None = None) -> None:
-    """A table of one's own: read, columns mapped, kept under its digest."""
+    """A form to upload a table: it is read, the user names its columns, and it is stored under its digest."""
     import pandas as pd
 
     from ....attribution.inputs import expected_texts
@@ -174,8 +189,8 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
         "Table to train on (optional)",
         type=list(KINDS),
         key="upload_train",
-        help="With the same columns. Head scores are drawn from it; pruning runs and fine-tuning need it. Without it "
-        "head scores are drawn from the table above.",
+        help="It needs the same columns. Head scores are computed on it; pruning runs and fine-tuning need it. Without "
+        "it, head scores are computed on the table above.",
     )
     main, train = _table(sent), None if further is None else _table(further)
     kind = main.kind
@@ -207,7 +222,7 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
         "Slice column",
         ["(none)", *names],
         key=f"up_groups_{sent.file_id}",
-        help="Kinds of examples, such as a phenomenon: results are then shown for each as well",
+        help="A column with kinds of examples, such as a phenomenon. Results are then also shown by kind",
     )
     if st.button("Use these data", type="primary", disabled=not texts, key="up_use"):
         try_data(
@@ -234,7 +249,7 @@ def peek(place: str, kind: str) -> dict[str, list[Any]]:
     names = list(table.columns)
     if len(names) < 2:
         raise TaskError(
-            f"The table has a single column ({names[0][:60]}); at least a text and a label column are needed."
+            f"The table has one column only ({names[0][:60]}). It needs a text column and a label column."
             f"{separator_hint(table.name, names)}"
         )
     return {n: list(table.columns[n]) for n in names}
@@ -244,7 +259,7 @@ LABELS = ("label", "gold_label", "labels", "class", "target", "gold")
 
 
 def guess_label(table: Mapping[str, Sequence[Any]], classes: Sequence[str] = ()) -> str:
-    """The column that is called like labels are, else one that holds the model's classes, else the last one."""
+    """The column with a usual name for labels, else one that holds the model's classes, else the last one."""
     names = {name.casefold().strip(): name for name in reversed(list(table))}
     called = next((names[n] for n in LABELS if n in names), None)
     known = {str(c).casefold() for c in classes}
@@ -253,7 +268,7 @@ def guess_label(table: Mapping[str, Sequence[Any]], classes: Sequence[str] = ())
 
 
 def guess_texts(table: Mapping[str, Sequence[Any]], label: str, wanted: int | None = None) -> list[str]:
-    """The first two columns, or as many as the model takes, in which most cells are several words."""
+    """The first columns in which most cells have several words: two, or as many as the model takes."""
     others = [n for n in table if n != label]
     found = [n for n in others if _wordy(table[n][:200])]
     return (found or others)[: 2 if len(found) > 1 and wanted != 1 else 1]
@@ -265,7 +280,7 @@ def _wordy(cells: Sequence[Any]) -> bool:
 
 
 def data_card(data: Dataset) -> None:
-    """What the data are: size, classes, slices, notes of the reader."""
+    """Size, classes, slices and notes of the data."""
     st.markdown(f"**{show.plain(data.task.title)}**, {show.plain(data.split)}: {len(data):,} examples")
     for note in (data.origin, *data.notes):
         st.caption(show.plain(uploads.with_own_name(note, state.view().data)))
@@ -281,7 +296,7 @@ def data_card(data: Dataset) -> None:
 
 
 def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
-    """Token lengths of train and dev, with the band that the scoring sample keeps, and what was dropped."""
+    """Token lengths of train and dev, and the range of lengths that scores are computed on."""
     key = (clf.digest, dev.digest, "lengths", view.samples, view.seed, view.data, view.task)
     found = jobs.need(key, "Counting tokens", lambda p, c: _lengths(clf, view, dev))
     if found is None:
@@ -291,16 +306,14 @@ def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
     show.figure(
         histograms.histogram(groups, "tokens", band),
         "lengths",
-        "Text lengths in tokens; the grey band is what the sample for scoring keeps."
-        if band
-        else "Text lengths in tokens.",
-        source="The sample for scoring is balanced over the classes and leaves out unusually short and long texts, "
-        "by default outside the 25–75 % quantiles (*Integrated Gradients for Structured Pruning on BERT*, §6.6.1).",
+        "Text lengths in tokens. Scores are computed on texts in the grey band." if band else "Text lengths in tokens.",
+        source="The sample for scoring has equally many examples of each class and leaves out short and long texts, by "
+        "default those outside the 25–75 % quantiles (*Integrated Gradients for Structured Pruning on BERT*, §6.6.1).",
     )
     if report is not None:
         st.caption(show.plain(f"Sample for scoring: {report.text()}"))
     if lacking:
-        st.caption(show.plain(f"Head scores are drawn from {dev.split}. {lacking}"))
+        st.caption(show.plain(f"Head scores are computed on {dev.split}. {lacking}"))
 
 
 def _lengths(clf: Classifier, view: View, dev: Dataset) -> tuple[list[tuple[str, list[float]]], Any, str]:
@@ -311,7 +324,7 @@ def _lengths(clf: Classifier, view: View, dev: Dataset) -> tuple[list[tuple[str,
     try:
         train = loaders.train(view)
     except UserError as wrong:
-        return (groups, None, str(wrong))  # a task may come without training data; its dev lengths still tell something
+        return (groups, None, str(wrong))  # a task may have no training data; the lengths of dev are still shown
     counted = [len(e) for e in encode_data(clf, train)]
     groups.insert(0, (f"train ({len(train):,})", [float(n) for n in counted]))
     return groups, sample(train, view.samples, seed=view.seed, lengths=counted).report, ""

@@ -1,1 +1,1 @@
-"""The parts of the page distil."""
+"""The parts of the page Distil."""

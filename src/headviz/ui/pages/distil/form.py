@@ -1,4 +1,4 @@
-"""The Distil page's form: what to remove and how students start; a plan, the same in words, and its start."""
+"""The form of the Distil page: what to remove, how students start, the plan in words, and *Start*."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def attention(view: View) -> Removal:
         record = json.loads((Path(loaders.model_name(view.model)) / RECORD).read_text(encoding="utf-8"))
         there = bool(record["config"]["attention"])
     except (OSError, ValueError, KeyError, TypeError):
-        there = True  # the run says what is wrong with the folder
+        there = True  # the run reports what is wrong with the folder
     if not there:
-        raise OptionError("This translator has no attention that could be removed. Choose its teacher instead.")
+        raise OptionError("This translator has no attention to remove. Choose its teacher instead.")
     return Removal(attention=True)
 
 
 def start_form(view: View, shape: Shape | None) -> DistillationPlan | None:
-    """The rest of the plan beside the grid; nothing starts before it is whole. Gives the plan once it is.
+    """The fields beside the grid. Gives the plan once it is complete; nothing starts before.
 
-    Without a shape the model is a recurrent translator, whose attention goes as a whole.
+    Without a shape the model is a recurrent translator, whose attention is removed as a whole.
     """
-    # buttons, not lists that fold up: a list shrinks when it is left, and the click on Start then misses
+    # pills, not lists: an open list closes when it loses the focus, and a click on Start then misses
     gone: Sequence[Layer] = ()
     empty: Sequence[Layer] = ()
     if shape is not None:
@@ -81,10 +81,10 @@ def start_form(view: View, shape: Shape | None) -> DistillationPlan | None:
         "distil_rate",
         step=1e-4,
         format="%g",
-        help="The highest; it rises over the first steps and falls to zero",
+        help="The highest rate; it rises over the first steps and falls to zero",
     )
     limit = numbers.field(left, "Training examples", 0, 1_000_000, 0, "distil_train", help="0 = all")
-    seeds = right.text_input("Seeds", "0,1,2", key="distil_seeds", help="One training of each for every seed")
+    seeds = right.text_input("Seeds", "0,1,2", key="distil_seeds", help="Each student is trained once for every seed")
     try:
         what = attention(view) if shape is None else removal(shape, gone, empty)
         plan = make_plan(view, what, inits, seeds, steps(), limit(), rate())
@@ -93,7 +93,8 @@ def start_form(view: View, shape: Shape | None) -> DistillationPlan | None:
         st.button("Start", key="distil_start", disabled=True, width="stretch")
         return None
     count = len(plan.pieces)
-    st.caption(show.plain(f"Remove {plan.remove}: {count} student{'s' if count > 1 else ''} of {steps()} steps each."))
+    students = f"{count} student{'s' if count > 1 else ''} of {steps()} steps each"
+    st.caption(show.plain(f"Removes {removed_words(plan.remove)}; trains {students}."))
     st.button("Start", key="distil_start", type="primary", width="stretch", on_click=_start, args=(plan,))
     return plan
 
@@ -102,7 +103,7 @@ Layer = int | tuple[str, int]  # of a classifier, or a stack's of a translation 
 
 
 def places(shape: Shape) -> list[Layer]:
-    """The layers that may go: a translation model's decoder layer has a row of cross-attention and one of its own."""
+    """The layers that can be removed. A decoder layer of a translation model covers two rows of the grid."""
     if not shape.stacks:
         return list(range(shape.present.num_layers))
     return [(name, i) for name, count in shape.stacks if name != "cross" for i in range(count)]
@@ -117,12 +118,12 @@ def _place(layer: Layer) -> tuple[str, int]:
 
 
 def removal(shape: Shape, layers: Sequence[Layer], ffn: Sequence[Layer]) -> Removal:
-    """What the grid and the two lists say. Heads of a removed layer go with it, as its feed-forward block does."""
+    """What the grid and the two lists remove. A removed layer includes its heads and its feed-forward block."""
     gone = [_place(layer) for layer in layers]
     off = [h for h in state.mask(shape.present).off if h not in shape.present.off]
     if not (off or gone or ffn):
         raise OptionError(
-            "Nothing is to be removed yet. Switch heads off in the grid, or choose a layer or a feed-forward block."
+            "Choose what to remove: switch heads off in the grid, or choose a layer or a feed-forward block."
         )
     off = [h for h in off if _owner(shape, h.layer) not in gone]
     return Removal(
@@ -134,7 +135,7 @@ def removal(shape: Shape, layers: Sequence[Layer], ffn: Sequence[Layer]) -> Remo
 
 
 def _named(shape: Shape, head: HeadId) -> str:
-    """A head of a translation model as its removal is written: cross.1.5."""
+    """The name of a translation model's head in a removal: cross.1.5."""
     row = head.layer
     for name, count in shape.stacks:
         if row < count:
@@ -184,7 +185,7 @@ def make_plan(
 def _start(plan: DistillationPlan) -> None:
     from ....runs import service
 
-    title = f"{plan.model.rsplit('/', 1)[-1]} without {plan.remove.replace(':', ' ')}"
+    title = f"{plan.model.rsplit('/', 1)[-1]} without {removed_words(plan.remove)}"
     try:
         record = service.start("distill", plan.to_dict(), title=title[:120], owner=runactions.this_user())
     except UserError as wrong:
@@ -192,6 +193,16 @@ def _start(plan: DistillationPlan) -> None:
         return
     state.update(run=record.id)
     st.session_state[distil.CHOSEN] = record.id  # the one to look at, whichever was before
+
+
+def removed_words(remove: str) -> str:
+    """A removal in words: ``layers:11`` is layer 11, ``heads:3.5,7.0+ffn:2`` is heads 3.5, 7.0 and ffn 2."""
+    parts = []
+    for part in remove.split("+"):
+        kind, _, which = part.partition(":")
+        one = kind.endswith("s") and which and "," not in which
+        parts.append(" ".join(filter(None, (kind[:-1] if one else kind, which.replace(",", ", ")))))
+    return " and ".join(parts)
 
 
 def recipe(plan: DistillationPlan) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The Distil page's results: a distillation's curves, its students, and the published figures."""
+"""The results of a distillation: learning curves, students, and the published figures."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def runs() -> list[RunView]:
 
 
 def chooser(found: Sequence[RunView], view: View) -> str:
-    """The run to look at: the address's, or the newest."""
+    """The run to show: the one of the address, or the newest."""
     ids = [r.record.id for r in found]
-    # without its state: a choice whose label changes meanwhile comes back as the old label
+    # labels without the run's state: a label that changes would reset the choice
     titles = {r.record.id: f"{r.record.title} · {r.record.id}" for r in found}
     at = ids.index(view.run) if view.run in ids else 0
     chosen: str = st.selectbox(
@@ -49,7 +49,7 @@ def chooser(found: Sequence[RunView], view: View) -> str:
 
 
 def watch(run_id: str) -> None:
-    """The run's students, drawn anew every second while it is at work."""
+    """The run's students, updated every second while it runs."""
     from ....runs import reading
     from ....runs.states import ACTIVE, QUEUED
 
@@ -69,11 +69,11 @@ def _look(run_id: str, busy: bool) -> None:
     found = outcome_of(view)
     if found["students"] and found["teacher"] is not None:
         metric = next(iter(found["teacher"]["metrics"]))
-        st.markdown(show.plain(finding(found, metric)))
+        show.finding(finding(found, metric))
         show.figure(
             learning_curves(found["students"], found["teacher"]["metrics"][metric], metric),
             "distil_curves",
-            f"{metric} on dev while students learn; bands are 95 % intervals over seeds, dashed the teacher.",
+            curves_caption(found["students"], metric),
             formula=PRIOR,
             source="Prior of the student: the teacher's posterior with the removed part's weights at zero.",
         )
@@ -83,8 +83,15 @@ def _look(run_id: str, busy: bool) -> None:
         st.rerun()
 
 
+def curves_caption(students: Sequence[dict[str, Any]], metric: str) -> str:
+    """What the learning curves show. With one seed there are no intervals, so it names none."""
+    known = any(p["interval_low"].get(metric) is not None for s in students for p in s["curve"])
+    bands = "Bands are 95 % intervals over seeds." if known else "One seed, so there are no intervals."
+    return f"{metric} on dev while the students learn. Dashed: the teacher. {bands}"
+
+
 def outcome_of(view: RunView) -> dict[str, Any]:
-    """What a run has found so far, finished or not."""
+    """The results of a run so far, finished or not."""
     from ....distillation.run_state import begin, outcome
 
     plan = DistillationPlan.from_dict(view.record.spec)
@@ -98,7 +105,7 @@ def outcome_of(view: RunView) -> dict[str, Any]:
 
 
 def finding(found: dict[str, Any], metric: str) -> str:
-    """One sentence: does a start from the teacher pay?"""
+    """One sentence: does it help to start from the teacher's weights?"""
     ends = {s["init"]: s for s in found["students"]}
     informed = [s for name, s in ends.items() if METHODS[name].start != "random"]
     if "random" not in ends or not informed:
@@ -106,12 +113,14 @@ def finding(found: dict[str, Any], metric: str) -> str:
         return f"Best so far: {best['title']}, {metric} {show.number(best['metrics'][metric])}."
     base, best = ends["random"], max(informed, key=lambda s: s["metrics"][metric] or 0)
     low, high = best["interval_low"][metric], base["interval_high"][metric]
-    clear = " The intervals do not touch." if low is not None and high is not None and low > high else ""
-    better = (best["metrics"][metric] or 0) > (base["metrics"][metric] or 0)
-    return (
-        f"Starting from the teacher {'pays' if better else 'does not pay here'}: {best['title']} ends at {metric} "
-        f"{show.number(best['metrics'][metric])}, random weights at {show.number(base['metrics'][metric])}.{clear}"
-    )
+    if low is None or high is None:
+        said = "With one seed nobody can tell whether a start from the teacher helps"
+    elif low > high:
+        said = "A start from the teacher helps: the intervals do not touch"
+    else:
+        said = "No clear gain from starting with the teacher: the intervals touch"
+    ends_at = f"{best['title']} ends at {metric} {show.number(best['metrics'][metric])}"
+    return f"{said}. {ends_at}, random weights at {show.number(base['metrics'][metric])}."
 
 
 def _results(found: dict[str, Any], metric: str) -> None:
@@ -134,7 +143,7 @@ def _results(found: dict[str, Any], metric: str) -> None:
 
 
 def _open(view: RunView) -> None:
-    """Any student that is ready, the best one first, as the model of all pages."""
+    """A menu to use a finished student as the current model, the best one first."""
     best = sorted(view.steps, key=lambda s: next(iter(s["metrics"].values())) or 0, reverse=True)
     folders = {s["name"]: folder for s in best if (folder := _folder(view, s["name"])).is_dir()}
     if not folders:
@@ -142,8 +151,8 @@ def _open(view: RunView) -> None:
     with st.popover("Open a student", icon=":material/model_training:"):
         chosen = st.selectbox("Student", list(folders), key="distil_student", format_func=_student_name)
         st.code(f'headviz.load("{folders[chosen]}")', language="python", wrap_lines=True)
-        # no callback: within a fragment it would leave the rest of the page as it was
-        if st.button("Open it as the current model", key="distil_use"):
+        # no callback: in a fragment it would not redraw the rest of the page
+        if st.button("Use as the current model", key="distil_use"):
             runsave.use(str(folders[chosen]))
             st.rerun()
 
@@ -160,12 +169,12 @@ def _student_name(piece: str) -> str:
 
 
 def published() -> None:
-    """The paper's figures, apart from ours."""
+    """The figures of the paper, in a box of their own."""
     teacher, random, informed = PUBLISHED
     with st.expander("Published figures", icon=":material/menu_book:"):
         st.caption(
-            "BLEU in the 2023 paper: an LSTM encoder-decoder (512-512-512) loses its Bahdanau attention. Another "
-            "model, another corpus: only the order compares with what is measured here."
+            "BLEU in the 2023 paper: an LSTM encoder-decoder (512-512-512) without its Bahdanau attention. Another "
+            "model and another corpus: compare the order, not the numbers."
         )
         models = ["teacher", "student from random weights", "student from the teacher"]
         rows = list(zip(models, (teacher, random, informed), strict=True))

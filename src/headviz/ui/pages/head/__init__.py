@@ -1,1 +1,1 @@
-"""The parts of the page head."""
+"""The parts of the page One head."""

@@ -1,4 +1,4 @@
-"""The One head page's parts: maps of one example, as heatmaps, arcs, a scatter, and its whole layer."""
+"""The parts of the One head page: one example's maps as heatmaps, arcs, a scatter, and all maps of a layer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ....attribution.arcs import PARTS, positions, strongest
 from ....charts import maps as charts_maps
 from ....heads import HeadId, HeadMask
 from ....recipes.structure import Call, Command, Item, Let, Name, Recipe, Shown
+from ...parts import answers
 from ...parts.texts import Text
 from ...shell import jobs, recipes, show, state
 from ...shell.view import View
@@ -69,7 +70,7 @@ LEGIBLE = ((24, "32"), (34, "48"), (60, "64"))  # up to so many tokens -> the le
 
 
 def width_for(tokens: int) -> str:
-    """The width below which a map of so many tokens scrolls, as their names would touch."""
+    """The width below which a map of so many tokens scrolls, because their names would touch."""
     return next((width for most, width in LEGIBLE if tokens <= most), "96")
 
 
@@ -79,27 +80,23 @@ def pick(present: HeadMask) -> HeadId:
 
 
 def chooser(present: HeadMask, chosen: HeadId, values: object, name: str) -> None:
-    """A small grid to change the head, and the keyboard's way through all of them."""
+    """A small grid to choose the head, and buttons with keys to step through all heads."""
     kept = present.kept
     at = kept.index(chosen) if chosen in kept else 0
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        for sign, step, letter, text in (("‹", -1, "k", "Previous head"), ("›", 1, "j", "Next head")):
-            other = kept[(at + step) % len(kept)]
-            st.button(sign, key=f"head_{letter}", on_click=_go, args=(other,), help=text, shortcut=letter)
         st.markdown(f"### {chosen}", width="content")
+        for label, step, letter in (("Previous", -1, "k"), ("Next", 1, "j")):
+            other = kept[(at + step) % len(kept)]
+            st.button(label, key=f"head_{letter}", on_click=state.select, args=(other,), shortcut=letter)
     head_grid(
         "head_choice",
         present,
         values,
         mask=state.mask(present),
         selected=chosen,
-        on_select=_go,
+        on_select=state.select,
         look=Look(name=name, width=20, compact=True, file="headviz-heads"),
     )
-
-
-def _go(head: HeadId) -> None:
-    state.update(head=head.dotted)
 
 
 def controls(clf: Classifier, shown: Text) -> None:
@@ -114,28 +111,28 @@ def controls(clf: Classifier, shown: Text) -> None:
         with st.popover("More"):
             state.choose("rule", "Integration rule", list(RULES))
             state.number("steps", "Integration steps (0 = default)", 0, 400)
-            state.number("mass", "Arcs: share of the map's mass, %", 10, 100)
+            state.number("mass", "Arcs: share of the map that they carry, %", 10, 100)
         state.tick("special", "[CLS], [SEP]", help="Show the special tokens. Hiding them changes no value.")
 
 
 def headline(found: Maps, chosen: HeadId) -> None:
-    """This head in one sentence, what the model says, what is explained and how exact it is."""
-    rho = _coefficients(found, chosen)["spearman"]
-    show.finding(verdict(chosen, rho, found.target_label))
+    """This head in one sentence; then the model's answer, the class explained and the error."""
+    show.finding(verdict(chosen, found.attention[chosen], found.attribution[chosen]))
     best = found.predicted
     said = (
         f"{found.labels[best]} {found.probabilities[best]:.2f}"
         if len(found.labels) > 1
         else show.number(float(found.logits[0]))
     )
-    about = f"Prediction: {said}. Explained: {found.target_label}."
+    unsure = answers.doubt(found.probabilities) if len(found.labels) > 1 else ""
+    about = f"Prediction: {said}{f' ({unsure})' if unsure else ''}. Class explained: {found.target_label}."
     error = found.error
     exact = "no error estimate with this rule" if error != error else f"estimated integration error {100 * error:.1f} %"
     st.caption(show.plain(f"{about} {found.rule.capitalize()} rule, {found.steps} steps, {exact}."))
-    for text in found.notes[found.truncated :]:  # the first says that the text was cut; the page says how
+    for text in found.notes[found.truncated :]:  # the first note of a cut text repeats what the page says
         st.info(show.plain(text))
     if chosen in found.mask.off:
-        st.info(f"{chosen} is switched off: what it attends to does not reach the prediction, so its attribution is 0.")
+        st.info(f"{chosen} is switched off: its output does not reach the prediction, so its attribution is 0.")
 
 
 def pictures(found: Maps, chosen: HeadId, view: View) -> None:
@@ -143,66 +140,49 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
     part = view.arrows if view.arrows in PARTS and 1 in found.types else "all"
     rows, columns = positions(found.types, found.special, part, view.special)
     if not rows or not columns:
-        st.info("No connection is left. Show the special tokens, or choose another part.")
+        st.info("No connection is left to show. Show the special tokens, or choose other connections.")
         return
     queries, keys = [found.tokens[i] for i in rows], [found.tokens[i] for i in columns]
-    chosen_maps = {
-        "attention": found.attention[chosen][np.ix_(rows, columns)],
-        "attribution": found.attribution[chosen][np.ix_(rows, columns)],
-    }
     titles = {"maps": "Maps", "arcs": "Strongest connections", "layer": f"Layer {chosen.layer}"}
-    shown = view.picture if view.picture in titles else "maps"
+    kind = view.picture if view.picture in titles else "maps"
     if not view.present:
-        shown = state.switch(
+        kind = state.switch(
             "picture", "Picture", list(titles), format_func=titles.__getitem__, label_visibility="collapsed"
         )
-    if shown == "maps":
-        for box, (name, values) in zip(st.columns(2), chosen_maps.items(), strict=True):
-            with box:
-                st.subheader(name.capitalize())
-                show.figure(
-                    charts_maps.matrix(values, queries, keys, name, signed=name == "attribution"),
-                    f"map_{name}",
-                    _captions(name, chosen, found, len(columns) < len(found.tokens)),
-                    formula=FORMULA if name == "attribution" else ATTENTION,
-                    source=SOURCE,
-                    wide=width_for(max(len(queries), len(keys))),
-                )
-    elif shown == "arcs":
-        for box, (name, values) in zip(st.columns(2), chosen_maps.items(), strict=True):
-            with box:
-                st.subheader(name.capitalize())
-                lines = strongest(values, view.mass / 100)
-                show.figure(
-                    charts_maps.arcs(lines, queries, keys, signed=name == "attribution"),
-                    f"arcs_{name}",
-                    f"The {len(lines)} strongest connections, from query to key; together at most {view.mass} % of the "
-                    f"{name}'s mass."
-                    + (" Blue speaks for the class, orange against it." if name == "attribution" else ""),
-                    formula=FORMULA if name == "attribution" else ATTENTION,
-                    source=SOURCE,
-                )
-    else:
-        names = [str(HeadId(chosen.layer, h)) for h in range(found.mask.num_heads)]
-        for name, values in (("attention", found.attention), ("attribution", found.attribution)):
-            st.subheader(name.capitalize())
-            show.figure(
-                charts_maps.layer(
-                    values[chosen.layer][:, rows][:, :, columns], names, name == "attribution", chosen.head
-                ),
-                f"layer_{name}",
-                f"The {name} maps of all heads of layer {chosen.layer} on one colour scale, queries down, keys across.",
-                formula=FORMULA if name == "attribution" else ATTENTION,
-                source=SOURCE,
-                wide="40",
+    places = [st.container(), st.container()] if kind == "layer" else st.columns(2)
+    for place, name in zip(places, ("attention", "attribution"), strict=True):
+        signed = name == "attribution"
+        layer = getattr(found, name)[chosen.layer][:, rows][:, :, columns]
+        values = layer[chosen.head]
+        if kind == "maps":
+            figure = charts_maps.matrix(values, queries, keys, name, signed=signed)
+            caption = _caption(name, chosen, found, len(columns) < len(found.tokens))
+            wide = width_for(max(len(queries), len(keys)))
+        elif kind == "arcs":
+            lines = strongest(values, view.mass / 100)
+            figure, wide = charts_maps.arcs(lines, queries, keys, signed=signed), ""
+            caption = (
+                f"The {len(lines)} strongest connections, from query to key. Together they carry at most {view.mass} % "
+                f"of the {name}." + (" Blue speaks for the class, orange against it." if signed else "")
             )
+        else:
+            names = [str(HeadId(chosen.layer, h)) for h in range(found.mask.num_heads)]
+            figure, wide = charts_maps.layer(layer, names, signed, chosen.head), "40"
+            caption = f"The {name} of all heads of layer {chosen.layer} on one colour scale: queries down, keys across."
+        with place:
+            st.subheader(name.capitalize())
+            formula = FORMULA if signed else ATTENTION
+            show.figure(figure, f"{KEYS[kind]}_{name}", caption, formula=formula, source=SOURCE, wide=wide)
 
 
-def _captions(name: str, chosen: HeadId, found: Maps, part: bool) -> str:
+KEYS = {"maps": "map", "arcs": "arcs", "layer": "layer"}  # how the figures' keys begin
+
+
+def _caption(name: str, chosen: HeadId, found: Maps, part: bool) -> str:
     if name == "attention":
-        rest = "; it sums to 1 over all keys, of which a part is shown" if part else " and sums to 1 over all keys"
-        return f"Where {chosen} looks: each row is a query{rest}."
-    return f"What of it speaks for (blue) or against (orange) '{found.target_label}'."
+        rest = "; some keys are hidden" if part else ""
+        return f"Where {chosen} looks. Each row is a query and sums to 1 over all keys{rest}."
+    return f"Which connections speak for (blue) or against (orange) '{found.target_label}'."
 
 
 def _coefficients(found: Maps, chosen: HeadId) -> dict[str, float]:
@@ -223,7 +203,7 @@ def relation(found: Maps, chosen: HeadId) -> None:
         show.figure(
             charts_maps.scatter(a, b, names, "attention", "attribution"),
             "relation",
-            f"Each point is one connection of {chosen}, all {len(a)} of them: its attention and its attribution.",
+            f"Each of the {len(a):,} points is one connection of {chosen}, with its attention and its attribution.",
             formula=r"\rho = \mathrm{Spearman}(A, \mathrm{Attr}(A))",
             source=SOURCE,
         )
@@ -233,27 +213,33 @@ def relation(found: Maps, chosen: HeadId) -> None:
 
 
 COEFFICIENTS = {
-    "spearman": "Correlation of the ranks over all connections of this example",
-    "kendall": "How many more pairs of connections are in the same order than in the opposite one, as a share",
-    "pearson": "Linear correlation of the values; a few strong connections can decide it",
+    "spearman": "Agreement of the two orders over all connections. Most connections are near zero, and their order is "
+    "mostly noise",
+    "kendall": "Pairs of connections in the same order minus pairs in the opposite order, as a share. Counts the many "
+    "connections near zero as Spearman does",
+    "pearson": "Linear agreement of the values. A few strong connections can decide it",
 }
 
 
 def coefficient(r: float) -> str:
-    """A correlation: its size matters, not its first digits, so all have three decimals."""
+    """A correlation with three decimals."""
     return "–" if r != r else f"{r:+.3f}".replace("-", "−")
 
 
-def verdict(chosen: HeadId, rho: float, target: str) -> str:
-    """The coefficient in words."""
-    if rho != rho:
-        return f"One of the two maps of {chosen} is constant, so their correlation is not defined."
-    size = f"Spearman {coefficient(rho)}"
-    if abs(rho) < 0.2:
-        return f"Where {chosen} looks says little about what it contributes here ({size})."
-    way = "for" if rho > 0 else "against"
-    much = "clearly" if abs(rho) >= 0.5 else "somewhat"
-    return f"The more {chosen} looks at a token, the more this {much} speaks {way} '{target}' ({size})."
+STRONGEST = 5  # connections that the page's first sentence is about
+
+
+def verdict(chosen: HeadId, attention: np.ndarray, attribution: np.ndarray) -> str:
+    """How much of a head's attribution lies on the connections that it attends to most."""
+    size, total = np.abs(attribution).ravel(), float(np.abs(attribution).sum())
+    if not total:
+        return f"{chosen} contributes nothing to this answer: its attribution is 0 everywhere."
+    k = min(STRONGEST, size.size)
+    share = float(size[np.argsort(-attention.ravel(), kind="stable")[:k]].sum()) / total
+    return (
+        f"The {k} connections that {chosen} attends to most carry {100 * share:.0f} % of its attribution; {k} random "
+        f"ones would carry {100 * k / size.size:.1f} %."
+    )
 
 
 def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId) -> tuple[str, str]:

@@ -1,1 +1,1 @@
-"""The parts of the page heads."""
+"""The parts of the page Heads."""

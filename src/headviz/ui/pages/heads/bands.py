@@ -1,4 +1,4 @@
-"""How the heads spread over bands of correlation, beside the published shares."""
+"""How many heads lie in each band of correlation, beside the published shares."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from ...parts import published
 from ...shell import show, state
 
-BANDS = ((-1.0, -0.4), (-0.4, -0.2), (-0.2, 0.0), (0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 1.0))
+BANDS = tuple((i / 10, (i + 2) / 10) for i in range(-10, 10, 2))  # of equal width, so that bars compare
 TITLES = {"fine-tuned": "Fine-tuned", "pre-trained": "Pre-trained", "difference": "Fine-tuned − pre-trained"}
-PUBLISHED_BAND = (0.2, 0.4)  # the one whose share was published
+PUBLISHED_BAND = (0.2, 0.4)  # its share was published
 
 
 def section(shown: Mapping[str, np.ndarray]) -> None:
     """The share of heads in bands of correlation."""
-    from ....charts import histograms  # plotly: not before it is wanted
+    from ....charts import histograms  # plotly loads only when a figure is drawn
 
     models = {k: v for k, v in shown.items() if k != "difference"}
     names = [f"{low:g} to {high:g}".replace("-", "−") for low, high in BANDS]
@@ -31,14 +31,14 @@ def section(shown: Mapping[str, np.ndarray]) -> None:
 
 
 def sentences(models: Mapping[str, np.ndarray]) -> str:
-    """What the bars say, for each model by its name where there are several."""
+    """What the bars show; where there are several models, one sentence for each, by name."""
     if len(models) == 1:
         return sentence(*models.values())
     return " ".join(f"{name}: {sentence(values)}" for name, values in models.items())
 
 
 def sentence(values: np.ndarray) -> str:
-    """The fullest band, and the one that published figures exist for."""
+    """The band with the most heads, and the band of the published figures."""
     shares = {b: in_band(values, *b) for b in BANDS}
     if any(s != s for s in shares.values()):
         return "No head has a value yet."

@@ -1,4 +1,4 @@
-"""What fine-tuning did to the heads: the table of the difference, and what it says."""
+"""The difference between fine-tuned and pre-trained scores: its table, its sentence and its tooltips."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...shell.loaders import Shape
 
 
 def difference(before: HeadScores, after: HeadScores) -> HeadScores:
-    """Fine-tuned minus pre-trained. Without intervals: the two share their examples, so theirs do not add up."""
+    """Fine-tuned minus pre-trained. Without intervals: both tables use the same examples, so theirs do not add up."""
     unknown = np.full_like(after.values, np.nan)
     return replace(
         after,
@@ -30,7 +30,7 @@ def difference(before: HeadScores, after: HeadScores) -> HeadScores:
 
 
 def finding(before: HeadScores, after: HeadScores, shape: Shape) -> str:
-    """Which head fine-tuning changed most, and how much the two grids have in common."""
+    """Which head fine-tuning changed most, and how the two grids correlate."""
     change = after.values - before.values
     if not np.isfinite(change).any():
         return "No head has a value before and after."
@@ -44,11 +44,11 @@ def finding(before: HeadScores, after: HeadScores, shape: Shape) -> str:
     if a.size < 3 or a.std() == 0 or b.std() == 0:
         return said + "."
     r = float(np.corrcoef(a, b)[0, 1])
-    return f"{said}; over all heads, before and after correlate with r = {r:.2f}".replace(" -", " −") + "."
+    return f"{said}. Over all heads, the scores before and after correlate with r = {r:.2f}.".replace(" -", " −")
 
 
 def tips(before: HeadScores, after: HeadScores) -> dict[str, list[list[str]]]:
-    """Tooltip lines of the difference: both values and what lies between them."""
+    """Tooltip lines of the difference: both values and their difference."""
     tables = {"pre-trained": before.values, "fine-tuned": after.values, "change": after.values - before.values}
     return {name: [[show.signed(float(v)) for v in row] for row in table] for name, table in tables.items()}
 

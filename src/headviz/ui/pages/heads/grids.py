@@ -1,4 +1,4 @@
-"""The Heads page's parts: the grids, the selected head, the ranking and the bands."""
+"""The parts of the Heads page: the grids, the selected head, the ranking and the bands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from ....charts.palette import scale_for
-from ....heads import HeadId, HeadMask, HeadScores
+from ....heads import HeadScores
 from ....recipes.structure import Call, Command, Each, Get, Import, Lambda, Let, Name, Recipe
 from ....scores.catalogue import correlates, names_for
 from ...parts import abilities, scoring
@@ -25,20 +25,23 @@ from .bands import TITLES
 
 SIDES = ("ranking", "bands")
 WEIGHTS = ("fine-tuned", "pre-trained", "difference")
+WEAK = 0.2  # correlations nearer to zero than this count as weak
 
 
 def introduction(view: View) -> None:
-    """What a first-time reader sees here; in a presentation somebody is there to say it."""
+    """What this page shows, for a reader who is new. A presentation leaves it out."""
     if view.present:
         return
     demo = (
-        " The demo says of two sentences whether the second follows from the first, contradicts it, or neither."
+        " The demo model reads two sentences and says whether the second follows from the first, contradicts it, or "
+        "neither."
         if abilities.known(view)
         else ""
     )
+    meaning = "agreement of where it looks with what it contributes" if correlates(view.score) else "score"
     st.caption(
-        f"Each cell is one attention head, its colour how much the head matters by the chosen score.{demo} Choose a "
-        "cell to look into it, switch heads off in the Mask lab, and try your own sentences in Compare."
+        f"Each cell is one attention head; its colour is the head's {meaning}.{demo} Choose a cell to look into that "
+        "head, switch heads off in the Mask lab, and try your own sentences in Compare."
     )
 
 
@@ -52,12 +55,12 @@ def controls(view: View, shape: Shape) -> None:
             state.switch("weights", "Weights", WEIGHTS)
         state.number(
             "samples",
-            "Examples, at least",
+            "Minimum examples",
             4,
             20_000,
             step=64,
-            width=130,
-            help="How many to compute a score on here. A table of more examples that is at hand is shown as it is.",
+            width=150,
+            help="A score is computed on this many examples. A table of more examples is shown if there is one.",
         )
         state.tick("numbers", "Values", help="Write the values into the grid")
         if state.view().weights != "fine-tuned" and view.model != "demo":
@@ -65,11 +68,9 @@ def controls(view: View, shape: Shape) -> None:
 
 
 def tables(view: View) -> dict[str, HeadScores | None]:
-    """The tables this view shows, computed as far as asked; progress stands on the page."""
-    wanted = {"fine-tuned": ["fine-tuned"], "pre-trained": ["pre-trained"]}.get(
-        view.weights, ["pre-trained", "fine-tuned"]
-    )
-    return {name: _table(view, name) for name in wanted}
+    """The tables that this view shows; None for one that has not been computed. Progress is shown on the page."""
+    both = view.weights == "difference"
+    return {name: _table(view, name) for name in (("pre-trained", "fine-tuned") if both else (view.weights,))}
 
 
 def _table(view: View, weights: str) -> HeadScores | None:
@@ -99,11 +100,11 @@ def _ask(key: tuple[Any, ...]) -> None:
 
 
 def status(found: HeadScores, view: View, name: str = "") -> None:
-    """How sure the table is: examples, ranking's stability, notes. ``name`` says which of two tables."""
+    """How precise the table is: examples, stability of the ranking, notes. ``name`` says which of two tables."""
     said = measured_on(found, view)
     parts = [f"{name}: {said}" if name else said[0].upper() + said[1:]]
     if found.stability == found.stability:
-        parts.append(f"another sample would agree on {100 * found.stability:.0f} % of the lowest fifth")
+        parts.append(f"another sample would share {100 * found.stability:.0f} % of the lowest fifth of heads")
     error = found.settings.get("integration_error")
     if error is not None:
         parts.append(f"mean integration error {100 * error:.1f} %")
@@ -117,8 +118,8 @@ def measured_on(found: HeadScores, view: View) -> str:
     said = f"measured on {found.samples:,} examples"
     if found.samples <= view.samples:
         return said
-    why = "which came with headviz" if scoring.is_shipped(found, view) else "already at hand"
-    return f"{said}, {why}: surer than a table of the {view.samples:,} above"
+    why = "a table that comes with headviz" if scoring.is_shipped(found, view) else "a table computed before"
+    return f"{said}, {why}: more precise than the {view.samples:,} asked for"
 
 
 def grids(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
@@ -152,29 +153,29 @@ def grids(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
                     file=f"headviz-{view.score}",
                 ),
                 rows=shape.rows,
-                on_select=_select,
+                on_select=state.select,
             )
 
 
-def _select(head: HeadId) -> None:
-    state.update(head=head.dotted)
-
-
 def finding(found: HeadScores, values: np.ndarray, view: View, shape: Shape) -> str:
-    """The one sentence that the picture says."""
+    """The page's first sentence: what the grid shows."""
     known = values[np.isfinite(values)]
     if known.size == 0:
         return "No head has a value yet."
     ranked = found.ranked()
-    top = show.head_name(ranked[0], shape.rows) if ranked else ""
-    if correlates(view.score):
-        weak = float((np.abs(known) < 0.2).mean())
-        text = f"In {100 * weak:.0f} % of the heads, attention and attribution hardly agree (between −0.2 and 0.2)"
-        return text + (f"; highest is {top} with {show.signed(float(found.values[ranked[0]]))}." if top else ".")
-    half = np.sort(known)[::-1]
-    share = float(np.cumsum(np.clip(half, 0, None)).searchsorted(0.5 * np.clip(half, 0, None).sum()) + 1) / len(half)
-    return f"{100 * share:.0f} % of the heads hold half of the total {view.score}" + (
-        f"; first is {top}." if top else "."
+    if not ranked:
+        return "No head has a value yet."
+    best, last = (
+        f"{show.head_name(h, shape.rows)} ({show.signed(float(found.values[h]))})" for h in (ranked[0], ranked[-1])
+    )
+    if not correlates(view.score):
+        return f"Highest {view.score}: {best}; lowest: {last}."
+    weak = 100 * float((np.abs(known) < WEAK).mean())
+    how = "rarely" if weak >= 80 else "often does not" if weak >= 50 else "often"
+    tells = "tell" if how == "often does not" else "tells"
+    return (
+        f"Where a head looks {how} {tells} what it contributes ({weak:.0f} % of the heads between −{WEAK} and {WEAK}). "
+        f"Highest is {best}, lowest {last}."
     )
 
 
@@ -184,13 +185,13 @@ def card(ready: dict[str, HeadScores], shape: Shape) -> None:
     present = shape.present
     head = state.head(present)
     if head is None:
-        st.info("Choose a head in the grid to see its value, interval and rank.", icon=":material/touch_app:")
+        st.info("Choose a head in the grid to see its value and its rank.", icon=":material/touch_app:")
         if abilities.known(state.view()) and not state.view().present:
             st.page_link(
                 "pages/data.py",
                 label="Which heads carry negation, number, word order …?",
                 icon=":material/school:",
-                help="The demo was trained so that this is known: Data & model has the table",
+                help="For the demo this has been measured. The table is on Data & model",
             )
         return
     ranked = found.ranked()
@@ -214,18 +215,14 @@ def card(ready: dict[str, HeadScores], shape: Shape) -> None:
             key="card_toggle",
             type="tertiary",
             icon=":material/power_settings_new:",
-            on_click=_toggle,
-            args=(present, head),
+            on_click=state.set_mask,
+            args=(state.mask(present).toggled([head]),),
         )
         st.page_link("pages/masklab.py", label="Mask lab", icon=":material/grid_on:")
 
 
-def _toggle(present: HeadMask, head: HeadId) -> None:
-    state.set_mask(state.mask(present).toggled([head]))
-
-
 def detail(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
-    """The ranking, or how the heads spread over bands of correlation; one at a time keeps the first page light."""
+    """The ranking, or the bands of correlation. Only one of them, so that the first page loads fast."""
     sides = SIDES if correlates(view.score) else SIDES[:1]
     if len(sides) == 1 or state.view().present:
         chosen = view.side if view.side in sides else sides[0]
@@ -238,13 +235,10 @@ def detail(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
 
 
 def ranking(found: HeadScores, shape: Shape) -> None:
-    """All heads, best first, with intervals."""
-    order = found.ranked()
-    names = {h: show.head_name(h, shape.rows) for h in order}
-    header = ["rank", "head", found.score, "95 % low", "95 % high"]
-    tables = (found.values, found.interval_low, found.interval_high)
-    rows = [[i, names[h], *(float(t[h]) for t in tables)] for i, h in enumerate(order, 1)]
-    caption = "All measured heads, the highest first."
+    """All heads, the highest first, with their intervals if they have any."""
+    header, rows = scoring.ranking_table(found, shape.rows)
+    names = {h: show.head_name(h, shape.rows) for h in found.ranked()}
+    caption = scoring.RANKED
     viewreport.note_table(header, rows, caption)
     rank_list(
         "ranking",
@@ -252,17 +246,21 @@ def ranking(found: HeadScores, shape: Shape) -> None:
         names,
         mask=state.mask(shape.present),
         selected=state.head(shape.present),
-        on_select=_select,
+        on_select=state.select,
         interval=scoring.interval,
     )
     show.downloads(header, rows, "ranking", caption, found.to_dict())
 
 
-def recipe(view: View) -> tuple[str, str]:
-    """The same table from the library and from the command line."""
+def recipe(view: View, shown: HeadScores | None = None) -> tuple[str, str]:
+    """The table on the page from the library and from the command line."""
     clf, some = Name("clf"), Name("some")
+    shipped = shown is not None and scoring.is_shipped(shown, view)
+    if shown is not None and shown.samples:
+        view = replace(view, samples=shown.samples)
     train = replace(view, limit=0)
-    words = {"seed": view.seed} | ({} if "translation" in view.task else {"lengths": Name("clf.tokenizer")})
+    counted = {} if shipped or "translation" in view.task else {"lengths": Name("clf.tokenizer")}
+    words = {"seed": view.seed, **counted}  # the shipped tables' sample counts words, not tokens
     lines = [
         recipes.HEADVIZ,
         recipes.load(view),
@@ -292,7 +290,7 @@ def recipe(view: View) -> tuple[str, str]:
 
 
 def grids_empty(shape: Shape) -> None:
-    """The grid before anything is known: the shape of the model, and a place to choose a head."""
+    """The grid before there is a score: heads without colours, to choose one."""
     present = shape.present
     head_grid(
         "heads_empty",
@@ -301,5 +299,5 @@ def grids_empty(shape: Shape) -> None:
         mask=state.mask(present),
         selected=state.head(present),
         look=Look(name="heads", width=36),
-        on_select=_select,
+        on_select=state.select,
     )

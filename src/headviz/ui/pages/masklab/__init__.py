@@ -1,1 +1,1 @@
-"""The parts of the page masklab."""
+"""The parts of the page Mask lab."""

@@ -1,4 +1,4 @@
-"""The Mask lab's left side: the toggle grid and everything that edits a mask."""
+"""The left side of the Mask lab: the grid whose heads are switched on and off, and the buttons that edit a mask."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ...shell.view import View
 from ...widgets.grid import Look, head_grid
 
 HOW = (
-    "A click switches a head, dragging many, a row's or column's name all of its heads; a double click leaves this "
-    "head alone in its layer. By keyboard: arrows, space, S."
+    "Click a head to switch it off or on, drag to switch several, click the name of a row or column to switch all of "
+    "it. A double click leaves one head on in its layer. Keys: arrows, space, S."
 )
 
 
 def toolbar(present: HeadMask, values: Any = None, scores: Sequence[str] = ()) -> None:
-    """Undo, redo, invert, reset, and the menus that set many heads at once."""
+    """Undo, redo, invert, all on, and the menus that set many heads at once."""
     now = state.session()
     mask = state.mask(present)
     with st.container(horizontal=True, gap="xsmall", key="mask_tools"):
@@ -37,20 +37,20 @@ def toolbar(present: HeadMask, values: Any = None, scores: Sequence[str] = ()) -
             key="redo",
             shortcut="y",
         )
-        st.button("Invert", on_click=_set, args=(maskedit.inverted(mask, present),), key="invert")
+        st.button("Invert", on_click=state.set_mask, args=(maskedit.inverted(mask, present),), key="invert")
         st.button(
             "All on",
             disabled=mask.is_full,
-            on_click=_set,
+            on_click=state.set_mask,
             args=(HeadMask.full(mask.num_layers, mask.num_heads),),
             key="all_on",
         )
-        with st.popover("Many"):
+        with st.popover("Select heads"):
             _many(present, mask, values)
-        with st.popover("Saved"):
+        with st.popover("Saved masks"):
             _saved(present, mask)
-        with st.popover("Paste"):
-            _paste(present)
+        with st.popover("Import mask"):
+            _import(present)
         st.download_button(
             "JSON",
             partial(_json, mask, state.view()),
@@ -59,7 +59,7 @@ def toolbar(present: HeadMask, values: Any = None, scores: Sequence[str] = ()) -
             key="mask_json",
             icon=":material/download:",
             on_click="ignore",
-            help="This mask as a file that Paste reads back, here or elsewhere",
+            help="This mask as a file. Import mask reads it back, here or in another dashboard",
         )
         if scores:
             state.choose(
@@ -69,19 +69,19 @@ def toolbar(present: HeadMask, values: Any = None, scores: Sequence[str] = ()) -
                 format_func="by {}".format,
                 label_visibility="collapsed",
                 width=230,
-                help="What colours the board, and by what the lowest are switched off",
+                help="Colours the grid; Select heads switches off the lowest heads by it",
             )
 
 
 def _json(mask: HeadMask, view: View) -> str:
-    """The mask's file, with the digest of the weights; made when asked for, as the model may still be loading."""
+    """The mask's file, with the digest of the weights. Made at the click, because the model may still be loading."""
     return maskedit.to_json(mask, model=view.model, digest=loaders.classifier(view).digest)
 
 
 def _many(present: HeadMask, mask: HeadMask, values: Any) -> None:
     count = state.number("count", "Heads to switch off", 0, len(present.kept))
     if values is None:
-        _not_at_hand("There is no order to switch off by")
+        _no_scores()
     st.button(
         f"The {count} lowest by {state.view().score}",
         key="lowest",
@@ -91,21 +91,21 @@ def _many(present: HeadMask, mask: HeadMask, values: Any) -> None:
         args=(present, mask, values, count),
     )
     st.button(
-        f"{count} at random, drawn anew", key="random", width="stretch", on_click=_random, args=(present, mask, count)
+        f"{count} at random, a new draw", key="random", width="stretch", on_click=_random, args=(present, mask, count)
     )
 
 
-def _not_at_hand(so: str) -> None:
-    st.caption(f"{so}: {state.view().score} has not been computed for this model and task.")
+def _no_scores() -> None:
+    st.caption(f"No scores yet: {state.view().score} has not been computed for this model and task.")
     st.page_link("pages/heads.py", label="Compute it on Heads", icon=":material/grid_view:")
 
 
 def _lowest(present: HeadMask, mask: HeadMask, values: Any, count: int) -> None:
-    _set(maskedit.off_to_count(mask, values, count, present))
+    state.set_mask(maskedit.off_to_count(mask, values, count, present))
 
 
 def _random(present: HeadMask, mask: HeadMask, count: int) -> None:
-    _set(maskedit.off_at_random(mask, count, present, seed=len(state.session().history.past)))
+    state.set_mask(maskedit.off_at_random(mask, count, present, seed=len(state.session().history.past)))
 
 
 def _saved(present: HeadMask, mask: HeadMask) -> None:
@@ -118,11 +118,15 @@ def _saved(present: HeadMask, mask: HeadMask) -> None:
         other = HeadMask.from_hex(text, present.num_layers, present.num_heads)
         row = st.columns([4, 1])
         row[0].button(
-            f"{show.plain(name)} ({len(other.off)} off)", key=f"load_{i}", on_click=_set, args=(other,), width="stretch"
+            f"{show.plain(name)} ({len(other.off)} off)",
+            key=f"load_{i}",
+            on_click=state.set_mask,
+            args=(other,),
+            width="stretch",
         )
-        row[1].button("✕", key=f"drop_{i}", on_click=_drop, args=(name,), help=f"Forget {show.plain(name)}")
+        row[1].button("✕", key=f"drop_{i}", on_click=_drop, args=(name,), help=f"Delete {show.plain(name)}")
     if not saved:
-        st.caption("Nothing saved yet. Saved masks appear here and as columns in Compare.")
+        st.caption("No saved masks yet. They appear here, and as columns in Compare.")
 
 
 def _save(mask: HeadMask) -> None:
@@ -137,15 +141,15 @@ def _drop(name: str) -> None:
     state.save_mask({k: v for k, v in state.session().saved if k != name})
 
 
-def _paste(present: HeadMask) -> None:
+def _import(present: HeadMask) -> None:
     st.text_area(
-        "A mask: hexadecimal digits, heads such as 3.5,7.0, or headviz's JSON",
+        "A mask: hexadecimal digits, heads that are off such as 3.5,7.0, or headviz's JSON",
         key="pasted",
         height=110,
         max_chars=20_000,
     )
-    st.file_uploader("or a file with it", type=["json", "txt"], key="mask_file")
-    st.button("Use it", key="use_pasted", on_click=_read, args=(present,), width="stretch")
+    st.file_uploader("or a file that holds it", type=["json", "txt"], key="mask_file")
+    st.button("Use this mask", key="use_pasted", on_click=_read, args=(present,), width="stretch")
     if wrong := st.session_state.get("paste_error"):
         st.error(show.plain(wrong))
 
@@ -157,20 +161,16 @@ def _read(present: HeadMask) -> None:
         text = upload.getvalue().decode("utf-8", "replace")
     try:
         stacks = loaders.shape(state.view()).ranges
-        _set(maskedit.parse_mask(text, present.num_layers, present.num_heads, stacks))
+        state.set_mask(maskedit.parse_mask(text, present.num_layers, present.num_heads, stacks))
         st.session_state["paste_error"] = ""
     except MaskError as wrong:
         st.session_state["paste_error"] = str(wrong)
 
 
-def _set(mask: HeadMask) -> None:
-    state.set_mask(mask)
-
-
 def grid(
     present: HeadMask, values: Any = None, tips: Any = None, width: float = 36, rows: Sequence[str] | None = None
 ) -> None:
-    """The toggle board, coloured by the chosen score where there is one."""
+    """The grid to switch heads off and on, coloured by the chosen score if there is a table of it."""
 
     def edited(off: list[int], base: list[int] | None) -> None:
         size = present.num_layers, present.num_heads
@@ -191,4 +191,4 @@ def grid(
         on_edit=edited,
     )
     if values is None and not view.present:
-        _not_at_hand("The board has no colours")
+        _no_scores()

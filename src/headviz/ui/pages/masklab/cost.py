@@ -1,4 +1,4 @@
-"""The Mask lab's right side: what the mask costs, where, and on which examples."""
+"""The right side of the Mask lab: what the mask costs, on which kinds of examples, and which answers change."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 DELTA = r"\Delta = m(\text{masked}) - m(\text{full})"
 PAIRED = (
-    "Interval: paired bootstrap over the same examples (exact for accuracy), 95 %. "
+    "95 % interval: paired bootstrap over the same examples (exact for accuracy). "
     "p: exact McNemar test for accuracy, paired bootstrap for BLEU, paired swap test for other metrics."
 )
 
 
 def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
-    """The primary metric before and after, with its uncertainty, and what the mask saves."""
+    """The primary metric before and after, the change in one sentence, and what removing the heads would save."""
     best = found.comparison.primary
     mask = state.mask(clf.present)
     off = len(clf.under(mask).off) - len(clf.present.off)
@@ -41,23 +41,23 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
         ("full model", show.metric(best.full, best.scale), f"n = {best.n:,}", "gray"),
         ("heads off", f"{off} of {len(clf.present.kept)}", f"{share:.0f} %", "gray"),
     ]
-    with st.container(horizontal=True, gap="medium"):  # beside each other on a phone, too
+    with st.container(horizontal=True, gap="medium"):  # in one row on a phone, too
         for name, value, below, colour in figures:
             st.metric(name, value, below, delta_color=colour, delta_arrow="off", width="content")
-    show.finding(_sentence(found, off))
+    show.finding(sentence(clf, data, found))
     if off:
         small, whole = loaders.cost(clf, mask), loaders.cost(clf)
         st.caption(
-            f"If really removed: parameters {_less(small.parameters, whole.parameters)}, "
+            f"Pruned for real, the model changes by: parameters {_less(small.parameters, whole.parameters)}, "
             f"FLOPs {_less(small.flops, whole.flops)} for a text of {whole.length} tokens."
         )
     with st.expander("All metrics, intervals and p"):
         _metrics(found)
-        show.note("How the uncertainty is found.", formula=DELTA, source=PAIRED, key="mask_paired", saves=False)
+        show.note("How intervals and p are computed.", formula=DELTA, source=PAIRED, key="mask_paired", saves=False)
 
 
 def _metrics(found: Measured) -> None:
-    """Every metric before and after, with the interval of its change and p."""
+    """Every metric before and after, with the interval and the p value of its change."""
     changes = found.comparison.deltas
     rows = [
         [d.metric, d.full, d.masked, *(d.scale * v for v in (d.delta, d.interval_low, d.interval_high)), d.p_value]
@@ -77,9 +77,9 @@ def _metrics(found: Measured) -> None:
 
 
 def colour_of(change: Delta) -> Literal["orange", "blue", "gray"]:
-    """The chip's colour: orange for a clear loss, blue for a clear gain, grey within chance.
+    """Orange for a clear loss, blue for a clear gain, grey for a change within chance.
 
-    Streamlit's own choice goes by an ASCII minus, and would show a loss that is written well as a gain.
+    Streamlit chooses the colour by an ASCII minus sign; ours is a true minus, so it would show a loss as a gain.
     """
     if change.interval_high < 0:
         return "orange"
@@ -90,48 +90,76 @@ def _less(now: int, before: int) -> str:
     return f"{100 * (now / before - 1):+.1f} %".replace("-", "−").replace("+0.0", "±0")
 
 
-def _sentence(found: Measured, off: int) -> str:
-    d = found.comparison.primary
+def sentence(clf: Classifier, data: Dataset, found: Measured) -> str:
+    """The change in one sentence: the metric, then the slices that change by more than their intervals."""
+    d, off = found.comparison.primary, [h for h in found.mask.off if h not in clf.present.off]
     if not off:
         return "All heads are on. Switch some off: the change appears here."
+    without = f"Without {_heads(off, loaders.rows_of(clf))}"
     if d.undefined:
-        return f"Without {_heads(off)}, {d.metric} has no change that could be given: {d.undefined}."
+        return f"{without}, the change of {d.metric} is not defined: {d.undefined}."
     if not d.delta and d.interval_low == d.interval_high == 0:
-        return f"Without {_heads(off)} no prediction changes its worth: {d.metric} stays {show.number(d.full)}."
-    spread = (
-        f"{show.points(d.delta, d.scale)} points [{show.points(d.interval_low, d.scale)}, "
-        f"{show.points(d.interval_high, d.scale)}], "
-    )
+        return f"{without} every answer is as good as before: {d.metric} stays {show.number(d.full)}."
+    low, high = show.points(d.interval_low, d.scale), show.points(d.interval_high, d.scale)
     firm = {"orange": "a clear loss", "blue": "a clear gain", "gray": "within chance"}[colour_of(d)]
-    return f"Without {_heads(off)}: {spread}{show.p_text(d.p_value)}, {firm}."
+    said = f"{without}: {d.metric} changes by {show.points(d.delta, d.scale)} points [{low}, {high}], {firm}"
+    return f"{said}{_slices_said(data, found)}."
 
 
-def _heads(count: int) -> str:
-    return "one head" if count == 1 else f"{count} heads"
+def _slices_said(data: Dataset, found: Measured) -> str:
+    """Which slices change by more than their intervals; empty without slices."""
+    changes, kind = found.comparison.slices, data.slice_name or "slice"
+    clear = sorted((d for d in changes if colour_of(d) != "gray"), key=lambda d: -abs(d.delta))
+    if not changes:
+        return ""
+    if not clear:
+        return f". No {kind} changes by more than its interval"
+    level = _chance(found, data)
+    named = ", ".join(
+        f"{d.name} {show.metric(d.full, d.scale)} → {show.metric(d.masked, d.scale)}" for d in clear[:NAMED]
+    )
+    of_chance = "" if level is None else f" (chance {level:.2f})"
+    rest = len(clear) - NAMED
+    end = f"{rest} more change clearly" if rest > 0 else f"no other {kind} changes by more than its interval"
+    return f". {named[:1].upper()}{named[1:]}{of_chance}; {end}"
+
+
+def _chance(found: Measured, data: Dataset) -> float | None:
+    """What random answers would reach in the primary metric."""
+    from ....runs.curves import chance
+
+    return chance(found.comparison.primary.metric, data.label_names)
+
+
+NAMED = 3  # heads or slices that a sentence names
+
+
+def _heads(off: Sequence[HeadId], rows: Sequence[str] | None) -> str:
+    return f"{len(off)} heads" if len(off) > NAMED else " and ".join(show.head_name(h, rows) for h in off)
 
 
 def by_slice(data: Dataset, found: Measured) -> None:
-    """The primary metric of each slice, before and after."""
+    """The primary metric of each slice before and after, with chance marked."""
     compared, kind = found.comparison, data.slice_name or "slice"
     if not compared.slices:
         return
     show.figure(
-        answers.slices(compared.slices, compared.primary.metric),
+        answers.slices(compared.slices, compared.primary.metric, _chance(found, data)),
         "mask_slices",
-        f"Each line is one {kind}: {compared.primary.metric} of the full model (bar) and under the mask "
-        "(dot) with the 95 % interval of the change; coloured where it excludes zero.",
+        f"Each line is one {kind}: {compared.primary.metric} of the full model (stroke) and under the mask (dot), with "
+        "the 95 % interval of the change. A dot has a colour where the interval excludes zero.",
         formula=DELTA,
         source=PAIRED,
     )
     if not state.view().present and st.button(
-        f"Which heads each {kind} hangs on", key="to_by_slice", icon=":material/arrow_forward:", type="tertiary"
+        f"Which heads does each {kind} need?", key="to_by_slice", icon=":material/arrow_forward:", type="tertiary"
     ):
         state.update(analysis="by-slice")
         st.switch_page("pages/analyses.py")
 
 
 def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
-    """The next head that costs least on top of this mask, and heads that hurt; computed when asked for."""
+    """The head that costs least on top of this mask, and heads that hurt. Computed when the user asks."""
     key = key_of(clf, data, "what if", found.mask.hex)
     if jobs.find(key) is None and st.session_state.get("what_if") != key:
         st.button(
@@ -140,7 +168,7 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
             icon=":material/lightbulb:",
             on_click=_ask,
             args=(key,),
-            help="Switches every head that is left off in turn, on top of this mask",
+            help="Switches off each remaining head in turn, on top of this mask",
         )
         return
     table = jobs.need(key, "Trying every head", lambda p, c: _ablate(loaders.evaluator(clf, data), found.mask, p, c))
@@ -148,7 +176,7 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
         return
     ranked = [(float(table.values[h]), h) for h in table.base.kept if table.values[h] == table.values[h]]
     if not ranked:
-        st.caption("No head is left to switch off.")
+        st.caption("All heads are off.")
         return
     cost, best = min(ranked)
     rows = loaders.rows_of(clf)
@@ -163,9 +191,7 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     )
     hurts = table.harmful()
     if not hurts:
-        st.caption(
-            f"No head hurts: without any one of the {len(ranked)}, nothing gets significantly better (q < 0.05)."
-        )
+        st.caption(f"No head hurts: switching off any one of the {len(ranked)} brings no significant gain (q < 0.05).")
         return
     named = ", ".join(show.head_name(h, rows) for h in hurts[:6]) + (" and others" if len(hurts) > 6 else "")
     _hint(
@@ -198,7 +224,7 @@ def _ablate(evaluator: Evaluator, mask: HeadMask, progress: jobs.Progress, cance
 
 
 def details(clf: Classifier, data: Dataset, found: Measured) -> None:
-    """The flipped examples and the confusion matrix; changed translations; nothing for a regression."""
+    """Changed answers and the confusion matrix, or changed translations; nothing for a regression."""
     compared = found.comparison
     if data.is_translation:
         _rewritten(data, found)
@@ -213,7 +239,7 @@ def details(clf: Classifier, data: Dataset, found: Measured) -> None:
         show.figure(
             answers.confusion(compared.confusion_full, compared.confusion_masked, data.label_names),
             "mask_confusion",
-            "Answers under the mask by gold label; small, the change against the full model (orange: for the worse).",
+            "Answers under the mask by gold label; below each, the change against the full model (orange: worse).",
             formula=r"n_{gp} = |\{x : \text{gold}(x) = g,\ \text{predicted}(x) = p\}|",
         )
 
@@ -246,20 +272,20 @@ _WIDTHS = {"text": 150, "pair": 130, "gold": 88, "full model": 88, "masked": 88,
 
 
 def flipped_title(worse: int, better: int, other: int) -> str:
-    """How many answers changed, and which way."""
-    rest = f", {other} wrong in another way" if other else ""
-    return f"Flipped examples: {worse} got worse, {better} better{rest}"
+    """How many answers changed, and how."""
+    rest = f", {other} wrong before and after" if other else ""
+    return f"Changed answers: {worse} now wrong, {better} now right{rest}"
 
 
 def _open_chosen(event: Any, examples: Sequence[int], mask: HeadMask) -> None:
-    """A chosen row opens its example in Compare, once."""
+    """A chosen row opens its example in Compare."""
     if (row := show.chosen_row(event, "flip_opened", mask.hex)) is not None:
         state.update(example=examples[row], a="", b="")
         st.switch_page("pages/compare.py")
 
 
 def _rewritten(data: Dataset, found: Measured) -> None:
-    """The sentences that the masked model translates otherwise."""
+    """The sentences that the masked model translates differently."""
     places = [int(i) for i in (found.full != found.masked).nonzero()[0]]
     st.subheader(f"Changed translations: {len(places)} of {len(data)}")
     if not places:
@@ -271,7 +297,7 @@ def _rewritten(data: Dataset, found: Measured) -> None:
         header,
         rows,
         "mask_flips",
-        caption="Sentences that are translated otherwise under the mask.",
+        caption="Sentences that are translated differently under the mask.",
         hint="Choose a row to open it in Compare.",
         on_select="rerun",
         selection_mode="single-row",

@@ -1,1 +1,1 @@
-"""The parts of the page runs."""
+"""The parts of the page Runs."""

@@ -1,4 +1,4 @@
-"""What may be done to a run: cancel, resume, report, put aside, delete; by its owner only."""
+"""The buttons of a run: cancel, resume, report, archive, delete. Only its owner may change a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def this_user() -> str:
-    """Who is looking: the name that a login in front passes on, else this machine's user."""
+    """The user's name: from a login in front of the dashboard, else this machine's user."""
     from ....runs.service import this_user as local
 
     try:
@@ -34,13 +34,13 @@ def size(count: float) -> str:
 
 
 def buttons(view: RunView, busy: bool, again: bool = True) -> None:
-    """Those that make sense in its state; ``again`` = resuming may help."""
+    """The buttons that fit the run's state; ``again`` = resuming may help."""
     from ....runs.record import may_change
     from ....runs.states import RESUMABLE
 
     record = view.record
     mine = may_change(record, this_user())
-    theirs = None if mine else f"It belongs to {record.owner}; only {record.owner} may change it."
+    theirs = None if mine else f"This run belongs to {record.owner}, who alone may change it."
     with st.container(horizontal=True, gap="small"):
         if busy:
             st.button(
@@ -50,7 +50,7 @@ def buttons(view: RunView, busy: bool, again: bool = True) -> None:
                 on_click=_act,
                 args=("cancel", record.id),
                 disabled=not mine or view.state == "cancelling",
-                help=theirs or "Finished steps stay",
+                help=theirs or "Finished steps are kept",
             )
         if view.state in RESUMABLE and again:
             st.button(
@@ -67,31 +67,31 @@ def buttons(view: RunView, busy: bool, again: bool = True) -> None:
             with st.popover("Report", icon=":material/description:"):
                 _downloads(view)
         if not busy and not record.parent:
-            with st.popover("Tidy up", icon=":material/inventory_2:", disabled=not mine, help=theirs):
+            with st.popover("Archive or delete", icon=":material/inventory_2:", disabled=not mine, help=theirs):
                 _tidy(view)
 
 
 def _tidy(view: RunView) -> None:
-    """Put aside or delete, with what that frees."""
+    """Archive or delete, with the disk space that it frees."""
     from ....runs import housekeeping
 
     record = view.record
     kept = housekeeping.used(record.id)
-    st.caption(f"It keeps {size(kept)} on disk.")
+    st.caption(f"This run takes {size(kept)} on disk.")
     if record.archived:
-        st.button("Bring back into the list", key="run_back", on_click=_act, args=("back", record.id), width="stretch")
+        st.button("Take out of the archive", key="run_back", on_click=_act, args=("back", record.id), width="stretch")
     else:
         st.button(
-            "Put aside",
+            "Archive",
             key="run_archive",
             on_click=_act,
             args=("archive", record.id),
             width="stretch",
-            help="Out of the list. Steps, log and models stay; checkpoints that nothing needs any more go.",
+            help="Hides the run. Steps, log and models are kept; checkpoints that are no longer needed are deleted.",
         )
-    sure = st.checkbox("Delete it with its models; there is no way back", key="run_sure")
+    sure = st.checkbox("Delete this run and its models for ever", key="run_sure")
     st.button(
-        f"Delete, frees {size(kept)}",
+        f"Delete (frees {size(kept)})",
         key="run_delete",
         on_click=_act,
         args=("delete", record.id),
@@ -102,7 +102,7 @@ def _tidy(view: RunView) -> None:
 
 
 def look_again() -> None:
-    """The first line of every part that is drawn by itself: after an action the whole page is drawn anew."""
+    """Draw the whole page again after an action. Every fragment calls this first."""
     if st.session_state.pop("run_acted", False):
         st.rerun()
 
@@ -124,7 +124,7 @@ def _act(what: str, run_id: str) -> None:
         state.notify(str(wrong))
         return
     if what in ("archive", "delete"):
-        st.toast(f"{'Deleted' if what == 'delete' else 'Put aside'}: {size(freed)} freed.")
+        st.toast(f"{'Deleted' if what == 'delete' else 'Archived'}: {size(freed)} freed.")
         state.update(run="")
 
 

@@ -1,4 +1,4 @@
-"""What a pruning run's checkpoint knows beyond its steps: grid, choices, tickets. Remembered for a few runs."""
+"""The state in a pruning run's checkpoint, kept in memory for a few runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _states: Memo[State | None] = Memo(16)
 
 
 def state_of(view: RunView) -> State | None:
-    """The state so far; None before the first step, and where its checkpoint cannot be read."""
+    """The state so far; None before the first step, or if the checkpoint cannot be read."""
     return _states.get((view.record.id, len(view.steps), len(view.baseline), view.state), lambda: _read(view))
 
 
@@ -24,5 +24,5 @@ def _read(view: RunView) -> State | None:
 
     try:
         return read(view.record)
-    except UserError:  # of another version: the steps on record still show
+    except UserError:  # written by another version; the recorded steps are still shown
         return None

@@ -1,4 +1,4 @@
-"""One run on the Runs page: drawn once, and its state line anew every second while it is at work."""
+"""One run on the Runs page. While it runs, its state line is updated every second or so."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KINDS = {
 
 
 def watch(ids: Sequence[str]) -> RunView:
-    """All about the first run, the others beside it on its picture; gives the first."""
+    """The first run with all its details, the others as further curves on its figure. Gives the first."""
     from ....runs import reading
     from ....runs.states import ACTIVE, QUEUED
 
@@ -74,7 +74,7 @@ def _go(run_id: str) -> None:
 
 
 def _seen(views: Sequence[RunView]) -> tuple[Any, ...]:
-    """What of the runs the page below is drawn from: when it changes, the page is drawn anew."""
+    """What the page below depends on. When it changes, the page is drawn again."""
     return tuple(
         (v.record.id, v.state, len(v.steps), len(v.baseline), *((c.state, len(c.steps)) for c in v.children))
         for v in views
@@ -87,7 +87,7 @@ def _live(seen: tuple[Any, ...], ids: Sequence[str]) -> None:
     runactions.look_again()
     try:
         views = [reading.show(i, log_lines=0) for i in ids]
-    except RunError:  # deleted by somebody else meanwhile
+    except RunError:  # somebody has deleted it
         st.rerun()
     runsview.state_line(views[0])
     if _seen(views) != seen:
@@ -95,9 +95,9 @@ def _live(seen: tuple[Any, ...], ids: Sequence[str]) -> None:
 
 
 def _outcome(view: RunView) -> None:
-    """A kind without a picture of its own here: its figures, and where they can be had whole."""
+    """A kind of run without its own figure: its numbers, and where to find the rest."""
     numbers = {k: v for k, v in view.outcome.items() if isinstance(v, int | float | str) and not isinstance(v, bool)}
     if numbers:
-        show.table(["", "value"], list(numbers.items()), "run_outcome", caption="What it found, in single figures.")
+        show.table(["", "value"], list(numbers.items()), "run_outcome", caption="The results that are single numbers.")
     if view.steps:
-        st.caption("Everything it found is in its report as JSON.")
+        st.caption("All results are in the report as JSON.")

@@ -1,4 +1,4 @@
-"""The numbers of a pruning run: its sentence, one step beside the full models, every step as a table."""
+"""The numbers of a pruning run: its finding, one step beside the full models, and the table of all steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Step = dict[str, Any]
 
 
 def finding(steps: Sequence[Step], metric: str) -> str:
-    """How far the pruning costs nothing that could be told from chance, and what the last step costs."""
+    """Up to which share of heads the loss is not clear, and what the last step costs."""
     by_share: dict[float, list[Step]] = {}
     for s in steps:
         by_share.setdefault(round(s["sparsity"], 9), []).append(s)
@@ -36,31 +36,31 @@ def finding(steps: Sequence[Step], metric: str) -> str:
             break
         free = share
     if worst is None:
-        return f"Up to {100 * last_share:.0f} % of the heads are gone without a clear loss of {metric}."
+        return f"Up to {100 * last_share:.0f} % of the heads can be removed without a clear loss of {metric}."
     cost = mean(s["change"][metric]["delta"] for s in last)
     change = show.points(cost, points_in(metric))
     end = f"{metric} is {_mean(last, metric)} at {100 * last_share:.0f} % ({change} points)."
     if free is None:
-        return f"Every step costs {metric}: {end}"
-    return f"Up to {100 * free:.0f} % of the heads go without a clear loss; {end}"
+        return f"Already the first step costs {metric}: {end}"
+    return f"Up to {100 * free:.0f} % of the heads can be removed without a clear loss; {end}"
 
 
 def _retrained(share: float, group: Sequence[Step], metric: str) -> str:
-    """Networks trained anew against the full one trained alike, seed by seed; no interval is known for that."""
+    """Retrained pruned models against the full model retrained in the same way, seed by seed. There is no interval."""
     said = f"With {100 * share:.0f} % of the heads removed and retrained, {metric} is {_mean(group, metric)}"
     scale = points_in(metric)
     pairs = [
         (s["metrics"][metric] - d, d) for s in group if (d := (s["change"].get(metric) or {}).get("delta")) is not None
     ]
     if not pairs:
-        return f"{said}; the full θ0 retrained alike is not measured yet."
+        return f"{said}; the full θ0 retrained in the same way is not measured yet."
     changes = [d for _, d in pairs]
     full = show.metric(mean(f for f, _ in pairs), scale)
     change = show.points(mean(changes), scale)
     if len(changes) == 1:
-        return f"{said}; the full θ0 retrained alike reaches {full} ({change} points, one seed)."
+        return f"{said}; the full θ0 retrained in the same way reaches {full} ({change} points, one seed)."
     spread = f"{change} ± {show.points(stdev(changes), scale).lstrip('+')} points over {len(changes)} seeds"
-    return f"{said}; the full θ0 retrained alike reaches {full} ({spread})."
+    return f"{said}; the full θ0 retrained in the same way reaches {full} ({spread})."
 
 
 def _mean(group: Sequence[Step], metric: str) -> str:
@@ -69,7 +69,7 @@ def _mean(group: Sequence[Step], metric: str) -> str:
 
 
 def boxes(view: RunView, step: Step, metric: str) -> None:
-    """The step beside the full model that it is compared with, and θ* where that is another one."""
+    """The step's numbers, those of the full model it is compared with, and those of θ* where that is another model."""
     which = baselines.against(view.record.spec, view.baseline)
     full = baselines.full_of(view.baseline, step.get("seed"), which)
     given = baselines.full_of(view.baseline, None, baselines.GIVEN)
@@ -81,7 +81,7 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
     if low is not None:
         note += f" 95 % interval of the change: {show.points(low, scale)} to {show.points(high, scale)} points"
     elif delta is not None:
-        note += " What two trainings differ by chance shows only with several seeds."
+        note += " With one seed nobody knows how much two trainings differ by chance."
     place.metric(
         metric,
         _value(step["metrics"].get(metric), metric),
@@ -131,7 +131,7 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
 
 
 def tone(low: float | None, high: float | None) -> Literal["orange", "blue", "gray"]:
-    """Orange for a clear loss, blue for a clear gain, grey within chance or where no interval is known."""
+    """Orange for a clear loss, blue for a clear gain, grey within chance or without an interval."""
     if low is None or high is None or low <= 0 <= high:
         return "gray"
     return "orange" if high < 0 else "blue"
@@ -146,7 +146,7 @@ def _less(now: int, before: int) -> str:
 
 
 def rows(view: RunView, names: Sequence[str]) -> tuple[list[str], list[list[Any]]]:
-    """Header and rows of the table: the full models first, each named, then every step."""
+    """Header and rows of the table: the full models first, then every step."""
     several = len({s.get("seed") for s in view.steps}) > 1
     anew = baselines.against(view.record.spec, view.baseline) == baselines.RETRAINED
     metric, scale = names[0], points_in(names[0])
@@ -178,7 +178,7 @@ def table(view: RunView, names: Sequence[str]) -> None:
     header, body = rows(view, names)
     anew = baselines.against(view.record.spec, view.baseline) == baselines.RETRAINED
     against = (
-        f"the change of {names[0]} is against the full θ0 retrained alike with the same seed, beside it that from θ*"
+        f"the change of {names[0]} is against the full θ0 retrained with the same seed; the next column is against θ*"
         if anew
         else f"the change of {names[0]} is against θ* as given, with its 95 % interval"
     )
@@ -186,7 +186,7 @@ def table(view: RunView, names: Sequence[str]) -> None:
 
 
 def digits(header: Sequence[str]) -> dict[str, Callable[[Any], str]]:
-    """How the columns of numbers are written; a table's CSV has every digit."""
+    """How the columns of numbers are written. The CSV has every digit."""
     words = ("model", "seed", "mask", "task", "algorithm", "score", "metric", "seeds", "missing")
     signed = ("change, points", "from θ*, points", "low", "high")
     plain = ("heads removed, %", "seconds")

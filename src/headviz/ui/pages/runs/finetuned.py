@@ -1,4 +1,4 @@
-"""A fine-tuning: its learning curve, its result, and the way to its model."""
+"""A fine-tuning run: its learning curve, its result, and the button that opens its model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def detail(view: RunView) -> None:
     if not view.steps:
         if view.state in ("running", "queued"):
             st.info(
-                "The learning curve grows from the first updates on. You may leave: the run goes on.",
+                "The learning curve appears with the first updates. You may leave this page; the run continues.",
                 icon=":material/hourglass_top:",
             )
         curve(view)
@@ -30,7 +30,7 @@ def detail(view: RunView) -> None:
 
 
 def curve(view: RunView) -> None:
-    """The learning curve so far, drawn anew while it grows."""
+    """The learning curve so far, drawn again while it grows."""
     from ....runs.states import ACTIVE
 
     st.fragment(_curve, run_every=listing.POLL * 2 if view.state in ACTIVE else None)(view.record.id)
@@ -56,37 +56,37 @@ def _curve(run_id: str) -> None:
 
 
 def result(view: RunView) -> None:
-    """What it came to, and the way on."""
+    """The metrics reached, and the button that opens the model."""
     step, record = view.steps[0], view.record
     row = st.container(horizontal=True, gap="medium")
     for name, value in step["metrics"].items():
         row.metric(
             f"{name} on dev", show.metric(value, points_in(name)) if value is not None else "undefined", width=150
         )
-    kept = "" if step.get("best_epoch") is None else f"; kept are the weights after epoch {step['best_epoch']:g}"
+    kept = "" if step.get("best_epoch") is None else f", weights of epoch {step['best_epoch']:g} kept"
     st.caption(f"{step['updates']:,} updates, {step['epochs']:g} epochs{kept}, {listing.span(step['seconds'])}.")
     folder = model_folder(view)
     if folder is None:
-        st.caption("Its model opens when the run is done.")
+        st.caption("The model can be opened when the run is done.")
         return
     if state.view().model == str(folder):
-        st.success("It is the current model.", icon=":material/check:")
+        st.success("This is the current model.", icon=":material/check:")
         return
     base = str(record.spec["model"])
     st.button(
-        "Open it as the current model",
+        "Use as the current model",
         key="tune_use",
         type="primary",
         icon=":material/deployed_code:",
         on_click=take_away.use,
         args=(str(folder),),
         kwargs={"base": base},
-        help="The model lies with its run: deleting the run deletes it",
+        help="The model is stored with its run. Deleting the run deletes the model",
     )
 
 
 def model_folder(view: RunView) -> Path | None:
-    """Where the trained model lies, once the run is done."""
+    """The folder of the trained model, once the run is done."""
     from ....runs.files import RunFiles
     from ....runs.jobs.finetune import MODEL
 

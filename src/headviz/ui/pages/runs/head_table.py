@@ -1,4 +1,4 @@
-"""Runs that end in one table of heads: a score, or what switching each head off costs."""
+"""Runs whose result is one table of heads: a score, or an ablation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import streamlit as st
 
 from ....charts.palette import scale_for
 from ....errors import UserError
-from ....heads import HeadId, HeadMask, HeadScores
+from ....heads import HeadMask, HeadScores
 from ....scores.catalogue import DEFAULT, SCORES, correlates
 from ....tasks import points_in
 from ...parts import published, scoring
@@ -28,16 +28,15 @@ GO = "run_table_go"
 
 
 def detail(view: RunView) -> None:
-    """The table of a score or an ablation as far as it is there, and the way to its page."""
+    """The table of a score or an ablation so far, and the button that opens it on its page."""
     if view.outcome:
         (_score if view.record.kind == "score" else _ablation)(view)
     elif view.record.kind == "ablation" and view.steps:
         _so_far(view)
     elif view.state in ("running", "queued"):
         st.info(
-            "The grid appears when all examples are scored. You may leave: the run goes on."
-            if view.record.kind == "score"
-            else "The grid fills layer by layer. You may leave: the run goes on.",
+            ("The grid appears at the end." if view.record.kind == "score" else "The grid fills layer by layer.")
+            + " You may leave this page; the run continues.",
             icon=":material/hourglass_top:",
         )
     if page := st.session_state.pop(GO, ""):
@@ -45,7 +44,7 @@ def detail(view: RunView) -> None:
 
 
 def _rows(spec: dict[str, Any]) -> tuple[str, ...] | None:
-    """Names of the grid's rows; a model that is not there any more has only numbers."""
+    """Names of the grid's rows; None if the model no longer exists."""
     try:
         return loaders.shape(_view_of(spec)).rows
     except UserError:
@@ -65,16 +64,12 @@ def _grid(values: np.ndarray, present: HeadMask, rows: tuple[str, ...] | None, n
         values,
         selected=state.head(present),
         rows=rows,
-        on_select=_select,
+        on_select=state.select,
         look=Look(
             name=name, scale=scale_for(known, signed=signed), numbers=state.view().numbers, width=36, file="headviz-run"
         ),
         **more,
     )
-
-
-def _select(head: HeadId) -> None:
-    state.update(head=head.dotted)
 
 
 # ---- a score
@@ -93,29 +88,22 @@ def _score(view: RunView) -> None:
     left, right = st.columns([5, 4], gap="large")
     with left:
         _grid(found.values, found.mask, rows, found.score, tips=scoring.tip_tables(found))
-        show.note(f"{found.score} of every head: layers down, heads across; high = keep.", saves=False)
+        show.note(f"{found.score} of every head: layers down, heads across.", saves=False)
         examples = f"measured on {found.samples:,} examples" if found.samples else "no examples needed"
         st.caption(show.plain("  ·  ".join([examples, *found.notes])))
         if frame.controls():
             _to_heads(spec, found)
     with right:
-        tables = (found.values, found.interval_low, found.interval_high)
-        show.table(
-            ["rank", "head", found.score, "95 % low", "95 % high"],
-            [[i, show.head_name(h, rows), *(float(t[h]) for t in tables)] for i, h in enumerate(ranked, 1)],
-            "run_ranking",
-            caption="All measured heads, the highest first.",
-            record=found.to_dict(),
-            height=430,
-        )
+        ranking = scoring.ranking_table(found, rows)
+        show.table(*ranking, "run_ranking", caption=scoring.RANKED, record=found.to_dict(), height=430)
 
 
-# what the Heads page leaves as it is
+# options that the Heads page always has
 DEFAULTS = {"split": "train", "limit": None, "length_filter": "quantile", "off": "", "label_order": None}
 
 
 def asked_on_heads(spec: dict[str, Any]) -> bool:
-    """Whether the Heads page would compute this very table: it scores the whole model with the score's defaults."""
+    """Whether the Heads page would compute the same table: the whole model, with the score's defaults."""
     score = spec.get("score") or DEFAULT
     plain = all(spec.get(name, value) == value for name, value in DEFAULTS.items())
     if score not in SCORES or spec.get("options"):
@@ -129,7 +117,7 @@ def _to_heads(spec: dict[str, Any], found: HeadScores) -> None:
             "Open it on Heads", key="run_heads", icon=":material/grid_view:", on_click=_open_heads, args=(spec, found)
         )
     else:
-        st.caption("Heads shows scores with their default options, so this table stays here.")
+        st.caption("The Heads page shows scores with their default options only, so it cannot show this table.")
 
 
 def _open_heads(spec: dict[str, Any], found: HeadScores) -> None:
@@ -160,7 +148,7 @@ def _so_far(view: RunView) -> None:
         for head, cost in step["costs"]:
             values[int(step["layer"]), int(head)] = scale * cost
     _grid(values, shape.present, shape.rows, "cost, points")
-    show.note("What the model loses without each head, as far as it is measured.", saves=False)
+    show.note("What the model loses without each head, for the heads measured so far.", saves=False)
 
 
 def _ablation(view: RunView) -> None:
@@ -180,7 +168,7 @@ def _ablation(view: RunView) -> None:
 
 
 def _open_analyses(spec: dict[str, Any], found: Ablation) -> None:
-    """The page with this result on it, if it asks the same of the same data; else with its *Run* button."""
+    """Open Analyses: with this result if it is about the same model, data and metric, else with its *Run* button."""
     try:
         look_at(spec, analysis="ablation", limit=int(spec.get("limit") or 0), groups="")
         clf, data = loaders.classifier(state.view()), loaders.dataset(state.view())

@@ -1,4 +1,4 @@
-"""The Runs page's frame: the list of runs, the state of one, and what may be done to it."""
+"""The list of runs, and the state and progress of one run."""
 
 from __future__ import annotations
 
@@ -30,35 +30,34 @@ BADGES: dict[str, tuple[Any, str]] = {
     "lost": ("orange", ":material/help:"),
     "done": ("green", ":material/check:"),
 }
-# what a run that has ended early has to say besides its error
+# what to say of a run that ended early, besides its error
 NEXT = {
-    "cancelled": "Stopped as asked. Its finished steps are kept; *Resume* goes on from the last one.",
-    "failed": "Mend what is said above, then *Resume*: it goes on from its last step. The log's end is below.",
-    "lost": "Its worker is gone without a word: killed, or the machine was restarted. *Resume* goes on from its last "
-    "step, to the same result.",
+    "cancelled": "Cancelled by its user. Finished steps are kept; *Resume* continues after the last one.",
+    "failed": "Correct the error above, then *Resume*: the run continues after its last step. The log is below.",
+    "lost": "Its process has ended without an error message: it was killed, or the machine was restarted. *Resume* "
+    "continues after the last step and gives the same result.",
 }
-ANEW = "It cannot go on from here. Its steps and its plan stay: *the same in Python or on the command line*, below."
-POLL = 1.5  # seconds between two looks at a run that is at work
+ANEW = "It cannot be resumed. Its steps are kept, and its plan is below: *The same in Python or on the command line*."
+POLL = 1.5  # seconds between two looks at a run that is running
 SHOWN = 10  # runs in the list before 'all'
 
 
 def span(seconds: float) -> str:
-    """A length of time as people say it."""
+    """A length of time in words."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def overview(archived: bool = False) -> list[RunView]:
-    """Every run, newest first; with ``archived`` those that were put aside."""
+    """Every run, newest first; with ``archived`` the archived ones instead."""
     from ....runs import reading
 
     return reading.overview(archived=archived)
 
 
 def labels(runs: Sequence[RunView]) -> dict[str, str]:
-    """What a list calls each run: state and title. Those of one title carry their ids, or a list could not
-    tell them apart."""
+    """The name of each run in a list: its state and title, with its id where several have the same title."""
     titles = [r.record.title for r in runs]
     return {
         r.record.id: f"{ICONS.get(r.state, '')} {r.record.title}"
@@ -71,7 +70,7 @@ def labels(runs: Sequence[RunView]) -> dict[str, str]:
 
 
 def chooser(runs: Sequence[RunView], chosen: str) -> None:
-    """Every run, newest first; choosing one shows it."""
+    """The list of runs. The chosen one is shown."""
     few = runs if st.session_state.get("runs_all") else runs[:SHOWN]
     titles = {i: show.plain(name) for i, name in labels(few).items()}
     st.session_state["runs_pick"] = chosen if chosen in titles else None
@@ -104,18 +103,18 @@ def _pick() -> None:
 
 
 def known_ids(text: str, runs: Sequence[RunView]) -> list[str]:
-    """The runs that an address names and that are still there, those of sweeps included."""
+    """The existing runs that an address names, including the runs of sweeps."""
     there = {r.record.id for r in runs} | {c.record.id for r in runs for c in r.children}
     return [i for i in text.split(",") if i in there]
 
 
 def require_none(ids: Sequence[str], text: str) -> None:
     if text and not ids:
-        raise RunError(f"There is no run {text[:40]}. It may have been deleted; the newest one is shown.")
+        raise RunError(f"There is no run {text[:40]}. It may have been deleted. The newest run is shown.")
 
 
 def started(run_id: str) -> None:
-    """Fold the form away and look at what was started."""
+    """Close the form and show the run that was started."""
     st.session_state.pop("planned", None)
     st.session_state["new_box"] = False
     state.update(run=run_id, step=0)
@@ -125,7 +124,7 @@ def started(run_id: str) -> None:
 
 
 def about(view: RunView) -> str:
-    """What a run is, in one line."""
+    """Algorithm, model, task, start, owner and id of a run, in one line."""
     from pathlib import Path
 
     record, spec = view.record, view.record.spec
@@ -143,7 +142,7 @@ def about(view: RunView) -> str:
 
 
 def state_line(view: RunView) -> None:
-    """State, progress, what went wrong and what can be done about it."""
+    """State, progress, error and buttons of a run."""
     from ....runs.states import ACTIVE, QUEUED
 
     p, record = view.progress, view.record
@@ -161,7 +160,7 @@ def state_line(view: RunView) -> None:
     elif view.state in ACTIVE and p.total:
         st.progress(min(1.0, p.done / p.total), text=f"{p.done} of {p.total}")
     if not p.responsive:
-        st.caption(f"No sign of life for {span(p.silent or 0)}: the machine may be busy or asleep.")
+        st.caption(f"No news from this run for {span(p.silent or 0)}. The machine may be busy or asleep.")
     if record.error:
         st.error(show.plain(record.error), icon=":material/error:")
     over = not record.resumable
@@ -175,12 +174,12 @@ def _doing(view: RunView) -> str:
 
     p, parts = view.progress, []
     if view.position:
-        parts.append(f"number {view.position} in the queue: it starts when those before it have ended")
+        parts.append(f"number {view.position} in the queue")
     if p.phase:
         parts.append(show.plain(p.phase) + (f" {p.done} of {p.total}" if p.total else ""))
     if p.remaining is not None:
         parts.append(f"about {span(p.remaining)} left")
-    elif p.phase_remaining is not None and p.phase:  # no step is done to go by: only this part's end is known
+    elif p.phase_remaining is not None and p.phase:  # before the first step only this phase can be timed
         parts.append(f"about {span(p.phase_remaining)} left of {'it' if p.total else show.plain(p.phase)}")
     if view.seconds is not None:
         parts.append(f"{span(view.seconds)} so far" if view.state in ACTIVE else f"took {span(view.seconds)}")
@@ -196,11 +195,11 @@ def log(view: RunView) -> None:
 
     lines = view.log or reading.show(view.record.id, log_lines=60).log
     with st.expander("End of the log", expanded=view.state in ("failed", "lost"), icon=":material/terminal:"):
-        st.code("\n".join(lines) or "(nothing yet)", language=None)
+        st.code("\n".join(lines) or "(empty)", language=None)
 
 
 def recipe(view: View, run: RunView | None = None) -> tuple[str, str]:
-    """The chosen run once more, or the way to start one."""
+    """How to start the chosen run again, or a first one."""
     from ....reports.run_recipe import lines_of, recipe_of
 
     if run is not None and run.children:
@@ -220,7 +219,7 @@ def recipe(view: View, run: RunView | None = None) -> tuple[str, str]:
 
 
 def _sweep_recipe(run: RunView) -> tuple[str, str]:
-    """The sweep once more: its first run's command with every combination in it."""
+    """How to start the sweep again: its first run's command with every combination in it."""
     from ....reports.run_recipe import recipe_of
 
     specs = [c.record.spec for c in run.children]

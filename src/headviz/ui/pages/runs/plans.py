@@ -1,4 +1,4 @@
-"""What the forms for one run and for a sweep share: fields drawn from the table of algorithms, and the plan."""
+"""What the forms for one run and for a sweep share: their fields and the plan."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 LAST_STEPS = {"target": "at that share", "full": "after a whole step"}
 FILTERS = {"quantile": "of usual length", "std": "within one sd", "none": "of any length"}
 STARTS = {"pretrained": "pre-trained weights", "random": "random weights"}
-SOURCES = {"fine-tuned": "the fine-tuned model", "masked-lm": "the pre-trained one, filling in words"}
+SOURCES = {"fine-tuned": "the fine-tuned model", "masked-lm": "the pre-trained model, filling in words"}
 
 
 def title_of(name: str) -> str:
@@ -62,7 +62,7 @@ def amounts(key: str, algorithms: Sequence[Algorithm]) -> dict[str, Any]:
 
 
 def retraining(view: View, key: str, algorithms: Sequence[Algorithm]) -> dict[str, Any]:
-    """What algorithms that train the pruned networks anew are told besides: from what, how, and what stays on disk."""
+    """The fields of algorithms that retrain the pruned models: base model, training, and what is kept on disk."""
     from ....pruning.plan import INITIALISATIONS
 
     if not any(a.retrains for a in algorithms):
@@ -72,7 +72,7 @@ def retraining(view: View, key: str, algorithms: Sequence[Algorithm]) -> dict[st
         "Pre-trained model θ0",
         default,
         key=f"{key}_base",
-        help="What the pruned networks are trained from anew: a folder or a hub id",
+        help="The pruned models are retrained from it: a folder or a hub id",
     ).strip()
     try:
         recipe = training.recipe_for(loaders.model_name(base))
@@ -80,18 +80,16 @@ def retraining(view: View, key: str, algorithms: Sequence[Algorithm]) -> dict[st
         st.error(show.plain(str(wrong)), icon=":material/error:")
         return {}
     examples = recipe.examples if not view.data else None
-    with st.expander("Training of the pruned networks", icon=":material/model_training:"):
-        st.caption(recipe.said)
+    with st.expander("Training of the pruned models", icon=":material/model_training:"):
+        st.caption(show.plain(recipe.said(view)))
         options, limit, room = training.fields(f"{key}_train_{base}", recipe, examples)
         start = room.selectbox("Retrained from", INITIALISATIONS, key=f"{key}_init", format_func=STARTS.__getitem__)
         with st.container(horizontal=True):
-            full = st.toggle(
-                "Train the full model too", True, key=f"{key}_full", help="Winning tickets are compared with it"
-            )
+            full = st.toggle("Train the full model too", True, key=f"{key}_full", help="Needed to find winning tickets")
             everything = st.toggle(
                 "Keep every step's model",
                 key=f"{key}_all",
-                help="Needed to look at one example's maps under each of them later; takes a model's size per step",
+                help="Needed to show one example's maps at each step; takes the size of a model per step",
             )
     return {
         "base": base,
@@ -119,7 +117,7 @@ def further(view: View, key: str, algorithms: Sequence[Algorithm], scores: Seque
                 key=f"{key}_stack",
                 width=200,
                 format_func=lambda s: s or "all stacks",
-                help="Remove heads of this stack only; shares are then of its heads",
+                help="Remove heads of this stack only; shares are of its heads",
             )
         if not any(a.of_remaining for a in algorithms):
             shares = st.text_input(
@@ -128,7 +126,7 @@ def further(view: View, key: str, algorithms: Sequence[Algorithm], scores: Seque
                 key=f"{key}_shares",
                 width=200,
                 placeholder="30, 50, 70, 90",
-                help="A list of your own in place of even steps",
+                help="Your own list instead of even steps",
             )
             options["sparsities"] = lambda: read_shares(shares)
         options["last_step"] = st.selectbox(
@@ -148,7 +146,7 @@ def further(view: View, key: str, algorithms: Sequence[Algorithm], scores: Seque
             key=f"{key}_repair",
             width=220,
             format_func=lambda r: r or "as each algorithm does",
-            help="What is done to the kept weights",
+            help="How the remaining weights are adjusted",
         )
         options["length_filter"] = st.selectbox(
             "Texts to score on", LENGTH_FILTERS, key=f"{key}_filter", width=200, format_func=FILTERS.__getitem__
@@ -158,12 +156,12 @@ def further(view: View, key: str, algorithms: Sequence[Algorithm], scores: Seque
         )
         if masked and scores and not shape.translates:
             options["score_source"] = st.selectbox(
-                "Scored is",
+                "Model that is scored",
                 SCORE_SOURCES,
                 key=f"{key}_source",
                 width=260,
                 format_func=SOURCES.__getitem__,
-                help="The pre-trained model is scored on the words that it was trained to fill in",
+                help="The pre-trained model is scored on filling in words, as it was trained",
             )
     if options.get("score_source") == "masked-lm" and not any(a.retrains for a in algorithms):
         default = "demo-pretrained" if view.model == "demo" else view.base
@@ -172,11 +170,11 @@ def further(view: View, key: str, algorithms: Sequence[Algorithm], scores: Seque
 
 
 def read_shares(text: str) -> tuple[float, ...] | None:
-    """Shares of heads from per cent with commas; None where nothing is written."""
+    """Shares of heads from percentages with commas; None for an empty text."""
     try:
         return tuple(float(s) / 100 for s in text.replace("%", "").split(",") if s.strip()) or None
     except ValueError:
-        raise OptionError("Shares are numbers with commas, in per cent, such as 30, 50, 70, 90.") from None
+        raise OptionError("Write shares in per cent with commas, such as 30, 50, 70, 90.") from None
 
 
 def source(view: View) -> dict[str, Any]:
@@ -198,10 +196,10 @@ def source(view: View) -> dict[str, Any]:
 
 
 def options_of(view: View, options: dict[str, Any]) -> dict[str, Any]:
-    """A plan's options: those of the view, and what a form says.
+    """A plan's options: those of the view and those of a form.
 
-    What has to be read, such as a list of numbers, comes as a function and is read here: a form is drawn whole before
-    anything in it is complained about.
+    A value that must be checked, such as a list of numbers, comes as a function that is called here. So the whole form
+    is drawn before a mistake in it is reported.
     """
     known = {k: v() if callable(v) else v for k, v in options.items()}
     given = {**source(view), **{k: v for k, v in known.items() if v not in ("", None)}}
@@ -217,7 +215,7 @@ def make_plan(view: View, options: dict[str, Any]) -> PruningPlan:
     return PruningPlan.from_options(options_of(view, options))
 
 
-# what a plan refuses or remarks, by its code, in the names and units of the form: per cent where the plan has shares
+# a plan's refusals and notes by code, in the words of the form: its labels, and per cent instead of shares
 _IN_WORDS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "more-than-a-layer": lambda p: (
         f"“Heads each layer keeps” is {p['keep_per_layer']}, but a layer has only {p['per_layer']} heads."
@@ -230,7 +228,7 @@ _IN_WORDS: dict[str, Callable[[Mapping[str, Any]], str]] = {
 
 
 def in_words(said: UserError | str) -> str:
-    """A refusal or a remark of a plan in the form's words; what has none of its own stays as it is."""
+    """A plan's refusal or note in the form's words; others stay as they are."""
     if not isinstance(said, UserError | Note) or said.code not in _IN_WORDS:
         return str(said)
     return _IN_WORDS[said.code](said.parameters)
@@ -242,7 +240,7 @@ def _per_cent(share: float) -> str:
 
 @contextmanager
 def form_words() -> Iterator[None]:
-    """A refusal that reaches the form speaks of its fields."""
+    """Refusals in this block use the form's words."""
     try:
         yield
     except UserError as wrong:
@@ -253,7 +251,7 @@ def form_words() -> Iterator[None]:
 
 
 def wanted(key: Hashable) -> None:
-    """Somebody asks for the plan with this key. A plan that failed or was stopped is tried again."""
+    """Ask for the plan with this key; one that failed or was stopped is tried again."""
     st.session_state["planned"] = key
     job = jobs.find(key)
     if job is not None and (job.error or job.stopped):
@@ -262,21 +260,18 @@ def wanted(key: Hashable) -> None:
 
 @dataclass(frozen=True)
 class Words:
-    """What the two buttons of a form say."""
+    """The texts of a form's two buttons."""
 
     plan: str = "Plan"
     why: str = "Check it and estimate its time"
     doing: str = "Checking the plan and timing a few examples"
-    first: str = "Look at the plan first"
+    first: str = "Press Plan first"
 
 
 def checked(
     name: str, key: Hashable, work: jobs.Work[T], words: Words | None = None, about: str = ""
 ) -> tuple[T, DeltaGenerator] | None:
-    """The checked plan and the place of *Start*, which stays closed until the plan has been seen.
-
-    A plan that changes is planned anew, as its key does.
-    """
+    """The checked plan and the place of *Start*; None while there is none. A changed plan must be checked again."""
     words = words or Words()
     buttons = st.container(horizontal=True, vertical_alignment="center")
     buttons.button(
@@ -292,7 +287,7 @@ def checked(
 
 
 def start(place: DeltaGenerator, name: str, make: Callable[[str], RunRecord], label: str = "Start") -> None:
-    """The button that starts what was planned. ``make`` is given the user's name."""
+    """The button that starts the plan. ``make`` gets the user's name."""
     place.button(
         label, key=f"{name}_start", type="primary", icon=":material/play_arrow:", on_click=_begin, args=(make,)
     )

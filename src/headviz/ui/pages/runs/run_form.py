@@ -1,4 +1,4 @@
-"""Starting one run: a form drawn from the table of algorithms. Nothing starts before its plan has been shown."""
+"""The form for one run. Nothing starts before its plan has been shown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FORMS = ("One run", "A sweep")
 
 
 def new(view: View, first: bool) -> None:
-    """The forms, folded away once there is something to look at."""
+    """The two forms, folded if there are runs already."""
     box = st.expander("Start a run or a sweep", first, key="new_box", icon=":material/add:", on_change="rerun")
     if not box.open:
         return
@@ -59,7 +59,7 @@ def form(view: View) -> None:
             0 if fixed else at,
             key=f"new_score_{fixed}",
             disabled=bool(fixed),
-            help="The method fixes its own score" if fixed else "What decides which heads go first",
+            help="This algorithm has a score of its own" if fixed else "Decides which heads are removed first",
         )
     with right:
         given = plans.seeds("new_seeds", "0")
@@ -70,7 +70,7 @@ def form(view: View) -> None:
     if not fixed:
         options["score_options"] = scoreform.fields(view, "new_option", [score]).get(score)
     options |= plans.further(view, f"new_{name}", [algorithm], [score])
-    title = st.text_input("Title (optional)", "", key="new_title", max_chars=120, placeholder="what the list calls it")
+    title = st.text_input("Title (optional)", "", key="new_title", max_chars=120, placeholder="its name in the list")
     try:
         options["seeds"] = plans.read_seeds(given)
         plan = plans.make_plan(view, options)
@@ -86,7 +86,7 @@ def form(view: View) -> None:
 
 @dataclass(frozen=True)
 class Planned:
-    """A checked plan in numbers and words, and what ``service.start`` needs; no model."""
+    """A checked plan in numbers and words, and what ``service.start`` needs. Holds no model."""
 
     amount: Amount
     sizes: tuple[int, ...]
@@ -115,7 +115,7 @@ def _show(found: Planned) -> None:
 
 
 def _prepare(plan: PruningPlan, progress: jobs.Progress, cancel: jobs.Cancel) -> Planned:
-    """Numbers only: the models that were loaded for them are let go."""
+    """Check and time the plan. The models that this loads are released."""
     from ....runs.prepare import prepare_all
     from ....runs.service import default_threads
     from ....runs.sweep import plan_of

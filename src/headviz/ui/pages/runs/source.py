@@ -1,4 +1,4 @@
-"""From a run to the other pages: its own model and data become the current ones."""
+"""Make a run's model and data the current ones, for the other pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ABOUT = ("model", "revision", "task", "data", "text_columns", "label_column")
 
 
 def look_at(spec: dict[str, Any], **changes: Any) -> None:
-    """Look at what a run was about, and forget masks of another model; a ``UserError`` where that is not allowed."""
+    """Switch to a run's model and data; masks of another model are dropped. ``UserError`` if that is not allowed."""
     now = plans.source(state.view())
     wanted = {**spec, "model": loaders.model_name(str(spec["model"]))}
     if any(_plain(now.get(name)) != _plain(wanted.get(name)) for name in ABOUT):
@@ -29,5 +29,5 @@ def look_at(spec: dict[str, Any], **changes: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Specs come from JSON: lists for tuples, and nothing said in several ways."""
+    """A value as it comes from JSON, so that two compare: lists are tuples, empty values None."""
     return tuple(value) if isinstance(value, list) else value or None

@@ -1,4 +1,4 @@
-"""One example across a run: a head's attention and attribution under each step's model, as small multiples."""
+"""One example across a run: the attention and attribution of one head after each step, as small maps."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from ....runs.step_maps import StepMaps
     from ...parts.texts import Text
 
-MOST = 11  # steps on the picture; more are thinned out evenly
-_opened: Memo[Any] = Memo(1)  # the models and data of the run looked at last
+MOST = 11  # steps in the figure; of more steps, evenly spaced ones are shown
+_opened: Memo[Any] = Memo(1)  # the models and data of the last run
 
 
 def example(view: RunView, step: dict[str, Any]) -> None:
-    """Asked for first: it loads the run's model and data into the dashboard."""
+    """The maps of one example. They appear on request, because the run's model and data must be loaded."""
     key = ("run", view.record.id)
     if st.session_state.get("run_maps") != view.record.id and frame.controls():
         st.caption(
-            "Follow one head through the run: where it looks on one text, and what of that carries the decision, "
-            "after each step until it is removed."
+            "Follow one head through the run: where it looks in one text, and what that contributes to the answer, "
+            "after each step until the head is removed."
         )
         st.button(
             "Load the run's model and data",
@@ -62,14 +62,14 @@ def _ask(run_id: str) -> None:
 
 
 def _open(run_id: str) -> Any:
-    """Models and data of a run; only the last one asked for stays in memory."""
+    """Models and data of a run. Only the last run stays in memory."""
     from ....runs.saving import open_run
 
     return _opened.get(run_id, lambda: open_run(run_id)[:2])
 
 
 def _head(view: RunView, layers: int, heads: int) -> HeadId:
-    """The head chosen in the grid, else the first of those that the last step keeps."""
+    """The head chosen in the grid, else the first one that the last step keeps."""
     chosen = state.head(HeadMask.full(layers, heads))
     if chosen is not None:
         return chosen
@@ -78,7 +78,7 @@ def _head(view: RunView, layers: int, heads: int) -> HeadId:
 
 
 def _thinned(steps: list[int]) -> list[int]:
-    """At most so many, first and last among them."""
+    """At most ``MOST`` steps, evenly spaced, with the first and the last."""
     if len(steps) <= MOST:
         return steps
     return sorted({steps[round(i)] for i in np.linspace(0, len(steps) - 1, MOST)})
@@ -112,24 +112,21 @@ def _compute(view: RunView, opened: Any, head: HeadId, shown: Text, seed: int, s
 
 
 def story(found: StepMaps) -> str:
-    """What happens to the head, and to the answer, in one sentence or two."""
+    """When the head is removed, and how the answer changes."""
     gone = next((s for s in found.steps if s.state == "removed"), None)
-    fate = f"{found.head} is removed at {100 * gone.sparsity:.0f} %" if gone else f"{found.head} stays to the end"
+    fate = f"{found.head} is removed at {100 * gone.sparsity:.0f} %" if gone else f"{found.head} is never removed"
     answers = [(s.sparsity, found.labels[int(np.argmax(s.probabilities))]) for s in found.steps if s.probabilities]
     if len(found.labels) < 2 or not answers:
         return f"{fate}."
     turns = [(x, b) for (_, a), (x, b) in pairwise(answers) if a != b]
     if not turns:
-        return f"{fate}; the answer is {answers[0][1]} throughout."
+        return f"{fate}; the answer stays {answers[0][1]}."
     changes = ", ".join(f"{b} from {100 * x:.0f} %" for x, b in turns[:4])
     return f"{fate}; the answer {answers[0][1]} becomes {changes}."
 
 
 def _panels(found: StepMaps, name: str) -> go.Figure:
-    """A head's ``attention`` or ``attribution`` after every step.
-
-    A step after which the head, or the step's model, is gone keeps its place and says so.
-    """
+    """A head's ``attention`` or ``attribution`` after every step; a text where the head or the model is gone."""
     panels = []
     for step in found.steps:
         title = "all heads" if step.step == 0 else f"{100 * step.sparsity:.0f} % removed"
@@ -142,9 +139,8 @@ def _panels(found: StepMaps, name: str) -> go.Figure:
 def _draw(found: StepMaps, step: int) -> None:
     show.finding(story(found))
     captions = {
-        "attention": f"Where {found.head} looks after each step: rows are queries and sum to 1 over the keys.",
-        "attribution": f"What of it speaks for (blue) or against (orange) '{found.target}', the class explained at "
-        "every step.",
+        "attention": f"Where {found.head} looks after each step. Rows are queries and sum to 1 over the keys.",
+        "attribution": f"Which connections speak for (blue) or against (orange) '{found.target}', the class explained.",
     }
     for name, caption in captions.items():
         st.markdown(f"#### {name.capitalize()}")
@@ -161,7 +157,7 @@ def _draw(found: StepMaps, step: int) -> None:
     here = next((s for s in found.steps if s.step == step), None)
     with st.expander("The chosen step beside the full model, with its tokens"):
         if here is None or here.attention is None or here.attribution is None:
-            st.info("The head, or the model, is not there after this step. Choose an earlier one above.")
+            st.info("After this step the head is removed, or the model was not kept. Choose an earlier step above.")
             return
         tokens, full = found.tokens, found.steps[0]
         for name in captions:

@@ -1,4 +1,4 @@
-"""A pruning run: its curve, the order in which heads went, and one step to take along."""
+"""A pruning run: its curve, the order in which heads were removed, and one step in detail."""
 
 from __future__ import annotations
 
@@ -60,21 +60,21 @@ def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
 
 
 def before_first(view: RunView) -> None:
-    """What there is to say of a run without a step, in each of its states."""
+    """The message for a run that has no step yet, by its state."""
     from ....runs.states import ACTIVE, QUEUED
 
     known = [baselines.NAMES[baselines.role(s)] for s in baselines.distinct(view.baseline)]
     measured = f"So far measured: {', '.join(dict.fromkeys(known))}." if known else "Nothing is measured yet."
     if view.state in ACTIVE and view.state != "cancelling":
-        more = "The first step is under way." if known else "The curve appears with the first step."
-        st.info(f"{measured} {more} You may leave: the run goes on.", icon=":material/hourglass_top:")
+        more = "The first step is being computed." if known else "The curve appears with the first step."
+        st.info(f"{measured} {more} You may leave this page; the run continues.", icon=":material/hourglass_top:")
     elif view.state == QUEUED:
         st.info(
-            "The curve appears with the first step. You may leave: the run goes on in its turn.",
+            "The curve appears with the first step. You may leave this page; the run starts in its turn.",
             icon=":material/hourglass_top:",
         )
     else:
-        st.info(f"{measured} It has no step.", icon=":material/info:")
+        st.info(f"{measured} The run has no steps.", icon=":material/info:")
 
 
 def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
@@ -110,13 +110,13 @@ def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
 
 
 def dev_size(view: RunView) -> int | None:
-    """Examples that the run's models were evaluated on."""
+    """The number of examples that the run's models were evaluated on."""
     known = state_of(view)
     return None if known is None else len(known.logits[known.reference.logits])
 
 
 def unlike(views: Sequence[RunView], sizes: Sequence[int | None]) -> str:
-    """Why curves on one picture are not to be compared point by point; empty where they were measured alike."""
+    """Why the curves in one figure cannot be compared point by point; empty if they can."""
     specs = [v.record.spec for v in views]
     tasks = list(dict.fromkeys(str(s.get("task")) for s in specs))
     if len(tasks) > 1:
@@ -126,13 +126,13 @@ def unlike(views: Sequence[RunView], sizes: Sequence[int | None]) -> str:
         return ""
     counts = ", ".join("not known" if n is None else f"{n:,}" for n in sizes)
     return (
-        f"These runs were measured on different dev examples (n = {counts}): a distance between their curves is "
-        "partly that of the data."
+        f"These runs were measured on different dev examples (n = {counts}), which explains a part of the distance "
+        "between their curves."
     )
 
 
 def _beside(views: Sequence[RunView]) -> None:
-    """Other runs on the same picture."""
+    """A field to add other runs to the figure."""
     from . import listing as runsview
 
     first = views[0].record
@@ -147,7 +147,7 @@ def _beside(views: Sequence[RunView]) -> None:
         list(able),
         key="run_beside",
         format_func=lambda i: able.get(i, i),
-        placeholder="other runs on the same picture",
+        placeholder="other runs in the same figure",
         on_change=_compare,
         args=(first.id,),
     )
@@ -157,11 +157,11 @@ def _compare(run_id: str) -> None:
     state.update(run=",".join([run_id, *st.session_state["run_beside"]]))
 
 
-# ---- the order in which heads went
+# ---- the order in which heads were removed
 
 
 def survival(steps: Sequence[Step], layers: int, heads: int) -> np.ndarray:
-    """The largest share of heads removed at which each head is still there, 0 = gone at the first step; one seed's."""
+    """The largest share of heads removed at which each head is still kept; 0 = removed at the first step. One seed."""
     values = np.zeros((layers, heads))
     for s in steps:
         for h in HeadMask.from_hex(s["mask"], layers, heads).kept:
@@ -170,7 +170,7 @@ def survival(steps: Sequence[Step], layers: int, heads: int) -> np.ndarray:
 
 
 def order(view: RunView) -> None:
-    """Each head by how long it was kept; a click chooses the head whose maps are shown below."""
+    """A grid of how long each head was kept. A click chooses the head whose maps are shown below."""
     known = state_of(view)
     if known is None:
         return
@@ -189,28 +189,24 @@ def order(view: RunView) -> None:
         selected=state.head(full),
         tips={"": [[gone[HeadId(i, j)] for j in range(size[1])] for i in range(size[0])]},
         look=Look(
-            name="still there at, share of heads removed", scale=Scale(0.0, top, False), width=26, file="headviz-order"
+            name="kept up to this share of heads removed", scale=Scale(0.0, top, False), width=26, file="headviz-order"
         ),
-        on_select=_select,
+        on_select=state.select,
     )
     first = f", seed {seed}" if len({s.get("seed") for s in view.steps}) > 1 else ""
-    st.caption(f"Heads that stand out were kept longest, faint ones went first{first}. Choose one to follow its maps.")
+    st.caption(f"Dark heads were kept longest, pale ones were removed first{first}. Choose one to follow its maps.")
 
 
 def _gone(steps: Sequence[Step], head: HeadId, size: tuple[int, int]) -> str:
     off = [s["sparsity"] for s in steps if head in HeadMask.from_hex(s["mask"], *size).off]
-    return f"removed at {100 * min(off):.0f} %" if off else "still there"
-
-
-def _select(head: HeadId) -> None:
-    state.update(head=head.dotted)
+    return f"removed at {100 * min(off):.0f} %" if off else "never removed"
 
 
 # ---- one step
 
 
 def _choose(view: RunView) -> Step:
-    """The step that is looked at: by its share of heads, and its seed where there are several."""
+    """The step to show: by its share of heads, and its seed if there are several."""
     seeds = list(dict.fromkeys(s.get("seed") for s in view.steps))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         seed = seeds[0]
@@ -239,7 +235,7 @@ def _step() -> None:
 
 
 def kept_model(view: RunView, step: Step) -> str:
-    """The folder of the model that a step trained, where the run kept it; empty otherwise."""
+    """The folder of the model that a step trained; empty if the run did not keep it."""
     from ....runs.files import RunFiles
 
     if not step.get("model"):
@@ -249,7 +245,7 @@ def kept_model(view: RunView, step: Step) -> str:
 
 
 def _ways_on(view: RunView, step: Step) -> None:
-    """To the Mask lab: with the step's own model where one was trained and kept, and with the mask on θ*."""
+    """Buttons to the Mask lab: with the step's own model if it was kept, and with the step's mask on θ*."""
     mended = baselines.retrains(view.record.spec) or step.get("repair_error") is not None
     folder = kept_model(view, step)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
@@ -271,11 +267,11 @@ def _ways_on(view: RunView, step: Step) -> None:
         if mended:
             why = "retrained" if baselines.retrains(view.record.spec) else "repaired"
             lost = "" if folder or why == "repaired" else " This step's own model was not kept."
-            st.caption(f"θ* under the mask is not the {why} model: the lab will show another figure.{lost}")
+            st.caption(f"θ* under this mask is not the {why} model, so the Mask lab shows other numbers.{lost}")
 
 
 def _open(spec: dict[str, Any], mask: str, folder: str = "") -> None:
-    """The mask on the run's own model and data; or a step's model in its place, whole as it was kept."""
+    """Open the run's model and data with this mask, or the step's own model in ``folder``."""
     try:
         if folder:
             look_at({**spec, "model": folder, "revision": None})

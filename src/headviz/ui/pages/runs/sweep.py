@@ -1,4 +1,4 @@
-"""A sweep: its runs, one curve for each combination, one table of results, winning tickets."""
+"""A sweep: one curve for each combination, a table of results, its runs, winning tickets."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def detail(view: RunView) -> None:
         )
     else:
         st.info(
-            "The table fills as its runs come to their first steps. You may leave: they go on.",
+            "The table fills when the runs finish their first steps. You may leave this page; they continue.",
             icon=":material/hourglass_top:",
         )
     tabs = state.tabs(TABS, "sweep_tabs")
@@ -62,7 +62,7 @@ def detail(view: RunView) -> None:
 
 
 def finding(rows: Sequence[Row]) -> str:
-    """Which combination keeps most at half of the heads, or as near as there is."""
+    """Which combination is best at half of the heads, or at the nearest share that all have."""
     metric = rows[0].metric
     task = rows[0].task
     here = [r for r in rows if r.metric == metric and r.task == task and r.sparsity > 0 and r.mean is not None]
@@ -78,11 +78,20 @@ def finding(rows: Sequence[Row]) -> str:
     at = [r for r in here if round(r.sparsity, 3) == share]
     best, worst = max(at, key=lambda r: r.mean or 0), min(at, key=lambda r: r.mean or 0)
     if best.mean == worst.mean:
-        return f"With {100 * share:.0f} % of the heads removed, all keep the same: {metric} {_spread(best)}."
+        return f"With {100 * share:.0f} % of the heads removed, all reach the same {metric}: {_spread(best)}."
     return (
-        f"With {100 * share:.0f} % of the heads removed, {best.algorithm} by {best.score} keeps most: {metric} "
-        f"{_spread(best)}; least keeps {worst.algorithm} by {worst.score}: {_spread(worst)}."
+        f"With {100 * share:.0f} % of the heads removed, {_named(best)} reaches the highest {metric}: {_spread(best)}. "
+        f"Lowest is {_named(worst)}: {_spread(worst)}."
     )
+
+
+def _named(r: Row) -> str:
+    return f"{r.algorithm} by {score_words(r.score)}"
+
+
+def score_words(score: str) -> str:
+    """A score's name in a sentence; magnitude is that of the weights."""
+    return "weight magnitude" if score == "magnitude" else score
 
 
 def _spread(r: Row) -> str:
@@ -116,7 +125,7 @@ def curves(view: RunView, task: str) -> list[Curve]:
 
 
 def _by_chance(view: RunView, task: str, drawn: Sequence[Curve]) -> float | None:
-    """What drawing answers evenly would reach on a task, as far as its runs know their classes."""
+    """What random answers reach on a task; None if no run knows its classes yet."""
     from ....runs.curves import chance
 
     run = next((c for c in view.children if str(c.record.spec.get("task")) == task and c.steps), None)
@@ -126,7 +135,7 @@ def _by_chance(view: RunView, task: str, drawn: Sequence[Curve]) -> float | None
 
 def _results(rows: Sequence[Row]) -> None:
     if not rows:
-        st.caption("No step yet.")
+        st.caption("No steps yet.")
         return
     header = ["task", "algorithm", "score", "heads removed, %", "model", "metric", "mean", "sd", "seeds", "missing"]
     body = [
@@ -144,7 +153,7 @@ def _results(rows: Sequence[Row]) -> None:
         ]
         for r in rows
     ]
-    # what all rows share stands in the caption; the files have every column
+    # a value that all rows share is in the caption instead; the files have every column
     same = {name: body[0][i] for i, name in enumerate(header) if i < 6 and len({row[i] for row in body}) == 1}
     if not any(r.missing for r in rows):
         same["missing"] = ""
@@ -155,20 +164,20 @@ def _results(rows: Sequence[Row]) -> None:
         "sweep_results",
         column_config=dict.fromkeys(same),
         cells=runfigures.digits([h for h in header if h not in same]),
-        caption=f"{about + ': m' if about else 'M'}eans over the seeds that have come so far; 0 % is the full model "
-        "that the steps are compared with.",
+        caption=f"{about + ': m' if about else 'M'}eans over the seeds that are done. 0 % is the full model that the "
+        "steps are compared with.",
     )
 
 
 def _members(children: Sequence[RunView]) -> None:
-    """Its runs with their states; one of them can be opened."""
+    """The sweep's runs with their states, and a field to open one."""
     rows = [
         [f"{runsview.ICONS.get(c.state, '')} {c.state}", c.record.title, len(c.steps), c.record.error] for c in children
     ]
     show.table(["state", "run", "steps", "error"], rows, "sweep_members", caption="Every run of the sweep.")
     titles = runsview.labels(children)
     st.selectbox(
-        "Open one of them",
+        "Open a run",
         list(titles),
         None,
         key="sweep_open",

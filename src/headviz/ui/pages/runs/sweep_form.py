@@ -1,4 +1,4 @@
-"""Starting a sweep: tasks × algorithms × scores × seeds, with its plan and its time shown before it starts."""
+"""The form for a sweep: tasks × algorithms × scores × seeds. Its plan and its time are shown before it starts."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ WORDS = plans.Words(doing="Checking every run and timing a few examples")
 
 
 def form(view: View) -> None:
-    """What is combined with what."""
+    """The fields, the plan and *Start*."""
     from ....pruning.algorithms import ALGORITHMS
     from ....tasks import TASKS
 
-    st.caption("Every combination is a run of its own; they share one table of results, over seeds.")
+    st.caption("Every combination is one run. One table shows all results, with means over the seeds.")
     a, b = st.columns(2)
     names = a.multiselect(
         "Algorithms",
@@ -89,7 +89,7 @@ def expand(
     places: dict[str, str],
     of_scores: Mapping[str, dict[str, Any]] | None = None,
 ) -> list[PruningPlan]:
-    """The plans of a sweep, each with its own score's options. Folders are confined once the task's name is in them."""
+    """The plans of a sweep, each with its score's options. Folders are checked once the task's name is in them."""
     from dataclasses import replace
 
     from ....runs import sweep
@@ -112,7 +112,7 @@ def expand(
 
 @dataclass(frozen=True)
 class Planned:
-    """A checked sweep: its runs, its amount, and what the reader should know."""
+    """A checked sweep: its runs, their amount, and notes for the user."""
 
     members: tuple[Member, ...]
     plan: SweepPlan
@@ -133,14 +133,14 @@ def _show(found: Planned) -> None:
         ["task", "algorithm", "score", "runs", "steps", "scorings", "fine-tunings"],
         found.rows,
         "sweep_plan_table",
-        caption="What the sweep would do, one line for its seeds together.",
+        caption="The runs of the sweep; one line stands for all seeds.",
     )
     for note in found.notes[:3]:
         st.caption(show.plain(f"Note: {plans.in_words(note)}"))
 
 
 def _prepare(made: Sequence[PruningPlan], progress: jobs.Progress, cancel: jobs.Cancel) -> Planned:
-    """Numbers only: the models that were loaded for them are let go."""
+    """Check and time every run. The models that this loads are released."""
     from ....runs.prepare import prepare_all
     from ....runs.service import default_threads
     from ....runs.sweep import Member, plan_of

@@ -1,4 +1,4 @@
-"""Taking a step's model away: as one zip file, or into a folder on the dashboard's machine."""
+"""Save the model of a step: as a zip file, or into a folder on the dashboard's machine."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ KEEP = 3  # zip files kept for a second download
 
 
 def form(view: RunView, step: dict[str, Any]) -> None:
-    """Both ways, for the step that is chosen above."""
+    """Both ways to save the chosen step's model."""
     seed, number = int(step.get("seed") or 0), int(step["step"])
     kept = _kept(view, step)
     share = f"{100 * step['sparsity']:.0f} %"
     st.caption(
-        f"The model with {share} of its heads removed, twice: really pruned (smaller and faster, opens with headviz) "
-        "and as a masked export of the original shapes (opens in any transformers), with report and curve."
+        f"The model with {share} of its heads removed, in two forms: pruned (smaller and faster, opens with headviz) "
+        "and masked (same size as before, opens in any transformers). The report and the curve come with it."
     )
     if kept:
         st.info(kept, icon=":material/info:")
@@ -39,7 +39,7 @@ def form(view: RunView, step: dict[str, Any]) -> None:
 
 
 def _kept(view: RunView, step: dict[str, Any]) -> str:
-    """Why this step's model cannot be saved, if it cannot."""
+    """Why this step's model cannot be saved; empty if it can."""
     from ....pruning.algorithms import ALGORITHMS
 
     algorithm = ALGORITHMS.get(str(view.record.spec.get("algorithm")))
@@ -49,8 +49,8 @@ def _kept(view: RunView, step: dict[str, Any]) -> str:
     if step["step"] == last:
         return ""
     return (
-        "This step's trained model was not kept: the run keeps each seed's last one. Choose the last step, or start "
-        "the run anew with *Keep every step's model*."
+        "This step's trained model was not kept: the run keeps only each seed's last one. Choose the last step, or "
+        "start a new run with *Keep every step's model*."
     )
 
 
@@ -75,7 +75,7 @@ def _as_zip(view: RunView, seed: int, step: int) -> None:
         return
     if jobs.need(key, "Saving the model", lambda p, c: _zip(record.id, file, seed, step, p, c)) is None:
         return
-    if not file.is_file():  # cleared away meanwhile
+    if not file.is_file():  # it has been deleted
         jobs.forget(key)
         st.rerun()
     st.download_button(
@@ -105,7 +105,7 @@ def _zip(run_id: str, file: Path, seed: int, step: int, progress: jobs.Progress,
 
 
 def _make_room() -> None:
-    """Older zip files can be made again at any time."""
+    """Delete older zip files; they can be made again."""
     if exports().is_dir():
         old = sorted(exports().glob("headviz-*.zip"), key=lambda p: p.stat().st_mtime, reverse=True)
         for path in old[KEEP - 1 :]:
@@ -122,7 +122,7 @@ def _as_folder(view: RunView, seed: int, step: int) -> None:
             "A new folder",
             default,
             key=field,
-            help=f"Below one of: {_roots()}. A name alone is a folder in {home() / 'models'}",
+            help=f"In one of: {_roots()}. A name without a path is a folder in {home() / 'models'}",
         )
         st.form_submit_button("Save", icon=":material/save:", on_click=_ask_folder, args=(record.id, seed, step, field))
     asked = st.session_state.get("run_saved")
@@ -141,9 +141,9 @@ def _as_folder(view: RunView, seed: int, step: int) -> None:
         st.rerun()
     st.success(f"Saved in {show.plain(str(folder))}: pruned, masked, report.json, curve.csv.", icon=":material/check:")
     with st.container(horizontal=True):
-        st.button("Open it as the current model", key="run_use", on_click=use, args=(str(folder / "pruned"),))
+        st.button("Use as the current model", key="run_use", on_click=use, args=(str(folder / "pruned"),))
         st.button(
-            "Beside the full model in Compare",
+            "Compare with the full model",
             key="run_compare",
             on_click=_compare,
             args=(view.record.spec, str(folder / "pruned")),
@@ -153,14 +153,14 @@ def _as_folder(view: RunView, seed: int, step: int) -> None:
 
 
 def target(text: str) -> Path:
-    """The folder that a name means: below an allowed one, and a name alone among the dashboard's own models."""
+    """The folder that a name means: inside an allowed folder; a name without a path is in the models folder."""
     name = text.strip()
     if not name:
-        raise UserError(f"Name a new folder: a name alone is one in {home() / 'models'}.")
+        raise UserError(f"Name a new folder. A name without a path is a folder in {home() / 'models'}.")
     try:
         path = Path(name).expanduser()
     except RuntimeError as error:
-        raise UserError(f"'{name}' is no name of a folder here.") from error
+        raise UserError(f"'{name}' is not the name of a folder here.") from error
     return loaders.confined(str(path if path.is_absolute() else home() / "models" / path), "write into")
 
 
@@ -179,10 +179,10 @@ def _save(asked: tuple[str, int, int, str], folder: Path) -> dict[str, str]:
 
 
 def use(folder: str, **more: Any) -> None:
-    """Another model for all pages; masks of the one before mean nothing on it."""
+    """Make this the current model of all pages. Masks of the model before are dropped."""
     state.update(model=folder, revision="", **more)
     state.forget_mask()
-    st.toast("It is the current model now, on every page.")
+    st.toast("This is now the current model on every page.")
 
 
 def _compare(spec: dict[str, Any], folder: str) -> None:

@@ -1,4 +1,4 @@
-"""Winning tickets of a run or a sweep, published figures beside them."""
+"""The winning tickets of a run or a sweep, beside the published ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def retrains(view: RunView) -> bool:
-    """Whether the run's algorithm trains the pruned networks anew; only then are there tickets."""
+    """Whether the run's algorithm retrains the pruned models; only then are there tickets."""
     from ....pruning.algorithms import ALGORITHMS
 
     known = ALGORITHMS.get(str(view.record.spec.get("algorithm")))
@@ -23,7 +23,7 @@ def retrains(view: RunView) -> bool:
 
 
 def tickets(views: Sequence[RunView]) -> None:
-    """The highest sparsity at which a retrained subnetwork is as good as the full one, published figures beside it."""
+    """The highest share of heads removed at which a retrained model is as good as the full one, and published ones."""
     from ....pruning.algorithms import ALGORITHMS
     from ....pruning.tickets.seeds_together import together
     from ....pruning.tickets.thesis_tables import table_62
@@ -41,13 +41,13 @@ def tickets(views: Sequence[RunView]) -> None:
     if not rows:
         retrain = ", ".join(a.title for a in ALGORITHMS.values() if a.retrains)
         st.info(
-            f"No ticket yet. They compare retrained networks with a retrained full one: {retrain}, the full model "
-            "included, and at least one finished step of every seed.",
+            f"No winning tickets yet. They need an algorithm that retrains ({retrain}), the full model trained too, "
+            "and at least one finished step of every seed.",
             icon=":material/confirmation_number:",
         )
         return
     if any(len(s.plan["seeds"]) < 2 for s in states):
-        st.info("With one seed there is no spread, so nothing can be said: give several.", icon=":material/info:")
+        st.info("One seed has no spread, so no winning ticket can be named: use several seeds.", icon=":material/info:")
     rows = [["–" if v in ("", None) else v for v in row] for row in rows]
     show.table(
         header,
