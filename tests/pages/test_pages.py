@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -107,12 +108,12 @@ def test_a_choice_that_there_is_not_is_said_once(
 def test_the_board_is_coloured_by_any_score_and_says_when_it_cannot(open_page: Callable[..., Any]) -> None:
     app = open_page("masklab", score="taylor")
     assert not app.exception
-    assert any("The board has no colours: taylor has not been computed" in str(c.value) for c in app.caption)
+    assert any("No scores yet: taylor has not been computed" in str(c.value) for c in app.caption)
     app = next(s for s in app.selectbox if s.label == "Score").set_value("random").run()
-    assert any("no colours: random" in str(c.value) for c in app.caption)
+    assert any("No scores yet: random" in str(c.value) for c in app.caption)
     app = open_page("masklab", model="demo", task="demo", data="", columns="", label="", groups="", score="fisher")
     assert not app.exception
-    assert not any("no colours" in str(c.value) for c in app.caption)
+    assert not any("No scores yet" in str(c.value) for c in app.caption)
 
 
 def test_where_all_heads_are_on_a_first_mask_is_one_click_away(open_page: Callable[..., Any]) -> None:
@@ -130,7 +131,7 @@ def test_where_all_heads_are_on_a_first_mask_is_one_click_away(open_page: Callab
     off = HeadMask.from_hex(app.session_state["headviz"].view.mask, 12, 12).off
     assert {h.dotted for h in off} == set(heads)
     assert not any(b.key == "first_mask" for b in app.button)
-    app = open_page("compare", score="random")  # another model, whose scores are not at hand
+    app = open_page("compare", score="random")  # another model, which has no scores yet
     button = next(b for b in app.button if b.key == "first_mask")
     assert button.label == "Switch off 29 heads at random"
     assert len(HeadMask.from_hex(button.click().run().session_state["headviz"].view.mask, 12, 12).off) == 29
@@ -188,9 +189,9 @@ def test_a_text_too_long_for_a_link_stays_until_it_is_loaded_anew(open_page: Cal
     app = open_page("compare", a=long, b="a cat runs")
     assert "".join(app.query_params["long"]) == "a"
     assert "a" not in app.query_params
-    assert "Longer than the 1,500 characters" in texts(app)
+    assert "A link holds 1,500 characters" in texts(app)
     app.run()
-    assert "Longer than the 1,500 characters" in texts(app)  # it is still there
+    assert "A link holds 1,500 characters" in texts(app)  # it is still there
     assert not app.warning
     again = open_page("compare", b="a cat runs", long="a")
     said = again.warning[0].value.replace("\\", "")
@@ -211,3 +212,51 @@ def test_a_number_out_of_range_is_refused_not_replaced(open_page: Callable[..., 
     assert not app.exception
     assert any("“Training steps” is 0: give a whole number from 1" in str(m.value).replace("\\", "") for m in app.info)
     assert next(b for b in app.button if b.key == "distil_start").disabled
+
+
+def test_a_link_may_list_the_heads_that_are_off(open_page: Callable[..., Any]) -> None:
+    from headviz.heads import HeadMask
+
+    app = open_page("masklab", off="4.10,7.0")
+    assert not app.exception
+    assert not app.warning
+    now = dict(app.query_params.items())
+    assert "off" not in now
+    assert [h.dotted for h in HeadMask.from_hex(now["mask"], 12, 12).off] == ["4.10", "7.0"]
+    assert "2 switched off" in texts(app)
+    wrong = open_page("masklab", off="40.10")
+    assert any("All heads are on now" in w.value for w in wrong.warning)
+
+
+def test_an_unknown_parameter_of_a_link_is_named(open_page: Callable[..., Any]) -> None:
+    app = open_page("heads", headd="3.5")
+    (said,) = [w.value.replace("\\", "") for w in app.warning]
+    assert said == "headviz does not know 'headd' in the address and ignores it. Did you mean 'head'?"
+    assert "headd" not in app.query_params
+
+
+def test_the_line_on_top_counts_the_examples_there_are(open_page: Callable[..., Any]) -> None:
+    said = texts(open_page("masklab")).replace("\\", "")
+    assert re.search(r"task custom, all \d+ dev examples", said)
+    assert "up to 500" not in said
+
+
+def test_a_shipped_model_brings_the_task_that_fits_it() -> None:
+    import headviz
+    from headviz.ui.pages.data.source import fitting_task
+    from headviz.ui.shell.view import View
+
+    translator = headviz.load("demo-translation")
+    change = fitting_task(View(model="demo-translation", task="demo", limit=20, a="mine"), translator)
+    assert (change["task"], change["example"], change["data"], change["a"]) == ("demo-translation", 0, "", "")
+    assert fitting_task(View(model="demo-translation", task="demo-translation", limit=20), translator) == {}
+    change = fitting_task(View(model="demo", task="demo-translation", limit=20), headviz.load("demo"))
+    assert change["task"] == "demo"
+    assert fitting_task(View(model="a/hub-model", task="demo"), translator) == {}
+
+
+def test_the_demos_training_examples_are_explained(open_page: Callable[..., Any]) -> None:
+    app = open_page("data", model="demo", task="demo", data="", columns="", label="", groups="", limit="20")
+    app.session_state["tune_box"] = True
+    said = texts(app.run()).replace("\\", "")
+    assert "128,000 training examples are generated; 2,600 of them are shipped" in said

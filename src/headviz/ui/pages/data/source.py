@@ -91,14 +91,14 @@ def _try_model(view: View, wanted: View) -> None:
         revision=wanted.revision,
         device=wanted.device,
         dtype=wanted.dtype,
-        **_fitting_task(wanted, clf),
+        **fitting_task(wanted, clf),
     )
     if wanted.model != view.model or same != (old.num_layers, old.num_heads):
         state.forget_mask()
     st.rerun()
 
 
-def _fitting_task(view: View, clf: Classifier) -> dict[str, Any]:
+def fitting_task(view: View, clf: Classifier) -> dict[str, Any]:
     """The task of a shipped model, where the data of the view are for another kind of model."""
     if view.model not in loaders.NAMED:
         return {}

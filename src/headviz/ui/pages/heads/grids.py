@@ -38,9 +38,9 @@ def introduction(view: View) -> None:
         if abilities.known(view)
         else ""
     )
-    meaning = "agreement of where it looks with what it contributes" if correlates(view.score) else "score"
+    meaning = "how well where it looks agrees with what it contributes" if correlates(view.score) else "its score"
     st.caption(
-        f"Each cell is one attention head; its colour is the head's {meaning}.{demo} Choose a cell to look into that "
+        f"Each cell is one attention head; its colour shows {meaning}.{demo} Choose a cell to look into that "
         "head, switch heads off in the Mask lab, and try your own sentences in Compare."
     )
 
