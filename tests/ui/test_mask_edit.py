@@ -60,7 +60,6 @@ def test_a_double_click_back_to_its_base_is_no_edit() -> None:
 def test_places_from_the_browser() -> None:
     mask = maskedit.from_indices([0, 7, 11], 3, 4)
     assert mask.off == (HeadId(0, 0), HeadId(1, 3), HeadId(2, 3))
-    assert maskedit.to_indices(mask.off, 4) == [0, 7, 11]
 
 
 @pytest.mark.parametrize("bad", [12, -1, "3", None, 1.0, True, [0]])
@@ -97,15 +96,6 @@ def test_inverting_twice_is_nothing_and_spares_removed_heads() -> None:
     once = maskedit.inverted(mask, present)
     assert len(once.off) == 12 - 1 - 2
     assert maskedit.inverted(once, present) == mask
-
-
-def test_a_header_switches_its_group_off_then_on() -> None:
-    row = [HeadId(1, h) for h in range(4)]
-    some = FULL.without([(1, 2)])
-    off = maskedit.all_in(some, row)
-    assert off.off_in(1) == (0, 1, 2, 3)
-    assert maskedit.all_in(off, row) == FULL
-    assert maskedit.all_in(FULL, []) == FULL
 
 
 MASK = FULL.without([(0, 1), (2, 3)])

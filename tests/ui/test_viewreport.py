@@ -48,9 +48,9 @@ def test_a_recipe_alone_is_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(viewreport.st, "download_button", lambda *a, **k: drawn.append(a))
     monkeypatch.setattr(viewreport.state, "view", View)
     viewreport.begin()
-    viewreport.note_recipe("import headviz", "headviz models")
+    viewreport.note("recipe", "import headviz", "headviz models")
     viewreport.button("heads", "Heads", "", None)
     assert not drawn
-    viewreport.note_finding("All heads are on.")
+    viewreport.note("finding", "All heads are on.")
     viewreport.button("heads", "Heads", "", None)
     assert len(drawn) == 1

@@ -243,7 +243,7 @@ def recipe(python: str, command: str) -> None:
     """Show the library call and the command that give the same result."""
     if not controls():
         return
-    viewreport.note_recipe(python, command)
+    viewreport.note("recipe", python, command)
     _recipe(python, command)
 
 

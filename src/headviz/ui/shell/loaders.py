@@ -69,7 +69,7 @@ def confined(text: str, use: str = "read") -> Path:
 
 
 def is_path(name: str) -> bool:
-    """Whether a model name means a folder rather than a hub id."""
+    """Whether a model name means a folder and not a hub id."""
     return name.startswith(("/", "~", ".")) or "\\" in name or name.count("/") > 1 or Path(name).is_dir()
 
 
@@ -184,18 +184,14 @@ def rows_of(clf: Classifier) -> tuple[str, ...] | None:
 def dataset(view: View, split: str = "dev") -> Dataset:
     """The view's data: a seeded subset of one split."""
     with naming(view.data):
-        return _placed(view, split)
+        key = _dataset_key(view, split)
+        return _datasets.get(key, lambda: _dataset(*key))
 
 
 def dataset_size(view: View) -> int | None:
     """The number of dev examples, if they have been loaded already."""
     key = _dataset_key(view, "dev")
     return len(_datasets.get(key, lambda: _dataset(*key))) if key in _datasets else None
-
-
-def _placed(view: View, split: str) -> Dataset:
-    key = _dataset_key(view, split)
-    return _datasets.get(key, lambda: _dataset(*key))
 
 
 def _dataset_key(view: View, split: str) -> tuple[str, str, str, int, int, str, str, str]:
@@ -223,13 +219,8 @@ def require_source(view: View) -> None:
 
 def part(view: View, split: str) -> Dataset:
     """Another split of the shipped data, of the same size."""
-    return _datasets.get((view.task, split, view.limit, view.seed), lambda: _shipped_part(view, split))
-
-
-def _shipped_part(view: View, split: str) -> Dataset:
-    import headviz
-
-    return headviz.load_task(view.task, split=split, limit=view.limit or None, seed=view.seed)
+    given = (view.task, split, "", view.limit, view.seed, "", "", "")
+    return _datasets.get(given, lambda: _dataset(*given))
 
 
 def train(view: View) -> Dataset:

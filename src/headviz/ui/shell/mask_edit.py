@@ -58,10 +58,6 @@ def from_indices(indices: Iterable[Any], num_layers: int, num_heads: int) -> Hea
     return HeadMask(num_layers, num_heads, tuple(heads))
 
 
-def to_indices(heads: Iterable[HeadId], num_heads: int) -> list[int]:
-    return [h.layer * num_heads + h.head for h in heads]
-
-
 def off_to_count(mask: HeadMask, values: Any, count: int, present: HeadMask) -> HeadMask:
     """Exactly ``count`` of the present heads off: those with the lowest scores, from the full model."""
     there = present.kept
@@ -81,13 +77,6 @@ def off_at_random(mask: HeadMask, count: int, present: HeadMask, seed: int = 0) 
 def inverted(mask: HeadMask, present: HeadMask) -> HeadMask:
     """Heads that are on become off, and the reverse; pruned heads stay off."""
     return mask.toggled(present.kept).with_(present.off)
-
-
-def all_in(mask: HeadMask, heads: Iterable[HeadId]) -> HeadMask:
-    """A click on the name of a row or column: all its heads off, or all on if they are off already."""
-    group = list(heads)
-    off = set(mask.off)
-    return mask.with_(group) if group and all(h in off for h in group) else mask.without(group)
 
 
 def parse_mask(text: str, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None = None) -> HeadMask:

@@ -50,7 +50,7 @@ def figure(
 
     ``wide`` ("28", "32", "40", "48", "64" or "96", in rem): a width below which the figure scrolls, not shrinks.
     """
-    viewreport.note_figure(fig, caption)
+    viewreport.note("figure", fig, caption)
     with st.container(key=key, gap="xsmall"):
         with st.container(key=f"wide{wide}_{key}") if wide else nullcontext():
             st.plotly_chart(fig, key=f"{key}_plot", config=PLOTLY, alt=alt or caption)
@@ -100,7 +100,7 @@ def table(
     """
     import pandas as pd
 
-    viewreport.note_table(header, rows, caption)
+    viewreport.note("table", (header, rows), caption)
     frame = pd.DataFrame([list(r) for r in rows], columns=list(header))
     numbers = list(frame.select_dtypes("float"))
     likely = [name for name in numbers if name in ("p", "q")]
@@ -175,7 +175,7 @@ def _files(
 
 def finding(text: str) -> None:
     """The page's main sentence; it is also part of the report."""
-    viewreport.note_finding(text)
+    viewreport.note("finding", text)
     st.markdown(f"**{plain(text)}**")
 
 

@@ -16,7 +16,7 @@ from . import state
 from .view import link_path
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    pass
 
 _run = threading.local()  # one script run is one thread
 
@@ -25,21 +25,9 @@ def begin() -> None:
     _run.parts = []
 
 
-def note_figure(fig: Figure, caption: str) -> None:
-    _parts().append(("figure", fig, caption))
-
-
-def note_table(header: Sequence[str], rows: Sequence[Sequence[Any]], caption: str) -> None:
-    _parts().append(("table", (list(header), [list(r) for r in rows]), caption))
-
-
-def note_finding(text: str) -> None:
-    _parts().append(("finding", text, ""))
-
-
-def note_recipe(python: str, command: str) -> None:
-    """Note the recipe."""
-    _parts().append(("recipe", python, command))
+def note(kind: str, what: Any, more: str = "") -> None:
+    """Note a ``figure`` or ``table`` with its caption, a ``finding``, or a ``recipe`` (Python and command)."""
+    _parts().append((kind, what, more))
 
 
 def _parts() -> list[tuple[str, Any, str]]:

@@ -21,6 +21,8 @@ MOVED = 0.05  # change of a probability from which the page asks which head make
 
 def section(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> None:
     """'Which head did it?' for the current mask."""
+    from ....attribution.which_head import which_heads, which_moves
+
     mask = state.mask(clf.present)
     if clf.is_regression or not mask.off:
         return
@@ -35,12 +37,13 @@ def section(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> None:
         st.session_state["which_asked"] = key
     if st.session_state.get("which_asked") != key:
         return
+    asked = (clf, shown.text, shown.pair, mask)
     if flipped:
-        result = jobs.need(key, "Searching", lambda p, c: _which(clf, shown, mask, p, c))
+        result = jobs.need(key, "Searching", lambda p, c: which_heads(*asked, progress=p, cancel=c))
         if result is not None:
             _found(sentence(result, clf.labels), result.heads, mask)
         return
-    moved = jobs.need(key, "Trying every head", lambda p, c: _moves(clf, shown, mask, p, c))
+    moved = jobs.need(key, "Trying every head", lambda p, c: which_moves(*asked, progress=p, cancel=c))
     if moved is not None:
         _found(moved_sentence(moved, clf.labels), [] if moved.head is None else [moved.head], mask)
 
@@ -57,20 +60,6 @@ def _found(said: str, heads: Sequence[HeadId], mask: HeadMask) -> None:
             st.switch_page("pages/head.py")
         them = "it" if len(heads) == 1 else "them"
         st.button(f"Switch {them} on again", key="restore", on_click=_restore, args=(mask, heads))
-
-
-def _which(
-    clf: Classifier, shown: Text, mask: HeadMask, progress: jobs.Progress, cancel: jobs.Cancel
-) -> Restored | None:
-    from ....attribution.which_head import which_heads
-
-    return which_heads(clf, shown.text, shown.pair, mask, progress=progress, cancel=cancel)
-
-
-def _moves(clf: Classifier, shown: Text, mask: HeadMask, progress: jobs.Progress, cancel: jobs.Cancel) -> Moved:
-    from ....attribution.which_head import which_moves
-
-    return which_moves(clf, shown.text, shown.pair, mask, progress=progress, cancel=cancel)
 
 
 def moved_sentence(found: Moved, labels: Sequence[str]) -> str:

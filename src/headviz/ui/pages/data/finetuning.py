@@ -128,15 +128,13 @@ def _start(spec: dict[str, Any], title: str, device: str, owner: str) -> RunReco
 def latest(view: View) -> None:
     """The fine-tuning that the address names, or the newest one."""
     from ....runs import reading
-    from ....runs.states import ACTIVE, QUEUED
 
     found = [r for r in runsview.overview() if r.record.kind == "finetune"]
     if not found:
         return
     first = next((r for r in found if r.record.id == view.run), found[0])
     st.markdown(f"**{show.plain(first.record.title)}**")
-    busy = first.state in ACTIVE or first.state == QUEUED
-    st.fragment(_live, run_every=runsview.POLL if busy else None)(first.record.id, first.state)
+    st.fragment(_live, run_every=runsview.POLL if runsview.busy(first) else None)(first.record.id, first.state)
     if first.state == "done":
         finetuned.result(reading.show(first.record.id, log_lines=0))
     st.page_link("pages/runs.py", label="All runs", icon=":material/list:")

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
@@ -20,6 +19,7 @@ from ...shell import loaders, numbers, show, state
 from ...shell.loaders import Shape
 from ...shell.view import View
 from ..runs import actions as runactions
+from ..runs import plans
 from . import results as distil
 
 
@@ -136,48 +136,33 @@ def removal(shape: Shape, layers: Sequence[Layer], ffn: Sequence[Layer]) -> Remo
 
 def _named(shape: Shape, head: HeadId) -> str:
     """The name of a translation model's head in a removal: cross.1.5."""
-    row = head.layer
-    for name, count in shape.stacks:
-        if row < count:
-            return f"{name}.{row}.{head.head}"
-        row -= count
-    raise IndexError(head.layer)
+    name, layer = _row(shape, head.layer)
+    return f"{name}.{layer}.{head.head}"
 
 
 def _owner(shape: Shape, row: int) -> tuple[str, int]:
     """The layer that a row of the grid belongs to."""
-    for name, count in shape.stacks or (("encoder", shape.present.num_layers),):
-        if row < count:
-            return ("decoder" if name == "cross" else name), row
-        row -= count
-    raise IndexError(row)
+    name, layer = _row(shape, row)
+    return ("decoder" if name == "cross" else name), layer
+
+
+def _row(shape: Shape, row: int) -> tuple[str, int]:
+    """The stack and the layer in it of a row of the grid."""
+    ranges = shape.ranges or {"encoder": range(shape.present.num_layers)}
+    return next((name, row - rows.start) for name, rows in ranges.items() if row in rows)
 
 
 def make_plan(
     view: View, what: Removal, inits: Sequence[str], seeds: str, steps: int, train_limit: int, rate: float
 ) -> DistillationPlan:
     """The plan for the view's model and data."""
-    place = view.data
-    if place:
-        place = str(loaders.uploads().get(place) or loaders.confined(place))
-    try:
-        numbers = tuple(int(s) for s in seeds.split(",") if s.strip())
-    except ValueError:
-        raise UserError("Seeds are whole numbers with commas, such as 0,1,2.") from None
-    given: dict[str, Any] = {
-        "model": loaders.model_name(view.model),
-        "task": view.task,
+    given = {
+        **plans.source(view),
         "remove": what.text,
         "inits": tuple(inits),
-        "seeds": numbers,
+        "seeds": plans.read_seeds(seeds),
         "training": {"steps": steps, "every": max(1, steps // 6), "learning_rate": rate},
-        "revision": view.revision or None,
-        "device": view.device,
-        "data": place or None,
-        "text_columns": tuple(c for c in view.columns.split(",") if c) or None,
-        "label_column": view.label or None,
         "train_limit": train_limit or None,
-        "dev_limit": view.limit or None,
     }
     return DistillationPlan.from_dict(given)
 

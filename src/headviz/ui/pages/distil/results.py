@@ -51,17 +51,14 @@ def chooser(found: Sequence[RunView], view: View) -> str:
 def watch(run_id: str) -> None:
     """The run's students, updated every second while it runs."""
     from ....runs import reading
-    from ....runs.states import ACTIVE, QUEUED
 
-    first = reading.show(run_id, log_lines=0)
-    busy = first.state in ACTIVE or first.state == QUEUED
+    busy = runsview.busy(reading.show(run_id, log_lines=0))
     st.fragment(_look, run_every=1.0 if busy else None)(run_id, busy)
 
 
 def _look(run_id: str, busy: bool) -> None:
     from ....charts.distil import learning_curves
     from ....runs import reading
-    from ....runs.states import ACTIVE, QUEUED
 
     runactions.look_again()
     view = reading.show(run_id)
@@ -79,7 +76,7 @@ def _look(run_id: str, busy: bool) -> None:
         )
         _results(found, metric)
         _open(view)
-    if busy and not (view.state in ACTIVE or view.state == QUEUED):
+    if busy and not runsview.busy(view):
         st.rerun()
 
 

@@ -239,7 +239,7 @@ def ranking(found: HeadScores, shape: Shape) -> None:
     header, rows = scoring.ranking_table(found, shape.rows)
     names = {h: show.head_name(h, shape.rows) for h in found.ranked()}
     caption = scoring.RANKED
-    viewreport.note_table(header, rows, caption)
+    viewreport.note("table", (header, rows), caption)
     rank_list(
         "ranking",
         found,

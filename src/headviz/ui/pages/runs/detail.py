@@ -33,14 +33,13 @@ KINDS = {
 def watch(ids: Sequence[str]) -> RunView:
     """The first run with all its details, the others as further curves on its figure. Gives the first."""
     from ....runs import reading
-    from ....runs.states import ACTIVE, QUEUED
 
     views = [reading.show(i, log_lines=0) for i in ids]
     first = views[0]
     record = first.record
     st.subheader(show.plain(record.title))
     st.caption(f"{KINDS.get(record.kind, record.kind)}  ·  {show.plain(runsview.about(first))}")
-    busy = any(v.state in ACTIVE or v.state == QUEUED for v in views)
+    busy = any(map(runsview.busy, views))
     st.fragment(_live, run_every=runsview.POLL if busy else None)(_seen(views), [v.record.id for v in views])
     if record.parent and frame.controls():
         st.button(

@@ -76,58 +76,28 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
     change = step.get("change", {}).get(metric) or {}
     delta, low, high = (change.get(k) for k in ("delta", "low", "high"))
     scale = points_in(metric)
-    place = st.container(horizontal=True, gap="medium")
     note = f"Against {baselines.WORDS[which]}."
     if low is not None:
         note += f" 95 % interval of the change: {show.points(low, scale)} to {show.points(high, scale)} points"
     elif delta is not None:
         note += " With one seed nobody knows how much two trainings differ by chance."
-    place.metric(
-        metric,
-        _value(step["metrics"].get(metric), metric),
-        None if delta is None else (f"{show.points(delta, scale)} points" if delta else "unchanged"),
-        delta_color=tone(low, high),
-        delta_arrow="off",
-        width=150,
-        help=note,
-    )
+    changed = None if delta is None else (f"{show.points(delta, scale)} points" if delta else "unchanged")
+    shown: list[tuple[str, str, str | None]] = [(metric, _value(step["metrics"].get(metric), metric), changed)]
     if full is not None and which == baselines.RETRAINED:
-        place.metric(
-            baselines.NAMES[which],
-            _value(full["metrics"].get(metric), metric),
-            "the same seed",
-            delta_color="gray",
-            delta_arrow="off",
-            width=190,
-        )
+        shown.append((baselines.NAMES[which], _value(full["metrics"].get(metric), metric), "the same seed"))
     if given is not None:
         agreement = step.get("agreement")
-        place.metric(
-            baselines.NAMES[baselines.GIVEN],
-            _value(given["metrics"].get(metric), metric),
-            None if agreement is None else f"{100 * agreement:.0f} % same answers",
-            delta_color="gray",
-            delta_arrow="off",
-            width=150,
-        )
+        said = None if agreement is None else f"{100 * agreement:.0f} % same answers"
+        shown.append((baselines.NAMES[baselines.GIVEN], _value(given["metrics"].get(metric), metric), said))
     if "heads_off" in step:
-        place.metric(
-            "heads removed",
-            f"{step['heads_off']}",
-            f"{100 * step['sparsity']:.1f} %",
-            delta_color="gray",
-            delta_arrow="off",
-            width=150,
-        )
+        shown.append(("heads removed", f"{step['heads_off']}", f"{100 * step['sparsity']:.1f} %"))
     if given is not None and step.get("parameters") and given.get("parameters"):
-        place.metric(
-            "parameters",
-            _less(step["parameters"], given["parameters"]),
-            f"FLOPs {_less(step['flops'], given['flops'])}",
-            delta_color="gray",
-            delta_arrow="off",
-            width=150,
-        )
+        less = _less(step["parameters"], given["parameters"]), f"FLOPs {_less(step['flops'], given['flops'])}"
+        shown.append(("parameters", *less))
+    with st.container(horizontal=True, gap="medium"):
+        for i, (name, value, below) in enumerate(shown):
+            colour, told = ("gray", None) if i else (tone(low, high), note)
+            st.metric(name, value, below, delta_color=colour, delta_arrow="off", width="content", help=told)
 
 
 def tone(low: float | None, high: float | None) -> Literal["orange", "blue", "gray"]:

@@ -49,6 +49,13 @@ def span(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
+def busy(view: RunView) -> bool:
+    """Whether a run is running or waits for its turn."""
+    from ....runs.states import ACTIVE, QUEUED
+
+    return view.state in ACTIVE or view.state == QUEUED
+
+
 def overview(archived: bool = False) -> list[RunView]:
     """Every run, newest first; with ``archived`` the archived ones instead."""
     from ....runs import reading
@@ -143,7 +150,7 @@ def about(view: RunView) -> str:
 
 def state_line(view: RunView) -> None:
     """State, progress, error and buttons of a run."""
-    from ....runs.states import ACTIVE, QUEUED
+    from ....runs.states import ACTIVE
 
     p, record = view.progress, view.record
     colour, icon = BADGES.get(view.state, ("gray", ""))
@@ -166,7 +173,7 @@ def state_line(view: RunView) -> None:
     over = not record.resumable
     if view.state in NEXT:
         st.caption(ANEW if over else NEXT[view.state])
-    runactions.buttons(view, busy=view.state in ACTIVE or view.state == QUEUED, again=not over)
+    runactions.buttons(view, busy=busy(view), again=not over)
 
 
 def _doing(view: RunView) -> str:
