@@ -204,4 +204,4 @@ def test_a_table_of_ones_own_is_mapped_column_by_column(visit: Open, query: dict
     assert (address["columns"], address["label"], address["groups"]) == (["left,right"], ["answer"], ["group"])
     # an upload is a dev split only: the form says so instead of starting what cannot work
     expander(v, "Fine-tune a base model").click()
-    v.page.get_by_text("there is nothing to train on").wait_for()
+    v.page.get_by_text("An upload has no training split").wait_for()

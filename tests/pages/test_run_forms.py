@@ -86,7 +86,7 @@ def test_a_run_left_as_it_is_has_the_plan_of_the_command_line(
 def test_a_list_of_shares_takes_the_place_of_steps(plain_form: Callable[..., Any]) -> None:
     app = plain_form(score="magnitude")
     field(app.text_input, "_shares").set_value("30, x").run()
-    assert "Shares are numbers" in said(app)
+    assert "Write shares in per cent" in said(app)
     assert field(app.text_input, "new_title")  # the fields after it are still there
     field(app.text_input, "_shares").set_value("30, 70 %")
     assert spec_of(app.run())["sparsities"] == [0.3, 0.7]

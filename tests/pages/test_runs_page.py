@@ -153,7 +153,7 @@ def test_a_run_that_ended_before_its_first_step_waits_for_nothing(
 ) -> None:
     for state in ("cancelled", "failed", "lost"):
         app = open_page("runs", run=runs.put(state, "prune", pruning(studio_folder), 2))
-        assert "So far measured: θ* as given. It has no step." in said(app)
+        assert "So far measured: θ* as given. The run has no steps." in said(app)
         assert "under way" not in said(app)
     app = open_page("runs", run=runs.put("running", "prune", pruning(studio_folder), 2))
     assert "So far measured: θ* as given. The first step is under way." in said(app)
@@ -236,8 +236,8 @@ def test_a_name_alone_is_a_folder_of_the_dashboard_s_own(home: Path, monkeypatch
     assert target(str(home / "x")) == (home / "x").resolve()
     for text, answer in (
         ("  ", "Name a new folder"),
-        ("/etc/x", "does not write into '/etc/x'"),
-        ("../../../../../../../../etc/x", "does not write into"),
+        ("/etc/x", "may not write into '/etc/x'"),
+        ("../../../../../../../../etc/x", "may not write into"),
         ("~nobody-of-this-name/x", "is no name of a folder"),
     ):
         with pytest.raises(UserError, match=answer):
@@ -324,7 +324,7 @@ def test_a_sweep_in_the_middle_has_curves_results_and_runs_to_open(
     assert "--score magnitude,random" in command
     assert "--seeds 0,1" in command
     app = tab(app, "Winning tickets", "sweep_tabs")
-    assert "No ticket yet" in said(app)
+    assert "No winning tickets yet" in said(app)
     app = tab(app, "Its runs", "sweep_tabs")
     app.session_state["sweep_tabs"] = "Its runs"
     next(s for s in app.selectbox if s.key == "sweep_open").set_value(ids[0]).run()
@@ -448,7 +448,9 @@ def test_a_fine_tuning_in_every_state(
         assert "6 updates, 2 epochs" in said(app)
 
 
-@pytest.mark.parametrize(("base", "answer"), [("", "Name what to train"), ("/nowhere", "outside the allowed folders")])
+@pytest.mark.parametrize(
+    ("base", "answer"), [("", "Name the model to train"), ("/nowhere", "outside the allowed folders")]
+)
 def test_a_base_that_cannot_be_trained_is_said_beside_the_field(
     open_page: Callable[..., Any], home: Path, base: str, answer: str
 ) -> None:
@@ -469,7 +471,7 @@ def test_an_upload_has_nothing_to_train_on(open_page: Callable[..., Any], home: 
     app.session_state["tune_box"] = True
     app.run()
     assert not app.exception
-    assert "nothing to train on" in said(app)
+    assert "An upload has no training split" in said(app)
     assert button(app, "tune_plan") is None
 
 

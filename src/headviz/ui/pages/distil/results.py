@@ -113,11 +113,12 @@ def finding(found: dict[str, Any], metric: str) -> str:
     if low is None or high is None:
         said = "With one seed nobody can tell whether a start from the teacher helps"
     elif low > high:
-        said = "A start from the teacher helps: the intervals do not touch"
+        said = "A start from the teacher helps: the intervals do not overlap"
     else:
-        said = "No clear gain from starting with the teacher: the intervals touch"
-    ends_at = f"{best['title']} ends at {metric} {show.number(best['metrics'][metric])}"
-    return f"{said}. {ends_at}, random weights at {show.number(base['metrics'][metric])}."
+        said = "Whether a start from the teacher helps is not clear: the intervals overlap"
+    title, reached, without = best["title"], best["metrics"][metric], base["metrics"][metric]
+    ends = f"{metric} {show.number(reached)} from {title}, {show.number(without)} from random weights"
+    return f"{said} ({ends})."
 
 
 def _results(found: dict[str, Any], metric: str) -> None:
