@@ -312,7 +312,8 @@ def test_an_interrupted_download(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_network() -> None:
     refused("some/model-that-was-never-downloaded", "is not on this machine and the hub cannot be reached")
-    refused("demoo", "Did you mean the built-in 'demo'")
+    refused("demoo", r"Did you mean the built-in 'demo'\?")
+    refused("demo-trained", r"Did you mean the built-in 'demo-pretrained' or 'demo-translation'\?")
 
 
 def test_a_hub_model_is_fetched_at_its_revision_without_pickles_or_code(

@@ -289,7 +289,7 @@ def view(found: BySlice) -> View:
 
 ANALYSIS = Analysis(
     "by-slice",
-    "Kind by kind",
+    "By phenomenon",
     "Which kind of examples hangs on which head?",
     "what each head costs on each kind of examples, with significance",
     "the table of single ablations, by slice",

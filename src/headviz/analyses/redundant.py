@@ -239,7 +239,7 @@ def recipe(options: Mapping[str, Any]) -> Recipe:
 
 ANALYSIS = Analysis(
     "redundant",
-    "Stand-ins",
+    "Backup pairs",
     "Which pairs are harmless alone, but not together?",
     "pairs of heads, harmless one by one but not together",
     "a search over the most promising pairs",

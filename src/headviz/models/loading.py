@@ -135,10 +135,10 @@ def locate(name: str | Path, revision: str | None = None) -> Path:
     try:
         return download(text, revision)
     except ModelError as error:
-        near = get_close_matches(text, NAMED, n=1)
+        near = [f"'{name}'" for name in get_close_matches(text, NAMED)]
         if not near:
             raise
-        raise error.reworded(f"{error} Did you mean the built-in '{near[0]}'?") from error
+        raise error.reworded(f"{error} Did you mean the built-in {' or '.join(near)}?") from error
 
 
 def pick_device(device: str | torch.device) -> torch.device:
