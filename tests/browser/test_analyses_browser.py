@@ -67,7 +67,7 @@ def test_points_of_bleu_are_called_so(visit: Open, query: dict[str, str]) -> Non
     v = visit()
     page = run(v, "ablation", query, limit="24")
     page.locator("[data-testid=stExpander] summary").filter(has_text="Published figures").click()
-    page.get_by_text("These are points of BLEU, and here accuracy is measured").wait_for()
+    page.get_by_text("These are points of BLEU; here accuracy is measured").wait_for()
 
 
 def test_curves_are_chosen_and_a_link_restores_them(visit: Open, query: dict[str, str]) -> None:

@@ -75,7 +75,7 @@ def test_what_a_link_has_wrong_stays_until_the_reader_does_something(visit: Open
     v.page.get_by_text(" points").first.wait_for()
     v.heads_off(7)
     v.settle()
-    said = v.page.get_by_text("Score 'nope' is not one that there is here")
+    said = v.page.get_by_text("Score 'nope' does not exist here")
     said.wait_for()
     v.page.get_by_role("button", name="All on", exact=True).click()
     v.heads_off(0)

@@ -67,16 +67,16 @@ def test_emptied_fields_stay_empty_until_an_example_is_taken(visit: Open, plante
     v = visit()
     v.go("compare", **planted)
     write(v, "", "")
-    v.page.get_by_text("Type a text, or take an example").wait_for()
+    v.page.get_by_text("Type a text, or choose an example").wait_for()
     v.settle()
     fields = v.page.locator(".fields textarea")
     assert [fields.nth(i).input_value() for i in (0, 1)] == ["", ""]
     assert "blank=1" in v.page.url
     again = visit()
     again.page.goto(v.page.url)
-    again.page.get_by_text("Type a text, or take an example").wait_for()
+    again.page.get_by_text("Type a text, or choose an example").wait_for()
     v.page.get_by_role("button", name="Next").click()
-    v.page.get_by_text("Type a text, or take an example").wait_for(state="detached")
+    v.page.get_by_text("Type a text, or choose an example").wait_for(state="detached")
     v.settle()
     assert fields.nth(0).input_value()
     assert "blank" not in v.page.url

@@ -105,7 +105,7 @@ def test_many_lines_are_answered_and_wrong_ones_named(
     v.page.get_by_test_id("stFileUploader").last.get_by_role("button", name=re.compile("Remove|lines")).first.click()
     v.settle()
     v.page.locator("[data-testid=stFileUploader] input[type=file]").last.set_input_files(str(broken))
-    v.page.get_by_text("This file is no plain text").wait_for()
+    v.page.get_by_text("This file is not plain text").wait_for()
 
 
 def test_a_pruned_model_stands_beside_its_mask(
@@ -141,13 +141,13 @@ def test_what_attention_changed_is_shown_for_the_head_one_chooses(visit: Open, q
     v = visit()
     v.go("compare", **query, mask=OFF.hex, a="the dog sleeps", b="a cat runs")
     v.page.locator("label").filter(has_text="Where attention moved").click()
-    v.page.get_by_text("changes where it looks most").wait_for()
+    v.page.get_by_text("Attention moves most in").wait_for()
     v.settle()
     assert "shift=1" in v.page.url
     values = attention_shift(clf, "the dog sleeps", "a cat runs", OFF)
     second = sorted(OFF.kept, key=lambda h: -values[h])[1]  # the first is shown unasked
     v.page.locator(f'.cell[aria-label^="{second},"]').first.click()
-    v.page.get_by_text(f"where {second} looks").wait_for()
+    v.page.get_by_text(f"the attention of {second}").wait_for()
     v.settle()
     assert v.page.get_by_text(re.compile(rf"^{second}: “.+ looks (more|less) at “")).count()
     names = v.page.locator(".st-key-shift_map .xtick text").all_text_contents()

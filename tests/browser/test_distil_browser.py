@@ -35,10 +35,10 @@ def test_a_part_is_chosen_students_are_trained_and_the_curves_come(visit: Callab
         fill(v, label, value)
     v.page.locator(".st-key-distil_inits").get_by_role("button", name="copied weights, teacher's logits").click()
     v.settle()
-    v.page.get_by_text("Remove heads:cross.1.3+layers:decoder.2: 3 students of 2 steps each.").wait_for()
+    v.page.get_by_text("Removes head cross.1.3 and layer decoder.2; trains 3 students of 2 steps each.").wait_for()
     start.click()  # once: nothing may move away under the pointer
     v.page.wait_for_url(re.compile("[?&]run="))
-    v.page.get_by_text("Starting from the teacher").wait_for(timeout=LONG)
+    v.page.get_by_text("With one seed nobody can tell").wait_for(timeout=LONG)
     v.page.get_by_text("Means over seeds").wait_for(timeout=LONG)
     v.page.get_by_text("step 4 of 4").or_(v.page.get_by_text(re.compile("^took "))).first.wait_for(timeout=LONG)
     v.settle()

@@ -136,7 +136,7 @@ def test_a_pruned_model_is_saved_and_stands_in_compare(
     page.get_by_text("outside the allowed folders").wait_for()
     field.fill(str(server_home / "models" / "saved in the browser"))
     page.get_by_role("button", name="Save", exact=True).click()
-    page.get_by_role("button", name="Beside the full model in Compare").click()
+    page.get_by_role("button", name="Compare with the full model").click()
     page.get_by_role("heading", name="Compare", exact=True).wait_for()
     v.settle()
     assert parse_qs(urlparse(page.url).query)["other"][0].endswith("saved in the browser/pruned")
@@ -156,11 +156,11 @@ def test_a_run_is_archived_brought_back_and_deleted(
     page.get_by_role("button", name="Archive or delete").click()
     page.get_by_role("button", name="Take out of the archive").click()
     v.settle()
-    if not page.get_by_role("button", name=re.compile("Delete, frees")).count():
+    if not page.get_by_role("button", name=re.compile(r"Delete \(frees")).count():
         page.get_by_role("button", name="Archive or delete").click()
-    remove = page.get_by_role("button", name=re.compile("Delete, frees"))
+    remove = page.get_by_role("button", name=re.compile(r"Delete \(frees"))
     assert remove.is_disabled()
-    page.get_by_text("there is no way back").click()
+    page.get_by_text("Delete this run and its models").click()
     v.settle()
     remove.click()
     page.get_by_role("heading", name=ATTACK).wait_for(state="detached")

@@ -26,7 +26,7 @@ def many(query: dict[str, str], studio_folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def own(query: dict[str, str], studio_folder: Path) -> dict[str, str]:
-    """Data on which no other test computes anything: what a server has computed once is at hand for all."""
+    """Data on which no other test computes anything: a server keeps what it has computed once."""
     return {**query, "data": str(studio.make_data(studio_folder / "own", 60))}
 
 
@@ -51,7 +51,7 @@ def test_a_score_grows_is_stopped_keeps_what_it_has_and_goes_on(visit: Open, man
     stop.wait_for()
     v.page.get_by_text(re.compile(r"Measured on [\d,]+ examples")).first.wait_for()  # a first table, while it runs
     assert stop.count()
-    assert v.page.get_by_text(re.compile(r"another sample would agree on \d+ % of the lowest fifth")).count()
+    assert v.page.get_by_text(re.compile(r"another sample would share \d+ % of the lowest fifth")).count()
     stop.click()
     again = v.page.get_by_role("button", name="Continue")
     again.wait_for()
@@ -157,3 +157,24 @@ def test_values_can_be_hidden_and_sizes_then_say_them(visit: Open) -> None:
     assert v.cell("L0·H3").inner_text() == ""
     size = "e => Number(getComputedStyle(e).getPropertyValue('--size'))"
     assert v.cell("L8·H5").evaluate(size) > v.cell("L0·H0").evaluate(size)
+
+
+def test_the_tooltip_follows_the_score(visit: Open) -> None:
+    """The pointer stays on a head while the score is changed by keyboard: the tooltip has the new score's values."""
+    v = visit()
+    v.go("", **DEMO)
+    v.cell("L4·H10").hover()
+    tip = v.page.locator(".tip")
+    tip.get_by_text("conductance-spearman", exact=True).wait_for()
+    field = v.page.get_by_role("combobox", name=re.compile("Score")).first
+    field.focus()
+    v.page.keyboard.type("taylor")
+    v.page.keyboard.press("Enter")
+    tip.get_by_text("taylor", exact=True).wait_for()
+    assert not tip.get_by_text("conductance-spearman", exact=True).count()
+
+
+def test_the_browsers_tab_names_page_and_model(visit: Open) -> None:
+    v = visit()
+    v.go("masklab", **DEMO)
+    assert v.page.title() == "Mask lab · demo · headviz"

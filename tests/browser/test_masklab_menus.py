@@ -184,5 +184,5 @@ def test_all_metrics_are_listed_and_a_flipped_row_opens_compare(visit: Open, que
     v.page.get_by_text("← changed").first.wait_for()
     v.settle()
     example = parse_qs(urlparse(v.page.url).query).get("example", ["0"])[0]
-    assert v.page.get_by_text(f"Example {example} of").count()
+    assert v.page.get_by_text(f"Example {example} (").count()
     assert mask_in_address(v) == OFF

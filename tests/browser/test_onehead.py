@@ -42,7 +42,7 @@ def test_parts_of_a_pair_and_special_tokens(visit: Open, query: dict[str, str]) 
     assert set(ticks(v, "map_attention", "y")) >= {"the", "dog", "sleeps"}
     assert not {"a", "cat", "runs"} & set(ticks(v, "map_attention", "y"))
     assert not {"the", "dog", "sleeps"} & set(ticks(v, "map_attribution", "x"))
-    v.page.get_by_text("of which a part is shown").wait_for()
+    v.page.get_by_text("some keys are hidden").wait_for()
     v.page.locator("label").filter(has_text="[CLS], [SEP]").click()
     v.page.wait_for_url(re.compile("special=0"))
     assert ticks(v, "map_attention", "y") == ["the", "dog", "sleeps"]
@@ -76,7 +76,7 @@ def test_both_ways_through_the_heads_and_the_class_explained(visit: Open, query:
         v.page.locator("body").press(key)
         v.page.locator("h3", has_text=name).wait_for()
         v.settle()
-    v.page.get_by_role("button", name=re.compile("›.*J", re.S)).first.click()
+    v.page.get_by_role("button", name=re.compile("Next.*J", re.S)).first.click()
     v.page.locator("h3", has_text="L3·H5").wait_for()
     v.settle()
     v.page.locator('.cell[aria-label^="L7·H2"]').first.click()
@@ -88,7 +88,7 @@ def test_both_ways_through_the_heads_and_the_class_explained(visit: Open, query:
         box.press_sequentially(label)
         box.press("Enter")
         v.page.wait_for_url(re.compile(f"target={label}"))
-        v.page.get_by_text(f"Explained: {label}.").wait_for()
+        v.page.get_by_text(f"Class explained: {label}.").wait_for()
 
 
 def test_names_of_tokens_keep_their_distance_and_only_the_map_scrolls(visit: Open, query: dict[str, str]) -> None:

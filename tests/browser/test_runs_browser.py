@@ -126,7 +126,7 @@ def test_a_small_sweep_shows_its_plan_and_runs(visit: Open, query: dict[str, str
     v.go("runs", **query, score="magnitude", limit="24")
     pruning_form(v)
     v.page.get_by_role("radio", name="A sweep").or_(v.page.get_by_role("button", name="A sweep")).first.click()
-    v.page.get_by_text("Every combination is a run of its own").wait_for()
+    v.page.get_by_text("Every combination is one run").wait_for()
     v.settle()
     for label, value in (
         ("Seeds", "0,1"),
