@@ -44,7 +44,7 @@ def test_ones_own_pair_flips_and_the_planted_head_is_found(visit: Open, planted:
     v.page.get_by_role("button", name="Which head did it?").click()
     answer = v.page.get_by_text(f"With {HEAD} on again, the answer is contradiction again")
     answer.wait_for()
-    assert "this head alone does it" in answer.inner_text()
+    assert "this one head is enough" in answer.inner_text()
     v.page.get_by_role("button", name="Switch it on again").click()
     v.page.get_by_text("current mask (3 off)").first.wait_for()
     v.settle()

@@ -154,9 +154,9 @@ def test_a_run_that_ended_before_its_first_step_waits_for_nothing(
     for state in ("cancelled", "failed", "lost"):
         app = open_page("runs", run=runs.put(state, "prune", pruning(studio_folder), 2))
         assert "So far measured: θ* as given. The run has no steps." in said(app)
-        assert "under way" not in said(app)
+        assert "being computed" not in said(app)
     app = open_page("runs", run=runs.put("running", "prune", pruning(studio_folder), 2))
-    assert "So far measured: θ* as given. The first step is under way." in said(app)
+    assert "So far measured: θ* as given. The first step is being computed." in said(app)
 
 
 def test_runs_measured_on_other_examples_are_not_laid_over_each_other_in_silence(
@@ -238,7 +238,7 @@ def test_a_name_alone_is_a_folder_of_the_dashboard_s_own(home: Path, monkeypatch
         ("  ", "Name a new folder"),
         ("/etc/x", "may not write into '/etc/x'"),
         ("../../../../../../../../etc/x", "may not write into"),
-        ("~nobody-of-this-name/x", "is no name of a folder"),
+        ("~nobody-of-this-name/x", "is not the name of a folder"),
     ):
         with pytest.raises(UserError, match=answer):
             target(text)
