@@ -20,7 +20,7 @@ SAID = {
     "ablation": "heads cost",
     "by-slice": "for certain without a single head",
     "all-but-one": "one head is enough",
-    "pruning-curves": "can go without a clear loss",
+    "pruning-curves": "a loss of more than",
     "speed": "arithmetic allows",
     "harmful": "harm at q",
 }

@@ -500,20 +500,6 @@ def test_runs_of_one_title_are_told_apart() -> None:
     assert labels(made) == {"a1": "✓ twice · a1", "b2": "✓ twice · b2", "c3": "✓ once"}  # type: ignore[arg-type]
 
 
-def test_the_sentence_never_calls_a_loss_free() -> None:
-    from headviz.ui.pages.runs.figures import finding, tone
-
-    fine, lost = step(0.25, 0.9, 0.0, -0.01, 0.01), step(0.5, 0.6, -0.3, -0.4, -0.2)
-    assert finding([fine, lost], "accuracy") == (
-        "Up to 25 % of the heads go without a clear loss; accuracy is 0.600 at 50 % (−30.0 points)."
-    )
-    assert finding([lost], "accuracy").startswith("Every step costs accuracy")
-    assert "50 %" not in finding([fine], "accuracy")
-    other_seed = {**step(0.25, 0.7, -0.2, -0.3, -0.1), "seed": 1}
-    assert finding([fine, other_seed], "accuracy").startswith("Every step costs")
-    assert (tone(-0.2, -0.1), tone(0.1, 0.2), tone(-0.1, 0.1), tone(None, None)) == ("orange", "blue", "gray", "gray")
-
-
 def test_survival_is_the_last_share_at_which_a_head_was_there() -> None:
     from headviz.ui.pages.runs.steps import survival
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..errors import OptionError
 from ..evaluation.comparison import Answers, Delta, deltas, measure
 from ..evaluation.significance import benjamini_hochberg
+from ..evaluation.verdict import clear
 from ..heads import HeadId, HeadMask
 from ..progress import Cancel, Progress, stop_if
 from ..results import Result
@@ -82,9 +83,8 @@ def redundant(
     if seconds <= 0:
         raise OptionError(f"The time budget must be above 0 seconds, not {seconds}.")
     single = ablation if ablation is not None else ablate(evaluator, metric=metric, progress=progress, cancel=cancel)
-    harmless = [
-        h for h in single.base.kept if not (single.p_value[h] < level and single.values[h] > 0)
-    ]  # NaN counts as harmless
+    costly = clear(single.interval_low, single.interval_high, single.p_value, level) & (single.values > 0)
+    harmless = [h for h in single.base.kept if not costly[h]]  # without an interval it counts as harmless
     answers = evaluator.answers(single.base, cancel=cancel)
     order = _by_promise(evaluator, single, harmless, answers)
     start = time.perf_counter()
@@ -120,7 +120,7 @@ def _rows(
     rows = []
     for (a, b), d, corrected in zip(pairs, found, q, strict=True):
         cost = d.full - d.masked
-        if corrected < level and cost > 0:
+        if cost > 0 and clear(d.interval_low, d.interval_high, corrected, level):
             one, two = float(single.values[a]), float(single.values[b])
             rows.append(
                 RedundantPair(

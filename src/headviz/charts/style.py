@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..evaluation.verdict import verdict
 from .palette import BETTER, NEUTRAL, WORSE, either_scale, scale_for
 
 if TYPE_CHECKING:
@@ -94,6 +95,13 @@ def band(fig: Figure, x: Sequence[float], low: Sequence[float], high: Sequence[f
     )
 
 
+def constant_line(fig: Figure, value: float, **place: Any) -> None:
+    """What the best constant answer reaches, dotted."""
+    font = {"size": SMALL, "color": NEUTRAL}
+    named = {"annotation_text": "one class for all", "annotation_position": "bottom left", "annotation_font": font}
+    fig.add_hline(y=value, line={"color": FAINT, "dash": "dot", "width": 1}, **named, **place)
+
+
 def whisker(values: Sequence[float], low: Sequence[float], high: Sequence[float]) -> dict[str, Any]:
     """Intervals of points, as plotly's error bars."""
     return {
@@ -109,9 +117,7 @@ def whisker(values: Sequence[float], low: Sequence[float], high: Sequence[float]
 
 def tone(low: float, high: float) -> str:
     """The colour of a change with this interval."""
-    if high < 0:
-        return WORSE
-    return BETTER if low > 0 else NEUTRAL
+    return {"loss": WORSE, "gain": BETTER}.get(verdict(low, high), NEUTRAL)
 
 
 def note(fig: Figure, text: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import INTERNAL, OptionError, RunError
+from ..evaluation.verdict import MARGIN
 from ..runs import housekeeping, reading, service
 from ..runs.record import DASK, FAULT, LOCAL, RunRecord
 from ..runs.states import DONE
@@ -210,8 +211,19 @@ def _list(args: argparse.Namespace) -> dict[str, Any]:
     return {"runs": [v.to_json() for v in reading.overview(archived=args.archived)]}
 
 
+def _show_arguments(parser: argparse.ArgumentParser) -> None:
+    _id_argument(parser)
+    parser.add_argument(
+        "--margin",
+        type=float,
+        default=MARGIN,
+        metavar="POINTS",
+        help=f"points that may be lost and still count as nothing (default {MARGIN:g})",
+    )
+
+
 def _show(args: argparse.Namespace) -> dict[str, Any]:
-    return reading.show(args.id).to_json()
+    return {**reading.show(args.id).to_json(), "margin": args.margin}
 
 
 def _cancel(args: argparse.Namespace) -> dict[str, Any]:
@@ -270,7 +282,7 @@ ACTIONS = {
     "start": (_start_arguments, _start, "start a run; it waits in the queue while others use its device"),
     "sweep": (_sweep_arguments, _sweep, "tasks × algorithms × scores × seeds as one parent with a run for each"),
     "list": (_list_arguments, _list, "all runs, newest first"),
-    "show": (_id_argument, _show, "one run: its steps, what it is doing, the end of its log"),
+    "show": (_show_arguments, _show, "one run: its steps, what it is doing, the end of its log"),
     "cancel": (_user_argument, _cancel, "stop a run; its finished steps stay"),
     "resume": (_resume_arguments, _resume, "continue a cancelled, failed or lost run after its last step"),
     "report": (_report_arguments, _report, "write a run down as HTML, JSON, CSV or LaTeX"),

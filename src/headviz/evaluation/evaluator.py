@@ -30,7 +30,7 @@ from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..tasks import predicted
 from .comparison import Answers, Comparison, compare
-from .plain import Evaluation, class_order, encode_data, gold_for, metrics_for
+from .plain import Evaluation, class_order, constants_for, counts_for, encode_data, gold_for, metrics_for
 from .state_cache import Name, StateCache, plan
 
 if TYPE_CHECKING:
@@ -153,6 +153,8 @@ class Evaluator:
             mask=whole,
             seconds=time.perf_counter() - start,
             truncated=self._truncated,
+            predicted=counts_for(self.clf, self.data, logits, self.order),
+            constant=constants_for(self.data),
         )
 
     def predictions(self, mask: HeadMask | None = None, **options: Any) -> np.ndarray:

@@ -108,6 +108,8 @@ class StepRecord:
     repair_error: dict[str, float] | None = None  # reconstruction error before and after the repair
     model: str | None = None  # folder of the trained model, relative to the context's folder
     model_digest: str | None = None
+    predicted: dict[str, int] | None = None  # how often each class is predicted on dev
+    constant: dict[str, float | None] | None = None  # what the best constant answer reaches in each metric
 
 
 @dataclass(frozen=True, eq=False)

@@ -126,7 +126,7 @@ _TABLE = (
     Task("qnli", "QNLI", _ENTAILS, _ACCURACY, _glue("qnli", _QA, "QNLI")),
     Task("mrpc", "MRPC", ("not_equivalent", "equivalent"), ("accuracy", "f1"), _MRPC),
     Task("sst2", "SST-2", _SENTIMENT, _ACCURACY, _glue("sst2", _SENTENCE, "SST-2")),
-    Task("cola", "CoLA", ("unacceptable", "acceptable"), ("matthews",), _COLA),
+    Task("cola", "CoLA", ("unacceptable", "acceptable"), ("matthews", "accuracy"), _COLA),
     Task("rte", "RTE", _ENTAILS, _ACCURACY, _glue("rte", _PAIR, "RTE")),
     Task("wnli", "WNLI", ("not_entailment", "entailment"), _ACCURACY, _glue("wnli", _PAIR, "WNLI")),
     Task("stsb", "STS-B", (), ("pearson", "spearman"), _STSB, is_regression=True),

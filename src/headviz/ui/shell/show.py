@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 
@@ -16,6 +16,7 @@ from ...charts.numbers import p_cell as p_cell
 from ...charts.numbers import p_text as p_text
 from ...charts.numbers import points as points
 from ...charts.numbers import signed as signed
+from ...evaluation.verdict import verdict
 from ...heads import head_name as head_name
 from ...storage.tables import to_csv, to_latex
 from ..widgets.component import component
@@ -30,6 +31,14 @@ PLOTLY = {
     "modeBarButtons": [["toImage", "resetScale2d"]],
     "responsive": True,
 }
+
+
+def tone(low: float | None, high: float | None) -> Literal["orange", "blue", "gray"]:
+    """The colour of a change with this interval: orange for a clear loss, blue for a clear gain, else grey.
+
+    Streamlit's own choice goes by an ASCII minus, and would show a loss that is written well as a gain.
+    """
+    return {"loss": "orange", "gain": "blue"}.get(verdict(low, high), "gray")  # type: ignore[return-value]
 
 
 def copy_link(on_back: Callable[[str], None]) -> None:

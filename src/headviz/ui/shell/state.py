@@ -264,6 +264,23 @@ def number(name: str, label: str, low: int, high: int, **more: Any) -> int:
     return int(getattr(view(), name))
 
 
+def margin() -> float:
+    """The loss that counts as none, in points; the same for every page."""
+    key = _seed("margin")
+    st.number_input(
+        "Margin, points",
+        0.0,
+        100.0,
+        key=key,
+        step=0.5,
+        format="%g",
+        on_change=_bind("margin")[1],
+        width=150,
+        help="A loss up to this counts as none. 'Can go' is said only where a greater loss is excluded.",
+    )
+    return float(view().margin)
+
+
 def text(name: str, label: str, **more: Any) -> str:
     key = _seed(name)
     st.text_input(label, key=key, on_change=_bind(name)[1], **more)

@@ -94,6 +94,7 @@ class FromPage:
 def options(view: View, analysis: Analysis, longest: int, known: Sequence[str]) -> dict[str, Any]:
     """What this page asks for where the table's defaults do not serve; also the command's flags."""
     given: dict[str, Any] = {"samples": SAMPLES, "seed": view.seed, "select": view.select, "seconds": SECONDS}
+    given["margin"] = view.margin
     given["length"] = min(128, longest)
     given["scores"] = ",".join([*orders(view, known), ORACLE])
     if analysis.asks("checkpoints"):
@@ -140,6 +141,8 @@ def controls(analysis: Analysis, view: View) -> None:
             ("other", "same"),
             format_func=lambda s: {"other": "training examples", "same": "the reported data"}[s],
         )
+    if analysis.asks("margin"):
+        state.margin()
     if analysis.asks("checkpoints") and view.model != "demo":
         state.text("base", "Folder with the checkpoints", placeholder="/path/to/run/checkpoints")
 
@@ -173,6 +176,7 @@ def _result(analysis: Analysis, given: FromPage) -> Any:
     view = given.view
     depends = (
         view.select if analysis.asks("select") else "",
+        view.margin if analysis.asks("margin") else "",
         view.base if analysis.asks("checkpoints") else "",
         view.mask if analysis.takes_mask_away else "",
     )

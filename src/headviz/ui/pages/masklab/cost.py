@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import streamlit as st
 
 from ....charts import answers
+from ....evaluation.constant import remark_on
+from ....evaluation.verdict import TOO_FEW, excluded, verdict
 from ....heads import HeadId, HeadMask
 from ....recipes.structure import Call, Command, Get, Name, Recipe
 from ...parts.measure import class_name, key_of
-from ...shell import jobs, loaders, recipes, show, state
+from ...shell import frame, jobs, loaders, recipes, show, state
 from ...shell.view import View
 
 if TYPE_CHECKING:
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
 
 DELTA = r"\Delta = m(\text{masked}) - m(\text{full})"
 PAIRED = (
-    "Interval: paired bootstrap over the same examples (exact for accuracy), 95 %. "
-    "p: exact McNemar test for accuracy, paired bootstrap for BLEU, paired swap test for other metrics."
+    "Interval: 95 %, paired on the same examples, after a few more changed answers have been counted each way; "
+    "resampled for BLEU. p: exact McNemar test for accuracy, paired bootstrap for BLEU, paired swap test for other "
+    "metrics. A loss or a gain is clear where the interval excludes zero."
 )
 
 
@@ -37,14 +40,18 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
     change = f"{show.points(best.delta, best.scale)} points" if best.delta else "unchanged"
     share = 100 * off / max(1, len(clf.present.kept))
     figures: list[tuple[str, str, str, Literal["orange", "blue", "gray"]]] = [
-        (best.metric, show.metric(best.masked, best.scale), change, colour_of(best)),
+        (best.metric, show.metric(best.masked, best.scale), change, show.tone(best.interval_low, best.interval_high)),
+        *(_second(found) if best.metric == "matthews" else ()),
         ("full model", show.metric(best.full, best.scale), f"n = {best.n:,}", "gray"),
+        *_constant(best),
         ("heads off", f"{off} of {len(clf.present.kept)}", f"{share:.0f} %", "gray"),
     ]
     with st.container(horizontal=True, gap="medium"):  # beside each other on a phone, too
         for name, value, below, colour in figures:
             st.metric(name, value, below, delta_color=colour, delta_arrow="off", width="content")
-    show.finding(_sentence(found, off))
+    show.finding(sentence(found, off, state.view().margin, data.label_names))
+    if frame.controls():
+        state.margin()
     if off:
         small, whole = loaders.cost(clf, mask), loaders.cost(clf)
         st.caption(
@@ -76,34 +83,43 @@ def _metrics(found: Measured) -> None:
     )
 
 
-def colour_of(change: Delta) -> Literal["orange", "blue", "gray"]:
-    """The chip's colour: orange for a clear loss, blue for a clear gain, grey within chance.
-
-    Streamlit's own choice goes by an ASCII minus, and would show a loss that is written well as a gain.
-    """
-    if change.interval_high < 0:
-        return "orange"
-    return "blue" if change.interval_low > 0 else "gray"
-
-
 def _less(now: int, before: int) -> str:
     return f"{100 * (now / before - 1):+.1f} %".replace("-", "−").replace("+0.0", "±0")
 
 
-def _sentence(found: Measured, off: int) -> str:
+def _second(found: Measured) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
+    """Accuracy beside a metric that is undefined of constant answers."""
+    return [
+        (d.metric, show.metric(d.masked, d.scale), f"{show.points(d.delta, d.scale)} points", show.tone(*_ends(d)))
+        for d in found.comparison.deltas
+        if d.metric == "accuracy"
+    ]
+
+
+def _constant(d: Delta) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
+    """What answers of one class reach: the level below which nothing has been learnt."""
+    return [] if d.constant is None else [("one class for all", show.metric(d.constant, d.scale), d.metric, "gray")]
+
+
+def _ends(d: Delta) -> tuple[float, float]:
+    return d.interval_low, d.interval_high
+
+
+def sentence(found: Measured, off: int, margin: float, labels: Sequence[str]) -> str:
+    """What the mask costs: first whether the answers are still answers, then the change and what it excludes."""
     d = found.comparison.primary
+    first = remark_on(found.masked, found.gold, labels) if found.comparison.flips is not None else ""
+    first += " " if first else ""
     if not off:
-        return "All heads are on. Switch some off: the change appears here."
+        return f"{first}All heads are on. Switch some off: the change appears here."
     if d.undefined:
-        return f"Without {_heads(off)}, {d.metric} has no change that could be given: {d.undefined}."
-    if not d.delta and d.interval_low == d.interval_high == 0:
-        return f"Without {_heads(off)} no prediction changes its worth: {d.metric} stays {show.number(d.full)}."
-    spread = (
-        f"{show.points(d.delta, d.scale)} points [{show.points(d.interval_low, d.scale)}, "
-        f"{show.points(d.interval_high, d.scale)}], "
-    )
-    firm = {"orange": "a clear loss", "blue": "a clear gain", "gray": "within chance"}[colour_of(d)]
-    return f"Without {_heads(off)}: {spread}{show.p_text(d.p_value)}, {firm}."
+        return f"{first}Without {_heads(off)}, {d.metric} has no change that could be given: {d.undefined}."
+    change, known = f"{show.points(d.delta, d.scale)} points", verdict(*_ends(d))
+    if known == "unknown":
+        return f"{first}Without {_heads(off)}: {change}; {TOO_FEW}."
+    low, high = (show.points(end, d.scale) for end in _ends(d))
+    firm = {"loss": "a clear loss", "gain": "a clear gain"}.get(known, excluded(d.interval_low, d.scale, margin))
+    return f"{first}Without {_heads(off)}: {change} [{low}, {high}], {show.p_text(d.p_value)}: {firm}."
 
 
 def _heads(count: int) -> str:
@@ -153,7 +169,8 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     cost, best = min(ranked)
     rows = loaders.rows_of(clf)
     name = show.head_name(best, rows)
-    chance = "" if table.significant()[best] or cost == 0 else ", within chance"
+    low = float(-table.interval_high[best])
+    chance = "" if table.significant()[best] else f"; {excluded(low, table.subject.scale, state.view().margin)}"
     _hint(
         f"Next cheapest: **{name}**, {show.points(-cost, table.subject.scale)} points{chance}.",
         f"Switch {name} off",

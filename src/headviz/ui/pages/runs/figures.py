@@ -1,10 +1,9 @@
-"""The numbers of a pruning run: its sentence, one step beside the full models, every step as a table."""
+"""The numbers of a pruning run: one step beside the full models, every step as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from statistics import mean, stdev
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -16,56 +15,6 @@ if TYPE_CHECKING:
     from ....runs.reading import RunView
 
 Step = dict[str, Any]
-
-
-def finding(steps: Sequence[Step], metric: str) -> str:
-    """How far the pruning costs nothing that could be told from chance, and what the last step costs."""
-    by_share: dict[float, list[Step]] = {}
-    for s in steps:
-        by_share.setdefault(round(s["sparsity"], 9), []).append(s)
-    last_share, last = max(by_share.items())
-    if any(s.get("against") == baselines.RETRAINED for s in last):
-        return _retrained(last_share, last, metric)
-    free, worst = None, None
-    for share, group in sorted(by_share.items()):
-        changes = [s.get("change", {}).get(metric) or {} for s in group]
-        if any(c.get("high") is None for c in changes):
-            return f"{metric} after removing {100 * share:.0f} % of the heads: {_mean(group, metric)}."
-        if any(c["high"] < 0 for c in changes):
-            worst = share
-            break
-        free = share
-    if worst is None:
-        return f"Up to {100 * last_share:.0f} % of the heads are gone without a clear loss of {metric}."
-    cost = mean(s["change"][metric]["delta"] for s in last)
-    change = show.points(cost, points_in(metric))
-    end = f"{metric} is {_mean(last, metric)} at {100 * last_share:.0f} % ({change} points)."
-    if free is None:
-        return f"Every step costs {metric}: {end}"
-    return f"Up to {100 * free:.0f} % of the heads go without a clear loss; {end}"
-
-
-def _retrained(share: float, group: Sequence[Step], metric: str) -> str:
-    """Networks trained anew against the full one trained alike, seed by seed; no interval is known for that."""
-    said = f"With {100 * share:.0f} % of the heads removed and retrained, {metric} is {_mean(group, metric)}"
-    scale = points_in(metric)
-    pairs = [
-        (s["metrics"][metric] - d, d) for s in group if (d := (s["change"].get(metric) or {}).get("delta")) is not None
-    ]
-    if not pairs:
-        return f"{said}; the full θ0 retrained alike is not measured yet."
-    changes = [d for _, d in pairs]
-    full = show.metric(mean(f for f, _ in pairs), scale)
-    change = show.points(mean(changes), scale)
-    if len(changes) == 1:
-        return f"{said}; the full θ0 retrained alike reaches {full} ({change} points, one seed)."
-    spread = f"{change} ± {show.points(stdev(changes), scale).lstrip('+')} points over {len(changes)} seeds"
-    return f"{said}; the full θ0 retrained alike reaches {full} ({spread})."
-
-
-def _mean(group: Sequence[Step], metric: str) -> str:
-    known = [s["metrics"][metric] for s in group if s["metrics"].get(metric) is not None]
-    return show.metric(mean(known), points_in(metric)) if known else "undefined"
 
 
 def boxes(view: RunView, step: Step, metric: str) -> None:
@@ -86,7 +35,7 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
         metric,
         _value(step["metrics"].get(metric), metric),
         None if delta is None else (f"{show.points(delta, scale)} points" if delta else "unchanged"),
-        delta_color=tone(low, high),
+        delta_color=show.tone(low, high),
         delta_arrow="off",
         width=150,
         help=note,
@@ -128,13 +77,6 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
             delta_arrow="off",
             width=150,
         )
-
-
-def tone(low: float | None, high: float | None) -> Literal["orange", "blue", "gray"]:
-    """Orange for a clear loss, blue for a clear gain, grey within chance or where no interval is known."""
-    if low is None or high is None or low <= 0 <= high:
-        return "gray"
-    return "orange" if high < 0 else "blue"
 
 
 def _value(value: float | None, metric: str) -> str:

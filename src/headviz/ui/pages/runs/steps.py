@@ -12,6 +12,7 @@ from ....charts.palette import Scale
 from ....errors import UserError
 from ....heads import HeadId, HeadMask
 from ....runs import baselines
+from ....runs.finding import finding
 from ...shell import frame, loaders, show, state
 from ...widgets.grid import Look, head_grid
 from . import figures as runfigures
@@ -34,7 +35,9 @@ def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
         before_first(view)
         return
     names = list(view.steps[-1]["metrics"])
-    show.finding(runfigures.finding(view.steps, names[0]))
+    show.finding(finding(view.steps, names[0], state.view().margin))
+    if frame.controls():
+        state.margin()
     left, right = st.columns([3, 2], gap="large")
     with left:
         _curves([view, *others], names)
@@ -78,7 +81,7 @@ def before_first(view: RunView) -> None:
 
 
 def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
-    from ....runs.curves import chance, curve_of, run_curves
+    from ....runs.curves import curve_of, run_curves
 
     metric = names[0]
     if len(names) > 1:
@@ -91,12 +94,12 @@ def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
     ]
     found = (curve_of(v.to_json(), metric, name) for v, name in zip(views, called, strict=True))
     curves = [c for c in found if c is not None]
-    known = state_of(views[0])
     level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in curves))
     show.figure(
-        run_curves(curves, by_chance=chance(metric, known.labels if known else ())),
+        run_curves(curves),
         "run_curves",
-        f"{metric} against the share of heads removed; dashed, {level}."
+        f"{metric} against the share of heads removed; dashed, {level}; dotted, one class for all. Hover for the share "
+        "that is left above it."
         + (
             " Thin lines are seeds, the band one standard deviation."
             if len({s.get("seed") for s in views[0].steps}) > 1
