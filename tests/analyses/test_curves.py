@@ -13,6 +13,7 @@ from headviz import HeadMask
 from headviz.analyses.ablation import ablate
 from headviz.analyses.common import Subject
 from headviz.analyses.correlation import correlation_grids, in_band
+from headviz.analyses.correlation import finding as correlation_finding
 from headviz.analyses.dynamics import dynamics, find_checkpoints
 from headviz.analyses.pruning_curve import (
     Curve,
@@ -91,8 +92,8 @@ def test_few_examples_never_let_all_heads_go() -> None:
     """It said "100 % of the heads can go without a clear loss" where each interval spanned zero."""
     said = finding(made([(s / 10, 0.834, -0.43, 0.43) for s in range(1, 11)], n=7))
     assert said == (
-        "At no step of these orders is a loss of more than 2 points excluded: at 10 % a loss of more than 43.0 points is "
-        "excluded, but not one of 2."
+        "At no step of these orders is a loss of more than 2 points excluded: at 10 % a loss of more than 43.0 points "
+        "is excluded, but not one of 2."
     )
 
 
@@ -189,10 +190,36 @@ def test_correlation_grids_and_bands() -> None:
     assert found.difference[1, 2] == pytest.approx(tables[id(tuned)][1, 2] - stack[:, 1, 2].mean())
     assert np.isnan([found.pretrained[2, 3], found.fine_tuned[2, 3]]).all()
     assert sum(b.fine_tuned for b in found.bands) == pytest.approx(1.0)
+    assert sum(b.pretrained for b in found.bands) == pytest.approx(1.0)
+    assert found.absolute[1, 1] == pytest.approx(np.abs(stack[:, 1, 1]).mean())
+    assert [x.absolute for x in found.before] == pytest.approx([np.nanmean(np.abs(t)) for t in stack])
+    assert found.change is None
     assert "3 seeds" in found.source
     assert json.loads(found.to_json())["pretrained"][2][3] is None
     with pytest.raises(OptionError, match="before and after"):
         correlation_grids(tuned, [tiny_classifier(layers=2)], lambda m: tables[id(m)], score="s", data="d", n=5)
+
+
+def test_no_sentence_on_rising_without_several_seeds() -> None:
+    """It said "Fine-tuning raises ρ in 40 of 72 heads": signed means over random heads are near zero anyway."""
+    base, tuned = tiny_classifier(seed=9), [tiny_classifier(seed=s) for s in range(4)]
+    fresh = [tiny_classifier(seed=s) for s in (5, 6)]
+    level = {id(base): 0.1, **{id(m): 0.03 + 0.002 * i for i, m in enumerate(tuned)}}
+    signs = np.where(np.arange(12).reshape(3, 4) % 2, 1.0, -1.0)
+    tables = {k: v * signs for k, v in level.items()} | {id(m): 0.08 * s * signs for m, s in zip(fresh, (1, -1), strict=True)}
+    about = {"score": "s", "data": "d", "n": 5}
+    one = correlation_grids(tuned[0], fresh, lambda m: tables[id(m)], **about)
+    assert np.allclose(one.pretrained, 0)  # while under either head |ρ| is .08
+    said = correlation_finding(one)
+    assert said.startswith("Mean |ρ| is 0.080 pre-trained (0.080 to 0.080 over 2 fresh heads) and 0.030 fine-tuned.")
+    assert "takes several fine-tuning seeds" in said
+    several = correlation_grids(tuned[0], fresh, lambda m: tables[id(m)], others=tuned[1:], **about)
+    assert several.change is not None
+    assert several.change.low == pytest.approx(-0.047 - 3.182446 * 0.002 * np.sqrt(5 / 3) / 2, abs=1e-6)
+    assert "Fine-tuning lowers it: −0.047" in correlation_finding(several)
+    tables[id(tuned[1])] = 0.5 * signs
+    open_ = correlation_grids(tuned[0], fresh, lambda m: tables[id(m)], others=tuned[1:], **about)
+    assert "do not tell whether" in correlation_finding(open_)
 
 
 def test_band_edges() -> None:

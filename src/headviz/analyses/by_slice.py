@@ -285,8 +285,8 @@ def view(found: BySlice) -> View:
                 (found.slice_name, "examples", about.metric, "one class", *costs),
                 rows,
                 f"Costs in points. One class: the {about.metric} of the best constant answer. Elsewhere: what the same "
-                "head costs all other examples. The costliest of many was chosen on these very examples: expect a little "
-                "less on new ones.",
+                "head costs all other examples. The costliest of many heads was chosen on these very examples: expect "
+                "a little less on new ones.",
                 in_points("cost", "elsewhere")
                 | dict.fromkeys((about.metric, "one class"), "%.2f" if scale == 1 else "%.3f"),
                 [found.base.without([k.head]) if k.head else None for k in found.slices],
