@@ -19,8 +19,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
-from headviz.evaluation.intervals import SLOPES, accuracy_intervals, class_intervals, correlation_interval
+from headviz.evaluation.intervals import SLOPES, accuracy_intervals, class_intervals, consistent, correlation_interval
+from headviz.evaluation.significance import mcnemar
 
 SIZES = (50, 100, 200, 500, 2000)
 RATES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)  # share of answers that change
@@ -47,6 +49,27 @@ def population(positive: float, right: float, worse: float, better: float, only:
     return joint
 
 
+def accuracy_cells(done: set[str]) -> Iterator[dict[str, Any]]:
+    """Accuracy asks only how many answers are lost and mended: the coverage is a sum over both, without simulation.
+
+    The interval is the one beside McNemar's test (``consistent``).
+    """
+    for n, rate, share in itertools.product(SIZES, RATES, TO_THE_WORSE):
+        told = {"worse": share}
+        if key_of("accuracy", n, rate, told) in done:
+            continue
+        lost, mended = rate * share, rate * (1 - share)
+        w, b = np.meshgrid(*(np.arange(most(n, p) + 1) for p in (lost, mended)), indexing="ij")
+        chance = binom.pmf(w, n, lost) * np.where(w + b <= n, binom.pmf(b, n - w, mended / (1 - lost)), 0)
+        low, high = consistent(*accuracy_intervals(w, b, n), mcnemar(w, b))
+        yield cell("accuracy", n, rate, told, low.ravel(), high.ravel(), mended - lost, chance.ravel())
+
+
+def most(n: int, share: float) -> int:
+    """A count that is as good as never exceeded."""
+    return min(n, int(n * share + 12 * np.sqrt(n * share) + 12))
+
+
 def class_cells(metric: str, runs: int, done: set[str]) -> Iterator[dict[str, Any]]:
     """Every combination for a class metric."""
     for n, positive, right, rate, share, only in itertools.product(
@@ -61,13 +84,7 @@ def class_cells(metric: str, runs: int, done: set[str]) -> Iterator[dict[str, An
         rng = np.random.default_rng(zlib.crc32(key.encode()))
         truth = float(SLOPES[metric](joint.sum(axis=1))[0] - SLOPES[metric](joint.sum(axis=2))[0])
         drawn = rng.multinomial(n, joint.ravel(), size=runs).reshape(-1, 2, 2, 2)
-        if metric == "accuracy":
-            was = np.eye(2, dtype=bool)
-            lost = (drawn * (was[:, :, None] & ~was[:, None, :])).sum(axis=(1, 2, 3))
-            mended = (drawn * (~was[:, :, None] & was[:, None, :])).sum(axis=(1, 2, 3))
-            low, high = accuracy_intervals(lost, mended, n)
-        else:
-            low, high = class_intervals(drawn, metric)
+        low, high = class_intervals(drawn, metric)
         yield cell(metric, n, rate, told, low, high, truth)
 
 
@@ -105,18 +122,30 @@ def key_of(metric: str, n: int, rate: float, told: dict[str, Any]) -> str:
     return json.dumps([metric, n, rate, told], sort_keys=True)
 
 
-def cell(metric: str, n: int, rate: float, told: dict[str, Any], low: NDArray, high: NDArray, truth: float) -> dict:
-    """One row of the table. An interval that is not given does not hold the truth."""
+def cell(
+    metric: str,
+    n: int,
+    rate: float,
+    told: dict[str, Any],
+    low: NDArray,
+    high: NDArray,
+    truth: float,
+    chance: NDArray | None = None,
+) -> dict[str, Any]:
+    """One row of the table; ``chance`` weighs the intervals. One that is not given does not hold the truth."""
+    chance = np.full(len(low), 1 / len(low)) if chance is None else chance
     holds = (low <= truth + 1e-12) & (high >= truth - 1e-12)
+    order = np.argsort(high - low)
+    half = np.searchsorted(np.cumsum(chance[order]), 0.5)
     return {
         "key": key_of(metric, n, rate, told),
         "metric": metric,
         "n": n,
         "rate": rate,
         **told,
-        "coverage": float(holds.mean()),
-        "not_given": float(np.isnan(low).mean()),
-        "width": float(np.nanmedian(high - low)),
+        "coverage": float(chance[holds].sum()),
+        "not_given": float(chance[np.isnan(low)].sum()),
+        "width": float((high - low)[order[half]]),
     }
 
 
@@ -154,8 +183,11 @@ def main() -> int:
     cells = read(given.out, given.runs)
     done = {c["key"] for c in cells}
     for metric in given.metrics.split(","):
-        runs = given.runs // 5 if metric == "pearson" else given.runs
-        for one in correlation_cells(runs, done) if metric == "pearson" else class_cells(metric, runs, done):
+        some = {
+            "accuracy": lambda: accuracy_cells(done),
+            "pearson": lambda: correlation_cells(given.runs // 5, done),
+        }.get(metric, lambda metric=metric: class_cells(metric, given.runs, done))
+        for one in some():
             cells.append(one)
             if given.out:
                 with given.out.open("a", encoding="utf-8") as file:

@@ -206,7 +206,8 @@ def test_no_sentence_on_rising_without_several_seeds() -> None:
     fresh = [tiny_classifier(seed=s) for s in (5, 6)]
     level = {id(base): 0.1, **{id(m): 0.03 + 0.002 * i for i, m in enumerate(tuned)}}
     signs = np.where(np.arange(12).reshape(3, 4) % 2, 1.0, -1.0)
-    tables = {k: v * signs for k, v in level.items()} | {id(m): 0.08 * s * signs for m, s in zip(fresh, (1, -1), strict=True)}
+    tables = {k: v * signs for k, v in level.items()}
+    tables |= {id(m): 0.08 * s * signs for m, s in zip(fresh, (1, -1), strict=True)}
     about = {"score": "s", "data": "d", "n": 5}
     one = correlation_grids(tuned[0], fresh, lambda m: tables[id(m)], **about)
     assert np.allclose(one.pretrained, 0)  # while under either head |ρ| is .08

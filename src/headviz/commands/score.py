@@ -141,4 +141,9 @@ def show(result: dict[str, Any]) -> str:
             f"Another sample of this size would agree on {100 * result['stability']:.0f} % of the lowest fifth."
         )
     said.append(f"{result['samples']:,} examples, {result['seconds']:.1f} s")
+    preset = result["settings"].get("preset")
+    if preset and PRESETS[preset].differences:
+        said += ["", f"Where '{preset}' differs from the text it is published with:"]
+        said += [f"- {one}" for one in PRESETS[preset].differences]
+        said.append(PRESETS[preset].measured)
     return "\n".join(said)
