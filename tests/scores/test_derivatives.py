@@ -149,7 +149,7 @@ def test_ablation_of_another_metric_and_order_of_classes(metric, by_hand):
 @pytest.mark.parametrize("metric", ["accuracy", "f1"])
 def test_ablation_has_the_intervals_of_every_other_comparison(metric):
     """It had Student's t over per-example differences: [0, 0] for a head whose absence changes no answer."""
-    clf, data = tiny_classifier("bert"), made(40, task="mrpc")
+    clf, data = tiny_classifier("bert", labels=("not_equivalent", "equivalent")), made(40, task="mrpc")
     s = score_heads(clf, data, "ablation", metric=metric, cache=False)
     table = ablate(Evaluator(clf, data), metric=metric)
     np.testing.assert_allclose(s.interval_low, table.interval_low)

@@ -14,7 +14,7 @@ from ..charts.numbers import metric as metric_text
 from ..charts.numbers import number, points
 from ..evaluation.comparison import measure
 from ..evaluation.significance import benjamini_hochberg, holm
-from ..evaluation.verdict import clear
+from ..evaluation.verdict import MARGIN, clear, within
 from ..heads import HeadId, HeadMask
 from ..progress import Cancel, Progress
 from ..results import Result
@@ -174,13 +174,14 @@ def _histogram(found: Ablation) -> Figure:
 
 def view(found: Ablation) -> View:
     about, scale = found.subject, found.subject.scale
-    clear, likely = (int((chosen & (found.values > 0)).sum()) for chosen in (found.certain(), found.significant()))
+    sure, likely = (int((chosen & (found.values > 0)).sum()) for chosen in (found.certain(), found.significant()))
     hurts = len(found.harmful())
+    spared = sum(within(-high, MARGIN / scale) for high in found.interval_high[np.isfinite(found.values)])
     tables = (found.values, found.interval_low, found.interval_high)
     return View(
-        f"{clear} of {int(np.isfinite(found.p_value).sum())} heads cost{'s' if clear == 1 else ''} something for "
-        f"certain (Holm), {likely} at q < {SIGNIFICANT:g}; {int((found.values <= 0).sum())} cost nothing or less; "
-        f"{hurts or 'none'} {'does' if hurts == 1 else 'do'} harm at q < {SIGNIFICANT:g}.",
+        f"{sure} of {int(np.isfinite(found.p_value).sum())} heads cost{'s' if sure == 1 else ''} something for "
+        f"certain (Holm), {likely} at q < {SIGNIFICANT:g}; for {spared} a loss of more than {MARGIN:g} points is "
+        f"excluded; {hurts or 'none'} {'does' if hurts == 1 else 'do'} harm at q < {SIGNIFICANT:g}.",
         (
             Picture(
                 "ablation_histogram",

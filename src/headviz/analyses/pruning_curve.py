@@ -7,24 +7,22 @@ knows the answers, and shows what a score could reach, not what a score may use.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from itertools import islice, takewhile
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..charts.numbers import number
-from ..charts.numbers import points as points_text
 from ..errors import OptionError
 from ..evaluation.comparison import deltas, measure
 from ..evaluation.constant import corrected, remark_on
-from ..evaluation.verdict import MARGIN, excluded, verdict, within
+from ..evaluation.verdict import MARGIN
 from ..heads import HeadMask, lowest
 from ..progress import Cancel, Progress, part
 from ..recipes.structure import Call, Each, Get, Import, Let, Name
-from ..results import Result
 from . import published
 from .analysis import (
     ENDS,
@@ -42,7 +40,8 @@ from .analysis import (
     View,
     in_points,
 )
-from .common import ORACLE, Subject, check_score, constant_of, predict_all, subject
+from .common import ORACLE, check_score, constant_of, predict_all, subject
+from .curves import Curve, CurvePoint, PruningCurves, finding
 from .recipe import EVALUATOR, Recipe, found_by, scored_by
 
 if TYPE_CHECKING:
@@ -53,63 +52,6 @@ if TYPE_CHECKING:
 
 
 ORACLE_NAME = "oracle (ablation)"
-
-
-@dataclass(frozen=True)
-class CurvePoint(Result):
-    """One sparsity on one curve; the interval and p value are of ``value - baseline``, paired.
-
-    ``corrected`` is the value as a share of what the full model has above the best constant answer. ``remark`` says
-    so where (nearly) all answers are of one class.
-    """
-
-    sparsity: float
-    mask: HeadMask
-    value: float
-    delta: float
-    interval_low: float
-    interval_high: float
-    p_value: float
-    corrected: float = float("nan")
-    remark: str = ""
-
-
-@dataclass(frozen=True)
-class Curve(Result):
-    """One order of heads. ``margin`` is the loss, in the metric's unit, that counts as none."""
-
-    name: str
-    points: tuple[CurvePoint, ...]
-    margin: float = MARGIN / 100
-
-    @property
-    def kept(self) -> tuple[CurvePoint, ...]:
-        """The points up to which every loss beyond the margin is excluded."""
-        return tuple(takewhile(lambda p: within(p.interval_low, self.margin), self.points))
-
-    @property
-    def free(self) -> float:
-        """The largest sparsity up to which no step leaves a loss beyond the margin possible."""
-        return max((p.sparsity for p in self.kept), default=0.0)
-
-    @property
-    def lost(self) -> CurvePoint | None:
-        """The first clear loss: an interval below zero."""
-        return next((p for p in self.points if verdict(p.interval_low, p.interval_high) == "loss"), None)
-
-    def extra(self) -> dict[str, Any]:
-        return {"free": self.free, "lost_from": None if self.lost is None else self.lost.sparsity}
-
-
-@dataclass(frozen=True)
-class PruningCurves(Result):
-    """Several curves of one model on one data set."""
-
-    subject: Subject
-    baseline: float
-    curves: tuple[Curve, ...]
-    constant: float | None = None  # what the best constant answer reaches
-    margin: float = MARGIN  # points
 
 
 def pruning_curves(
@@ -257,38 +199,6 @@ def _again(place: int) -> str:
     from ..charts.palette import CLASSES
 
     return ("solid", "dash", "dashdot")[place // len(CLASSES) % 3]
-
-
-def finding(found: PruningCurves) -> str:
-    """First what hides a loss, then how far nothing beyond the margin can be lost, then where a loss is clear."""
-    best, scale = max(found.curves, key=lambda c: c.free), found.subject.scale
-    said = flat(best)
-    if best.free > 0:
-        last = best.kept[-1]
-        said += (
-            f"{100 * best.free:.0f} % of the heads can go in the order of {best.name}: "
-            f"{excluded(last.interval_low, scale, found.margin)} (margin {found.margin:g})."
-        )
-    else:
-        said += f"At no step of these orders is a loss of more than {found.margin:g} points excluded"
-        first = next((p for p in best.points if p.delta == p.delta and p.mask != best.points[0].mask), None)
-        low = None if first is None else first.interval_low
-        told = "" if first is None else f": at {100 * first.sparsity:.0f} % {excluded(low, scale, found.margin)}"
-        said += f"{told}."
-    if best.lost is not None:
-        change = points_text(best.lost.delta, scale)
-        said += f" From {100 * best.lost.sparsity:.0f} % on a loss is clear ({change} points)."
-    return said
-
-
-def flat(curve: Curve) -> str:
-    """From where on (nearly) all answers are of one class; a sentence with its blank, or nothing."""
-    first = next((p for p in curve.points if p.remark), None)
-    if first is None:
-        return ""
-    if first is curve.points[0]:
-        return f"The full model: {first.remark[0].lower()}{first.remark[1:]} "
-    return f"With {100 * first.sparsity:.0f} % of the heads off by {curve.name}: {first.remark} "
 
 
 def view(found: PruningCurves) -> View:
