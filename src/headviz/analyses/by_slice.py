@@ -52,7 +52,7 @@ class SliceCost(Result):
     p_value: float
     q_value: float  # over all heads and kinds
     elsewhere: float  # what the same head costs on all other examples
-    significant: int  # heads that cost something for certain
+    significant: int  # heads with a clear cost
     constant: float | None = None  # what the best constant answer reaches on this kind
 
 
@@ -81,7 +81,7 @@ class BySlice(Result):
         return clear(self.interval_low, self.interval_high, self.q_value, level)
 
     def telling(self, most: int = 24) -> list[HeadId]:
-        """The heads to draw: for each kind its costliest, then whatever else it loses by for certain.
+        """The heads to draw: for each kind its costliest, then others with a clear cost.
 
         At most ``most``; every kind's costliest head comes before any kind's second.
         """
@@ -234,12 +234,12 @@ def finding(found: BySlice) -> str:
     if not hit:
         sizes = [k.n for k in found.slices]
         return (
-            f"{first}No kind of examples loses something for certain without a single head; with "
+            f"{first}No kind of examples loses something at q < {SIGNIFICANT:g} without a single head; with "
             f"{min(sizes)} to {max(sizes)} examples of a kind, only large costs can be told from chance."
         )
     said = (
         f"{first}{len(hit)} of {len(found.slices)} kinds of examples "
-        f"lose{'s' if len(hit) == 1 else ''} something for certain without a single head"
+        f"lose{'s' if len(hit) == 1 else ''} something without a single head (q < {SIGNIFICANT:g})"
     )
     most = found.slices[0]
     if most.head is None:
@@ -274,7 +274,7 @@ def view(found: BySlice) -> View:
                 "by_slice_map",
                 lambda: figure(found),
                 f"Points of {about.metric} that each kind of examples loses without a head: every kind's costliest, "
-                "and others that cost it something for certain (rings: q < 0.05).",
+                "and others with a clear cost (rings: q < 0.05).",
                 r"c_{h,k} = m_k(\text{full}) - m_k(\text{full without } h)",
                 "m over the examples of kind k alone. q: Benjamini-Hochberg over all heads and kinds; intervals: "
                 "paired on the same examples, 95 %.",
