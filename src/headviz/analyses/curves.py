@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -10,7 +11,6 @@ from ..charts.numbers import points as points_text
 from ..evaluation.verdict import MARGIN, excluded, verdict, within
 from ..heads import HeadMask
 from ..results import Result
-from .common import Subject
 
 
 @dataclass(frozen=True)
@@ -59,32 +59,21 @@ class Curve(Result):
         return {"free": self.free, "lost_from": None if self.lost is None else self.lost.sparsity}
 
 
-@dataclass(frozen=True)
-class PruningCurves(Result):
-    """Several curves of one model on one data set."""
-
-    subject: Subject
-    baseline: float
-    curves: tuple[Curve, ...]
-    constant: float | None = None  # what the best constant answer reaches
-    margin: float = MARGIN  # points
-
-
-def finding(found: PruningCurves) -> str:
+def told(curves: Sequence[Curve], scale: float, margin: float) -> str:
     """First what hides a loss, then how far nothing beyond the margin can be lost, then where a loss is clear."""
-    best, scale = max(found.curves, key=lambda c: c.free), found.subject.scale
+    best = max(curves, key=lambda c: c.free)
     said = flat(best)
     if best.free > 0:
         last = best.kept[-1]
         said += (
             f"{100 * best.free:.0f} % of the heads can go in the order of {best.name}: "
-            f"{excluded(last.interval_low, scale, found.margin)} (margin {found.margin:g})."
+            f"{excluded(last.interval_low, scale, margin)} (margin {margin:g})."
         )
     else:
-        said += f"At no step of these orders is a loss of more than {found.margin:g} points excluded"
+        said += f"At no step of these orders is a loss of more than {margin:g} points excluded"
         first = next((p for p in best.points if p.delta == p.delta and p.mask != best.points[0].mask), None)
         low = None if first is None else first.interval_low
-        told = "" if first is None else f": at {100 * first.sparsity:.0f} % {excluded(low, scale, found.margin)}"
+        told = "" if first is None else f": at {100 * first.sparsity:.0f} % {excluded(low, scale, margin)}"
         said += f"{told}."
     if best.lost is not None:
         change = points_text(best.lost.delta, scale)

@@ -21,8 +21,8 @@ from ..recipes.structure import Lambda, Name
 from ..results import Result
 from .analysis import METRIC, MICHEL, ORDER, SAMPLES, SEED, STEP, Analysis, Option, Picture, Table, View
 from .common import ORACLE, check_score
-from .curves import PruningCurves, flat
-from .pruning_curve import pruning_curves
+from .curves import flat
+from .pruning_curve import PruningCurves, pruning_curves
 from .recipe import Recipe, found_by, scored_by
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ knows the answers, and shows what a score could reach, not what a score may use.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from ..evaluation.verdict import MARGIN
 from ..heads import HeadMask, lowest
 from ..progress import Cancel, Progress, part
 from ..recipes.structure import Call, Each, Get, Import, Let, Name
+from ..results import Result
 from . import published
 from .analysis import (
     ENDS,
@@ -40,8 +41,8 @@ from .analysis import (
     View,
     in_points,
 )
-from .common import ORACLE, check_score, constant_of, predict_all, subject
-from .curves import Curve, CurvePoint, PruningCurves, finding
+from .common import ORACLE, Subject, check_score, constant_of, predict_all, subject
+from .curves import Curve, CurvePoint, told
 from .recipe import EVALUATOR, Recipe, found_by, scored_by
 
 if TYPE_CHECKING:
@@ -52,6 +53,17 @@ if TYPE_CHECKING:
 
 
 ORACLE_NAME = "oracle (ablation)"
+
+
+@dataclass(frozen=True)
+class PruningCurves(Result):
+    """Several curves of one model on one data set."""
+
+    subject: Subject
+    baseline: float
+    curves: tuple[Curve, ...]
+    constant: float | None = None  # what the best constant answer reaches
+    margin: float = MARGIN  # points
 
 
 def pruning_curves(
@@ -199,6 +211,11 @@ def _again(place: int) -> str:
     from ..charts.palette import CLASSES
 
     return ("solid", "dash", "dashdot")[place // len(CLASSES) % 3]
+
+
+def finding(found: PruningCurves) -> str:
+    """How far heads can go, and from where on a loss is clear."""
+    return told(found.curves, found.subject.scale, found.margin)
 
 
 def view(found: PruningCurves) -> View:
