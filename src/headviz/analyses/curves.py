@@ -73,8 +73,8 @@ def told(curves: Sequence[Curve], scale: float, margin: float) -> str:
         said += f"At no step of these orders is a loss of more than {margin:g} points excluded"
         first = next((p for p in best.points if p.delta == p.delta and p.mask != best.points[0].mask), None)
         low = None if first is None else first.interval_low
-        told = "" if first is None else f": at {100 * first.sparsity:.0f} % {excluded(low, scale, margin)}"
-        said += f"{told}."
+        said += "" if first is None else f": at {100 * first.sparsity:.0f} % {excluded(low, scale, margin)}"
+        said += "."
     if best.lost is not None:
         change = points_text(best.lost.delta, scale)
         said += f" From {100 * best.lost.sparsity:.0f} % on a loss is clear ({change} points)."
