@@ -238,7 +238,7 @@ def test_a_name_alone_is_a_folder_of_the_dashboard_s_own(home: Path, monkeypatch
         ("  ", "Name a new folder"),
         ("/etc/x", "does not write into '/etc/x'"),
         ("../../../../../../../../etc/x", "does not write into"),
-        ("~nobody-of-this-name/x", "is no name of a folder"),
+        ("~nobody-of-this-name/x", "an unknown user"),
     ):
         with pytest.raises(UserError, match=answer):
             target(text)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..evaluation.verdict import verdict
+from ..storage.writing import disk_errors, replace_file
 from .palette import BETTER, NEUTRAL, WORSE, either_scale, scale_for
 
 if TYPE_CHECKING:
@@ -139,5 +140,7 @@ def write_html(fig: Figure, path: str | Path, title: str = "headviz") -> Path:
     """A page of its own, with plotly inside: it opens without a network and has no cloud button."""
     place = Path(path)
     fig.update_layout(title={"text": title, "font": {"size": 15}}, margin_t=64)
-    fig.write_html(place, include_plotlyjs=True, config={"showSendToCloud": False, "displaylogo": False})
+    page = fig.to_html(include_plotlyjs=True, config={"showSendToCloud": False, "displaylogo": False})
+    with disk_errors(place, len(page)):
+        replace_file(place, page)
     return place

@@ -9,7 +9,8 @@ from ..analyses import published
 from ..errors import ModelError
 from ..evaluation.verdict import MARGIN
 from .ablate import add_figure, check_figure, save_figure
-from .common import add_model, add_task, add_translation, load_data, load_model, positive_int, progress_bar, reading
+from .common import add_model, add_task, add_translation, load_data, load_model, progress_bar, reading
+from .number_types import positive_int, seed, step_share
 from .view_text import Shown, published_text, text_of
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--samples", type=positive_int, default=500, metavar="N", help="train sentences for scoring (500)"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the sample (default 0)")
-    parser.add_argument("--step", type=float, default=0.1, metavar="K", help="share per step (default 0.1)")
+    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="of the sample (default 0)")
+    parser.add_argument("--step", type=step_share, default=0.1, metavar="K", help="share per step (default 0.1)")
     parser.add_argument(
         "--margin",
         type=float,

@@ -26,9 +26,11 @@ from ..heads import HeadId, HeadMask
 from ..models.fast.kernels import bfloat16_here
 from ..models.fast.packing import pack
 from ..models.fast.stages import is_fast, stages_for
+from ..models.network import require_model
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..tasks import predicted
+from ..tasks.dataset import require_dataset
 from .comparison import Answers, Comparison, compare
 from .plain import Evaluation, class_order, constants_for, counts_for, encode_data, gold_for, metrics_for
 from .state_cache import Name, StateCache, plan
@@ -99,6 +101,8 @@ class Evaluator:
         *,
         label_order: Sequence[str] | str | None = None,
     ) -> None:
+        require_model(clf)
+        require_dataset(data)
         if len(data) == 0:
             raise TaskError("There is nothing to evaluate: the data set has no examples.")
         self.clf, self.data, self.options = clf, data, options or EvaluatorOptions()

@@ -34,7 +34,8 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import OptionError, RunError
-from ..storage.files import pack, unpack, write_atomic
+from ..storage.files import pack, unpack
+from ..storage.writing import replace_file
 from .options import read_options
 
 FORMAT = 1
@@ -240,7 +241,7 @@ class State:
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         path = place / f"state-{len(self.choices) + len(self.records):06d}.safetensors"
-        write_atomic(path, self.to_bytes())
+        replace_file(path, self.to_bytes(), durable=True)
         for old in _states(place)[KEEP_STATES:]:
             old.unlink(missing_ok=True)
         return path

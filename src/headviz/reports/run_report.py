@@ -11,11 +11,12 @@ from typing import Any
 from ..errors import RunError, unknown_choice
 from ..heads import HeadMask
 from ..runs import baselines
-from ..runs.files import disk_errors, write_atomic
 from ..runs.finding import finding, one_class
 from ..runs.reading import RunView
 from ..runs.record import PRUNE, SWEEP
+from ..storage.paths import out_file
 from ..storage.tables import to_csv, to_latex
+from ..storage.writing import disk_errors, replace_file
 from . import heads as report_heads
 from . import steps as report_steps
 from .html_page import Page
@@ -29,13 +30,12 @@ def write_run(view: RunView, path: Path) -> Path:
     form = path.suffix.lower()
     if form not in FORMS:
         raise RunError(unknown_choice("form of a report", form or path.name, FORMS))
+    path = out_file(path, f"report{form}")
     if path.exists():
         raise RunError(f"'{path}' exists. Choose another name or remove it first.")
-    if not path.parent.is_dir():
-        raise RunError(f"There is no folder '{path.parent}'. Make it first.")
     body = FORMS[form](view).encode()
-    with disk_errors(path):
-        write_atomic(path, body)
+    with disk_errors(path, len(body)):
+        replace_file(path, body)
     return path
 
 

@@ -16,7 +16,9 @@ from ..errors import OptionError, TaskError
 from ..evaluation.plain import class_order, encode_data, gold_for
 from ..heads import HeadMask, HeadScores
 from ..models.base import TRANSLATION
+from ..models.network import require_model
 from ..storage.store import Store
+from ..tasks.dataset import require_dataset
 from . import translation
 from .author_code import width_for
 from .catalogue import DEFAULT, Score, preset_named, score_named
@@ -80,6 +82,8 @@ class Job:
         label_order: Sequence[str] | str | None = None,
         **options: Any,
     ) -> None:
+        require_model(clf)
+        require_dataset(data)
         if preset is not None:
             chosen = preset_named(preset)
             if score is not None and score != chosen.score:

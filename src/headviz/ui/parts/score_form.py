@@ -72,9 +72,9 @@ def _of_preset(preset: Preset) -> dict[str, Any]:
 
 def _field(view: View, key: str, option: dataclasses.Field[Any]) -> Any:
     """The field that fits what was declared: a choice, a switch, a number."""
-    label = NAMES.get(option.name, option.name.replace("_", " ").capitalize())
+    label = show.plain(NAMES.get(option.name, option.name.replace("_", " ").capitalize()))
     text = option.metadata.get("help", "")
-    more: dict[str, Any] = {"key": key, "help": text[:1].upper() + text[1:]}
+    more: dict[str, Any] = {"key": key, "help": show.plain(text[:1].upper() + text[1:])}
     default = default_of(option)
     choices = option.metadata.get("choices") or _choices(view, option.name)
     if choices:

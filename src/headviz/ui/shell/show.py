@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,6 +20,7 @@ from ...heads import head_name as head_name
 from ...storage.tables import to_csv, to_latex
 from ..widgets.component import component
 from . import view_report as viewreport
+from .markdown import plain as plain
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -77,7 +77,7 @@ def note(caption: str, *, formula: str = "", source: str = "", key: str = "", sa
                     if formula:
                         st.latex(formula)
                     if source:
-                        st.markdown(source)
+                        st.markdown(plain(source))
             if saves:
                 component("tools")(
                     key=f"{key}_save",
@@ -168,7 +168,13 @@ def _files(
         made["JSON"] = (lambda: json.dumps(record), "json", "application/json")
     for label, (text, ending, kind) in made.items():
         st.download_button(
-            f"↓ {label}", text(), f"{name}.{ending}", kind, key=f"{key}_{ending}", type="tertiary", on_click="ignore"
+            plain(f"↓ {label}"),
+            text(),
+            f"{name}.{ending}",
+            kind,
+            key=f"{key}_{ending}",
+            type="tertiary",
+            on_click="ignore",
         )
 
 
@@ -176,11 +182,3 @@ def finding(text: str) -> None:
     """The sentence that a page's picture says; also the report's."""
     viewreport.note_finding(text)
     st.markdown(f"**{plain(text)}**")
-
-
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$~:^])")
-
-
-def plain(text: str) -> str:
-    """A text that markdown shows as it stands: nothing typed or uploaded is interpreted."""
-    return _MARKDOWN.sub(r"\\\1", text)

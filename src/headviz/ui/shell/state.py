@@ -12,6 +12,7 @@ import streamlit as st
 
 from ...errors import MaskError
 from ...heads import HeadId, HeadMask
+from .markdown import plain
 from .mask_edit import History
 from .view import FIELDS, LONG, LONGEST_TEXT, View, from_address, to_address
 
@@ -229,6 +230,8 @@ def choose(name: str, label: str, options: Sequence[Any], **more: Any) -> Any:
 def switch(name: str, label: str, options: Sequence[Any], *, told: bool = False, **more: Any) -> Any:
     """A row of buttons for one field; ``told``: a value that is no option is not passed over silently."""
     key = _seed(name, options, label if told else "")
+    write = more.pop("format_func", str)
+    more["format_func"] = lambda option: plain(write(option))  # options are drawn as Markdown
     st.segmented_control(label, options, key=key, on_change=_bind(name)[1], required=True, **more)
     return getattr(view(), name)
 

@@ -17,7 +17,7 @@ from ....heads import HeadMask
 from ....scores.catalogue import names_for
 from ...parts import published, scoring
 from ...parts.measure import key_of
-from ...shell import jobs, loaders, state
+from ...shell import jobs, loaders, show, state
 from ...shell.view import View
 from . import drawing
 
@@ -150,8 +150,8 @@ def controls(analysis: Analysis, view: View) -> None:
 def section(name: str, clf: Classifier, data: Dataset) -> None:
     """One analysis: its question, its controls, *run*, its result, and the published figures apart."""
     analysis = ANALYSES[name]
-    st.subheader(analysis.title)
-    st.markdown(analysis.question)
+    st.subheader(show.plain(analysis.title))
+    st.markdown(show.plain(analysis.question))
     if "slices" in analysis.needs and data.slices is None:
         st.info(
             "These data do not say what kind each example is. Name a column of kinds on Data & model, or open the "
@@ -168,7 +168,7 @@ def section(name: str, clf: Classifier, data: Dataset) -> None:
         shown = result if analysis.lines is None else drawing.chosen_lines(result, analysis.lines)
         drawing.draw(analysis.view(shown))
     published.section(name, data.task.name)
-    st.caption(f"After {analysis.source}.")
+    st.caption(show.plain(f"After {analysis.source}."))
 
 
 def _result(analysis: Analysis, given: FromPage) -> Any:
@@ -205,5 +205,7 @@ def elsewhere(names: Sequence[str]) -> None:
         for name in names:
             analysis = ANALYSES[name]
             st.page_link(
-                f"pages/{analysis.page}.py", label=f"{analysis.title}: on its own page", icon=":material/arrow_forward:"
+                f"pages/{analysis.page}.py",
+                label=show.plain(f"{analysis.title}: on its own page"),
+                icon=":material/arrow_forward:",
             )

@@ -51,7 +51,7 @@ def form(view: View) -> None:
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         return
-    st.caption(recipe.said)
+    st.caption(show.plain(recipe.said))
     options, limit, room = training.fields(f"tune_{base}", recipe, None if view.data else recipe.examples)
     seed = room.number_input(
         "Seed", 0, 2**31 - 1, 0, key=f"tune_{base}_seed", help="Of the new head, the order and dropout"

@@ -86,7 +86,7 @@ def chooser(present: HeadMask, chosen: HeadId, values: object, name: str) -> Non
         for sign, step, letter, text in (("‹", -1, "k", "Previous head"), ("›", 1, "j", "Next head")):
             other = kept[(at + step) % len(kept)]
             st.button(sign, key=f"head_{letter}", on_click=_go, args=(other,), help=text, shortcut=letter)
-        st.markdown(f"### {chosen}", width="content")
+        st.markdown(f"### {show.plain(str(chosen))}", width="content")
     head_grid(
         "head_choice",
         present,
@@ -135,7 +135,11 @@ def headline(found: Maps, chosen: HeadId) -> None:
     for text in found.notes[found.truncated :]:  # the first says that the text was cut; the page says how
         st.info(show.plain(text))
     if chosen in found.mask.off:
-        st.info(f"{chosen} is switched off: what it attends to does not reach the prediction, so its attribution is 0.")
+        st.info(
+            show.plain(
+                f"{chosen} is switched off: what it attends to does not reach the prediction, so its attribution is 0."
+            )
+        )
 
 
 def pictures(found: Maps, chosen: HeadId, view: View) -> None:
@@ -159,7 +163,7 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
     if shown == "maps":
         for box, (name, values) in zip(st.columns(2), chosen_maps.items(), strict=True):
             with box:
-                st.subheader(name.capitalize())
+                st.subheader(show.plain(name.capitalize()))
                 show.figure(
                     charts_maps.matrix(values, queries, keys, name, signed=name == "attribution"),
                     f"map_{name}",
@@ -171,7 +175,7 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
     elif shown == "arcs":
         for box, (name, values) in zip(st.columns(2), chosen_maps.items(), strict=True):
             with box:
-                st.subheader(name.capitalize())
+                st.subheader(show.plain(name.capitalize()))
                 lines = strongest(values, view.mass / 100)
                 show.figure(
                     charts_maps.arcs(lines, queries, keys, signed=name == "attribution"),
@@ -185,7 +189,7 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
     else:
         names = [str(HeadId(chosen.layer, h)) for h in range(found.mask.num_heads)]
         for name, values in (("attention", found.attention), ("attribution", found.attribution)):
-            st.subheader(name.capitalize())
+            st.subheader(show.plain(name.capitalize()))
             show.figure(
                 charts_maps.layer(
                     values[chosen.layer][:, rows][:, :, columns], names, name == "attribution", chosen.head
@@ -229,7 +233,7 @@ def relation(found: Maps, chosen: HeadId) -> None:
         )
     with right:
         for name, told in COEFFICIENTS.items():
-            st.metric(name.capitalize(), coefficient(r[name]), help=told)
+            st.metric(show.plain(name.capitalize()), show.plain(coefficient(r[name])), help=show.plain(told))
 
 
 COEFFICIENTS = {

@@ -83,7 +83,7 @@ def _many(present: HeadMask, mask: HeadMask, values: Any) -> None:
     if values is None:
         _not_at_hand("There is no order to switch off by")
     st.button(
-        f"The {count} lowest by {state.view().score}",
+        show.plain(f"The {count} lowest by {state.view().score}"),
         key="lowest",
         disabled=values is None,
         width="stretch",
@@ -96,7 +96,7 @@ def _many(present: HeadMask, mask: HeadMask, values: Any) -> None:
 
 
 def _not_at_hand(so: str) -> None:
-    st.caption(f"{so}: {state.view().score} has not been computed for this model and task.")
+    st.caption(show.plain(f"{so}: {state.view().score} has not been computed for this model and task."))
     st.page_link("pages/heads.py", label="Compute it on Heads", icon=":material/grid_view:")
 
 

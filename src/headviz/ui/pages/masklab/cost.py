@@ -48,7 +48,14 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
     ]
     with st.container(horizontal=True, gap="medium"):  # beside each other on a phone, too
         for name, value, below, colour in figures:
-            st.metric(name, value, below, delta_color=colour, delta_arrow="off", width="content")
+            st.metric(
+                show.plain(name),
+                show.plain(value),
+                show.plain(below),
+                delta_color=colour,
+                delta_arrow="off",
+                width="content",
+            )
     show.finding(sentence(found, off, state.view().margin, data.label_names))
     if frame.controls():
         state.margin()
@@ -140,7 +147,10 @@ def by_slice(data: Dataset, found: Measured) -> None:
         source=PAIRED,
     )
     if not state.view().present and st.button(
-        f"Which heads each {kind} hangs on", key="to_by_slice", icon=":material/arrow_forward:", type="tertiary"
+        show.plain(f"Which heads each {kind} hangs on"),
+        key="to_by_slice",
+        icon=":material/arrow_forward:",
+        type="tertiary",
     ):
         state.update(analysis="by-slice")
         st.switch_page("pages/analyses.py")
@@ -197,7 +207,7 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
 def _hint(said: str, label: str, key: str, clf: Classifier, heads: Sequence[HeadId]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(said, width="content")
-        st.button(label, key=key, on_click=_take, args=(clf, heads))
+        st.button(show.plain(label), key=key, on_click=_take, args=(clf, heads))
 
 
 def _ask(key: tuple[object, ...]) -> None:
@@ -238,7 +248,7 @@ def details(clf: Classifier, data: Dataset, found: Measured) -> None:
 def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
     flips = found.comparison.flips
     assert flips is not None
-    st.subheader(flipped_title(len(flips.worse), len(flips.better), len(flips.other)))
+    st.subheader(show.plain(flipped_title(len(flips.worse), len(flips.better), len(flips.other))))
     kinds = [("worse", flips.worse), ("better", flips.better), ("other", flips.other)]
     places = [(kind, int(i)) for kind, index in kinds for i in index]
     if not places:

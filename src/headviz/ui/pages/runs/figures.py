@@ -32,7 +32,7 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
     elif delta is not None:
         note += " What two trainings differ by chance shows only with several seeds."
     place.metric(
-        metric,
+        show.plain(metric),
         _value(step["metrics"].get(metric), metric),
         None if delta is None else (f"{show.points(delta, scale)} points" if delta else "unchanged"),
         delta_color=show.tone(low, high),
@@ -62,7 +62,7 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
     if "heads_off" in step:
         place.metric(
             "heads removed",
-            f"{step['heads_off']}",
+            show.plain(str(step["heads_off"])),
             f"{100 * step['sparsity']:.1f} %",
             delta_color="gray",
             delta_arrow="off",

@@ -147,7 +147,7 @@ def _draw(found: StepMaps, step: int) -> None:
         "every step.",
     }
     for name, caption in captions.items():
-        st.markdown(f"#### {name.capitalize()}")
+        st.markdown(f"#### {show.plain(name.capitalize())}")
         show.figure(
             _panels(found, name),
             f"run_{name}",

@@ -70,14 +70,14 @@ def before_first(view: RunView) -> None:
     measured = f"So far measured: {', '.join(dict.fromkeys(known))}." if known else "Nothing is measured yet."
     if view.state in ACTIVE and view.state != "cancelling":
         more = "The first step is under way." if known else "The curve appears with the first step."
-        st.info(f"{measured} {more} You may leave: the run goes on.", icon=":material/hourglass_top:")
+        st.info(show.plain(f"{measured} {more} You may leave: the run goes on."), icon=":material/hourglass_top:")
     elif view.state == QUEUED:
         st.info(
             "The curve appears with the first step. You may leave: the run goes on in its turn.",
             icon=":material/hourglass_top:",
         )
     else:
-        st.info(f"{measured} It has no step.", icon=":material/info:")
+        st.info(show.plain(f"{measured} It has no step."), icon=":material/info:")
 
 
 def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
@@ -85,7 +85,12 @@ def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
 
     metric = names[0]
     if len(names) > 1:
-        metric = st.segmented_control("Metric", names, default=names[0], required=True, key="run_metric") or names[0]
+        metric = (
+            st.segmented_control(
+                "Metric", names, format_func=show.plain, default=names[0], required=True, key="run_metric"
+            )
+            or names[0]
+        )
     sizes = [dev_size(v) for v in views]
     differ = unlike(views, sizes)
     called = [
@@ -197,7 +202,10 @@ def order(view: RunView) -> None:
         on_select=_select,
     )
     first = f", seed {seed}" if len({s.get("seed") for s in view.steps}) > 1 else ""
-    st.caption(f"Heads that stand out were kept longest, faint ones went first{first}. Choose one to follow its maps.")
+    st.caption(
+        f"Heads that stand out were kept longest, faint ones went first{show.plain(first)}. "
+        "Choose one to follow its maps."
+    )
 
 
 def _gone(steps: Sequence[Step], head: HeadId, size: tuple[int, int]) -> str:

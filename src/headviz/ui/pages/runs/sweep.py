@@ -34,7 +34,12 @@ def detail(view: RunView) -> None:
             show.finding(said)
         task = tasks[0]
         if len(tasks) > 1:
-            task = st.segmented_control("Task", tasks, default=tasks[0], required=True, key="sweep_task") or tasks[0]
+            task = (
+                st.segmented_control(
+                    "Task", tasks, format_func=show.plain, default=tasks[0], required=True, key="sweep_task"
+                )
+                or tasks[0]
+            )
         drawn = curves(view, task)
         level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in drawn))
         given = "; dotted, θ* as given" if any(c.given is not None for c in drawn) else ""

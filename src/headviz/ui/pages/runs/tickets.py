@@ -41,8 +41,8 @@ def tickets(views: Sequence[RunView]) -> None:
     if not rows:
         retrain = ", ".join(a.title for a in ALGORITHMS.values() if a.retrains)
         st.info(
-            f"No ticket yet. They compare retrained networks with a retrained full one: {retrain}, the full model "
-            "included, and at least one finished step of every seed.",
+            f"No ticket yet. They compare retrained networks with a retrained full one: {show.plain(retrain)}, "
+            "the full model included, and at least one finished step of every seed.",
             icon=":material/confirmation_number:",
         )
         return
