@@ -1,5 +1,13 @@
 """The dashboard: ``streamlit run app.py`` or ``headviz serve``. ``headviz.ui.shell.frame`` lists the pages."""
 
-from headviz.ui.shell import frame
+import streamlit as st
 
-frame.run()
+from headviz.ui.shell import guard
+
+if guard.in_session():  # streamlit runs this file for each visit to a page
+    from headviz.ui.shell import frame
+
+    frame.run()
+else:  # and once before, when the server starts
+    guard.stay_on_this_machine()
+    app = st.App(__file__, middleware=guard.MIDDLEWARE)

@@ -1,8 +1,10 @@
-"""How often the intervals of a difference hold the truth: ``python bench/coverage.py [--runs 4000] [--out FILE.json]``.
+"""How often the intervals of a difference hold the truth: ``python bench/coverage.py [--runs 4000] [--out FILE]``.
 
 Simulated: a model's answers before and after a change, of which a small share differs, all of it to the worse, most
 of it, or to both sides alike; balanced, unbalanced and rare classes; the changes in one class or in all. Each cell
-draws data sets from a known population and counts the intervals that hold the population's difference.
+draws data sets from a known population and counts the intervals that hold the population's difference. An interval
+that is not given does not hold it. ``--out`` keeps every cell as it is done, one JSON line each; the same command takes
+up an interrupted one.
 """
 
 from __future__ import annotations
@@ -10,13 +12,17 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
-from headviz.evaluation.intervals import SLOPES, accuracy_intervals, class_intervals, correlation_interval
+from headviz.evaluation.intervals import SLOPES, accuracy_intervals, class_intervals, consistent, correlation_interval
+from headviz.evaluation.significance import mcnemar
 
 SIZES = (50, 100, 200, 500, 2000)
 RATES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)  # share of answers that change
@@ -43,7 +49,28 @@ def population(positive: float, right: float, worse: float, better: float, only:
     return joint
 
 
-def class_cells(metric: str, runs: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+def accuracy_cells(done: set[str]) -> Iterator[dict[str, Any]]:
+    """Accuracy asks only how many answers are lost and mended: the coverage is a sum over both, without simulation.
+
+    The interval is the one beside McNemar's test (``consistent``).
+    """
+    for n, rate, share in itertools.product(SIZES, RATES, TO_THE_WORSE):
+        told = {"worse": share}
+        if key_of("accuracy", n, rate, told) in done:
+            continue
+        lost, mended = rate * share, rate * (1 - share)
+        w, b = np.meshgrid(*(np.arange(most(n, p) + 1) for p in (lost, mended)), indexing="ij")
+        chance = binom.pmf(w, n, lost) * np.where(w + b <= n, binom.pmf(b, n - w, mended / (1 - lost)), 0)
+        low, high = consistent(*accuracy_intervals(w, b, n), mcnemar(w, b))
+        yield cell("accuracy", n, rate, told, low.ravel(), high.ravel(), mended - lost, chance.ravel())
+
+
+def most(n: int, share: float) -> int:
+    """A count that is as good as never exceeded."""
+    return min(n, int(n * share + 12 * np.sqrt(n * share) + 12))
+
+
+def class_cells(metric: str, runs: int, done: set[str]) -> Iterator[dict[str, Any]]:
     """Every combination for a class metric."""
     for n, positive, right, rate, share, only in itertools.product(
         SIZES, POSITIVE, ACCURACY, RATES, TO_THE_WORSE, (None, 0, 1)
@@ -51,16 +78,13 @@ def class_cells(metric: str, runs: int, rng: np.random.Generator) -> Iterator[di
         joint = population(positive, right, rate * share, rate * (1 - share), only)
         if joint is None:
             continue
+        told = {"positive": positive, "right": right, "worse": share, "only": only}
+        if (key := key_of(metric, n, rate, told)) in done:
+            continue
+        rng = np.random.default_rng(zlib.crc32(key.encode()))
         truth = float(SLOPES[metric](joint.sum(axis=1))[0] - SLOPES[metric](joint.sum(axis=2))[0])
         drawn = rng.multinomial(n, joint.ravel(), size=runs).reshape(-1, 2, 2, 2)
-        if metric == "accuracy":
-            was = np.eye(2, dtype=bool)
-            lost = (drawn * (was[:, :, None] & ~was[:, None, :])).sum(axis=(1, 2, 3))
-            mended = (drawn * (~was[:, :, None] & was[:, None, :])).sum(axis=(1, 2, 3))
-            low, high = accuracy_intervals(lost, mended, n)
-        else:
-            low, high = class_intervals(drawn, metric)
-        told = {"positive": positive, "right": right, "worse": share, "only": only}
+        low, high = class_intervals(drawn, metric)
         yield cell(metric, n, rate, told, low, high, truth)
 
 
@@ -76,63 +100,103 @@ def drawn_scores(rng: np.random.Generator, n: int, r: float, rate: float, kind: 
     return gold, before, before + 3 * rate * rng.normal(size=n)
 
 
-def correlation_cells(runs: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+def correlation_cells(runs: int, done: set[str]) -> Iterator[dict[str, Any]]:
     """Pearson's r; the population's difference is that of a million examples."""
     for r, rate, kind in itertools.product((0.3, 0.6, 0.9), RATES, ("exchanged", "shifted", "noisier")):
-        gold, before, after = drawn_scores(rng, 1_000_000, r, rate, kind)
+        told = {"r": r, "kind": kind}
+        if all(key_of("pearson", n, rate, told) in done for n in SIZES):
+            continue
+        gold, before, after = drawn_scores(np.random.default_rng(0), 1_000_000, r, rate, kind)
         truth = float(np.corrcoef(gold, after)[0, 1] - np.corrcoef(gold, before)[0, 1])
         for n in SIZES:
+            if (key := key_of("pearson", n, rate, told)) in done:
+                continue
+            rng = np.random.default_rng(zlib.crc32(key.encode()))
             ends = [correlation_interval(*drawn_scores(rng, n, r, rate, kind)) for _ in range(runs)]
             low, high = np.array(ends).T
-            yield cell("pearson", n, rate, {"r": r, "kind": kind}, low, high, truth)
+            yield cell("pearson", n, rate, told, low, high, truth)
 
 
-def cell(metric: str, n: int, rate: float, told: dict[str, Any], low: NDArray, high: NDArray, truth: float) -> dict:
-    """One row of the table. An interval that is not given does not hold the truth."""
+def key_of(metric: str, n: int, rate: float, told: dict[str, Any]) -> str:
+    """Names a cell, and seeds it."""
+    return json.dumps([metric, n, rate, told], sort_keys=True)
+
+
+def cell(
+    metric: str,
+    n: int,
+    rate: float,
+    told: dict[str, Any],
+    low: NDArray,
+    high: NDArray,
+    truth: float,
+    chance: NDArray | None = None,
+) -> dict[str, Any]:
+    """One row of the table; ``chance`` weighs the intervals. One that is not given does not hold the truth."""
+    chance = np.full(len(low), 1 / len(low)) if chance is None else chance
     holds = (low <= truth + 1e-12) & (high >= truth - 1e-12)
+    order = np.argsort(high - low)
+    half = np.searchsorted(np.cumsum(chance[order]), 0.5)
     return {
+        "key": key_of(metric, n, rate, told),
         "metric": metric,
         "n": n,
         "rate": rate,
         **told,
-        "coverage": float(holds.mean()),
-        "not_given": float(np.isnan(low).mean()),
-        "width": float(np.nanmedian(high - low)),
+        "coverage": float(chance[holds].sum()),
+        "not_given": float(chance[np.isnan(low)].sum()),
+        "width": float((high - low)[order[half]]),
     }
 
 
 def table(cells: list[dict[str, Any]]) -> str:
-    """The lowest coverage and the median width by metric, size and rate, in Markdown."""
+    """Lowest coverage, median width in points and share of intervals not given, by metric, size and rate; Markdown."""
     lines = ["| metric | n | " + " | ".join(f"{rate:.1%}" for rate in RATES) + " |", "|---" * (len(RATES) + 2) + "|"]
     for metric, n in itertools.product(dict.fromkeys(c["metric"] for c in cells), SIZES):
         row = []
         for rate in RATES:
             some = [c for c in cells if (c["metric"], c["n"], c["rate"]) == (metric, n, rate)]
             width = np.median([c["width"] for c in some])
-            row.append(f"{min(c['coverage'] for c in some):.3f} ({100 * width:.1f})")
+            missing = max(c["not_given"] for c in some)
+            row.append(
+                f"{min(c['coverage'] for c in some):.3f} ({100 * width:.1f}{f', {missing:.1%}' if missing else ''})"
+            )
         lines.append(f"| {metric} | {n} | " + " | ".join(row) + " |")
     return "\n".join(lines)
+
+
+def read(out: Path | None, runs: int) -> list[dict[str, Any]]:
+    """Cells of an interrupted call; those of another number of runs, and a broken last line, are left out."""
+    if out is None or not out.exists():
+        return []
+    text = out.read_text(encoding="utf-8")
+    out.write_text(text[: text.rfind("\n") + 1], encoding="utf-8")
+    return [c for c in map(json.loads, text.split("\n")[:-1]) if c["runs"] == runs]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=4000, help="data sets for each cell (a fifth for correlations)")
     parser.add_argument("--metrics", default="accuracy,f1,matthews,pearson")
-    parser.add_argument("--out", help="write every cell to this JSON file")
+    parser.add_argument("--out", type=Path, help="keep every cell in this file, one JSON line each")
     given = parser.parse_args()
-    rng = np.random.default_rng(0)
-    cells: list[dict[str, Any]] = []
+    cells = read(given.out, given.runs)
+    done = {c["key"] for c in cells}
     for metric in given.metrics.split(","):
-        some = correlation_cells(given.runs // 5, rng) if metric == "pearson" else class_cells(metric, given.runs, rng)
-        cells += some
+        some = {
+            "accuracy": lambda: accuracy_cells(done),
+            "pearson": lambda: correlation_cells(given.runs // 5, done),
+        }.get(metric, lambda metric=metric: class_cells(metric, given.runs, done))
+        for one in some():
+            cells.append(one)
+            if given.out:
+                with given.out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"runs": given.runs, **one}) + "\n")
     print(table(cells))
     below = [c for c in cells if c["coverage"] < TARGET]
     print(f"\n{len(cells)} cells, lowest {min(c['coverage'] for c in cells):.3f}, {len(below)} below {TARGET}.")
     for c in sorted(below, key=lambda c: c["coverage"])[:10]:
         print("  ", c)
-    if given.out:
-        with open(given.out, "w", encoding="utf-8") as file:
-            json.dump({"runs": given.runs, "cells": cells}, file, indent=1)
     return 1 if below else 0
 
 

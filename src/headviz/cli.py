@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from . import __version__, plugins
-from .errors import INTERNAL, Cancelled, UserError, unknown_choice
+from .errors import INTERNAL, Cancelled, UserError, one_line, unknown_choice
 from .models.fast.thread_spinning import wait_briefly
 
 # command -> (module in headviz.commands, one line of help)
@@ -50,7 +50,8 @@ class _Parser(argparse.ArgumentParser):
     """One clear line on stderr instead of a usage block; every help names the option that all commands have."""
 
     def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message[0].upper()}{message[1:]}. See: {self.prog} --help")
+        said = message if len(message) <= 400 else message[:400] + "…"
+        raise UserError(f"{said[0].upper()}{said[1:]}. See: {self.prog} --help")
 
     def format_help(self) -> str:
         return f"{super().format_help()}\nevery command:\n  --plugin FILE  {PLUGIN}\n"
@@ -90,15 +91,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception as error:
+        if (told := _outside_cause(error)) is not None:
+            return _say(told, UserError.exit_status)
         traceback.print_exc()
         return _say(
             f"internal error: {type(error).__name__}: {error} (the lines above belong in a bug report)", INTERNAL
         )
 
 
+def _outside_cause(error: Exception) -> str | None:
+    """One line where a full or forbidden disk or too little memory is behind an error, not headviz."""
+    from .runs.failure import is_out_of_memory, outcome_of
+    from .storage.writing import disk_error
+
+    if (told := disk_error(error)) is not None:
+        return str(told)
+    return str(outcome_of(error)["error"]) if is_out_of_memory(error) else None
+
+
 def _run(name: str, words: list[str]) -> int:
+    for word in (name, *words):
+        if not word.isascii() and any("\ud800" <= c <= "\udfff" for c in word):
+            raise UserError(f"The argument {word[:40]!a} is not UTF-8. Write it as UTF-8.")
     if name not in COMMANDS:
-        raise UserError(unknown_choice("command", name, COMMANDS))
+        raise UserError(unknown_choice("command", name[:60], COMMANDS))
     module_name, text = COMMANDS[name]
     plugins.load_environment()
     files, words = _plugin_files(name, words)
@@ -140,5 +156,5 @@ def _note_own(show: Callable[..., None]) -> Callable[..., None]:
 
 
 def _say(line: str, status: int) -> int:
-    sys.stderr.write(f"headviz: {line}\n")
+    sys.stderr.write(f"headviz: {one_line(line)}\n")
     return status

@@ -12,8 +12,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any, ClassVar, Self, TypeVar
+from unicodedata import category
 
+LONGEST = 1000  # characters of a message
 INTERNAL = 1  # exit status of a fault of headviz itself
+
+
+def one_line(text: str) -> str:
+    """A text in one line that a terminal can print: line ends, terminal commands and the like are written out.
+
+    What users and files say stands in messages, and must neither break their line nor steer a terminal. Of a text that
+    is very long its beginning and its end are kept.
+    """
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST - 300]} … {text[-290:]}"
+    if text.isprintable():
+        return text
+    return "".join(c if category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp") else ascii(c)[1:-1] for c in text)
 
 
 class UserError(Exception):
@@ -27,7 +42,7 @@ class UserError(Exception):
     code = "refused"
 
     def __init__(self, message: str, *, code: str | None = None, resumable: bool = True, **parameters: Any) -> None:
-        super().__init__(message)
+        super().__init__(one_line(message))
         self.code = code or type(self).code
         self.resumable = resumable
         self.parameters = parameters
@@ -99,14 +114,24 @@ E = TypeVar("E", bound=UserError)
 
 
 def _restored(kind: type[E], message: str, fields: dict[str, Any]) -> E:
-    error = kind.__new__(kind, message)
+    error = kind.__new__(kind, one_line(message))
     error.__dict__.update(fields)
     return error
+
+
+def shown(value: object) -> str:
+    """A value as Python writes it, in at most 60 characters."""
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of thousands of digits
+        return "a number of very many digits"
+    return text if len(text) <= 60 else text[:57] + "…"
 
 
 def unknown_choice(kind: str, name: object, valid: Iterable[str]) -> str:
     """One line for a misspelt name: the nearest valid one first, then all of them."""
     choices = list(valid)
-    near = get_close_matches(str(name), choices, n=1)
+    said = (name if isinstance(name, str) else shown(name))[:80]
+    near = get_close_matches(said, choices, n=1)
     hint = f" Did you mean '{near[0]}'?" if near else ""
-    return f"Unknown {kind} '{name}'.{hint} Choose one of: {', '.join(choices)}."
+    return f"Unknown {kind} '{said}'.{hint} Choose one of: {', '.join(choices)}."

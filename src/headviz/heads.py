@@ -20,13 +20,14 @@ from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .errors import MaskError
+from .errors import MaskError, shown
 from .results import Result
 
 if TYPE_CHECKING:
     import numpy as np
 
 ENCODER = "encoder"
+MOST = 4096  # layers, and heads in one; far more than any model has, and still quickly counted
 Heads = Iterable["tuple[int, int] | str"]  # (3, 5) or "3.5"
 
 
@@ -52,9 +53,9 @@ class HeadId(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> HeadId:
         """Read ``3.5``, ``L3.H5`` or ``L3·H5``."""
-        match = re.fullmatch(r"\s*[Ll]?(\d+)[.·][Hh]?(\d+)\s*", text)
+        match = re.fullmatch(r"\s*[Ll]?([0-9]{1,6})[.·][Hh]?([0-9]{1,6})\s*", text)
         if match is None:
-            raise MaskError(f"'{text.strip()}' is not a head. Write layer.head, counted from zero, such as 3.5.")
+            raise MaskError(f"'{text.strip()[:40]}' is not a head. Write layer.head, counted from zero, such as 3.5.")
         return cls(int(match[1]), int(match[2]))
 
 
@@ -65,12 +66,18 @@ def head_of(given: object) -> HeadId:
     if isinstance(given, str):
         return HeadId.parse(given)
     try:
-        layer, head = map(index, given)  # type: ignore[call-overload]
+        layer, head = (index(n) for n in given if not isinstance(n, bool))  # type: ignore[attr-defined]
     except (TypeError, ValueError):
         raise MaskError(
-            f'{given!r} is not a head. Write (layer, head) or "layer.head", counted from zero: (3, 5) or "3.5".'
+            f'{shown(given)} is not a head. Write (layer, head) or "layer.head", counted from zero: (3, 5) or "3.5".'
         ) from None
     return HeadId(layer, head)
+
+
+def _size(given: Any, name: str) -> int:
+    if isinstance(given, bool) or not hasattr(given, "__index__") or not 1 <= index(given) <= MOST:
+        raise MaskError(f"A mask has 1 to {MOST:,} layers, and as many heads in each; {name} is {shown(given)}.")
+    return index(given)
 
 
 def head_name(head: HeadId, rows: Sequence[str] | None = None) -> str:
@@ -83,7 +90,7 @@ def _listed(heads: Heads) -> Heads:
     if isinstance(heads, str):
         return parse_heads(heads)
     if not isinstance(heads, Iterable):
-        raise MaskError(f'{heads!r} is no list of heads. Write [(3, 5), (7, 0)] or "3.5,7.0".')
+        raise MaskError(f'{shown(heads)} is no list of heads. Write [(3, 5), (7, 0)] or "3.5,7.0".')
     return heads
 
 
@@ -123,8 +130,7 @@ class HeadMask:
     off: tuple[HeadId, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.num_layers < 1 or self.num_heads < 1:
-            raise MaskError(f"A mask needs at least one layer and one head, not {self.num_layers}×{self.num_heads}.")
+        _size(self.num_layers, "num_layers"), _size(self.num_heads, "num_heads")
         clean = tuple(sorted({head_of(h) for h in self.off}))
         for h in clean:
             self._check(h)
@@ -150,13 +156,15 @@ class HeadMask:
     @classmethod
     def from_hex(cls, text: str, num_layers: int, num_heads: int) -> HeadMask:
         """Read ``mask.hex`` back. The text must have exactly the digits that the grid needs."""
-        size = num_layers * num_heads
+        size = _size(num_layers, "num_layers") * _size(num_heads, "num_heads")
         digits = -(-size // 4)
+        if not isinstance(text, str):
+            raise MaskError(f"A mask is written as text, such as 'fff', not as {type(text).__name__}.")
         text = text.strip().lower().removeprefix("0x")
         if not re.fullmatch(r"[0-9a-f]+", text) or len(text) != digits or int(text, 16) >> size:
             raise MaskError(
-                f"'{text}' is not a mask of {num_layers}×{num_heads} heads: {digits} hexadecimal digits are needed, "
-                "as written by headviz (1 = kept, most significant bit first)."
+                f"'{text[:60]}' is not a mask of {num_layers}×{num_heads} heads: {digits} hexadecimal digits are "
+                "needed, as written by headviz (1 = kept, most significant bit first)."
             )
         bits = f"{int(text, 16):0{size}b}"
         return cls(num_layers, num_heads, tuple(HeadId(*divmod(i, num_heads)) for i, b in enumerate(bits) if b == "0"))
@@ -164,9 +172,14 @@ class HeadMask:
     @classmethod
     def from_array(cls, kept: Any) -> HeadMask:
         """From an L×H table where true, or 1, means kept."""
-        rows = [[bool(v) for v in row] for row in kept]
+        try:
+            rows = [[bool(v) for v in row] for row in kept]
+        except (TypeError, ValueError):
+            rows = []
+        if not rows or any(len(row) != len(rows[0]) for row in rows):
+            raise MaskError("A mask is made of a table with one row for each layer, all equally long.")
         off = tuple(HeadId(i, j) for i, row in enumerate(rows) for j, v in enumerate(row) if not v)
-        return cls(len(rows), len(rows[0]) if rows else 0, off)
+        return cls(len(rows), len(rows[0]), off)
 
     @property
     def hex(self) -> str:
@@ -242,8 +255,8 @@ class HeadMask:
 
     def without_random(self, count: int, seed: int = 0) -> HeadMask:
         """``count`` more heads off, drawn from those that are on."""
-        if not 0 <= count <= len(self.kept):
-            raise MaskError(f"Cannot switch off {count} heads: {len(self.kept)} are on.")
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= len(self.kept):
+            raise MaskError(f"Cannot switch off {shown(count)} heads: {len(self.kept)} are on.")
         return self.without(random.Random(seed).sample(self.kept, count))
 
     def __or__(self, other: HeadMask) -> HeadMask:

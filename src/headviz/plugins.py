@@ -99,7 +99,10 @@ def load(files: Iterable[str | Path]) -> None:
 
 
 def _full(file: str | Path) -> str:
-    return str(Path(file).expanduser().resolve())
+    try:
+        return str(Path(file).expanduser().resolve())
+    except (RuntimeError, ValueError, OSError) as error:  # an unknown user's home, NUL, a name that is too long
+        raise OptionError(f"The plugin {str(file)[:80]!r} cannot be found: {error}.") from error
 
 
 def _load_source(source: str) -> Plugin:
@@ -135,12 +138,12 @@ def _execute(source: str, code: bytes) -> Plugin:
 
 def load_environment() -> None:
     """Load what ``$HEADVIZ_PLUGINS`` and installed packages bring, once per process; a broken one is a warning."""
-    wanted = [_full(f) for f in os.environ.get(FILES, "").split(os.pathsep) if f]
+    wanted = [f for f in os.environ.get(FILES, "").split(os.pathsep) if f]
     for source in [*wanted, *_installed()]:
         if source in _refused:
             continue
         try:
-            _load_source(source)
+            _load_source(source if source.startswith("package:") else _full(source))
         except UserError as wrong:
             _refused[source] = str(wrong)
             warnings.warn(str(wrong), PluginWarning, stacklevel=2)
@@ -262,6 +265,8 @@ def _load_point(source: str) -> Plugin:
 
 def _read(path: Path) -> bytes:
     try:
+        if path.exists() and not path.is_file():
+            raise OptionError(f"The plugin {path} is not a plain file.")
         return path.read_bytes()
     except OSError as error:
         raise OptionError(f"The plugin {path} cannot be read ({error.strerror}).") from error

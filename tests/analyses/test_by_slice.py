@@ -70,7 +70,7 @@ def test_each_kinds_costliest_head_and_what_it_costs_elsewhere() -> None:
 
 def made(values: np.ndarray, q: np.ndarray) -> BySlice:
     base = by_slice(sliced(n=30))
-    return replace(base, values=values, q_value=q)
+    return replace(base, values=values, interval_low=values - 0.05, interval_high=values + 0.05, q_value=q)
 
 
 def test_heads_to_draw_form_a_diagonal() -> None:

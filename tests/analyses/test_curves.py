@@ -11,9 +11,20 @@ from scipy import stats
 import headviz
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate
+from headviz.analyses.common import Subject
 from headviz.analyses.correlation import correlation_grids, in_band
+from headviz.analyses.correlation import finding as correlation_finding
 from headviz.analyses.dynamics import dynamics, find_checkpoints
-from headviz.analyses.pruning_curve import _masks, pruning_curves
+from headviz.analyses.pruning_curve import (
+    Curve,
+    CurvePoint,
+    PruningCurves,
+    _masks,
+    figure,
+    finding,
+    parts,
+    pruning_curves,
+)
 from headviz.analyses.scatter import scatter
 from headviz.analyses.speed import speed
 from headviz.errors import MaskError, ModelError, OptionError
@@ -44,13 +55,56 @@ def test_curve_points_are_plain_evaluations_in_score_order() -> None:
     assert json.loads(found.to_json())["curves"][0]["points"][1]["mask"] == curve.points[1].mask.hex
 
 
-def test_free_ends_before_the_first_significant_loss() -> None:
+def test_free_ends_where_a_loss_beyond_the_margin_is_possible() -> None:
+    """It ended at the first significant loss: with few examples, far too late."""
     evaluator = learnt(n=200, wrong=0.0)
-    found = pruning_curves(evaluator, {"a": np.arange(12.0).reshape(3, 4)}, step=1 / 12)
+    found = pruning_curves(evaluator, {"a": np.arange(12.0).reshape(3, 4)}, step=1 / 12, margin=5)
     curve = found.curves[0]
-    bad = [p.sparsity for p in curve.points if p.interval_high < 0]
-    assert curve.free < min(bad)
-    assert curve.free == max(p.sparsity for p in curve.points if p.sparsity < min(bad))
+    possible = [p.sparsity for p in curve.points if -p.interval_low > 0.05]
+    assert curve.free == max(p.sparsity for p in curve.points if p.sparsity < min(possible))
+    assert curve.lost is not None
+    assert curve.free < curve.lost.sparsity == min(p.sparsity for p in curve.points if p.interval_high < 0)
+
+
+def made(points: list[tuple[float, float, float, float]], n: int = 408, remark: str = "") -> PruningCurves:
+    """A curve of MRPC's size: (share off, accuracy, low, high) of each step."""
+    full = HeadMask.full(1, 10)
+    steps = [CurvePoint(0.0, full, 0.834, 0.0, 0.0, 0.0, 1.0, 1.0)]
+    for share, value, low, high in points:
+        mask = full.without([(0, h) for h in range(round(10 * share))])
+        share_left = (value - 0.684) / 0.15
+        steps.append(
+            CurvePoint(share, mask, value, value - 0.834, low, high, 0.5, share_left, remark if value == 0.684 else "")
+        )
+    about = Subject("m", "d", "mrpc", "dev", "x", n, "accuracy", "float32")
+    return PruningCurves(about, 0.834, (Curve("taylor", tuple(steps), 0.02),), 0.684)
+
+
+def test_the_sentence_names_the_loss_that_is_excluded() -> None:
+    said = finding(made([(0.1, 0.832, -0.013, 0.009), (0.2, 0.82, -0.05, 0.02), (0.9, 0.684, -0.2, -0.1)]))
+    assert said == (
+        "10 % of the heads can go in the order of taylor: a loss of more than 1.3 points is excluded (margin 2). From "
+        "90 % on a loss is clear (−15.0 points)."
+    )
+
+
+def test_few_examples_never_let_all_heads_go() -> None:
+    """It said "100 % of the heads can go without a clear loss" where each interval spanned zero."""
+    said = finding(made([(s / 10, 0.834, -0.43, 0.43) for s in range(1, 11)], n=7))
+    assert said == (
+        "At no step of these orders is a loss of more than 2 points excluded: at 10 % a loss of more than 43.0 points "
+        "is excluded, but not one of 2."
+    )
+
+
+def test_one_class_for_all_answers_is_said_first_and_its_level_is_drawn() -> None:
+    found = made([(0.9, 0.684, -0.01, 0.01)], remark="All 408 answers are “equivalent”.")
+    assert finding(found).startswith("With 90 % of the heads off by taylor: All 408 answers are “equivalent”. 90 %")
+    drawn = figure(found)
+    assert 0.684 in [s.y0 for s in drawn.layout.shapes]
+    assert "one class for all" in [a.text for a in drawn.layout.annotations]
+    table = parts(found, "k", "")[1]
+    assert [row[table.columns.index("corrected")] for row in table.rows] == [1.0, pytest.approx(0.0)]
 
 
 def test_curves_stop_where_they_are_told() -> None:
@@ -136,10 +190,37 @@ def test_correlation_grids_and_bands() -> None:
     assert found.difference[1, 2] == pytest.approx(tables[id(tuned)][1, 2] - stack[:, 1, 2].mean())
     assert np.isnan([found.pretrained[2, 3], found.fine_tuned[2, 3]]).all()
     assert sum(b.fine_tuned for b in found.bands) == pytest.approx(1.0)
+    assert sum(b.pretrained for b in found.bands) == pytest.approx(1.0)
+    assert found.absolute[1, 1] == pytest.approx(np.abs(stack[:, 1, 1]).mean())
+    assert [x.absolute for x in found.before] == pytest.approx([np.nanmean(np.abs(t)) for t in stack])
+    assert found.change is None
     assert "3 seeds" in found.source
     assert json.loads(found.to_json())["pretrained"][2][3] is None
     with pytest.raises(OptionError, match="before and after"):
         correlation_grids(tuned, [tiny_classifier(layers=2)], lambda m: tables[id(m)], score="s", data="d", n=5)
+
+
+def test_no_sentence_on_rising_without_several_seeds() -> None:
+    """It said "Fine-tuning raises ρ in 40 of 72 heads": signed means over random heads are near zero anyway."""
+    base, tuned = tiny_classifier(seed=9), [tiny_classifier(seed=s) for s in range(4)]
+    fresh = [tiny_classifier(seed=s) for s in (5, 6)]
+    level = {id(base): 0.1, **{id(m): 0.03 + 0.002 * i for i, m in enumerate(tuned)}}
+    signs = np.where(np.arange(12).reshape(3, 4) % 2, 1.0, -1.0)
+    tables = {k: v * signs for k, v in level.items()}
+    tables |= {id(m): 0.08 * s * signs for m, s in zip(fresh, (1, -1), strict=True)}
+    about = {"score": "s", "data": "d", "n": 5}
+    one = correlation_grids(tuned[0], fresh, lambda m: tables[id(m)], **about)
+    assert np.allclose(one.pretrained, 0)  # while under either head |ρ| is .08
+    said = correlation_finding(one)
+    assert said.startswith("Mean |ρ| is 0.080 pre-trained (0.080 to 0.080 over 2 fresh heads) and 0.030 fine-tuned.")
+    assert "takes several fine-tuning seeds" in said
+    several = correlation_grids(tuned[0], fresh, lambda m: tables[id(m)], others=tuned[1:], **about)
+    assert several.change is not None
+    assert several.change.low == pytest.approx(-0.047 - 3.182446 * 0.002 * np.sqrt(5 / 3) / 2, abs=1e-6)
+    assert "Fine-tuning lowers it: −0.047" in correlation_finding(several)
+    tables[id(tuned[1])] = 0.5 * signs
+    open_ = correlation_grids(tuned[0], fresh, lambda m: tables[id(m)], others=tuned[1:], **about)
+    assert "do not tell whether" in correlation_finding(open_)
 
 
 def test_band_edges() -> None:

@@ -145,7 +145,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(asked) == 0
     text = capsys.readouterr().out
     assert "published: Change of BLEU with one head of a layer" in text
-    assert "lowest random first, can go" in text
+    assert "Lowest random first, a loss of more than 2 points is excluded up to: " in text
     assert "cross 0" in text
 
 

@@ -18,9 +18,9 @@ LONG = 240_000  # milliseconds that an analysis may take on a busy machine
 # analysis -> what its sentence says
 SAID = {
     "ablation": "heads cost",
-    "by-slice": "for certain without a single head",
+    "by-slice": "without a single head",
     "all-but-one": "one head is enough",
-    "pruning-curves": "can go without a clear loss",
+    "pruning-curves": "a loss of more than",
     "speed": "arithmetic allows",
     "harmful": "harm at q",
 }

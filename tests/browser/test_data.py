@@ -19,7 +19,7 @@ WRONG_MODELS = (
     ("nobody/this-model-is-not-there", "the hub cannot be reached"),  # the server under test is offline
     ("../../etc", "outside the allowed folders"),
     ("<img src=x onerror=alert(1)>", "There is no folder"),
-    ("x" * 3000, "is no name of a model"),
+    ("x" * 3000, "has a name longer than 255 bytes"),
     ("", "Name a model"),
 )
 

@@ -15,7 +15,7 @@ from headviz.analyses.analysis import Picture, Table
 from headviz.analyses.by_slice import BySlice, SliceCost
 from headviz.analyses.catalogue import ANALYSES, figure
 from headviz.analyses.common import Subject
-from headviz.analyses.correlation import Band, CorrelationGrids
+from headviz.analyses.correlation import Band, CorrelationGrids, Level
 from headviz.analyses.cross_dataset import relate
 from headviz.analyses.dynamics import Checkpoint, Dynamics
 from headviz.analyses.harmful import Harmful, harmful
@@ -37,7 +37,7 @@ def table(seed: int = 0) -> Ablation:
     values[2, 3] = np.nan
     p = rng.random((12, 12))
     p[0, 0], p[1, 1], p[2, 3] = 1e-9, 1e-9, np.nan
-    values[1, 1] = -0.08
+    values[0, 0], values[1, 1] = 0.08, -0.08
     q = np.where(p < 1e-6, 1e-6, 0.9)
     q[2, 3] = np.nan
     return Ablation(SUBJECT, FULL, 0.9, values, values - 0.01, values + 0.01, p, q, 1.0)
@@ -85,7 +85,19 @@ def results() -> dict[str, object]:
         ),
         "dynamics": Dynamics("f", "taylor", (Checkpoint("epoch-1", 0.8, (0.0, 0.5, 1.0), (1.0, 0.9, 0.4), curves()),)),
         "correlation": CorrelationGrids(
-            "s", "d", 5, "fresh", grid, grid, -grid, -2 * grid, (Band(0.0, 0.2, 0.5, 0.2), Band(0.2, 0.4, 0.1, 0.03))
+            "s",
+            "d",
+            5,
+            "fresh",
+            grid,
+            grid,
+            -grid,
+            -2 * grid,
+            (Band(0.0, 0.2, 0.5, 0.2), Band(0.2, 0.4, 0.1, 0.03)),
+            np.abs(grid),
+            (Level("fresh head 0", 0.0, 0.5),),
+            (Level("seed 0", 0.0, 0.5),),
+            None,
         ),
         "scatter": Scatter(
             HeadId(1, 2),

@@ -136,18 +136,18 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Pat
     assert "correlations" in mistake(capsys, *correlation, "--source", "masked-lm", "--score", "taylor")
     speed = ["analyse", "speed", "--model", str(place / "model"), "--device", "cpu"]
     assert "batch sizes" in mistake(capsys, *speed, "--batches", "1;2")
-    assert "between 0 and 1" in mistake(capsys, *speed, "--remove", "2")
+    assert "a share from 0 to 1" in mistake(capsys, *speed, "--remove", "2")
     assert call(capsys, *speed, "--repeats", "2", "--batches", "1")["length"] == 64  # what the small model can take
     assert "no checkpoint" in mistake(
         capsys, "analyse", "dynamics", *common(place, model=False), "--checkpoints", str(tmp_path)
     )
     assert "--slice-column" in mistake(capsys, "analyse", "by-slice", *common(place))
     curves = ["analyse", "pruning-curves", *common(place), "--scores", "oracle"]
-    assert "above 0" in mistake(capsys, *curves, "--step", "0")
+    assert "from 0.001 to 1" in mistake(capsys, *curves, "--step", "0")
     assert "from 0 to 3" in mistake(capsys, *curves, "--keep-per-layer", "4")
     translator = ["--model", "demo-translation", "--device", "cpu"]
     assert "'speed' is not made for translation models" in mistake(capsys, "analyse", "speed", *translator)
-    assert "is no page" in mistake(capsys, "ablate", *common(place), "--figure", str(tmp_path / "x.png"))
+    assert "is not a page" in mistake(capsys, "ablate", *common(place), "--figure", str(tmp_path / "x.png"))
     assert "no folder" in mistake(capsys, "ablate", *common(place), "--figure", str(tmp_path / "no" / "x.html"))
     assert "from zero" in mistake(
         capsys,

@@ -71,7 +71,7 @@ def test_prune_and_evaluate_again(places: dict[str, str], tmp_path: Path, capsys
         ("model", ["--off", "decoded.0.0"], "Its stacks: encoder, cross, decoder."),
         ("model", ["--languages", "en,de"], "takes no language codes"),
         ("bert", ["--prefix", "translate: "], "are for translation models"),
-        ("model", ["--beams", "0"], "at least 1"),
+        ("model", ["--beams", "0"], "from 1 to 64"),
     ],
 )
 def test_mistakes(

@@ -91,7 +91,7 @@ def test_a_translator_is_saved_and_read_back(tmp_path):
     assert again.digest == made.digest
     assert again.translate(SOURCES) == made.translate(SOURCES)
     (tmp_path / "rnn" / "rnn.safetensors").write_bytes(b"x" * 40)
-    with pytest.raises(ModelError, match="can be read"):
+    with pytest.raises(ModelError, match="cannot be read"):
         RnnTranslator.load(tmp_path / "rnn")
 
 

@@ -9,6 +9,7 @@ import torch
 from scipy.stats import t as student
 
 import headviz
+from headviz.attribution.rules import PathOptions
 from headviz.errors import MaskError, ModelError, OptionError
 from headviz.evaluation.dispatch import evaluate
 from headviz.evaluation.plain import class_order
@@ -29,6 +30,7 @@ from headviz.pruning.tickets.winning import (
     wins,
 )
 from headviz.reference import find
+from headviz.scores.masked_place import masked_rows
 from support.pruning_plans import QUICK, context, make_data, plan
 from support.tiny import tiny_folder
 
@@ -358,10 +360,24 @@ def test_a_run_with_masks_from_the_masked_language_model(mlm, tmp_path):
     np.testing.assert_allclose(state.logits[state.steps[0].logits], masked, atol=1e-5)
 
 
+def test_conductance_is_scored_on_the_masked_language_model(mlm):
+    """It was refused, though the quantity was computed elsewhere."""
+    data, mask = make_data(3), HeadMask.full(3, 4).without([(1, 1)])
+    options = {"steps": 4, "rule": "trapezoid"}
+    found = masked_lm_scores(mlm, data, "conductance-spearman", mask=mask, options=options)
+    rows = masked_rows(mlm, data, options=PathOptions(steps=4, rule="trapezoid"), mask=mask)
+    np.testing.assert_allclose(found.values, np.nanmean(rows, axis=0))
+    assert np.isnan(found.values[1, 1])
+    assert (found.interval_low[0] < found.values[0]).all()
+    assert plan("iterative", score="conductance-spearman", score_source="masked-lm").score_source == "masked-lm"
+    with pytest.raises(OptionError, match="'target' has no meaning"):
+        masked_lm_scores(mlm, data, "conductance-spearman", options={"target": "gold"})
+
+
 def test_what_masked_language_scores_refuse(tmp_path):
     with pytest.raises(OptionError, match="scores models that it has fine-tuned"):
         plan("igspp", score="taylor", score_source="masked-lm")
-    with pytest.raises(OptionError, match="Choose one of: taylor, fisher"):
-        plan("iterative", score="conductance-spearman", score_source="masked-lm")
+    with pytest.raises(OptionError, match=r"Choose one of: conductance-spearman, .*taylor, fisher"):
+        plan("iterative", score="ablation", score_source="masked-lm")
     with pytest.raises(ModelError, match="no masked-language head"):
         masked_lm_scores(context(tmp_path).clf, make_data(3))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from headviz.errors import RunError
+from headviz.errors import RunError, UserError
 from headviz.heads import HeadMask
 from headviz.reports.html_page import Page
 from headviz.reports.run_recipe import recipe_of
@@ -101,7 +101,7 @@ def test_writing_makes_a_new_file_and_never_overwrites(view, tmp_path, name):
 def test_an_unknown_form_or_folder_is_named(view, tmp_path):
     with pytest.raises(RunError, match=r"Choose one of: \.html"):
         write_run(view, tmp_path / "r.pdf")
-    with pytest.raises(RunError, match="no folder"):
+    with pytest.raises(UserError, match="no folder"):
         write_run(view, tmp_path / "x" / "r.csv")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -71,9 +72,10 @@ def test_the_two_models_are_never_averaged_and_both_lines_are_named():
     assert curve is not None
     assert (curve.baseline, curve.given, curve.against) == (pytest.approx(0.5), 0.99, baselines.RETRAINED)
     assert curve.by_seed == {0: [(0.0, 0.4), (0.5, 0.45)]}
-    drawn = run_curves([curve], by_chance=1 / 3)
+    drawn = run_curves([replace(curve, constant=1 / 3)])
     assert sorted(s.y0 for s in drawn.layout.shapes) == pytest.approx([1 / 3, 0.5, 0.99])
-    assert {a.text for a in drawn.layout.annotations} == {"full θ0, retrained alike", "θ* as given", "chance"}
+    named = {"full θ0, retrained alike", "θ* as given", "one class for all"}
+    assert {a.text for a in drawn.layout.annotations} == named
     plain = curve_of({**run, "spec": {"algorithm": "iterative"}, "baseline": [GIVEN, *REPEATED]})
     assert plain is not None
     assert (plain.baseline, plain.given, plain.by_seed[0][0]) == (0.99, None, (0.0, 0.99))

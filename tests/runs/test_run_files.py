@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from headviz.errors import RunError
-from headviz.runs.files import KEEP, DiskFull, RunFiles, disk_errors, write_atomic
+from headviz.runs.files import KEEP, DiskFull, RunFiles, disk_errors
+from headviz.storage.writing import replace_file
 
 
 @pytest.fixture
@@ -55,14 +56,14 @@ def test_without_a_whole_checkpoint_the_run_begins_anew(files):
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
     path = tmp_path / "a"
-    write_atomic(path, b"old")
+    replace_file(path, b"old")
 
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", refuse)
     with pytest.raises(DiskFull, match="Free some space"), disk_errors(path):
-        write_atomic(path, b"new")
+        replace_file(path, b"new", durable=True)
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["a"]
 

@@ -7,6 +7,8 @@ from sklearn.metrics import f1_score, matthews_corrcoef
 
 import headviz
 from headviz import HeadMask
+from headviz.analyses.ablation import ablate
+from headviz.evaluation.evaluator import Evaluator
 from headviz.scores import score_heads
 from headviz.scores.scoring import gate_gradients
 from support.scored_data import made
@@ -144,7 +146,20 @@ def test_ablation_of_another_metric_and_order_of_classes(metric, by_hand):
     np.testing.assert_allclose(s.values, brute(clf, data, by_hand, np.array([1, 0])), atol=1e-12)
 
 
-def test_ablation_by_matthews_has_a_bootstrap_interval():
+@pytest.mark.parametrize("metric", ["accuracy", "f1"])
+def test_ablation_has_the_intervals_of_every_other_comparison(metric):
+    """It had Student's t over per-example differences: [0, 0] for a head whose absence changes no answer."""
+    clf, data = tiny_classifier("bert", labels=("not_equivalent", "equivalent")), made(40, task="mrpc")
+    s = score_heads(clf, data, "ablation", metric=metric, cache=False)
+    table = ablate(Evaluator(clf, data), metric=metric)
+    np.testing.assert_allclose(s.interval_low, table.interval_low)
+    np.testing.assert_allclose(s.interval_high, table.interval_high)
+    unchanged = table.p_value == 1
+    assert unchanged.any()
+    assert (s.interval_high[unchanged] > 0).all()
+
+
+def test_ablation_by_matthews_has_an_interval():
     clf, data = tiny_classifier("bert", labels=("unacceptable", "acceptable"), seed=3), made(60, task="cola")
     s = score_heads(clf, data, "ablation", cache=False)
     known = np.isfinite(s.values)  # without some heads every answer is the same: no correlation

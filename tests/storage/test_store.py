@@ -309,3 +309,20 @@ def test_the_limit_comes_from_the_environment(monkeypatch):
         monkeypatch.setenv("HEADVIZ_CACHE_LIMIT", text)
         with pytest.raises(OptionError, match="HEADVIZ_CACHE_LIMIT"):
             limit_from_environment()
+
+
+@pytest.mark.parametrize("array", [SMALL, LARGE])
+def test_entries_that_were_swapped_are_dropped(store, array):
+    """The key is under the checksum, so a value that was moved to another key is never taken for that one's."""
+    store.put("maps:1", {"a": array})
+    store.put("maps:2", {"a": array + 1})
+    sql(store, "UPDATE Cache SET key = 'maps:3' WHERE key = 'maps:1'")
+    sql(store, "UPDATE Cache SET key = 'maps:1' WHERE key = 'maps:2'")
+    assert store.get("maps:1") is None
+    assert store.get("maps:3") is None
+
+
+def test_an_entry_of_another_kind_is_dropped(store):
+    store.put("maps:1", {"a": SMALL})
+    sql(store, "UPDATE Cache SET key = 'scores:1'")
+    assert store.get("scores:1") is None

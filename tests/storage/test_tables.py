@@ -8,7 +8,7 @@ import pytest
 from headviz.storage.tables import csv_cell, to_csv, to_latex
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "  =HYPERLINK(1)"])
+@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =HYPERLINK(1)", "＝1"])
 def test_texts_that_begin_like_a_formula_are_defused(text: str) -> None:
     assert csv_cell(text) == "'" + text
 

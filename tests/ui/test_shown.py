@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("streamlit")
 
-from headviz.evaluation.comparison import Delta
-from headviz.heads import HeadId
+from headviz.evaluation.comparison import Answers, compare
+from headviz.heads import HeadId, HeadMask
 from headviz.ui.pages.compare import translations as retranslate
 from headviz.ui.pages.masklab import cost
+from headviz.ui.parts.measure import Measured
 from headviz.ui.shell import loaders, show
 
 
@@ -29,7 +31,32 @@ def test_points_go_by_the_metric_s_unit() -> None:
     ("low", "high", "colour"), [(-0.3, -0.1, "orange"), (0.1, 0.2, "blue"), (-0.1, 0.1, "gray"), (0.0, 0.0, "gray")]
 )
 def test_a_loss_never_looks_like_a_gain(low: float, high: float, colour: str) -> None:
-    assert cost.colour_of(Delta("accuracy", 10, 0.9, 0.8, low, high, 0.1)) == colour
+    assert show.tone(low, high) == colour
+    assert show.tone(None, None) == "gray"
+
+
+def measured(masked: list[int], n: int = 7) -> Measured:
+    gold = np.arange(n) % 2
+    full, now = gold.copy(), np.array(masked)
+    return Measured(HeadMask.full(1, 2), full, now, compare(Answers(gold, full, 2), now, ["accuracy"]), gold)
+
+
+def test_the_mask_lab_names_the_loss_that_is_excluded() -> None:
+    """Of 7 unchanged answers it said "no prediction changes its worth", as if nothing could be lost."""
+    same = cost.sentence(measured([0, 1, 0, 1, 0, 1, 0]), 1, 2.0, ("no", "yes"))
+    assert same == (
+        "Without one head: 0.0 points [−42.8, +42.8], p = 1.00: a loss of more than 42.8 points is excluded, but not "
+        "one of 2."
+    )
+    one = cost.sentence(measured([1] * 7), 2, 2.0, ("no", "yes"))
+    assert one.startswith("All 7 answers are “yes”. Without 2 heads: −57.1 points [")
+    large = np.arange(400) % 2
+    lost = large.copy()
+    lost[:40] = 1 - lost[:40]
+    assert cost.sentence(measured(lost.tolist(), 400), 1, 2.0, ("no", "yes")).endswith(": a clear loss.")
+    assert "a loss of more than 0.8 points is excluded." in cost.sentence(
+        measured(large.tolist(), 400), 1, 2.0, ("no", "yes")
+    )
 
 
 def test_only_changed_words_are_marked() -> None:

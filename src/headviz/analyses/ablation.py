@@ -14,6 +14,7 @@ from ..charts.numbers import metric as metric_text
 from ..charts.numbers import number, points
 from ..evaluation.comparison import measure
 from ..evaluation.significance import benjamini_hochberg, holm
+from ..evaluation.verdict import MARGIN, clear, within
 from ..heads import HeadId, HeadMask
 from ..progress import Cancel, Progress
 from ..results import Result
@@ -53,12 +54,12 @@ class Ablation(Result):
         return -self.values
 
     def significant(self, level: float = SIGNIFICANT) -> NDArray[np.bool_]:
-        """Where the cost differs from nothing at this false discovery rate: of those found, 5 % may be chance."""
-        return np.nan_to_num(self.q_value, nan=1.0) < level
+        """Where the cost is clear at this false discovery rate: of those found, 5 % may be chance."""
+        return clear(self.interval_low, self.interval_high, self.q_value, level)
 
     def certain(self, level: float = SIGNIFICANT) -> NDArray[np.bool_]:
         """Where the cost differs from nothing by Holm's correction: not one of them is chance, at 95 %."""
-        return np.nan_to_num(holm(self.p_value), nan=1.0) < level
+        return clear(self.interval_low, self.interval_high, holm(self.p_value), level)
 
     def harmful(self, level: float = SIGNIFICANT) -> list[HeadId]:
         """Heads whose removal improves the metric significantly, the most harmful first."""
@@ -173,13 +174,14 @@ def _histogram(found: Ablation) -> Figure:
 
 def view(found: Ablation) -> View:
     about, scale = found.subject, found.subject.scale
-    clear, likely = (int((chosen & (found.values > 0)).sum()) for chosen in (found.certain(), found.significant()))
+    sure, likely = (int((chosen & (found.values > 0)).sum()) for chosen in (found.certain(), found.significant()))
     hurts = len(found.harmful())
+    spared = sum(within(-high, MARGIN / scale) for high in found.interval_high[np.isfinite(found.values)])
     tables = (found.values, found.interval_low, found.interval_high)
     return View(
-        f"{clear} of {int(np.isfinite(found.p_value).sum())} heads cost{'s' if clear == 1 else ''} something for "
-        f"certain (Holm), {likely} at q < {SIGNIFICANT:g}; {int((found.values <= 0).sum())} cost nothing or less; "
-        f"{hurts or 'none'} {'does' if hurts == 1 else 'do'} harm at q < {SIGNIFICANT:g}.",
+        f"{sure} of {int(np.isfinite(found.p_value).sum())} heads cost{'s' if sure == 1 else ''} something for "
+        f"certain (Holm), {likely} at q < {SIGNIFICANT:g}; for {spared} a loss of more than {MARGIN:g} points is "
+        f"excluded; {hurts or 'none'} {'does' if hurts == 1 else 'do'} harm at q < {SIGNIFICANT:g}.",
         (
             Picture(
                 "ablation_histogram",

@@ -13,11 +13,25 @@ from ..charts.numbers import points
 from ..errors import OptionError
 from ..evaluation.comparison import measure
 from ..evaluation.significance import benjamini_hochberg
+from ..evaluation.verdict import MARGIN, within
 from ..heads import HeadId, HeadMask
 from ..progress import Cancel, Progress, after
 from ..results import Result
 from . import published
-from .analysis import ENDS, METRIC, MICHEL, SAMPLES, SEED, SELECT, Analysis, Picture, Table, View, in_points
+from .analysis import (
+    ENDS,
+    MARGIN_OPTION,
+    METRIC,
+    MICHEL,
+    SAMPLES,
+    SEED,
+    SELECT,
+    Analysis,
+    Picture,
+    Table,
+    View,
+    in_points,
+)
 from .common import Subject, empty_grid, subject, sweep
 from .recipe import EVALUATOR, Recipe, evaluator_of, found_by
 
@@ -53,6 +67,7 @@ class AllButOne(Result):
     baseline: float
     deltas: NDArray[np.float64]  # [L, H] on ``chosen_on``; NaN where a head is not there
     rows: tuple[BestHead, ...]  # layers that still have heads
+    margin: float = MARGIN  # points that may be lost and still count as nothing
 
 
 def all_but_one(
@@ -61,6 +76,7 @@ def all_but_one(
     other: Evaluator | None = None,
     *,
     metric: str | None = None,
+    margin: float = MARGIN,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> AllButOne:
@@ -97,7 +113,7 @@ def all_but_one(
     )
     if progress is not None:
         progress(total, total)
-    return AllButOne(about, select, chosen_on, measure(answers, answers.full, about.metric), table, rows)
+    return AllButOne(about, select, chosen_on, measure(answers, answers.full, about.metric), table, rows, margin)
 
 
 def _only(present: HeadMask, kept: HeadId) -> HeadMask:
@@ -112,6 +128,7 @@ def run(given: Given) -> AllButOne:
         select,
         given.on(given.sample()) if select == "other" else None,
         metric=given.option("metric"),
+        margin=given.option("margin"),
         progress=given.progress,
         cancel=given.cancel,
     )
@@ -160,11 +177,12 @@ def finding(found: AllButOne) -> str:
     worst = min(found.rows, key=lambda r: r.delta, default=None)
     if worst is None:
         return "No layer of this model has heads."
-    enough = sum(r.interval_high >= 0 for r in found.rows)
+    scale = found.subject.scale
+    enough = sum(within(r.interval_low, found.margin / scale) for r in found.rows)
     layer = found.subject.rows[worst.layer] if found.subject.rows else f"layer {worst.layer}"
     return (
-        f"In {enough} of {len(found.rows)} layers one head is enough; "
-        f"{layer} suffers most ({points(worst.delta, found.subject.scale)} points)."
+        f"In {enough} of {len(found.rows)} layers one head is enough: a loss of more than {found.margin:g} points is "
+        f"excluded; {layer} suffers most ({points(worst.delta, scale)} points)."
     )
 
 
@@ -225,6 +243,6 @@ ANALYSIS = Analysis(
     figure,
     view,
     recipe,
-    options=(METRIC, SELECT, SAMPLES, SEED),
+    options=(METRIC, SELECT, MARGIN_OPTION, SAMPLES, SEED),
     published=published.one_head_kept,
 )

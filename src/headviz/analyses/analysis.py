@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..evaluation.verdict import MARGIN
 from . import published
 from .published import PublishedTable
 from .recipe import Recipe
@@ -47,6 +48,7 @@ METRIC = Option("metric", None, "a metric of the task (default: its first)", met
 SELECT = Option("select", "other", "choose the heads on the 'same' data, or 'other'", metavar="HOW")
 SAMPLES = Option("samples", 2000, "train examples for scoring, or to choose heads on", "count", "N")
 SEED = Option("seed", 0, "of the sample", "number", "S")
+MARGIN_OPTION = Option("margin", MARGIN, "points that may be lost and still count as nothing", "share", "POINTS")
 STEP = Option("step", 0.1, "share per step", "share", "K")
 ORDER = Option("score", "taylor", "order of pruning", metavar="NAME")
 

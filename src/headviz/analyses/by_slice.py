@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 from ..charts.numbers import points
 from ..errors import OptionError
 from ..evaluation.comparison import Answers, Delta, deltas, measure
+from ..evaluation.constant import remark_on
 from ..evaluation.significance import benjamini_hochberg
+from ..evaluation.verdict import clear
 from ..heads import HeadId, HeadMask, head_name
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
+from ..tasks import constant
 from .analysis import ENDS, MASKABLE, METRIC, Analysis, Picture, Table, View, in_points
 from .common import SIGNIFICANT, Subject, measured, predict_all, subject
 from .recipe import EVALUATOR, Recipe, found_by
@@ -49,7 +52,8 @@ class SliceCost(Result):
     p_value: float
     q_value: float  # over all heads and kinds
     elsewhere: float  # what the same head costs on all other examples
-    significant: int  # heads that cost something for certain
+    significant: int  # heads with a clear cost
+    constant: float | None = None  # what the best constant answer reaches on this kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +74,14 @@ class BySlice(Result):
     p_value: NDArray[np.float64]
     q_value: NDArray[np.float64]  # Benjamini-Hochberg over all heads and kinds tested
     seconds: float
+    remark: str = ""  # where (nearly) all answers of ``base`` are of one class
 
     def significant(self, level: float = SIGNIFICANT) -> NDArray[np.bool_]:
-        """Where a head's cost on a kind differs from nothing after correction."""
-        return np.nan_to_num(self.q_value, nan=1.0) < level
+        """Where a head's cost on a kind differs from nothing: q is below ``level``, the interval excludes zero."""
+        return clear(self.interval_low, self.interval_high, self.q_value, level)
 
     def telling(self, most: int = 24) -> list[HeadId]:
-        """The heads to draw: for each kind its costliest, then whatever else it loses by for certain.
+        """The heads to draw: for each kind its costliest, then others with a clear cost.
 
         At most ``most``; every kind's costliest head comes before any kind's second.
         """
@@ -146,6 +151,7 @@ def by_slice(
         p_value=tables["p"][order],
         q_value=tables["q"][order],
         seconds=time.perf_counter() - start,
+        remark=remark_on(answers.full, answers.gold, data.label_names) if answers.classes else "",
     )
 
 
@@ -178,12 +184,14 @@ def _slice(
     predictions: Mapping[HeadId, NDArray],
     metric: str,
 ) -> SliceCost:
-    baseline = measure(answers.pick(index), answers.full[index], metric)
+    own = answers.pick(index)
+    baseline, level = measure(own, own.full, metric), None if not own.classes else constant(metric, own.gold)
     order = measured(tables["value"])
-    significant = int(((np.nan_to_num(tables["q"], nan=1.0) < SIGNIFICANT) & (tables["value"] > 0)).sum())
+    certain = clear(tables["low"], tables["high"], tables["q"], SIGNIFICANT)
+    significant = int((certain & (tables["value"] > 0)).sum())
     if not order:
         nan = float("nan")
-        return SliceCost(name, len(index), baseline, None, nan, nan, nan, nan, nan, nan, significant)
+        return SliceCost(name, len(index), baseline, None, nan, nan, nan, nan, nan, nan, significant, level)
     head = order[0]
     rest = np.setdiff1d(np.arange(len(answers.gold)), index)
     elsewhere = float("nan")
@@ -191,7 +199,7 @@ def _slice(
         others = answers.pick(rest)
         elsewhere = measure(others, others.full, metric) - measure(others, predictions[head][rest], metric)
     cost, low, high, p, q = (float(tables[t][head]) for t in ("value", "low", "high", "p", "q"))
-    return SliceCost(name, len(index), baseline, head, cost, low, high, p, q, elsewhere, significant)
+    return SliceCost(name, len(index), baseline, head, cost, low, high, p, q, elsewhere, significant, level)
 
 
 def run(given: Given) -> BySlice:
@@ -221,24 +229,25 @@ def figure(found: BySlice) -> Figure:
 
 
 def finding(found: BySlice) -> str:
-    scale, clear = found.subject.scale, [k for k in found.slices if k.significant]
-    if not clear:
+    scale, hit = found.subject.scale, [k for k in found.slices if k.significant]
+    first = f"{found.remark} " if found.remark else ""
+    if not hit:
         sizes = [k.n for k in found.slices]
         return (
-            "No kind of examples loses something for certain without a single head; with "
+            f"{first}No kind of examples loses something at q < {SIGNIFICANT:g} without a single head; with "
             f"{min(sizes)} to {max(sizes)} examples of a kind, only large costs can be told from chance."
         )
     said = (
-        f"{len(clear)} of {len(found.slices)} kinds of examples "
-        f"lose{'s' if len(clear) == 1 else ''} something for certain without a single head"
+        f"{first}{len(hit)} of {len(found.slices)} kinds of examples "
+        f"lose{'s' if len(hit) == 1 else ''} something without a single head (q < {SIGNIFICANT:g})"
     )
-    first = found.slices[0]
-    if first.head is None:
+    most = found.slices[0]
+    if most.head is None:
         return f"{said}."
-    name = head_name(first.head, found.subject.rows)
-    said += f"; {first.name} most, without {name}: {points(-first.cost, scale)} points"
-    others = f", and {points(-first.elsewhere, scale)} on all others"
-    return f"{said}{others if np.isfinite(first.elsewhere) else ''}."
+    name = head_name(most.head, found.subject.rows)
+    said += f"; {most.name} most, without {name}: {points(-most.cost, scale)} points"
+    others = f", and {points(-most.elsewhere, scale)} on all others"
+    return f"{said}{others if np.isfinite(most.elsewhere) else ''}."
 
 
 def view(found: BySlice) -> View:
@@ -248,6 +257,7 @@ def view(found: BySlice) -> View:
             k.name,
             k.n,
             k.baseline,
+            k.constant,
             k.head,
             *(scale * v for v in (k.cost, k.elsewhere, k.interval_low, k.interval_high)),
             k.p_value,
@@ -264,7 +274,7 @@ def view(found: BySlice) -> View:
                 "by_slice_map",
                 lambda: figure(found),
                 f"Points of {about.metric} that each kind of examples loses without a head: every kind's costliest, "
-                "and others that cost it something for certain (rings: q < 0.05).",
+                "and others with a clear cost (rings: q < 0.05).",
                 r"c_{h,k} = m_k(\text{full}) - m_k(\text{full without } h)",
                 "m over the examples of kind k alone. q: Benjamini-Hochberg over all heads and kinds; intervals: "
                 "paired on the same examples, 95 %.",
@@ -272,11 +282,13 @@ def view(found: BySlice) -> View:
             ),
             Table(
                 "by_slice_table",
-                (found.slice_name, "examples", about.metric, *costs),
+                (found.slice_name, "examples", about.metric, "one class", *costs),
                 rows,
-                "Costs in points. Elsewhere: what the same head costs all other examples. The costliest of many heads "
-                "was chosen on these very examples, so expect a little less on new ones.",
-                in_points("cost", "elsewhere") | {about.metric: "%.2f" if scale == 1 else "%.3f"},
+                f"Costs in points. One class: the {about.metric} of the best constant answer. Elsewhere: what the same "
+                "head costs all other examples. The costliest of many heads was chosen on these very examples: expect "
+                "a little less on new ones.",
+                in_points("cost", "elsewhere")
+                | dict.fromkeys((about.metric, "one class"), "%.2f" if scale == 1 else "%.3f"),
                 [found.base.without([k.head]) if k.head else None for k in found.slices],
                 "Choose a row to switch its head off in the Mask lab.",
                 height=None if len(rows) <= 24 else 400,

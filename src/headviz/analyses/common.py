@@ -13,7 +13,7 @@ from ..evaluation.comparison import Answers, Delta, deltas
 from ..heads import HeadId
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
-from ..tasks import points_in
+from ..tasks import constant, points_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -121,6 +121,12 @@ def sweep(
         evaluator, masks, reference=reference, keep=keep, progress=progress, cancel=cancel
     )
     return answers, deltas(answers, predictions, metric)
+
+
+def constant_of(evaluator: Evaluator, metric: str) -> float | None:
+    """What the best constant answer reaches on the evaluator's data; None where it has no value."""
+    labels = evaluator.data.labels
+    return None if labels is None else constant(metric, labels)
 
 
 def empty_grid(mask: HeadMask) -> NDArray[np.float64]:

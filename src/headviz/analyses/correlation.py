@@ -1,19 +1,25 @@
 """Pre-trained against fine-tuned: how attention and attribution correlate, head by head. [T §6.5, Fig. 6.1]
 
-A pre-trained model has no trained classifier, so its F comes from a fresh head, and its grid is the mean over
-several of them; or from the masked-language model's logit of the true token. ``source`` says which.
+A pre-trained model has no trained classifier, so its F comes from several fresh heads; or from the masked-language
+model's logit of the true token. ``source`` says which. Random heads explain random answers, so the mean of their
+signed correlations is near zero by construction. Therefore |ρ| stands beside it, taken under each head before the
+mean, and the levels of every fresh head. What fine-tuning does to the level is said only with an interval over
+several fine-tuning seeds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
+from ..charts.numbers import number
 from ..errors import OptionError, unknown_choice
+from ..evaluation.verdict import verdict
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from . import published
@@ -42,6 +48,25 @@ class Band(Result):
     fine_tuned: float
 
 
+@dataclass(frozen=True)
+class Level(Result):
+    """Means over the heads of one model's grid."""
+
+    model: str
+    signed: float
+    absolute: float  # of |ρ|
+
+
+@dataclass(frozen=True)
+class Change(Result):
+    """Mean |ρ| after fine-tuning minus before, with its 95 % interval over the fine-tuning seeds (Student's t)."""
+
+    seeds: int
+    difference: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, eq=False)
 class CorrelationGrids(Result):
     """L×H grids; NaN where a head is not there or has no correlation."""
@@ -55,6 +80,10 @@ class CorrelationGrids(Result):
     fine_tuned: Grid
     difference: Grid  # fine-tuned - pre-trained
     bands: tuple[Band, ...]
+    absolute: Grid  # mean of |ρ| over the fresh heads
+    before: tuple[Level, ...]  # of each fresh head
+    after: tuple[Level, ...]  # of each fine-tuning seed
+    change: Change | None  # of the level of |ρ|; None with fewer than two fine-tuning seeds
 
 
 def correlation_grids(
@@ -66,30 +95,64 @@ def correlation_grids(
     data: str,
     n: int,
     source: str | None = None,
+    others: Sequence[Classifier] = (),
     bands: Sequence[tuple[float, float]] = BANDS,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> CorrelationGrids:
-    """``measure`` gives a model's L×H table; ``pretrained`` are the same encoder under different fresh heads."""
+    """``measure`` gives a model's L×H table; ``pretrained`` are the same encoder under different fresh heads.
+
+    ``others`` are the same model fine-tuned with other seeds.
+    """
     if not pretrained:
         raise OptionError("The pre-trained model is missing. Name the model that was fine-tuned.")
-    models = [fine_tuned, *pretrained]
-    for model in pretrained:
+    models = [fine_tuned, *pretrained, *others]
+    for model in (*pretrained, *others):
         if (model.num_layers, model.num_heads) != (fine_tuned.num_layers, fine_tuned.num_heads):
             raise OptionError(
                 f"'{model.name}' has {model.num_layers}×{model.num_heads} heads and '{fine_tuned.name}' "
                 f"{fine_tuned.num_layers}×{fine_tuned.num_heads}: they are not the same model before and after."
             )
     grids = [np.asarray(measure(model), dtype=float) for model in tracked(models, progress, cancel)]
-    tuned, fresh = grids[0], np.stack(grids[1:])
+    tuned, fresh = grids[0], np.stack(grids[1 : 1 + len(pretrained)])
+    mean, absolute = _mean(fresh), _mean(np.abs(fresh))
     counted = np.isfinite(fresh).sum(axis=0)
-    total = np.nansum(fresh, axis=0)
-    mean = np.divide(total, counted, out=np.full_like(total, np.nan), where=counted > 0)
     squares = np.nansum((fresh - mean) ** 2, axis=0)
-    spread = np.sqrt(np.divide(squares, counted - 1, out=np.full_like(total, np.nan), where=counted > 1))
-    shares = tuple(Band(low, high, in_band(mean, low, high), in_band(tuned, low, high)) for low, high in bands)
+    spread = np.sqrt(np.divide(squares, counted - 1, out=np.full(mean.shape, np.nan), where=counted > 1))
+    # each fresh head's own share: the mean grid has hardly a value off zero
+    shares = tuple(
+        Band(low, high, float(np.mean([in_band(g, low, high) for g in fresh])), in_band(tuned, low, high))
+        for low, high in bands
+    )
     how = source or f"a fresh classification head, mean over {len(pretrained)} seeds"
-    return CorrelationGrids(score, data, n, how, mean, spread, tuned, tuned - mean, shares)
+    called = "masked-language model" if len(pretrained) == 1 and source else "fresh head {}"
+    before = tuple(_level(called.format(i), g) for i, g in enumerate(fresh))
+    after = tuple(_level(f"seed {i}", g) for i, g in enumerate([tuned, *grids[1 + len(pretrained) :]]))
+    tables = (mean, spread, tuned, tuned - mean)
+    return CorrelationGrids(score, data, n, how, *tables, shares, absolute, before, after, _change(before, after))
+
+
+def _mean(stack: NDArray) -> Grid:
+    """Over the models that have a value."""
+    known = np.isfinite(stack)
+    count, total = known.sum(axis=0), np.where(known, stack, 0.0).sum(axis=0)
+    return np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
+
+
+def _level(model: str, grid: Grid) -> Level:
+    values = grid[np.isfinite(grid)]
+    if not values.size:
+        return Level(model, float("nan"), float("nan"))
+    return Level(model, float(values.mean()), float(np.abs(values).mean()))
+
+
+def _change(before: Sequence[Level], after: Sequence[Level]) -> Change | None:
+    if len(after) < 2:
+        return None
+    apart = np.array([a.absolute for a in after]) - np.mean([b.absolute for b in before])
+    half = stdtrit(len(after) - 1, 0.975) * apart.std(ddof=1) / np.sqrt(len(after))
+    middle = float(apart.mean())
+    return Change(len(after), middle, float(middle - half), float(middle + half))
 
 
 def in_band(grid: Grid, low: float, high: float) -> float:
@@ -108,50 +171,79 @@ def run(given: Given) -> CorrelationGrids:
         raise OptionError(unknown_choice("source", source, (FRESH, MASKED)))
     if source == MASKED and score not in (f"conductance-{s}" for s in STATISTICS):
         raise OptionError(f"--source masked-lm is for correlations: conductance-{', conductance-'.join(STATISTICS)}.")
-    clf, data, base = given.clf, given.sample(), given.option("base")
+    most = given.option("tokens") or None
+    clf, data, base = replace(given.clf, cut_at=most), given.sample(), given.option("base")
+    tuned = [place.strip() for place in given.option("tuned").split(",") if place.strip()]
+    others = [replace(given.load(place), cut_at=most) for place in tuned]
     known: dict[str, Any] = {
         "score": score,
         "data": f"{data.task.name} {data.split}",
         "n": len(data),
+        "others": others,
         "progress": given.progress,
         "cancel": given.cancel,
     }
     if source == FRESH:
-        fresh = [given.load(base, fresh_labels=clf.labels, seed=s) for s in range(given.option("heads"))]
+        heads = range(given.option("heads"))
+        fresh = [replace(given.load(base, fresh_labels=clf.labels, seed=s), cut_at=most) for s in heads]
         return correlation_grids(clf, fresh, lambda model: given.score(model, score, data), **known)
-    from .masked_place import SOURCE, masked_correlations
+    from ..scores.masked_place import masked_correlations
+    from ..scores.masked_place import source as place_of
+
+    copies, mlm = given.option("copies"), replace(given.load(base, masked_lm=True), cut_at=most)
 
     def measure(model: Classifier) -> NDArray:
-        if model is clf:
+        if model is not mlm:
             table: NDArray = given.score(model, score, data)
             return table
         statistic = score.removeprefix("conductance-")
-        return masked_correlations(model, data, statistic, seed=given.option("seed"), progress=given.progress)
+        seed = given.option("seed")
+        return masked_correlations(model, data, statistic, copies=copies, seed=seed, progress=given.progress)
 
-    return correlation_grids(clf, [given.load(base, masked_lm=True)], measure, source=SOURCE, **known)
+    return correlation_grids(clf, [mlm], measure, source=place_of(copies), **known)
 
 
 def figure(found: CorrelationGrids) -> Figure:
-    """Pre-trained, fine-tuned and their difference on one scale."""
+    """Signed: pre-trained, fine-tuned and their difference. Below: |ρ|, before and after. One scale each."""
     from plotly.subplots import make_subplots
 
     from ..charts.style import frame, grid
 
-    grids = {"pre-trained": found.pretrained, "fine-tuned": found.fine_tuned, "difference": found.difference}
-    fig = make_subplots(1, 3, subplot_titles=list(grids), horizontal_spacing=0.05)
-    every = [float(v) for table in grids.values() for v in table.ravel()]
-    for column, (name, table) in enumerate(grids.items(), 1):
-        grid(fig, table, name, 1, column, values=every, show_bar=column == 3)
-        fig.update_yaxes(title="layer" if column == 1 else None, row=1, col=column)
-    return frame(fig, 110 + max(200, 22 * len(found.fine_tuned)), top=34)
+    after = np.abs(found.fine_tuned)
+    rows = (
+        {"pre-trained": found.pretrained, "fine-tuned": found.fine_tuned, "difference": found.difference},
+        {"pre-trained, |ρ|": found.absolute, "fine-tuned, |ρ|": after, "difference of |ρ|": after - found.absolute},
+    )
+    titles = [name for grids in rows for name in grids]
+    fig = make_subplots(2, 3, subplot_titles=titles, horizontal_spacing=0.05, vertical_spacing=0.16)
+    for row, grids in enumerate(rows, 1):
+        every = [float(v) for table in grids.values() for v in table.ravel()]
+        for column, (name, table) in enumerate(grids.items(), 1):
+            grid(fig, table, name, row, column, values=every, show_bar=False)
+            fig.update_yaxes(title="layer" if column == 1 else None, row=row, col=column)
+    return frame(fig, 140 + 2 * max(200, 22 * len(found.fine_tuned)), top=34)
+
+
+def finding(found: CorrelationGrids) -> str:
+    """The levels of |ρ|; which way fine-tuning moves them only with an interval over its seeds."""
+    before, after = [x.absolute for x in found.before], [x.absolute for x in found.after]
+    spread = f" ({min(before):.3f} to {max(before):.3f} over {len(before)} fresh heads)" if len(before) > 1 else ""
+    said = f"Mean |ρ| is {np.mean(before):.3f} pre-trained{spread} and {np.mean(after):.3f} fine-tuned."
+    change = found.change
+    if change is None:
+        return f"{said} Whether fine-tuning raises or lowers it takes several fine-tuning seeds (--tuned A,B,…)."
+    ends = f"{number(change.difference)} [{number(change.low)}, {number(change.high)}] over {change.seeds} seeds"
+    moved = {"gain": "raises", "loss": "lowers"}.get(verdict(change.low, change.high))
+    if moved is None:
+        return f"{said} Change {ends}: the seeds do not tell whether fine-tuning raises or lowers it."
+    return f"{said} Fine-tuning {moved} it: {ends}."
 
 
 def view(found: CorrelationGrids) -> View:
-    known = np.isfinite(found.difference)
-    higher = int((found.difference[known] > 0).sum())
     shares = ("pre-trained, %", "fine-tuned, %")
+    both = (("pre-trained", found.before), ("fine-tuned", found.after))
     return View(
-        f"Fine-tuning raises {found.score} in {higher} of {int(known.sum())} heads.",
+        finding(found),
         (
             Picture(
                 "correlation_grids", lambda: figure(found), f"{found.score} of every head; pre-trained: {found.source}."
@@ -160,8 +252,15 @@ def view(found: CorrelationGrids) -> View:
                 "correlation_bands",
                 ("correlation", *shares),
                 [[f"{b.low:g} to {b.high:g}", 100 * b.pretrained, 100 * b.fine_tuned] for b in found.bands],
-                "Share of the measured heads in each band.",
+                "Share of the measured heads in each band; pre-trained, the mean of each fresh head's own share.",
                 dict.fromkeys(shares, "%.1f"),
+            ),
+            Table(
+                "correlation_levels",
+                ("model", "mean ρ", "mean |ρ|"),
+                [[f"{kind}, {x.model}", x.signed, x.absolute] for kind, levels in both for x in levels],
+                "Means over the heads, of each model on its own.",
+                dict.fromkeys(("mean ρ", "mean |ρ|"), "%.3f"),
             ),
         ),
         about=(("data", f"{found.data}, {found.n:,} examples"), ("pre-trained", found.source)),
@@ -182,6 +281,9 @@ ANALYSIS = Analysis(
         Option("score", "conductance-spearman", "a correlation score", metavar="NAME"),
         Option("source", FRESH, f"pre-trained model's F: {FRESH} or {MASKED}", metavar="F"),
         Option("heads", 5, "fresh heads to average", "count", "N"),
+        Option("copies", 4, f"with {MASKED}: masked copies of each text", "count", "N"),
+        Option("tokens", 200, "longer texts are cut to so many tokens, as in §6.5.2; 0 = all", "number", "N"),
+        Option("tuned", "", "the same model fine-tuned with other seeds", metavar="A,B,…"),
         SAMPLES,
         SEED,
     ),

@@ -21,6 +21,7 @@ from ..recipes.structure import Lambda, Name
 from ..results import Result
 from .analysis import METRIC, MICHEL, ORDER, SAMPLES, SEED, STEP, Analysis, Option, Picture, Table, View
 from .common import ORACLE, check_score
+from .curves import flat
 from .pruning_curve import PruningCurves, pruning_curves
 from .recipe import Recipe, found_by, scored_by
 
@@ -164,10 +165,10 @@ def _spare(checkpoint: Checkpoint) -> float:
 def view(found: Dynamics) -> View:
     first, last = found.checkpoints[0], found.checkpoints[-1]
     about = last.curves.subject
-    columns = ("unpruned", "share off", "share of unpruned")
+    columns = ("unpruned", "share off", "share of unpruned", "corrected")
     return View(
-        f"{100 * KEPT:.0f} % of the metric stays with {100 * _spare(first):.0f} % of the heads off at {first.name}, "
-        f"and with {100 * _spare(last):.0f} % off at {last.name}.",
+        f"{flat(last.curves.curves[0])}{100 * KEPT:.0f} % of the metric stays with {100 * _spare(first):.0f} % of the "
+        f"heads off at {first.name}, and with {100 * _spare(last):.0f} % off at {last.name}.",
         (
             Picture(
                 "dynamics_curves",
@@ -180,11 +181,12 @@ def view(found: Dynamics) -> View:
                 "dynamics_table",
                 ("checkpoint", *columns),
                 [
-                    [c.name, c.baseline, s, r]
+                    [c.name, c.baseline, s, r, p.corrected]
                     for c in found.checkpoints
-                    for s, r in zip(c.sparsities, c.relative, strict=True)
+                    for s, r, p in zip(c.sparsities, c.relative, c.curves.curves[0].points, strict=True)
                 ],
-                "The metric as a share of each checkpoint's own unpruned metric.",
+                "The metric as a share of each checkpoint's own unpruned metric; corrected: of what that has above the "
+                "best constant answer.",
                 dict.fromkeys(columns, "%.3f"),
                 height=300,
             ),

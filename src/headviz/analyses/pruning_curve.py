@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..charts.numbers import number
 from ..errors import OptionError
-from ..evaluation.comparison import measure
+from ..evaluation.comparison import deltas, measure
+from ..evaluation.constant import corrected, remark_on
+from ..evaluation.verdict import MARGIN
 from ..heads import HeadMask, lowest
 from ..progress import Cancel, Progress, part
 from ..recipes.structure import Call, Each, Get, Import, Let, Name
@@ -23,6 +27,7 @@ from ..results import Result
 from . import published
 from .analysis import (
     ENDS,
+    MARGIN_OPTION,
     METRIC,
     MICHEL,
     SAMPLES,
@@ -36,7 +41,8 @@ from .analysis import (
     View,
     in_points,
 )
-from .common import ORACLE, Subject, check_score, subject, sweep
+from .common import ORACLE, Subject, check_score, constant_of, predict_all, subject
+from .curves import Curve, CurvePoint, told
 from .recipe import EVALUATOR, Recipe, found_by, scored_by
 
 if TYPE_CHECKING:
@@ -50,46 +56,14 @@ ORACLE_NAME = "oracle (ablation)"
 
 
 @dataclass(frozen=True)
-class CurvePoint(Result):
-    """One sparsity on one curve; the interval and p value are of ``value - baseline``, paired."""
-
-    sparsity: float
-    mask: HeadMask
-    value: float
-    delta: float
-    interval_low: float
-    interval_high: float
-    p_value: float
-
-
-@dataclass(frozen=True)
-class Curve(Result):
-    """One order of heads."""
-
-    name: str
-    points: tuple[CurvePoint, ...]
-
-    @property
-    def free(self) -> float:
-        """The largest sparsity up to which no point is significantly worse (its interval stays at or above 0)."""
-        reached = 0.0
-        for point in self.points:
-            if point.interval_high < 0:
-                break
-            reached = point.sparsity
-        return reached
-
-    def extra(self) -> dict[str, Any]:
-        return {"free": self.free}
-
-
-@dataclass(frozen=True)
 class PruningCurves(Result):
     """Several curves of one model on one data set."""
 
     subject: Subject
     baseline: float
     curves: tuple[Curve, ...]
+    constant: float | None = None  # what the best constant answer reaches
+    margin: float = MARGIN  # points
 
 
 def pruning_curves(
@@ -100,10 +74,14 @@ def pruning_curves(
     until: float = 1.0,
     keep_per_layer: int = 0,
     metric: str | None = None,
+    margin: float = MARGIN,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> PruningCurves:
-    """One curve per L×H score table in ``orders`` (high = keep); for the oracle give ``Ablation.values``."""
+    """One curve per L×H score table in ``orders`` (high = keep); for the oracle give ``Ablation.values``.
+
+    ``margin``: points that may be lost and still count as nothing.
+    """
     about, present = subject(evaluator, metric), evaluator.clf.present
     check_steps(step, until, keep_per_layer, present.num_heads)
     if not orders:
@@ -116,22 +94,20 @@ def pruning_curves(
             )
     plans = {name: _masks(present, values, step, until, keep_per_layer) for name, values in orders.items()}
     masks = [mask for plan in plans.values() for mask in plan]
-    answers, found = sweep(evaluator, masks, about.metric, keep=False, progress=progress, cancel=cancel)
+    answers, said = predict_all(evaluator, masks, keep=False, progress=progress, cancel=cancel)
     baseline = measure(answers, answers.full, about.metric)
-    curves, used = [], 0
-    for name, plan in plans.items():
-        own = found[used : used + len(plan)]
-        used += len(plan)
-        curves.append(
-            Curve(
-                name,
-                tuple(
-                    CurvePoint(m.sparsity, m, d.masked, d.delta, d.interval_low, d.interval_high, d.p_value)
-                    for m, d in zip(plan, own, strict=True)
-                ),
-            )
-        )
-    return PruningCurves(about, baseline, tuple(curves))
+    constant = constant_of(evaluator, about.metric)
+    labels = evaluator.data.label_names
+    made = []
+    for mask, now, d in zip(masks, said, deltas(answers, said, about.metric), strict=True):
+        # the full model itself: no difference, whatever the examples
+        ends = (0.0, 0.0) if mask == present else (d.interval_low, d.interval_high)
+        remark = remark_on(now, answers.gold, labels) if answers.classes else ""
+        share = corrected(d.masked, baseline, constant)
+        made.append(CurvePoint(mask.sparsity, mask, d.masked, d.delta, *ends, d.p_value, share, remark))
+    points = iter(made)
+    curves = tuple(Curve(name, tuple(islice(points, len(plan))), margin / about.scale) for name, plan in plans.items())
+    return PruningCurves(about, baseline, curves, constant, margin)
 
 
 def check_steps(step: float, until: float, keep_per_layer: int, heads: int) -> None:
@@ -187,20 +163,23 @@ def run(given: Given) -> PruningCurves:
         **steps,
         keep_per_layer=keep,
         metric=metric,
+        margin=given.option("margin"),
         progress=part(given.progress, 1, 2) if ORACLE in names else given.progress,
         cancel=given.cancel,
     )
 
 
 def figure(found: PruningCurves) -> Figure:
-    """Metric against percentage pruned; bands are the paired interval of the change."""
+    """Metric against percentage pruned; bands are the paired interval of the change. Dotted: one class for all."""
     import plotly.graph_objects as go
 
     from ..charts.palette import CLASSES
-    from ..charts.style import FAINT, band, frame, safe
+    from ..charts.style import FAINT, band, constant_line, frame, safe
 
     fig, unit = go.Figure(), found.subject.scale
     fig.add_hline(y=found.baseline, line={"color": FAINT, "dash": "dash", "width": 1.2})
+    if found.constant is not None:
+        constant_line(fig, found.constant)
     for k, curve in enumerate(found.curves):
         shade = CLASSES[k % len(CLASSES)]
         x = [100 * p.sparsity for p in curve.points]
@@ -214,9 +193,13 @@ def figure(found: PruningCurves) -> Figure:
             legendgroup=curve.name,
             line={"color": shade, "width": 2, "dash": "dot" if curve.name.startswith(ORACLE) else _again(k)},
             marker={"size": 6},
-            customdata=[[unit * v for v in (p.delta, p.interval_low, p.interval_high)] for p in curve.points],
+            customdata=[
+                [*(unit * v for v in (p.delta, p.interval_low, p.interval_high)), number(p.corrected), safe(p.remark)]
+                for p in curve.points
+            ],
             hovertemplate="%{x:.0f} % pruned: %{y:.4g}<br>change %{customdata[0]:+.2f} points "
-            "[%{customdata[1]:+.2f}, %{customdata[2]:+.2f}]<extra>" + safe(curve.name) + "</extra>",
+            "[%{customdata[1]:+.2f}, %{customdata[2]:+.2f}]<br>corrected for chance: %{customdata[3]}"
+            "<br>%{customdata[4]}<extra>" + safe(curve.name) + "</extra>",
         )
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102])
     fig.update_yaxes(title=found.subject.metric)
@@ -230,10 +213,14 @@ def _again(place: int) -> str:
     return ("solid", "dash", "dashdot")[place // len(CLASSES) % 3]
 
 
+def finding(found: PruningCurves) -> str:
+    """How far heads can go, and from where on a loss is clear."""
+    return told(found.curves, found.subject.scale, found.margin)
+
+
 def view(found: PruningCurves) -> View:
-    best = max(found.curves, key=lambda c: c.free)
     return View(
-        f"{100 * best.free:.0f} % of the heads can go without a clear loss in the order of {best.name}.",
+        finding(found),
         parts(
             found,
             "pruning_curves",
@@ -257,18 +244,22 @@ def parts(found: PruningCurves, key: str, caption: str) -> tuple[Picture, Table]
             p.value,
             *(scale * v for v in (p.delta, p.interval_low, p.interval_high)),
             p.p_value,
+            p.corrected,
+            p.remark,
         ]
         for c, p in points
     ]
+    best = "" if found.constant is None else f" The best constant answer has {metric} {found.constant:.3f}."
     formula = r"m(\text{masked}) \text{ against } |\text{off}| / |\text{heads}|"
     return (
         Picture(key, lambda: figure(found), caption, formula),
         Table(
             f"{key}_table",
-            ("order", "share off", "heads off", metric, "change", *ENDS, "p"),
+            ("order", "share off", "heads off", metric, "change", *ENDS, "p", "corrected", "answers"),
             rows,
-            "Changes in points.",
-            in_points("change") | {"share off": "%.3f", metric: "%.2f" if scale == 1 else "%.4f"},
+            "Changes in points. Corrected: the share that is left of what the full model has above the best constant "
+            f"answer.{best}",
+            in_points("change") | {"corrected": "%.3f", "share off": "%.3f", metric: "%.2f" if scale == 1 else "%.4f"},
             [p.mask for _, p in points],
             "Choose a row to take its mask to the Mask lab.",
             height=300,
@@ -312,6 +303,7 @@ ANALYSIS = Analysis(
         STEP,
         Option("until", 1.0, "last sparsity", "share", "S"),
         Option("keep-per-layer", 0, "heads that stay in every layer", "number", "N"),
+        MARGIN_OPTION,
         SAMPLES,
         SEED,
     ),

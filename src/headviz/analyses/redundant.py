@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..errors import OptionError
 from ..evaluation.comparison import Answers, Delta, deltas, measure
 from ..evaluation.significance import benjamini_hochberg
+from ..evaluation.verdict import clear
 from ..heads import HeadId, HeadMask
 from ..progress import Cancel, Progress, stop_if
 from ..results import Result
@@ -77,14 +78,13 @@ def redundant(
 ) -> Redundant:
     """Search within ``seconds`` (the single ablations, if they are still to be made, come on top).
 
-    A head is harmless if its cost is not significant by itself, before any correction: the stricter reading.
+    A head counts as harmless if its cost is not clear by itself, before any correction: the stricter reading.
     """
     if seconds <= 0:
         raise OptionError(f"The time budget must be above 0 seconds, not {seconds}.")
     single = ablation if ablation is not None else ablate(evaluator, metric=metric, progress=progress, cancel=cancel)
-    harmless = [
-        h for h in single.base.kept if not (single.p_value[h] < level and single.values[h] > 0)
-    ]  # NaN counts as harmless
+    costly = clear(single.interval_low, single.interval_high, single.p_value, level) & (single.values > 0)
+    harmless = [h for h in single.base.kept if not costly[h]]  # without an interval it counts as harmless
     answers = evaluator.answers(single.base, cancel=cancel)
     order = _by_promise(evaluator, single, harmless, answers)
     start = time.perf_counter()
@@ -120,7 +120,7 @@ def _rows(
     rows = []
     for (a, b), d, corrected in zip(pairs, found, q, strict=True):
         cost = d.full - d.masked
-        if corrected < level and cost > 0:
+        if cost > 0 and clear(d.interval_low, d.interval_high, corrected, level):
             one, two = float(single.values[a]), float(single.values[b])
             rows.append(
                 RedundantPair(
@@ -218,18 +218,18 @@ def view(found: Redundant) -> View:
             "redundant_table",
             ("pair", *costs, *ENDS, "q"),
             rows,
-            f"Costs in points, of pairs whose heads are harmless one by one, as {found.harmless} heads are. "
+            f"Costs in points, of pairs whose heads have no clear cost one by one ({found.harmless} heads have none). "
             "Excess: what the pair costs beyond the sum of both.",
             in_points(*costs),
         ),
     )
     return View(
-        f"{many or 'No'} pair{'s' if many != 1 else ''} of harmless heads "
+        f"{many or 'No'} pair{'s' if many != 1 else ''} of heads without a clear cost of their own "
         f"cost{'' if many != 1 else 's'} something together ({found.evaluated} of {found.candidates} pairs tried).",
         parts if many else (),
         about=found.subject.about(found.baseline),
         rows=found.subject.rows,
-        note="" if many else f"So there is nothing to draw; {found.harmless} heads are harmless alone. {PAIRED}",
+        note="" if many else f"So there is nothing to draw; {found.harmless} heads have no clear cost alone. {PAIRED}",
     )
 
 
@@ -240,8 +240,8 @@ def recipe(options: Mapping[str, Any]) -> Recipe:
 ANALYSIS = Analysis(
     "redundant",
     "Backup pairs",
-    "Which pairs are harmless alone, but not together?",
-    "pairs of heads, harmless one by one but not together",
+    "Which pairs have no clear cost alone, but one together?",
+    "pairs of heads without a clear cost one by one, but with one together",
     "a search over the most promising pairs",
     run,
     figure,

@@ -1,4 +1,4 @@
-"""Examples per second before and after really removing heads. [M §5, Table 4]
+"""Examples per second before and after really removing heads. [M §4.3, Table 4]
 
 The arithmetic ceiling stands beside the measurement: heads are only a part of the work, so removing half of them
 can never double the speed.
@@ -274,7 +274,7 @@ ANALYSIS = Analysis(
     "Speed",
     "How much faster is the model once the heads of the mask are gone?",
     "examples per second before and after really removing heads",
-    f"{MICHEL}, §5, Table 4",
+    f"{MICHEL}, §4.3, Table 4",
     run,
     figure,
     view,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..charts.numbers import points as in_points
 from ..errors import MaskError
+from ..evaluation.verdict import MARGIN
 from ..progress import Cancel, Progress, part, tracked
 from ..recipes.structure import Let, Name
 from ..reference import find
@@ -23,9 +24,9 @@ from ..results import Result
 from . import pruning_curve, published
 from .ablation import Ablation, ablate
 from .all_but_one import AllButOne, Select, all_but_one
-from .analysis import MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, TRANSLATIONS, Analysis, Table, View
+from .analysis import MARGIN_OPTION, MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, TRANSLATIONS, Analysis, Table, View
 from .common import Subject
-from .pruning_curve import Curve, PruningCurves, pruning_curves
+from .pruning_curve import PruningCurves, pruning_curves
 from .recipe import EVALUATOR, Recipe, evaluator_of, found_by, scored_by
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def stack_curves(
     *,
     step: float = 0.1,
     metric: str | None = None,
+    margin: float = MARGIN,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> PruningCurves:
@@ -136,12 +138,13 @@ def stack_curves(
                 step=step * size / present.size,
                 until=(len(present.off) + size) / present.size,
                 metric=metric,
+                margin=margin,
                 cancel=cancel,
             )
             points = tuple(
                 replace(p, sparsity=(len(p.mask.off) - len(present.off)) / size) for p in found.curves[0].points
             )
-            parts.append(replace(found, curves=(Curve(stack, points),)))
+            parts.append(replace(found, curves=(replace(found.curves[0], points=points),)))
     return replace(parts[0], curves=tuple(one.curves[0] for one in parts))
 
 
@@ -166,6 +169,7 @@ def stack_report(
     other: Evaluator | None = None,
     *,
     step: float = 0.1,
+    margin: float = MARGIN,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> StackReport:
@@ -176,7 +180,7 @@ def stack_report(
     select: Select = "same" if other is None else "other"
     table = ablate(evaluator, progress=part(progress, 0, 3), cancel=cancel)
     best = all_but_one(evaluator, select, other, progress=part(progress, 1, 3), cancel=cancel)
-    curves = stack_curves(evaluator, scores, step=step, progress=part(progress, 2, 3), cancel=cancel)
+    curves = stack_curves(evaluator, scores, step=step, margin=margin, progress=part(progress, 2, 3), cancel=cancel)
     return StackReport(
         table.subject,
         table.baseline,
@@ -213,6 +217,7 @@ def run(given: Given) -> StackReport:
         given.score(given.clf, score, some),
         given.on(some) if given.option("select") == "other" else None,
         step=given.option("step"),
+        margin=given.option("margin"),
         progress=given.progress,
         cancel=given.cancel,
     )
@@ -232,7 +237,8 @@ def view(found: StackReport) -> View:
     ]
     kept = [[f"{r.stack} {r.layer}", f"H{r.head}", _marked(about.scale * r.delta, r.marked)] for r in found.rows]
     return View(
-        f"Without a clear loss, lowest {found.score} first, can go: {', '.join(free)}.",
+        f"Lowest {found.score} first, a loss of more than {found.curves.margin:g} points is excluded up to: "
+        f"{', '.join(free)}.",
         (
             *pruning_curve.parts(
                 found.curves,
@@ -282,7 +288,7 @@ ANALYSIS = Analysis(
     figure,
     view,
     recipe,
-    options=(SELECT, ORDER, STEP, SAMPLES, SEED),
+    options=(SELECT, ORDER, STEP, MARGIN_OPTION, SAMPLES, SEED),
     published=published.by_stack,
     kinds=(TRANSLATIONS,),
     command="stacks",

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import OptionError
 from ..heads import HeadMask
+from ..models.network import require_model
 from ..progress import Cancel, Progress
 from ..storage.store import Store, default_store, make_key
 from .inputs import encode, resolve_target
@@ -54,6 +55,7 @@ class Explainer:
         The estimate of one result may flatter it. So a result counts as good enough once doubling the steps has
         also changed it by no more than the tolerance.
         """
+        require_model(self.clf)
         texts = _listed(text)
         pairs = None if pair is None else _listed(pair)
         labels = [label] if label is None or isinstance(label, str | int) else list(label)
@@ -61,8 +63,8 @@ class Explainer:
             labels = labels * len(texts)
         if len(labels) != len(texts):
             raise OptionError(f"There are {len(texts)} texts but {len(labels)} labels. Give one label for each text.")
-        if tolerance is not None and not tolerance > 0:
-            raise OptionError(f"tolerance is a relative error such as 0.02, not {tolerance}.")
+        if tolerance is not None and not (isinstance(tolerance, int | float) and tolerance > 0):
+            raise OptionError(f"tolerance is a relative error such as 0.02, not {str(tolerance)[:40]}.")
         if self.budget < 1:
             raise OptionError(f"The memory budget must be 1 byte or more, not {self.budget}.")
         targets = [resolve_target(self.clf, target, x) for x in labels]

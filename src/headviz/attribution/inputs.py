@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import ModelError, OptionError, TaskError, unknown_choice
+from ..errors import ModelError, OptionError, TaskError, shown, unknown_choice
 from ..tasks import TASKS
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def resolve_target(clf: Classifier, target: str | int, label: str | int | None =
         raise ModelError(f"'{clf.name}' is a {clf.kind} model and has no classes to explain. Load a classifier.")
     if clf.is_regression:
         if target not in (PREDICTED, GOLD, 0):
-            raise OptionError(f"'{clf.name}' predicts a number; its target is 'predicted', not {target!r}.")
+            raise OptionError(f"'{clf.name}' predicts a number; its target is 'predicted', not {shown(target)}.")
         return 0
     if target == PREDICTED:
         return None
@@ -108,7 +108,7 @@ def _class(clf: Classifier, given: str | int) -> int:
     if isinstance(given, str):
         raise OptionError(unknown_choice("class", given, [*clf.labels, PREDICTED, GOLD]))
     raise OptionError(
-        f"There is no class {given}: '{clf.name}' has 0 to {clf.num_labels - 1} ({', '.join(clf.labels)})."
+        f"There is no class {shown(given)}: '{clf.name}' has 0 to {clf.num_labels - 1} ({', '.join(clf.labels)})."
     )
 
 

@@ -8,7 +8,7 @@ Shapes: B examples, N nodes of a chunk, L layers, H heads, h heads present in a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -140,18 +140,18 @@ def sweep(
     budget: int = BUDGET,
     cancel: Cancel | None = None,
     progress: Progress | None = None,
+    walk: Callable[..., Walk] = Walk,
 ) -> list[ExampleMaps]:
     """Attention and attribution of every example, all layers in one pass per node.
 
     Give examples of similar length next to each other: those that share a pass are padded. Progress is told in
-    nodes of the path, over all examples.
+    nodes of the path, over all examples. ``walk`` makes the path.
     """
     out: list[ExampleMaps] = []
     nodes = len(check(options.rule, options.steps).nodes(options.steps))
     for part in groups(clf, encodings, options.steps, budget):
-        walk = Walk(clf, encodings[part], targets[part], mask)
         told = after(progress, len(out) * nodes, len(encodings) * nodes)
-        out += _sweep_group(walk, options, budget, told, cancel)
+        out += _sweep_group(walk(clf, encodings[part], targets[part], mask), options, budget, told, cancel)
     return out
 
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import OptionError, unknown_choice
+from ..errors import OptionError, shown, unknown_choice
 
 DEFAULT_RULE = "richardson"
 DEFAULT_STEPS = 16
+MOST_STEPS = 10_000  # the error is below rounding long before
 PRECISIONS = ("float32", "bfloat16")
 
 
@@ -78,7 +79,7 @@ RULES: dict[str, Rule] = {
 
 def check(rule: str, steps: int) -> Rule:
     """The rule of that name, if it can do with so many steps."""
-    if rule not in RULES:
+    if not isinstance(rule, str) or rule not in RULES:
         raise OptionError(unknown_choice("rule", rule, RULES))
     check_steps(steps)
     found = RULES[rule]
@@ -92,8 +93,8 @@ def check(rule: str, steps: int) -> Rule:
 
 def check_steps(steps: int) -> None:
     """A whole number of intervals."""
-    if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 1:
-        raise OptionError(f"steps must be a whole number of at least 1, not {steps!r}.")
+    if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or not 1 <= steps <= MOST_STEPS:
+        raise OptionError(f"steps must be a whole number of at least 1 and at most {MOST_STEPS:,}, not {shown(steps)}.")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from ..errors import OptionError
 from ..heads import HeadMask
 from ..models.fast.linear import FastLinear
+from ..models.network import require_model
 from .inputs import encode, resolve_target
 from .integration import Walk, baseline_ids
 from .rules import check_steps
@@ -72,6 +73,7 @@ def token_attributions(
     """Signed attributions of the tokens of one text or pair; they sum to F(x) − F(x'), up to ``error``."""
     from captum.attr import LayerIntegratedGradients
 
+    require_model(clf)
     check_steps(steps)
     if not isinstance(text, str):
         raise OptionError("token_attributions takes one text, or one text and its pair.")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..evaluation.verdict import verdict
+from ..storage.writing import disk_errors, replace_file
 from .palette import BETTER, NEUTRAL, WORSE, either_scale, scale_for
 
 if TYPE_CHECKING:
@@ -94,6 +96,13 @@ def band(fig: Figure, x: Sequence[float], low: Sequence[float], high: Sequence[f
     )
 
 
+def constant_line(fig: Figure, value: float, **place: Any) -> None:
+    """What the best constant answer reaches, dotted."""
+    font = {"size": SMALL, "color": NEUTRAL}
+    named = {"annotation_text": "one class for all", "annotation_position": "bottom left", "annotation_font": font}
+    fig.add_hline(y=value, line={"color": FAINT, "dash": "dot", "width": 1}, **named, **place)
+
+
 def whisker(values: Sequence[float], low: Sequence[float], high: Sequence[float]) -> dict[str, Any]:
     """Intervals of points, as plotly's error bars."""
     return {
@@ -109,9 +118,7 @@ def whisker(values: Sequence[float], low: Sequence[float], high: Sequence[float]
 
 def tone(low: float, high: float) -> str:
     """The colour of a change with this interval."""
-    if high < 0:
-        return WORSE
-    return BETTER if low > 0 else NEUTRAL
+    return {"loss": WORSE, "gain": BETTER}.get(verdict(low, high), NEUTRAL)
 
 
 def note(fig: Figure, text: str) -> None:
@@ -133,5 +140,7 @@ def write_html(fig: Figure, path: str | Path, title: str = "headviz") -> Path:
     """Write the figure as a page that contains plotly and needs no network."""
     place = Path(path)
     fig.update_layout(title={"text": title, "font": {"size": 15}}, margin_t=64)
-    fig.write_html(place, include_plotlyjs=True, config={"showSendToCloud": False, "displaylogo": False})
+    page = fig.to_html(include_plotlyjs=True, config={"showSendToCloud": False, "displaylogo": False})
+    with disk_errors(place, len(page)):
+        replace_file(place, page)
     return place

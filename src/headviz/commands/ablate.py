@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
-from .common import add_mask, add_model, add_task, load_data, load_model, positive_int, progress_bar, read_mask, warn
+from ..storage.paths import out_file, outside_path
+from .common import add_mask, add_model, add_task, load_data, load_model, progress_bar, read_mask, warn
+from .number_types import positive_int
 from .view_text import Shown, text_of
 
 if TYPE_CHECKING:
@@ -90,11 +91,9 @@ def check_figure(args: argparse.Namespace) -> None:
     """Refuse a wrong file name for the figure before the work starts."""
     if args.figure is None:
         return
-    place = Path(args.figure)
+    place = out_file(args.figure, "figure.html", "--figure")
     if place.suffix.lower() not in (".html", ".htm"):
-        raise OptionError(f"'{args.figure}' is no page. Give a file name that ends in .html.")
-    if not place.parent.is_dir():
-        raise OptionError(f"There is no folder '{place.parent}' to write the figure to.")
+        raise OptionError(f"'{args.figure}' is not a page. Give a file name that ends in .html.")
 
 
 def save_figure(args: argparse.Namespace, analysis: Analysis, found: Any) -> None:
@@ -102,4 +101,4 @@ def save_figure(args: argparse.Namespace, analysis: Analysis, found: Any) -> Non
         return
     from ..charts.style import write_html
 
-    write_html(analysis.figure(found), args.figure)
+    write_html(analysis.figure(found), outside_path(args.figure, "--figure"))

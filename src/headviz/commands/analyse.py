@@ -12,7 +12,8 @@ from ..analyses.catalogue import ANALYSES
 from ..errors import OptionError
 from ..progress import Progress
 from .ablate import add_evaluator, add_figure, check_figure, evaluator_for, save_figure, with_agreement
-from .common import add_mask, add_model, add_task, load_data, load_model, positive_int, progress_bar, read_mask
+from .common import add_mask, add_model, add_task, load_data, load_model, progress_bar, read_mask
+from .number_types import COUNT, between, natural, positive_int, seed, share, step_share
 from .view_text import Shown, text_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,18 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
-KINDS: dict[str, Callable[[str], Any]] = {"text": str, "count": positive_int, "number": int, "share": float}
+KINDS: dict[str, Callable[[str], Any]] = {
+    "text": str,
+    "count": positive_int,
+    "number": natural,
+    "share": between(0, COUNT),
+}
+BOUNDS: dict[str, Callable[[str], Any]] = {  # options with bounds of their own
+    "step": step_share,
+    "until": share,
+    "remove": share,
+    "seed": seed,
+}
 
 
 def named() -> dict[str, Analysis]:
@@ -60,7 +72,7 @@ def _add(parser: argparse.ArgumentParser, wanted: Option) -> None:
     shown = "" if wanted.default is None else f" (default {wanted.default})"
     parser.add_argument(
         f"--{wanted.name}",
-        type=KINDS[wanted.kind],
+        type=BOUNDS.get(wanted.name, KINDS[wanted.kind]),
         default=wanted.default,
         metavar=wanted.metavar,
         required=wanted.required,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import MaskError, OptionError
 from ..heads import HeadId, HeadMask, parse_heads
 from ..progress import progress_bar as progress_bar
+from .number_types import positive_int, seed, short, whole
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -32,7 +33,7 @@ def add_task(parser: argparse.ArgumentParser, split: str | None = "dev") -> None
     if split is not None:
         parser.add_argument("--split", default=split, metavar="S", help=f"which part of the data (default {split})")
     parser.add_argument("--limit", type=positive_int, metavar="N", help="a seeded, stratified part of the data")
-    parser.add_argument("--limit-seed", type=int, default=0, metavar="S", help="which part --limit takes (default 0)")
+    parser.add_argument("--limit-seed", type=seed, default=0, metavar="S", help="which part --limit takes (default 0)")
     parser.add_argument("--text-columns", metavar="A[,B]", help="text columns of your own file")
     parser.add_argument("--label-column", metavar="Y", help="label column of your own file")
     parser.add_argument("--slice-column", metavar="S", help="a column whose values split the results, such as genre")
@@ -52,7 +53,7 @@ def add_mask(parser: argparse.ArgumentParser) -> None:
 def add_translation(parser: argparse.ArgumentParser) -> None:
     """Options that only translation models have."""
     parser.add_argument(
-        "--beams", type=positive_int, default=1, metavar="N", help="translation: beam search with N beams"
+        "--beams", type=whole(1, 64), default=1, metavar="N", help="translation: beam search with N beams"
     )
     parser.add_argument("--prefix", metavar="TEXT", help="translation: put before each source, as T5 wants it")
     parser.add_argument(
@@ -73,7 +74,17 @@ def reading(args: argparse.Namespace, clf: Classifier) -> Classifier:
 
 
 def load_model(args: argparse.Namespace) -> Classifier:
-    """The model asked for. A wrong task or head is refused before, because loading takes a while."""
+    """The model asked for. What can be refused without it is refused before, because loading takes a while."""
+    check_early(args)
+    from ..models.loading import load
+
+    return load(args.model, revision=args.revision, device=args.device, dtype=args.dtype)
+
+
+def check_early(args: argparse.Namespace) -> None:
+    """Refuse what is wrong whatever the model and the data are: task, split, heads, mask, device and precision."""
+    from ..models.loading import pick_device, pick_dtype
+
     if getattr(args, "task", None) is not None:
         from ..tasks.loading import check_request
 
@@ -81,9 +92,11 @@ def load_model(args: argparse.Namespace) -> Classifier:
     for part in (getattr(args, "off", None) or "").split(","):
         if part.strip() and not re.match(r"\s*[A-Za-z]{2,}[.:]", part):  # a stack's name needs the model
             HeadId.parse(part)
-    from ..models.loading import load
-
-    return load(args.model, revision=args.revision, device=args.device, dtype=args.dtype)
+    if re.fullmatch(r"\s*0[bBoO][0-7]*\s*", getattr(args, "mask", None) or ""):
+        given = short(args.mask.strip())
+        raise MaskError(f"'{given}' looks binary or octal, and masks are hexadecimal: write 0x{given}.")
+    pick_device(args.device)
+    pick_dtype(getattr(args, "dtype", None))
 
 
 def is_recurrent(model: Any) -> bool:
@@ -96,6 +109,7 @@ def is_recurrent(model: Any) -> bool:
 def load_data(args: argparse.Namespace, split: str | None = None) -> Dataset:
     from ..tasks import load_task
 
+    check_early(args)
     columns = args.text_columns
     data = load_task(
         args.task,
@@ -124,17 +138,6 @@ def read_mask(args: argparse.Namespace, clf: Classifier) -> HeadMask:
             raise MaskError("--off names no head. Write heads as layer.head, separated by commas, such as 3.5,7.0.")
         mask = mask.without(heads)
     return clf.under(mask)
-
-
-def positive_int(text: str) -> int:
-    """A whole number of at least 1, for argparse."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
-    return value
 
 
 def warn(line: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -14,9 +12,11 @@ import numpy as np
 from ..attribution.conductance import conductance
 from ..attribution.maps import Maps
 from ..attribution.rules import DEFAULT_RULE, DEFAULT_STEPS, RULES
-from ..errors import OptionError
 from ..results import plain
+from ..storage.paths import out_file
+from ..storage.writing import disk_errors, replacing
 from .common import add_mask, add_model, load_model, number, progress_bar, read_mask, table, warn
+from .number_types import between, path_steps
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,11 +24,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_mask(parser)
     parser.add_argument("--text", required=True, metavar="A", help="the text")
     parser.add_argument("--text-pair", metavar="B", help="its pair, for models that compare two texts")
-    parser.add_argument("--steps", type=int, default=DEFAULT_STEPS, metavar="N", help=f"intervals ({DEFAULT_STEPS})")
+    steps = f"intervals ({DEFAULT_STEPS})"
+    parser.add_argument("--steps", type=path_steps, default=DEFAULT_STEPS, metavar="N", help=steps)
     parser.add_argument("--rule", default=DEFAULT_RULE, metavar="R", help=f"{', '.join(RULES)} ({DEFAULT_RULE})")
     parser.add_argument("--target", default="predicted", metavar="T", help="predicted (default), or a class")
     parser.add_argument("--label", metavar="Y", help="the example's label, for --target gold")
-    parser.add_argument("--tolerance", type=float, metavar="E", help="double the steps until the error is below E")
+    parser.add_argument(
+        "--tolerance", type=between(1e-9, 1), metavar="E", help="double the steps until the error is below E"
+    )
     parser.add_argument(
         "--precision", default="float32", metavar="P", help="bfloat16 is a faster preview (with --steps 8, say)"
     )
@@ -37,11 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    out = Path(args.out).expanduser()
-    if not out.parent.is_dir():
-        raise OptionError(f"There is no folder '{out.parent}' to write '{out.name}' into. Make it first.")
-    if out.is_dir():
-        raise OptionError(f"'{out}' is a folder. Give a file name such as {out / 'maps.npz'}.")
+    out = out_file(args.out, "maps.npz")
     clf = load_model(args)
     mask = read_mask(args, clf)
     start = time.perf_counter()
@@ -98,14 +97,8 @@ def write(maps: Maps, out: Path) -> None:
         "steps": np.array(maps.steps),
         "rule": np.array(maps.rule),
     }
-    handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-        os.replace(name, out)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with disk_errors(out, sum(a.nbytes for a in arrays.values())), replacing(out) as part, part.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
 def show(result: dict[str, Any]) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
-from .common import number, positive_int, progress_bar, table, warn
+from ..storage.paths import outside_path
+from .common import number, progress_bar, table, warn
+from .number_types import between, positive_int, rate, share, whole
 
 if TYPE_CHECKING:
     from ..distillation.plan import DistillationPlan
@@ -48,27 +49,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _training(group: Any) -> None:
-    group.add_argument("--steps", type=positive_int, metavar="N", help="updates (300)")
+    group.add_argument("--steps", type=whole(1, 10**7), metavar="N", help="updates (300)")
     group.add_argument("--batch", type=positive_int, metavar="B", help="examples per update (32)")
-    group.add_argument("--learning-rate", type=float, metavar="R", help="AdamW's peak rate (3e-4)")
+    group.add_argument("--learning-rate", type=rate, metavar="R", help="AdamW's peak rate (3e-4)")
     group.add_argument("--every", type=positive_int, metavar="N", help="updates between points of the curve (50)")
-    group.add_argument("--warmup", type=float, metavar="W", help="share of the updates with a rising rate (0.05)")
+    group.add_argument("--warmup", type=share, metavar="W", help="share of the updates with a rising rate (0.05)")
     group.add_argument("--schedule", metavar="NAME", help="linear (default) or constant")
-    group.add_argument("--weight-decay", type=float, metavar="D", help="0")
-    group.add_argument("--temperature", type=float, metavar="T", help="of the teacher's logits, for kd (2)")
-    group.add_argument("--teacher-share", type=float, metavar="S", help="of the loss, for kd (0.5)")
-    group.add_argument("--kl-weight", type=float, metavar="W", help="of the divergence, for variational (1)")
-    group.add_argument("--anneal", type=float, metavar="S", help="share of the updates over which it rises (0)")
+    group.add_argument("--weight-decay", type=between(0, 10), metavar="D", help="0")
+    group.add_argument(
+        "--temperature", type=between(0.001, 1000), metavar="T", help="of the teacher's logits, for kd (2)"
+    )
+    group.add_argument("--teacher-share", type=share, metavar="S", help="of the loss, for kd (0.5)")
+    group.add_argument("--kl-weight", type=between(0, 1e6), metavar="W", help="of the divergence, for variational (1)")
+    group.add_argument("--anneal", type=share, metavar="S", help="share of the updates over which it rises (0)")
 
 
 def _posterior(group: Any) -> None:
     group.add_argument("--covariance", metavar="C", help="low-rank (default: low rank plus diagonal) or diagonal")
     group.add_argument("--rank", type=positive_int, metavar="R", help="at most one less than there are iterates (all)")
-    group.add_argument("--shrinkage", type=float, metavar="S", help="share of the diagonal (0.5)")
-    group.add_argument("--scale", type=float, metavar="S", help="multiplies the covariance (1)")
-    group.add_argument("--iterates", type=positive_int, metavar="K", help="how many to collect (10)")
+    group.add_argument("--shrinkage", type=share, metavar="S", help="share of the diagonal (0.5)")
+    group.add_argument("--scale", type=between(1e-9, 1e6), metavar="S", help="multiplies the covariance (1)")
+    group.add_argument("--iterates", type=whole(2, 1000), metavar="K", help="how many to collect (10)")
     group.add_argument("--gap", type=positive_int, metavar="N", help="updates between two of them (10)")
-    group.add_argument("--iterate-rate", type=float, metavar="R", help="constant rate while collecting (1e-4)")
+    group.add_argument("--iterate-rate", type=rate, metavar="R", help="constant rate while collecting (1e-4)")
     group.add_argument("--trainings", metavar="DIR,DIR,…", help="other trainings of the teacher, instead of iterates")
 
 
@@ -115,7 +118,7 @@ def _seeds(text: str) -> tuple[int, ...]:
 def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..distillation.driver import distil
 
-    plan = read_plan(args)
+    plan, out = read_plan(args), outside_path(args.out, "--out")
     with progress_bar("Distilling") as bar:
         now = ""
 
@@ -126,10 +129,10 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
                 bar(0, total)
             bar(done, total)
 
-        result = distil(plan, Path(args.out), tell)
+        result = distil(plan, out, tell)
     for note in result["notes"]:
         warn(note)
-    return {**result, "out": str(Path(args.out))}
+    return {**result, "out": str(out)}
 
 
 def show(result: dict[str, Any]) -> str:

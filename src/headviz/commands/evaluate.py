@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import OptionError
+from ..evaluation.constant import remark
 from ..evaluation.dispatch import evaluate
 from ..evaluation.plain import class_order, undefined_for
 from ..tasks import points_in
@@ -72,16 +73,22 @@ def show(result: dict[str, Any]) -> str:
     off = result["heads_off"]
     named = f": {', '.join(off)}" if 0 < len(off) <= 12 else ""
     rows = [("task", f"{result['task']} {result['split']}, {result['n']:,} examples")]
+    constant, predicted = result["constant"], result["predicted"]
     if result["origin"]:
         rows.append(("data", result["origin"]))
     digits = 2 if "signatures" in result else 4  # BLEU and chrF run from 0 to 100
-    rows += [(name, number(value, digits)) for name, value in result["metrics"].items()]
+    for name, value in result["metrics"].items():
+        level = "" if constant.get(name) is None else f" (one class for all answers: {number(constant[name], digits)})"
+        rows.append((name, number(value, digits) + level))
+    if predicted:
+        rows.append(("answers", ", ".join(f"{name} {count:,}" for name, count in predicted.items())))
     if result["mask"] is not None:
         rows += [("heads off", f"{len(off)}{named}"), ("mask", result["mask"])]
     rows.append(("seconds", f"{result['seconds']:.2f}"))
     signed = [f"{name}: {text}" for name, text in result.get("signatures", {}).items()]
     signed += [f"{name} has no value: {reason}." for name, reason in result["undefined"].items()]
-    parts = ["\n".join([table(rows), *signed])]
+    first = remark(predicted, constant.get("accuracy"))
+    parts = [*([first] if first else []), "\n".join([table(rows), *signed])]
     if "comparison" in result:
         parts += _compared(result["comparison"], result["undefined"])
     return "\n\n".join(parts)

@@ -7,9 +7,12 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MaskError, ModelError
+from ..errors import MaskError
 from ..heads import HeadMask, parse_heads
-from .common import add_mask, add_model, add_task, load_data, number, positive_int, progress_bar, table, warn
+from ..storage.paths import new_folder
+from ..storage.writing import replace_file
+from .common import add_mask, add_model, add_task, load_data, number, progress_bar, table, warn
+from .number_types import between, positive_int, rate, seed, share
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -25,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_task(parser, split=None)
     add_mask(parser)
     parser.add_argument("--out", required=True, metavar="DIR", help="a new folder for the trained model")
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the new head, the order and dropout (0)")
+    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="of the new head, the order and dropout (0)")
     parser.add_argument("--keep-head", action="store_true", help="go on training the model's own classification head")
     add_training(parser)
 
@@ -35,11 +38,11 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "training", "Without these the model's own recipe applies; models without one train as in the 2024 thesis."
     )
-    group.add_argument("--epochs", type=float, metavar="E", help="thesis: 3")
+    group.add_argument("--epochs", type=between(1e-6, 10_000), metavar="E", help="thesis: 3")
     group.add_argument("--batch", type=positive_int, metavar="B", help="thesis: 32")
-    group.add_argument("--learning-rate", type=float, metavar="R", help="thesis: 2e-5")
-    group.add_argument("--weight-decay", type=float, metavar="D", help="0")
-    group.add_argument("--warmup", type=float, metavar="W", help="share of all updates (0)")
+    group.add_argument("--learning-rate", type=rate, metavar="R", help="thesis: 2e-5")
+    group.add_argument("--weight-decay", type=between(0, 10), metavar="D", help="0")
+    group.add_argument("--warmup", type=share, metavar="W", help="share of all updates (0)")
     group.add_argument("--schedule", metavar="NAME", help="linear (default), cosine, constant, plateau")
     group.add_argument("--accumulation", type=positive_int, metavar="K", help="batches per update (1)")
     group.add_argument("--precision", metavar="P", help="float32 (default), bfloat16, float16 (CUDA)")
@@ -68,9 +71,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..pruning.options import seed_number
     from ..results import plain
 
-    out = Path(args.out).expanduser()
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ModelError(f"'{out}' exists and is not an empty folder. Choose another name or remove it first.")
+    out = new_folder(args.out)
     seed_number(args.seed)
     options = training_options(args, recipe_of(args.model))
     if args.limit is None and args.data is None:
@@ -179,6 +180,6 @@ def _write_json(path: Path, report: dict[str, Any]) -> None:
     import json
 
     try:
-        path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        replace_file(path, json.dumps(report, indent=2) + "\n")
     except OSError as error:
         warn(f"'{path}' could not be written: {error.strerror}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .common import add_model, is_recurrent, load_model, positive_int, table
+from .common import add_model, is_recurrent, load_model, table
+from .number_types import positive_int
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

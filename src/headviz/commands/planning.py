@@ -21,8 +21,8 @@ from ..pruning.plan import (
     PruningPlan,
 )
 from ..pruning.repair.kinds import REPAIRS
-from .common import positive_int
 from .finetune import add_training, training_options
+from .number_types import positive_int, short
 
 
 def numbers(kind: Callable[[str], Any], what: str) -> Callable[[str], tuple[Any, ...]]:
@@ -33,7 +33,7 @@ def numbers(kind: Callable[[str], Any], what: str) -> Callable[[str], tuple[Any,
             return tuple(kind(part.strip()) for part in text.split(",") if part.strip())
         except ValueError:
             raise OptionError(
-                f"'{text}' is not a list of {what}, such as {'0,1,2' if kind is int else '0.3,0.5'}."
+                f"'{short(text)}' is not a list of {what}, such as {'0,1,2' if kind is int else '0.3,0.5'}."
             ) from None
 
     return read
@@ -47,23 +47,23 @@ def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise OptionError(f"'{text}' is not a number.") from None
+        raise OptionError(f"'{short(text)}' is not a number.") from None
 
 
 def _natural(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise OptionError(f"'{text}' is not a whole number.") from None
+        raise OptionError(f"'{short(text)}' is not a whole number.") from None
 
 
 def _pair(text: str) -> tuple[str, Any]:
     name, _, value = text.partition("=")
     if not name or not value:
-        raise OptionError(f"'{text}' is not an option of a score. Write NAME=VALUE, such as steps=16.")
+        raise OptionError(f"'{short(text)}' is not an option of a score. Write NAME=VALUE, such as steps=16.")
     try:
         return name, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return name, value
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from ..errors import MaskError
-from .common import add_mask, add_model, load_model, positive_int, read_mask, table
+from ..storage.paths import new_folder
+from .common import add_mask, add_model, load_model, read_mask, table
+from .number_types import positive_int
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,18 +26,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..models.pruning import prune, require_prunable
 
+    out = new_folder(args.out)
     clf = load_model(args)
     if args.off is None and args.mask is None and clf.present.is_full:
         raise MaskError("Name the heads to remove: --off 3.5,7.0 or --mask HEX.")
     mask = read_mask(args, clf)
     before = clf.cost(length=args.length)
     if args.masked:
-        folder = clf.export_masked(Path(args.out), mask)
+        folder = clf.export_masked(out, mask)
         after, heads = before, [clf.num_heads] * clf.num_layers
     else:
         require_prunable(clf)
         smaller = prune(clf, mask)
-        folder = smaller.save(Path(args.out))
+        folder = smaller.save(out)
         after, heads = smaller.cost(length=args.length), smaller.heads_per_layer
     return {
         "out": str(folder),

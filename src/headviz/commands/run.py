@@ -7,15 +7,17 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import INTERNAL, OptionError, RunError
+from ..evaluation.verdict import MARGIN
 from ..runs import housekeeping, reading, service
 from ..runs.record import DASK, FAULT, LOCAL, RunRecord
 from ..runs.states import DONE
+from ..storage.paths import new_folder, outside_path, read_small
 from . import run_text
-from .common import positive_int, warn
+from .common import warn
+from .number_types import positive_int, seed, whole
 
 if TYPE_CHECKING:
     from ..runs.prepare import Prepared
@@ -51,7 +53,7 @@ def _start_arguments(parser: argparse.ArgumentParser) -> None:
 def _where(parser: argparse.ArgumentParser) -> None:
     """What ``start`` and ``sweep`` share."""
     parser.add_argument("--title", default="", metavar="TEXT", help="what lists of runs call it")
-    parser.add_argument("--threads", type=positive_int, metavar="N", help="processor threads (all)")
+    parser.add_argument("--threads", type=whole(1, 4096), metavar="N", help="processor threads (all)")
     parser.add_argument(
         "--executor", default=LOCAL, choices=(LOCAL, DASK), help="this machine, or the cluster at $HEADVIZ_DASK"
     )
@@ -78,10 +80,9 @@ def _start(args: argparse.Namespace) -> dict[str, Any] | None:
 
 def _spec(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text if text.lstrip().startswith("{") else Path(text).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise OptionError(f"--spec: the file '{text}' cannot be read ({error.strerror}).") from error
-    except ValueError as error:
+        body = text if text.lstrip().startswith("{") else read_small(outside_path(text, "--spec"), 2**24, "--spec")
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
         raise OptionError(f"--spec is not JSON: {error}.") from error
     if not isinstance(found, dict):
         raise OptionError("--spec is a JSON object with the options of the plan.")
@@ -210,8 +211,19 @@ def _list(args: argparse.Namespace) -> dict[str, Any]:
     return {"runs": [v.to_json() for v in reading.overview(archived=args.archived)]}
 
 
+def _show_arguments(parser: argparse.ArgumentParser) -> None:
+    _id_argument(parser)
+    parser.add_argument(
+        "--margin",
+        type=float,
+        default=MARGIN,
+        metavar="POINTS",
+        help=f"points that may be lost and still count as nothing (default {MARGIN:g})",
+    )
+
+
 def _show(args: argparse.Namespace) -> dict[str, Any]:
-    return reading.show(args.id).to_json()
+    return {**reading.show(args.id).to_json(), "margin": args.margin}
 
 
 def _cancel(args: argparse.Namespace) -> dict[str, Any]:
@@ -237,20 +249,20 @@ def _report_arguments(parser: argparse.ArgumentParser) -> None:
 def _report(args: argparse.Namespace) -> dict[str, Any]:
     from ..reports.run_report import write_run
 
-    return {"report": str(write_run(reading.show(args.id, log_lines=200), Path(args.out)))}
+    return {"report": str(write_run(reading.show(args.id, log_lines=200), outside_path(args.out, "--out")))}
 
 
 def _save_arguments(parser: argparse.ArgumentParser) -> None:
     _id_argument(parser)
     parser.add_argument("--out", required=True, metavar="DIR", help="a new folder")
-    parser.add_argument("--seed", type=int, metavar="S", help="which seed's model (the plan's first)")
+    parser.add_argument("--seed", type=seed, metavar="S", help="which seed's model (the plan's first)")
     parser.add_argument("--step", type=positive_int, metavar="K", help="after which step (the last)")
 
 
 def _save(args: argparse.Namespace) -> dict[str, Any]:
     from ..runs.saving import save_model
 
-    return {"saved": save_model(args.id, Path(args.out).expanduser(), args.seed, args.step)}
+    return {"saved": save_model(args.id, new_folder(args.out), args.seed, args.step)}
 
 
 def _archive_arguments(parser: argparse.ArgumentParser) -> None:
@@ -270,7 +282,7 @@ ACTIONS = {
     "start": (_start_arguments, _start, "start a run; it waits in the queue while others use its device"),
     "sweep": (_sweep_arguments, _sweep, "tasks × algorithms × scores × seeds as one parent with a run for each"),
     "list": (_list_arguments, _list, "all runs, newest first"),
-    "show": (_id_argument, _show, "one run: its steps, what it is doing, the end of its log"),
+    "show": (_show_arguments, _show, "one run: its steps, what it is doing, the end of its log"),
     "cancel": (_user_argument, _cancel, "stop a run; its finished steps stay"),
     "resume": (_resume_arguments, _resume, "continue a cancelled, failed or lost run after its last step"),
     "report": (_report_arguments, _report, "write a run down as HTML, JSON, CSV or LaTeX"),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ..evaluation.verdict import MARGIN
 from ..runs.baselines import NAMES, WORDS, distinct, role
+from ..runs.finding import finding
 from ..runs.record import PRUNE
 from ..tasks import points_in
 from .common import number, table
@@ -62,6 +64,7 @@ def _show_run(r: dict[str, Any]) -> str:
         else:
             parts.append(table(_points(r, points, names)))
             if _prunes(r) and r["steps"]:
+                parts.append(finding(r["steps"], names[0], r.get("margin", MARGIN)))
                 parts.append(f"points: change of {names[0]} against {WORDS[r['steps'][0]['against']]}")
     if r["state"] in ("failed", "lost") and r["log"]:
         parts.append("\n".join(["end of the log:", *(f"  {line}" for line in r["log"][-12:])]))

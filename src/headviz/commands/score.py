@@ -12,19 +12,8 @@ from ..heads import HeadId
 from ..scores import DEFAULT, PRESETS, SCORES, score_heads
 from ..scores.catalogue import preset_named, score_named
 from ..tasks import DEFAULT_SAMPLES, LengthFilter, sample
-from .common import (
-    add_mask,
-    add_model,
-    add_task,
-    load_data,
-    load_model,
-    number,
-    positive_int,
-    progress_bar,
-    read_mask,
-    table,
-    warn,
-)
+from .common import add_mask, add_model, add_task, load_data, load_model, number, progress_bar, read_mask, table, warn
+from .number_types import positive_int, seed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--samples", type=positive_int, default=DEFAULT_SAMPLES, metavar="N", help=f"examples ({DEFAULT_SAMPLES:,})"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the draw (0)")
+    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="seed of the draw (0)")
     parser.add_argument(
         "--length-filter", default="quantile", metavar="F", help="quantile (default), std, or none: lengths kept"
     )
@@ -141,4 +130,9 @@ def show(result: dict[str, Any]) -> str:
             f"Another sample of this size would agree on {100 * result['stability']:.0f} % of the lowest fifth."
         )
     said.append(f"{result['samples']:,} examples, {result['seconds']:.1f} s")
+    preset = result["settings"].get("preset")
+    if preset and PRESETS[preset].differences:
+        said += ["", f"Where '{preset}' differs from the text it is published with:"]
+        said += [f"- {one}" for one in PRESETS[preset].differences]
+        said.append(PRESETS[preset].measured)
     return "\n".join(said)

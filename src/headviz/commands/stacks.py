@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from ..analyses import published
 from ..errors import ModelError
+from ..evaluation.verdict import MARGIN
 from .ablate import add_figure, check_figure, save_figure
-from .common import add_model, add_task, add_translation, load_data, load_model, positive_int, progress_bar, reading
+from .common import add_model, add_task, add_translation, load_data, load_model, progress_bar, reading
+from .number_types import positive_int, seed, step_share
 from .view_text import Shown, published_text, text_of
 
 if TYPE_CHECKING:
@@ -23,8 +25,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--samples", type=positive_int, default=500, metavar="N", help="train sentences for scoring (500)"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the sample (default 0)")
-    parser.add_argument("--step", type=float, default=0.1, metavar="K", help="share per step (default 0.1)")
+    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="of the sample (default 0)")
+    parser.add_argument("--step", type=step_share, default=0.1, metavar="K", help="share per step (default 0.1)")
+    parser.add_argument(
+        "--margin",
+        type=float,
+        default=MARGIN,
+        metavar="POINTS",
+        help=f"points that may be lost and still count as nothing (default {MARGIN:g})",
+    )
     parser.add_argument(
         "--select",
         choices=("same", "other"),
@@ -62,7 +71,9 @@ def found(args: argparse.Namespace) -> StackReport:
         scores = score_heads(clf, drawn, args.score, progress=progress)
     other = evaluator_of(clf, drawn, beams=args.beams) if args.select == "other" else None
     with progress_bar("stack by stack") as progress:
-        return stack_report(evaluator, args.score, scores.values, other, step=args.step, progress=progress)
+        return stack_report(
+            evaluator, args.score, scores.values, other, step=args.step, margin=args.margin, progress=progress
+        )
 
 
 def show(result: Shown) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError, RunError
+from ..storage.paths import kind_at, outside_path
 from .common import table, warn
+from .number_types import share
 
 if TYPE_CHECKING:
     from ..pruning.state import State
@@ -18,10 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "runs", nargs="+", metavar="RUN", help="ids of pruning runs or of sweeps, or folders with their states"
     )
     parser.add_argument(
-        "--pruned-at", type=float, default=0.7, metavar="S", help="sparsity of the table without retraining (0.7)"
+        "--pruned-at", type=share, default=0.7, metavar="S", help="sparsity of the table without retraining (0.7)"
     )
     parser.add_argument(
-        "--retrained-at", type=float, default=0.8, metavar="S", help="sparsity of the table with retraining (0.8)"
+        "--retrained-at", type=share, default=0.8, metavar="S", help="sparsity of the table with retraining (0.8)"
     )
     parser.add_argument(
         "--margin", type=float, default=2.0, metavar="POINTS", help="loss that would matter, for the test beside (2)"
@@ -63,7 +64,7 @@ def _states(name: str) -> list[State]:
     from ..pruning.state import State
     from ..pruning.tickets.seeds_together import together
 
-    if Path(name).is_dir():
+    if kind_at(outside_path(name, "the run")) == "folder":
         return [State.load(name)]
     from ..runs.jobs.prune import state_of
     from ..runs.queue import look

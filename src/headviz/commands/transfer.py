@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 from ..errors import OptionError, UserError
 from ..heads import HeadMask
 from ..pruning.options import seed_number
+from ..storage.paths import out_file, outside_path, read_small
+from ..storage.writing import disk_errors
 from .common import number, progress_bar, table
 
 if TYPE_CHECKING:
     from ..pruning.tickets.transfer import Cell
 
+LARGEST_SPEC = 16 * 2**20  # bytes
 SHAPE = (
     '{"masks": {"mrpc": "fff…"}, "targets": {"rte": {"model": M, "task": "rte", "base": M0, "data": DIR}}, '
     '"retrain": false, "seeds": [0]}'
@@ -42,15 +45,16 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..pruning.plan import PruningPlan
     from ..pruning.tickets.transfer import matrix, transfer
 
-    spec = _read(Path(args.spec))
+    place = outside_path(args.spec, "the spec")
+    spec = _read(place)
     retrain, seeds = spec.get("retrain", False), spec.get("seeds", [0])
     algorithm = "one-shot-isp" if retrain else "one-importance"
-    out = None if args.out is None else Path(args.out)
+    out = None if args.out is None else out_file(args.out, "cells.jsonl")
     contexts, orders = {}, {}
     for name, target in spec["targets"].items():
         with _of_target(name):
             plan = PruningPlan.from_dict({"algorithm": algorithm, **target})
-            contexts[name], orders[name] = open_context(plan, Path(args.spec).parent), plan.label_order
+            contexts[name], orders[name] = open_context(plan, place.parent), plan.label_order
     masks = {}
     for name, text in spec["masks"].items():
         grid = next(iter(contexts.values())).clf
@@ -73,7 +77,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         for cell in found:
             cells.append(cell)
             if out is not None:
-                with open(out, "a", encoding="utf-8") as file:
+                with disk_errors(out), open(out, "a", encoding="utf-8") as file:
                     file.write(broken + json.dumps(dataclasses.asdict(cell)) + "\n")
                 broken = ""
     result = matrix(cells, metrics={name: context.dev.task.metrics[0] for name, context in contexts.items()})
@@ -127,10 +131,8 @@ def _of_target(name: str) -> Iterator[None]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        spec = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise OptionError(f"'{path}' cannot be read: {error.strerror}.") from error
-    except ValueError as error:
+        spec = json.loads(read_small(path, LARGEST_SPEC, "the spec"))
+    except (ValueError, RecursionError) as error:
         raise OptionError(f"'{path}' is not JSON: {error}.") from error
     if not isinstance(spec, dict) or not spec.get("masks") or not spec.get("targets"):
         raise OptionError(f"'{path}' needs masks and targets: {SHAPE}")

@@ -53,6 +53,7 @@ restore attribution.which_head
 explaining attribution.explaining
 inputs attribution.inputs
 scores.table scores.catalogue
+analyses.masked_place scores.masked_place
 scores.fresh scores.fresh_heads
 scores.taskloss scores.task_loss
 scores.threads scores.spare_core

@@ -14,13 +14,15 @@ from torch import nn
 
 from ..errors import RunError
 from ..progress import Cancel, PhaseProgress, of_phase
+from ..storage.paths import outside_path
+from ..storage.writing import DiskError, disk_errors
 from .context import ITERATES, Context, open_context
 from .iterates import save_iterate
 from .methods import COPY, LIKELIHOOD, METHODS, TEACHER, Method
 from .options import TrainingOptions
 from .plan import STUDENTS, DistillationPlan
 from .plan import TEACHER as TEACHER_PIECE
-from .run_state import State, absorb, begin, load, outcome, ready, save
+from .run_state import FILE, State, absorb, begin, load, outcome, ready, save
 from .students import train
 
 FAR = 0.5  # of the copied weights' length: a conditional mean farther away is an extrapolation
@@ -159,7 +161,7 @@ def distil(
     The state is written after every piece. Nothing is written before plan, model and data have been checked.
     At the end the folder itself holds the model of the first initialisation and seed; the others lie below it.
     """
-    place = Path(folder).expanduser()
+    place = outside_path(folder, "--out")
     state = load(plan, place)
     if state is None and place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise RunError(f"'{place}' exists and is not an empty folder. Choose another name or remove it first.")
@@ -167,11 +169,19 @@ def distil(
     if ready(plan, state):
         context = open_context(plan, place)
         _same(context, state)
-        save(state, place)  # from here on the folder is this distillation's
-        while ready(plan, state):
-            piece = ready(plan, state)[0]
-            state = absorb(state, piece, perform(context, piece, progress, cancel))
-            save(state, place)
+        new = not (place / FILE).exists()
+        try:
+            with disk_errors(place):
+                save(state, place)  # from here on the folder is this distillation's
+                while ready(plan, state):
+                    piece = ready(plan, state)[0]
+                    state = absorb(state, piece, perform(context, piece, progress, cancel))
+                    save(state, place)
+        except DiskError as error:
+            if new and not state["students"]:
+                shutil.rmtree(place, ignore_errors=True)  # it holds no student to go on from
+                raise error.reworded(f"{error} Nothing was kept.") from error
+            raise error.reworded(f"{error} What is finished stays: the same command goes on from there.") from error
     tidy(place)
     state = _settle(plan, state, place)
     return outcome(plan, state)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ModelError, OptionError
+from ..storage.writing import replacing
 
 
 class Iterates(Protocol):
@@ -82,7 +83,6 @@ def save_iterate(model: nn.Module, path: str | Path) -> Path:
 
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    save_file({name: p.detach().float().cpu().contiguous() for name, p in model.named_parameters()}, part)
-    part.replace(path)
+    with replacing(path) as part:
+        save_file({name: p.detach().float().cpu().contiguous() for name, p in model.named_parameters()}, part)
     return path

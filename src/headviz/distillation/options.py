@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import OptionError
-from ..pruning.options import choice, not_negative, positive, share, whole
+from ..pruning.options import LARGEST_RATE, choice, number, whole
 
 SCHEDULES = ("linear", "constant")
 COVARIANCES = ("low-rank", "diagonal")
@@ -31,12 +31,12 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "every"):
             whole(getattr(self, name), name, 1)
-        for name in ("learning_rate", "max_grad_norm", "temperature"):
-            positive(getattr(self, name), name)
+        for name, most in (("learning_rate", LARGEST_RATE), ("max_grad_norm", 1e9), ("temperature", 1000.0)):
+            number(getattr(self, name), name, 0, most, above=True)
         for name in ("warmup", "teacher_share", "anneal"):
-            share(getattr(self, name), name)
+            number(getattr(self, name), name, 0, 1)
         for name in ("weight_decay", "kl_weight"):
-            not_negative(getattr(self, name), name)
+            number(getattr(self, name), name, 0, 1e6)
         choice(self.schedule, "schedule", SCHEDULES)
 
     def rate_at(self, step: int) -> float:
@@ -73,10 +73,9 @@ class PosteriorOptions:
             whole(self.rank, "The rank", 1)
             if self.covariance == "diagonal":
                 raise OptionError("A diagonal covariance has no rank. Leave the rank out, or ask for a low-rank one.")
-        share(self.shrinkage, "The shrinkage")
-        if not 0 < self.floor < 1:
-            raise OptionError(f"The floor is a share between 0 and 1, not {self.floor!r}.")
-        positive(self.scale, "The scale of the covariance")
+        number(self.shrinkage, "The shrinkage", 0, 1)
+        number(self.floor, "The floor", 0, 1 - 1e-9, above=True)
+        number(self.scale, "The scale of the covariance", 0, 1e6, above=True)
 
 
 @dataclass(frozen=True)
@@ -92,4 +91,4 @@ class IterateOptions:
     def __post_init__(self) -> None:
         for name, least in (("count", 2), ("gap", 1), ("batch", 1), ("seed", 0)):
             whole(getattr(self, name), f"{name} of the iterates", least)
-        positive(self.learning_rate, "The iterates' learning rate")
+        number(self.learning_rate, "The iterates' learning rate", 0, LARGEST_RATE, above=True)

@@ -15,7 +15,7 @@ from ..errors import OptionError, unknown_choice
 from ..heads import ENCODER, HeadId, parse_heads
 
 PARTS = ("heads", "layers", "ffn", "attention")
-NAMED = re.compile(r"[a-z]{2,}\.\d+\.\d+")
+NAMED = re.compile(r"[a-z]{2,}\.[0-9]{1,6}\.[0-9]{1,6}")
 Place = tuple[str, int]  # stack and layer
 
 
@@ -37,6 +37,10 @@ class Removal:
             raise OptionError("Nothing to remove. Name heads, layers or feed-forward blocks, such as heads:3.5.")
         if self.attention and (self.heads or self.named or self.layers or self.ffn):
             raise OptionError("'attention' is for recurrent models, which have no heads or layers. Name only one.")
+        lost = [h.dotted for h in self.heads if (ENCODER, h.layer) in self.layers]
+        lost += [name for name in self.named if _layer_of(name) in self.layers]
+        if lost:
+            raise OptionError(f"Head {lost[0]} goes with its layer already. Name one of the two.")
         both = [p for p in self.ffn if p in self.layers]
         if both:
             raise OptionError(
@@ -92,8 +96,14 @@ class Removal:
         return "+".join([*parts, *(["attention"] if self.attention else [])])
 
 
+def _layer_of(name: str) -> Place:
+    """The layer that a head named with its stack belongs to: cross-attention lies in the decoder's layers."""
+    stack, layer, _ = name.split(".")
+    return "decoder" if stack == "cross" else stack, int(layer)
+
+
 def _place(text: str, kind: str) -> Place:
-    match = re.fullmatch(r"\s*(?:([a-z]+)\.)?(\d+)\s*", text)
+    match = re.fullmatch(r"\s*(?:([a-z]+)\.)?([0-9]{1,6})\s*", text)
     if match is None:
         raise OptionError(f"'{text.strip()}' is not a layer. Write {kind}:4, or {kind}:decoder.4 for a translator.")
     return match[1] or ENCODER, int(match[2])

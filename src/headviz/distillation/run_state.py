@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError
-from ..storage.files import write_atomic
+from ..storage.writing import replace_file
 from .curves import Point, band, merged
 from .methods import METHODS
 from .plan import TEACHER, DistillationPlan
@@ -66,7 +66,7 @@ def checked(plan: DistillationPlan, state: Any) -> State:
 def save(state: State, folder: Path) -> None:
     """Write the state; a crash leaves the old file or the new one."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomic(folder / FILE, json.dumps(state, indent=1, allow_nan=False).encode())
+    replace_file(folder / FILE, json.dumps(state, indent=1, allow_nan=False), durable=True)
 
 
 def load(plan: DistillationPlan, folder: Path) -> State | None:

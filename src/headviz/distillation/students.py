@@ -25,6 +25,7 @@ from torch.nn import functional as F
 
 from ..errors import UserError
 from ..progress import Cancel, Progress, stop_if
+from ..storage.writing import replacing
 from .conditional import Prior
 from .curves import Point
 from .methods import COPY, RANDOM, TEACHER, VARIATIONAL, Method
@@ -277,9 +278,9 @@ class _Run:
         for i, state in self.optimizer.state_dict()["state"].items():
             tensors |= {f"{part}/{i}": torch.as_tensor(state[part]) for part in MOMENTS}
         about = {"fingerprint": self.mark, "step": self.step, "curve": [p.to_json() for p in self.curve]}
-        part = place / f".{CHECKPOINT}.part"
-        save_file({n: t.cpu().contiguous() for n, t in tensors.items()}, part, metadata={"about": json.dumps(about)})
-        part.replace(place / CHECKPOINT)
+        whole = {n: t.cpu().contiguous() for n, t in tensors.items()}
+        with replacing(place / CHECKPOINT) as part:
+            save_file(whole, part, metadata={"about": json.dumps(about)})
 
 
 def _noise(seed: int, step: int) -> int:

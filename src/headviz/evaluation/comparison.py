@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,8 @@ from scipy.stats import rankdata
 from ..errors import TaskError, unknown_choice
 from ..results import Result
 from ..tasks import bleu as text_scores
+from ..tasks import constant, points_in, why_undefined
 from ..tasks import metric as task_metric
-from ..tasks import points_in, why_undefined
 from . import resampling as rs
 from .intervals import accuracy_intervals, class_intervals, consistent, correlation_interval
 from .significance import LEVEL, Flips, confusion, flips, mcnemar
@@ -33,6 +33,7 @@ class Delta(Result):
     p_value: float
     name: str = ""  # the slice's, where it is one
     undefined: str = ""  # why there is no change to give, in words
+    constant: float | None = None  # what the best constant answer reaches on these examples
 
     @property
     def delta(self) -> float:
@@ -113,9 +114,18 @@ def measure(answers: Answers, predicted: NDArray, metric: str) -> float:
 
 
 def deltas(
-    answers: Answers, masked: Sequence[NDArray], metric: str, seed: int = 0, level: float = LEVEL, name: str = ""
+    answers: Answers,
+    masked: Sequence[NDArray],
+    metric: str,
+    seed: int = 0,
+    level: float = LEVEL,
+    name: str = "",
+    tested: bool = True,
 ) -> list[Delta]:
-    """One ``Delta`` per set of masked predictions; the whole of an ablation table at once."""
+    """One ``Delta`` per set of masked predictions; the whole of an ablation table at once.
+
+    ``tested=False`` leaves out the swap test (p is NaN): of a correlation it takes seconds.
+    """
     n, full = len(answers.gold), measure(answers, answers.full, metric)
     if isinstance(answers, TextAnswers):
         return [_resampled(answers, m, metric, full, seed, name) for m in masked]
@@ -131,7 +141,7 @@ def deltas(
             Delta(metric, n, full, float(np.mean(m == answers.gold)), float(low), float(high), float(p), name)
             for m, low, high, p in zip(masked, lows, highs, p_values, strict=True)
         ]
-    return [_sampled(answers, m, metric, full, seed, level, name) for m in masked]
+    return [_sampled(answers, m, metric, full, seed if tested else None, level, name) for m in masked]
 
 
 def compare(
@@ -144,16 +154,21 @@ def compare(
 ) -> Comparison:
     """The whole comparison of one mask. ``metrics`` are the task's, the primary one first."""
     primary = metrics[0]
-    found = tuple(deltas(answers, [masked], metric, seed, level)[0] for metric in metrics)
+    found = tuple(_with_constant(answers, deltas(answers, [masked], metric, seed, level)[0]) for metric in metrics)
     parts: list[Delta] = []
     if slices is not None:
         labels = np.asarray(slices)
         for name in dict.fromkeys(slices):
             index = np.flatnonzero(labels == name)
-            parts += deltas(answers.pick(index), [masked[index]], primary, seed, level, name)
+            own = answers.pick(index)
+            parts.append(_with_constant(own, deltas(own, [masked[index]], primary, seed, level, name)[0]))
     if not answers.classes:
         return Comparison(found, None, None, None, tuple(parts))
     return Comparison(found, flips(answers.gold, answers.full, masked), *_confusions(answers, masked), tuple(parts))
+
+
+def _with_constant(answers: Answers, found: Delta) -> Delta:
+    return replace(found, constant=constant(found.metric, answers.gold)) if answers.classes else found
 
 
 def _resampled(answers: TextAnswers, masked: NDArray, metric: str, full: float, seed: int, name: str) -> Delta:
@@ -178,18 +193,21 @@ def _confusions(answers: Answers, masked: NDArray) -> tuple[NDArray[np.int64], N
     return full, then
 
 
-def _sampled(answers: Answers, masked: NDArray, metric: str, full: float, seed: int, level: float, name: str) -> Delta:
+def _sampled(
+    answers: Answers, masked: NDArray, metric: str, full: float, seed: int | None, level: float, name: str
+) -> Delta:
+    """Without a seed the swap test is left out."""
     value = measure(answers, masked, metric)
     unknown = np.asarray(np.nan)
     low, high, p = unknown, unknown, float("nan")
     if answers.classes and not np.isnan(value - full):
         joint = rs.joint_counts(answers.gold, answers.full, masked, answers.classes)
         low, high = class_intervals(joint, metric, level)
-        p = rs.class_swap_p(joint, metric, seed)
+        p = p if seed is None else rs.class_swap_p(joint, metric, seed)
     elif not np.isnan(value - full):
         rows = [rankdata(x) if metric == "spearman" else x for x in (answers.gold, answers.full, masked)]
         low, high = map(np.asarray, correlation_interval(rows[0], rows[1], rows[2], level))
-        p = rs.regression_swap_p(answers.gold, answers.full, masked, metric, seed)
+        p = p if seed is None else rs.regression_swap_p(answers.gold, answers.full, masked, metric, seed)
     low, high = consistent(low, high, p, level)
     return Delta(
         metric,

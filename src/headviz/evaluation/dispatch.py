@@ -9,7 +9,9 @@ from ..errors import OptionError
 from ..heads import HeadMask
 from ..models.base import Model
 from ..models.classifier import Classifier
+from ..models.network import require_model
 from ..progress import Cancel, Progress
+from ..tasks.dataset import require_dataset
 from .evaluator import Evaluator, EvaluatorOptions
 from .plain import BATCH_TOKENS, Evaluation, class_order, evaluate_classes
 from .translation import TranslationEvaluator, TranslationOptions, evaluate_translation, require_translation
@@ -45,6 +47,8 @@ def evaluate(
 
     A translation model gives a ``TranslationEvaluation``; ``beams`` is for those alone, 1 = greedy.
     """
+    require_model(clf)
+    require_dataset(data)
     how: Any = {"batch_tokens": batch_tokens, "progress": progress, "cancel": cancel}
     if isinstance(clf, Classifier) and not data.is_translation:
         _refuse_beams(beams)
@@ -61,6 +65,8 @@ def evaluator_of(
     beams: int = 1,
 ) -> Any:
     """An evaluator of many masks that fits the model: for a classifier or for a translator."""
+    require_model(clf)
+    require_dataset(data)
     if isinstance(clf, Classifier) and not data.is_translation:
         _refuse_beams(beams)
         return Evaluator(clf, data, options, label_order=label_order)

@@ -26,11 +26,13 @@ from ..heads import HeadId, HeadMask
 from ..models.fast.kernels import bfloat16_here
 from ..models.fast.packing import pack
 from ..models.fast.stages import is_fast, stages_for
+from ..models.network import require_model
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..tasks import predicted
+from ..tasks.dataset import require_dataset
 from .comparison import Answers, Comparison, compare
-from .plain import Evaluation, class_order, encode_data, gold_for, metrics_for
+from .plain import Evaluation, class_order, constants_for, counts_for, encode_data, gold_for, metrics_for
 from .state_cache import Name, StateCache, plan
 
 if TYPE_CHECKING:
@@ -99,6 +101,8 @@ class Evaluator:
         *,
         label_order: Sequence[str] | str | None = None,
     ) -> None:
+        require_model(clf)
+        require_dataset(data)
         if len(data) == 0:
             raise TaskError("There is nothing to evaluate: the data set has no examples.")
         self.clf, self.data, self.options = clf, data, options or EvaluatorOptions()
@@ -153,6 +157,8 @@ class Evaluator:
             mask=whole,
             seconds=time.perf_counter() - start,
             truncated=self._truncated,
+            predicted=counts_for(self.clf, self.data, logits, self.order),
+            constant=constants_for(self.data),
         )
 
     def predictions(self, mask: HeadMask | None = None, **options: Any) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import OptionError, TaskError
 from ..heads import HeadMask
 from ..progress import Cancel, Progress, tracked
+from .constant import counts
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -30,6 +31,9 @@ class Evaluation:
     mask: HeadMask
     seconds: float
     truncated: int  # texts that were cut to the model's length
+    # how often each class is predicted (None without classes), and what the best constant answer reaches, by metric
+    predicted: dict[str, int] | None = field(default=None, kw_only=True)
+    constant: dict[str, float | None] = field(default_factory=dict, kw_only=True)
 
     def __repr__(self) -> str:
         told = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items())
@@ -56,6 +60,8 @@ class Evaluation:
         """Plain values for the command line and for files; an undefined metric is null."""
         return {
             "metrics": {k: (None if np.isnan(v) else float(v)) for k, v in self.metrics.items()},
+            "predicted": self.predicted,
+            "constant": self.constant,
             "n": self.n,
             "seconds": round(self.seconds, 4),
             "mask": None if self.mask is None else self.mask.hex,
@@ -97,6 +103,8 @@ def evaluate_classes(
         mask=clf.under(mask),
         seconds=time.perf_counter() - start,
         truncated=sum(e.truncated for e in encodings),
+        predicted=counts_for(clf, data, logits, order),
+        constant=constants_for(data),
     )
 
 
@@ -148,6 +156,24 @@ def metrics_for(data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[st
     if data.labels is None:
         return {}
     return metrics(data.task, predicted(logits, order, data.is_regression), data.labels)
+
+
+def counts_for(clf: Classifier, data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[str, int] | None:
+    """How often each class of the task, or of the model where the data have no labels, is predicted."""
+    from ..tasks import predicted
+
+    if clf.is_regression:
+        return None
+    if data.labels is None:
+        return counts(predictions_of(logits), clf.labels)
+    return counts(predicted(logits, order, False), data.label_names)
+
+
+def constants_for(data: Dataset) -> dict[str, float | None]:
+    """What the best constant answer reaches in each metric of the task; None where it has no value."""
+    from ..tasks import constant
+
+    return {} if data.labels is None else {name: constant(name, data.labels) for name in data.task.metrics}
 
 
 def undefined_for(data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[str, str]:

@@ -17,8 +17,10 @@ import numpy as np
 from ..errors import OptionError, TaskError
 from ..heads import HeadMask
 from ..models.base import Model
+from ..models.network import require_model
 from ..models.recurrent import RnnTranslator, words_of
 from ..progress import Cancel, Progress, tracked
+from ..tasks.dataset import require_dataset
 from .comparison import Comparison, TextAnswers, compare
 from .plain import BATCH_TOKENS, Evaluation, batches
 
@@ -156,6 +158,8 @@ def require_translation(clf: Model, data: Dataset) -> Translator:
     """The model as a translator, if model and data are both about translation."""
     from ..models.translator import Translator
 
+    require_model(clf)
+    require_dataset(data)
     if len(data) == 0:
         raise TaskError("There is nothing to evaluate: the data set has no examples.")
     if isinstance(clf, RnnTranslator):

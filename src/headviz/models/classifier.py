@@ -37,6 +37,7 @@ class Classifier(TransformerModel):
     """
 
     kind: str = CLASSIFICATION
+    cut_at: int | None = None  # tokens of a text that are read, where not all that the model can take
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -62,11 +63,12 @@ class Classifier(TransformerModel):
 
     @cached_property
     def max_length(self) -> int:
-        """The most tokens the model takes, special tokens included."""
+        """The most tokens of a text that are read, special tokens included: as the model takes, or ``cut_at``."""
         positions = int(self.config.max_position_embeddings)
         if self.family.position_offset:
             positions -= int(self.config.pad_token_id) + 1
-        return min(positions, int(self.tokenizer.model_max_length))
+        longest = min(positions, int(self.tokenizer.model_max_length))
+        return longest if self.cut_at is None else min(longest, self.cut_at)
 
     # input ------------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import json
 import re
 import threading
 from difflib import get_close_matches
@@ -16,9 +15,12 @@ import torch
 from ..attention import NAME, transformers
 from ..errors import ModelError, unknown_choice
 from ..heads import HeadMask
+from ..storage.paths import kind_at, outside_path
 from .base import CLASSIFICATION, TRANSLATION
 from .classifier import Classifier
 from .families import family_of
+from .folder_check import CONFIG, LAYERS, check_folder, naming, read_json
+from .folder_check import HEADS as MOST_HEADS
 from .fresh_weights import renew_head
 from .hub import download
 from .kinds import HEADS, auto_class, forget_pruned_heads, full_grid, kind_of, wanted_kind, wrapped
@@ -58,8 +60,13 @@ def load(
     folder = locate(name, revision)
     if is_rnn(folder):
         return _recurrent(folder, name, device, dtype, fresh_labels is not None or masked_lm)
-    raw = _read_json(folder / "config.json", name)
-    _refuse_unsupported(raw, name)
+    if not (folder / CONFIG).exists():
+        raise ModelError(f"'{name}' has no {CONFIG}: it is not a model folder. {_models_inside(folder, name)}")
+    _refuse_unsupported(read_json(folder / CONFIG, name), name)
+    if not (folder / RECORD).exists():
+        _weights_present(folder, name)
+    raw = check_folder(folder, name)
+    _check_activations(raw, name)
     kind = wanted_kind(raw, name, fresh_labels is not None, masked_lm)
     where = pick_device(device)
     precision = pick_dtype(dtype)
@@ -73,14 +80,15 @@ def load(
     if record_file.exists():
         if fresh_labels is not None:
             raise ModelError(f"'{name}' is a pruned model; a fresh head is put on a model with all its heads.")
-        model, present, found = _load_pruned(folder, _read_json(record_file, name), name)
+        model, present, found = _load_pruned(folder, read_json(record_file, name), name)
         if found != kind:
             raise ModelError(f"'{name}' holds a {found} model.")
     elif raw.get("pruned_heads"):
         if fresh_labels is not None:
             raise ModelError(f"'{name}' is a pruned model; a fresh head is put on a model with all its heads.")
         _weights_present(folder, name)
-        present = full_grid(transformers.AutoConfig.from_pretrained(folder, **SAFE), kind)
+        with naming(CONFIG, name):
+            present = full_grid(transformers.AutoConfig.from_pretrained(folder, **SAFE), kind)
         model = _with_shapes(folder, present, kind, "model.safetensors", name)
     else:
         model = _load_plain(folder, name, raw, fresh_labels, kind, seed)
@@ -122,10 +130,11 @@ def locate(name: str | Path, revision: str | None = None) -> Path:
         from ..demo import demo_folder
 
         return Path(demo_folder(NAMED[text]))
-    path = Path(text).expanduser()
-    if path.is_dir():
+    path = outside_path(text, "the model")
+    found = kind_at(path)
+    if found == "folder":
         return path
-    if path.exists():
+    if found:
         raise ModelError(f"'{text}' is a file. Give the folder that holds config.json and the weights.")
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", text):
         raise ModelError(
@@ -151,9 +160,12 @@ def pick_device(device: str | torch.device) -> torch.device:
         return torch.device("cpu")
     try:
         chosen = torch.device(device)
+        if chosen.type not in ("cpu", "cuda", "mps"):  # "meta" computes nothing
+            raise RuntimeError(f"{chosen.type} is not supported")
         torch.empty(0, device=chosen)
-    except (RuntimeError, AssertionError) as error:
-        raise ModelError(f"Device '{device}' is not available here. Choose one of: auto, cpu, cuda, mps.") from error
+    except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError) as error:
+        given = str(device)[:40]
+        raise ModelError(f"Device '{given}' is not available here. Choose one of: auto, cpu, cuda, mps.") from error
     return chosen
 
 
@@ -165,20 +177,6 @@ def pick_dtype(dtype: str | torch.dtype | None) -> torch.dtype:
     if name not in DTYPES:
         raise ModelError(unknown_choice("dtype", name, DTYPES))
     return DTYPES[name]
-
-
-def _read_json(path: Path, name: object) -> dict[str, Any]:
-    if not path.exists():
-        raise ModelError(f"'{name}' has no {path.name}: it is not a model folder. {_models_inside(path.parent, name)}")
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise ModelError(
-            f"{path.name} of '{name}' cannot be read: {error}. Download or save the model again."
-        ) from error
-    if not isinstance(content, dict):
-        raise ModelError(f"{path.name} of '{name}' is not a JSON object. Download or save the model again.")
-    return content
 
 
 def _models_inside(folder: Path, name: object) -> str:
@@ -201,6 +199,14 @@ def _refuse_unsupported(raw: dict[str, Any], name: object) -> None:
         raise
 
 
+def _check_activations(raw: dict[str, Any], name: object) -> None:
+    known = transformers.activations.ACT2FN
+    for key in ("hidden_act", "activation", "activation_function", "hidden_activation", "classifier_activation"):
+        if raw.get(key) is not None and (not isinstance(raw[key], str) or raw[key] not in known):
+            given = str(raw[key])[:40]
+            raise ModelError(f"config.json of '{name}': {key} is '{given}'; choose one of {', '.join(sorted(known))}.")
+
+
 def _weights_present(folder: Path, name: object) -> None:
     if (folder / "model.safetensors").exists() or (folder / "model.safetensors.index.json").exists():
         return
@@ -215,10 +221,8 @@ def _weights_present(folder: Path, name: object) -> None:
 def _load_plain(
     folder: Path, name: object, raw: dict[str, Any], fresh_labels: tuple[str, ...] | None, kind: str, seed: int
 ) -> Any:
-    from safetensors import SafetensorError
-
-    _weights_present(folder, name)
-    config = transformers.AutoConfig.from_pretrained(folder, **SAFE)
+    with naming(CONFIG, name):
+        config = transformers.AutoConfig.from_pretrained(folder, **SAFE)
     if fresh_labels is not None:
         config.id2label = dict(enumerate(fresh_labels))
         config.label2id = {v: i for i, v in enumerate(fresh_labels)}
@@ -226,7 +230,7 @@ def _load_plain(
     options = {"use_safetensors": True, "weights_only": True, "attn_implementation": NAME, **SAFE}
     with _ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), quiet():
         torch.manual_seed(seed)
-        try:
+        with naming("The weights", name):
             model, report = auto_class(kind).from_pretrained(
                 folder,
                 config=config,
@@ -235,11 +239,6 @@ def _load_plain(
                 ignore_mismatched_sizes=fresh_labels is not None,
                 **options,
             )
-        except (OSError, RuntimeError, ValueError, SafetensorError) as error:
-            first = str(error).strip().splitlines()[0]
-            raise ModelError(
-                f"The weights of '{name}' cannot be read: {first} Download or save the model again."
-            ) from error
     missing = sorted(report["missing_keys"])
     if fresh_labels is not None:
         inside = [k for k in missing if k.startswith(f"{model.base_model_prefix}.") and ".pooler." not in k]
@@ -262,13 +261,7 @@ def _load_pruned(folder: Path, record: dict[str, Any], name: object) -> tuple[An
         raise ModelError(
             f"'{name}' was saved in format {record.get('format')}; this version of headviz reads {FORMAT}."
         )
-    try:
-        present = HeadMask.from_hex(str(record["present"]), int(record["num_layers"]), int(record["num_heads"]))
-        kind = str(record["kind"])
-    except KeyError as error:
-        raise ModelError(f"{RECORD} of '{name}' lacks {error}. Save the pruned model again.") from error
-    if kind not in HEADS:
-        raise ModelError(f"{RECORD} of '{name}' names an unknown kind of model, '{kind}'. Update headviz.")
+    present, kind = _recorded(record, name)
     return _with_shapes(folder, present, kind, WEIGHTS, name), present, kind
 
 
@@ -280,15 +273,16 @@ def _with_shapes(folder: Path, present: HeadMask, kind: str, weights: str, name:
     from .layer_removal import hollow_like
     from .pruning import empty_like_pruned
 
-    config = transformers.AutoConfig.from_pretrained(folder, **SAFE)
-    with _ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), quiet():
+    with _ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), quiet(), naming(CONFIG, name):
+        config = transformers.AutoConfig.from_pretrained(folder, **SAFE)
         model = auto_class(kind).from_config(config, attn_implementation=NAME, **SAFE)
         if kind == TRANSLATION:
             model.generation_config = transformers.GenerationConfig.from_pretrained(folder)
     everything = HeadMask.full(present.num_layers, present.num_heads)
-    shaped = wrapped(model, None, everything, "", kind)
-    empty_like_pruned(model, present, shaped.head_size, shaped)
-    hollow_like(model)
+    with naming(RECORD, name):
+        shaped = wrapped(model, None, everything, "", kind)
+        empty_like_pruned(model, present, shaped.head_size, shaped)
+        hollow_like(model)
     try:
         state = load_file(folder / weights)
     except (SafetensorError, OSError) as error:
@@ -303,6 +297,21 @@ def _with_shapes(folder: Path, present: HeadMask, kind: str, weights: str, name:
     if unexpected or set(missing) - tied:
         raise ModelError(f"The weights of '{name}' do not fit its configuration. Save the pruned model again.")
     return model
+
+
+def _recorded(record: dict[str, Any], name: object) -> tuple[HeadMask, str]:
+    """Which heads a pruned model has, and its kind."""
+    for key in ("present", "num_layers", "num_heads", "kind"):
+        if key not in record:
+            raise ModelError(f"{RECORD} of '{name}' lacks '{key}'. Save the pruned model again.")
+    sizes = record["num_layers"], record["num_heads"]
+    for key, size, most in zip(("num_layers", "num_heads"), sizes, (3 * LAYERS, MOST_HEADS), strict=True):
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= most:
+            raise ModelError(f"{RECORD} of '{name}': {key} is a whole number from 1 to {most:,}.")
+    kind = str(record["kind"])[:40]
+    if kind not in HEADS:
+        raise ModelError(f"{RECORD} of '{name}' names an unknown kind of model, '{kind}'. Update headviz.")
+    return HeadMask.from_hex(str(record["present"]), *sizes), kind
 
 
 def _is_tied(model: torch.nn.Module, key: str, state: dict[str, torch.Tensor]) -> bool:
@@ -321,21 +330,17 @@ def _tokenizer(folder: Path, name: object) -> Any:
             f"'{name}' has no tokenizer: one of {', '.join(VOCABULARIES)} is needed. "
             "Save the tokenizer into the model's folder."
         )
-    with _ONE_AT_A_TIME, quiet():
+    with _ONE_AT_A_TIME, quiet(), naming("The tokenizer", name):
         try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **SAFE)
+            return transformers.AutoTokenizer.from_pretrained(folder, **SAFE)
         except ImportError as error:
             missing = re.search(r"requires the (\S+) library", str(error))
+            if missing is None:
+                raise
             raise ModelError(
-                f"The tokenizer of '{name}' needs the package {missing[1].lower() if missing else error}, which is not "
-                "installed: pip install 'headviz[translation]'."
+                f"The tokenizer of '{name}' needs the package {missing[1].lower()}, which is not installed: "
+                "pip install 'headviz[translation]'."
             ) from error
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise ModelError(
-                f"The tokenizer of '{name}' cannot be read: {first} Put its tokenizer files into the folder."
-            ) from error
-    return tokenizer
 
 
 def _refuse_nan(model: torch.nn.Module, name: object) -> None:

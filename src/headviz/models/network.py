@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from ..errors import MaskError
+from ..errors import MaskError, ModelError
 from ..heads import ENCODER, HeadMask
 from .digest import tokenizer_digest, weights_digest
 from .families import Family, family_of
@@ -23,6 +23,15 @@ class Projections(NamedTuple):
     key: nn.Linear
     value: nn.Linear
     output: nn.Linear
+
+
+def require_model(given: object) -> None:
+    """Refuse what is no model of headviz's: a name, a folder, a bare transformers model."""
+    if not hasattr(type(given), "kind") and not hasattr(given, "kind"):
+        raise ModelError(
+            f"A model from headviz.load or headviz.wrap is needed, not {type(given).__name__}: "
+            "clf = headviz.load('demo')."
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

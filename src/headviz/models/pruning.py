@@ -11,6 +11,7 @@ from torch import nn
 
 from ..errors import MaskError, ModelError
 from ..heads import HeadMask
+from ..models.network import require_model
 from . import position_tables as position
 from .network import Network
 
@@ -23,6 +24,7 @@ def prune(clf: N, mask: HeadMask) -> N:
     Heads keep their original numbers: pruning twice by those numbers is pruning once by both. The
     caller's model is left as it was, and shares no memory with the result.
     """
+    require_model(clf)
     require_prunable(clf)
     return cut(dataclasses.replace(clf, model=copy.deepcopy(clf.model)), clf.present | mask)
 

@@ -7,19 +7,21 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
 
 from ..errors import ModelError, OptionError
+from ..storage.paths import outside_path
 from .base import TRANSLATION
+from .folder_check import naming, numbers_in, read_json
 from .recurrent_network import Rnn, RnnConfig
-from .saving import write_folder
+from .saving import size_of, write_folder
 
 RECORD = "rnn.json"
 WEIGHTS = "rnn.safetensors"
@@ -193,29 +195,41 @@ class RnnTranslator:
             save_file({n: p.detach().cpu().contiguous() for n, p in self.model.named_parameters()}, into / WEIGHTS)
             (into / RECORD).write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf-8")
 
-        return write_folder(Path(folder), write)
+        return write_folder(Path(folder), write, size_of(self.model))
 
     @classmethod
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> RnnTranslator:
-        from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        folder = Path(folder).expanduser()
-        try:
-            record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-            if record["format"] != FORMAT:
-                raise ModelError(f"'{folder}' has format {record['format']}; this version of headviz reads {FORMAT}.")
-            model = Rnn(RnnConfig(**record["config"]))
+        folder = outside_path(folder, "the model")
+        record = read_json(folder / RECORD, folder)
+        if record.get("format") != FORMAT:
+            raise ModelError(
+                f"'{folder}' has format {str(record.get('format'))[:40]}; this version of headviz reads {FORMAT}."
+            )
+        with naming(RECORD, folder):
+            config = RnnConfig(**record["config"])
+            _check_sizes(config, record, folder)
+            model = Rnn(config)
+        with naming(WEIGHTS, folder):
             model.load_state_dict(load_file(folder / WEIGHTS))
             model.to(device)
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-            raise ModelError(
-                f"'{folder}' is not a recurrent translator that can be read: {str(error).splitlines()[0]}"
-            ) from error
-        words = [Vocabulary((*SPECIAL, *record[side])) for side in ("source", "target")]
+            words = [Vocabulary((*SPECIAL, *record[side])) for side in ("source", "target")]
         return cls(model, words[0], words[1], str(folder))
+
+
+def _check_sizes(config: RnnConfig, record: Mapping[str, Any], folder: Path) -> None:
+    """The network is no larger than its weights, and there are as many words as it has rows for."""
+    least = config.source_words * config.embedding + 4 * config.hidden * (config.embedding + config.hidden)
+    if least > numbers_in(folder / WEIGHTS, folder):
+        raise ModelError(f"{RECORD} of '{folder}' describes a larger network than {WEIGHTS} holds.")
+    for side, rows in (("source", config.source_words), ("target", config.target_words)):
+        words = record[side]
+        fits = isinstance(words, list) and len(words) + len(SPECIAL) == rows and all(isinstance(w, str) for w in words)
+        if not fits:
+            raise ModelError(f"{RECORD} of '{folder}': {side} does not list the network's {rows:,} words.")
 
 
 def is_rnn(folder: str | Path) -> bool:
     """Whether a folder holds a recurrent translator."""
-    return (Path(folder).expanduser() / RECORD).is_file()
+    return (outside_path(folder, "the model") / RECORD).is_file()

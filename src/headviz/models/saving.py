@@ -13,8 +13,10 @@ from typing import Any
 
 import torch
 
-from ..errors import ModelError
+from ..errors import ModelError, OptionError
 from ..heads import HeadMask
+from ..storage.paths import new_folder
+from ..storage.writing import disk_errors
 from . import position_tables as position
 from .hollow import hollowed
 from .network import Network
@@ -56,7 +58,7 @@ def save(clf: Network, folder: Path) -> Path:
         }
         (into / RECORD).write_text(json.dumps(record, indent=2) + "\n")
 
-    return write_folder(folder, write)
+    return write_folder(folder, write, size_of(clf.model))
 
 
 def export_masked(clf: Network, folder: Path, mask: HeadMask | None = None) -> Path:
@@ -85,7 +87,7 @@ def export_masked(clf: Network, folder: Path, mask: HeadMask | None = None) -> P
         clf.tokenizer.save_pretrained(into)
         _save_plain(whole.model, into)
 
-    return write_folder(folder, write)
+    return write_folder(folder, write, size_of(whole.model))
 
 
 def with_all_shapes(clf: Network) -> Network:
@@ -116,27 +118,37 @@ def with_all_shapes(clf: Network) -> Network:
     return whole
 
 
-def write_folder(folder: Path, write: Callable[[Path], None]) -> Path:
-    """Fill a new folder completely or not at all: written under a temporary name, then renamed."""
-    folder = folder.expanduser()
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ModelError(f"'{folder}' exists and is not an empty folder. Choose another name or remove it first.")
+def write_folder(folder: Path, write: Callable[[Path], None], needed: int | None = None) -> Path:
+    """Fill a new folder completely or not at all: written under a temporary name, then renamed.
+
+    ``needed`` is about how many bytes it takes, for the message of a full disk.
+    """
+    try:
+        folder = new_folder(folder)
+    except OptionError as wrong:
+        raise ModelError(str(wrong)) from wrong
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        part = Path(tempfile.mkdtemp(prefix=f".{folder.name[:40]}-", dir=folder.parent))
     except OSError as error:
         raise ModelError(f"Cannot write to '{folder.parent}': {error.strerror}. Choose another place.") from error
     try:
-        write(part)
-        _open_as_usual(part)
-        if folder.exists():
-            folder.rmdir()
-        part.rename(folder)
+        with disk_errors(folder, needed):
+            write(part)
+            _open_as_usual(part)
+            if folder.exists():
+                folder.rmdir()
+            part.rename(folder)
     except OSError as error:
         raise ModelError(f"Cannot write '{folder}': {error.strerror or error}. Nothing was kept.") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return folder
+
+
+def size_of(model: torch.nn.Module) -> int:
+    """Bytes of a model's weights."""
+    return sum(w.numel() * w.element_size() for w in model.parameters())
 
 
 def _open_as_usual(folder: Path) -> None:

@@ -137,6 +137,8 @@ def record_of(
         logits=logits_digest(result.answers),
         curve=result.curve,
         repair_error=result.repair_error,
+        predicted=found.predicted,
+        constant=found.constant,
     )
 
 

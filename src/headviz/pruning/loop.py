@@ -214,7 +214,7 @@ class Loop:
     def _masked_lm_score(clf: Classifier, data: Dataset, score: str, **given: Any) -> Any:
         from .masked_lm import masked_lm_scores
 
-        wanted = ("mask", "seed", "progress", "cancel")
+        wanted = ("mask", "seed", "options", "progress", "cancel")
         return masked_lm_scores(clf, data, score, **{k: given[k] for k in wanted})
 
     # results ----------------------------------------------------------------------------------

@@ -5,16 +5,19 @@ No labels are used, so that one mask can be given to models fine-tuned on any ta
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from ..attention import HeadCall
-from ..errors import ModelError, TaskError
+from ..attribution.rules import PathOptions
+from ..errors import ModelError, OptionError, TaskError
 from ..evaluation.plain import batches, encode_data
 from ..progress import tracked
+from ..scores.masked_place import masked_rows
 from ..scores.statistics import layer_normed, mean, total
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from ..progress import Cancel, Progress
     from ..tasks import Dataset
 
+CONDUCTANCE = "conductance-"
 SHARE = 0.15  # of a text's own tokens, at least one
 BATCH_TOKENS = 2048  # the vocabulary's logits are the largest tensor
 
@@ -43,15 +47,36 @@ def masked_lm_scores(
     *,
     mask: HeadMask | None = None,
     seed: int = 0,
+    options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> MaskedScores:
-    """``taylor`` (mean over texts of |∂Loss/∂ξ|, l2-normalised per layer) or ``fisher`` (sum of squares)."""
+    """A score at the masked-language task.
+
+    ``taylor`` is the mean over texts of |∂Loss/∂ξ|, l2-normalised per layer; ``fisher`` the sum of squares. A
+    correlation such as ``conductance-spearman`` explains the logit of the true token at a masked place; its options
+    ``steps``, ``rule`` and ``precision`` are used, the target is always that token.
+    """
+    if score.startswith(CONDUCTANCE):
+        statistic = score.removeprefix(CONDUCTANCE)
+        rows = masked_rows(
+            mlm, data, statistic, options=_path(options or {}), mask=mask, seed=seed, progress=progress, cancel=cancel
+        )
+        known = mean(rows)
+        return MaskedScores(known.values, known.low, known.high)
     gradients = masked_gradients(mlm, data, mask=mask, seed=seed, progress=progress, cancel=cancel)
     kept = mlm.under(mask).array()
     gradients[:, ~kept] = np.nan
     found = layer_normed(mean(np.abs(gradients)), kept) if score == "taylor" else total(gradients**2)
     return MaskedScores(found.values, found.low, found.high)
+
+
+def _path(options: Mapping[str, Any]) -> PathOptions:
+    """The integration of a score's options; others make no sense for a masked place."""
+    other = [name for name in options if name not in ("steps", "rule", "precision")]
+    if other:
+        raise OptionError(f"On a masked-language model '{other[0]}' has no meaning: the true token is explained.")
+    return PathOptions(**options)
 
 
 def masked_gradients(

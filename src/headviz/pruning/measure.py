@@ -10,7 +10,8 @@ import numpy as np
 
 from ..evaluation import resampling
 from ..evaluation.comparison import Answers, Delta, TextAnswers, deltas
-from ..evaluation.plain import Evaluation
+from ..evaluation.constant import counts
+from ..evaluation.plain import Evaluation, constants_for
 from ..evaluation.significance import LEVEL, confusion, wilson
 from ..tasks import Dataset, metric, predicted
 
@@ -25,6 +26,8 @@ class Measured:
     intervals: dict[str, tuple[float | None, float | None]]
     deltas: dict[str, dict[str, float | None]]
     agreement: float | None
+    predicted: dict[str, int] | None = None  # how often each class is predicted
+    constant: dict[str, float | None] | None = None  # what the best constant answer reaches
 
 
 def measured(data: Dataset, order: np.ndarray, evaluation: Evaluation, reference: np.ndarray) -> Measured:
@@ -33,7 +36,9 @@ def measured(data: Dataset, order: np.ndarray, evaluation: Evaluation, reference
     theirs = predicted(reference, order, data.is_regression)
     metrics = {k: none(v) for k, v in evaluation.metrics.items()}
     classes = 0 if data.is_regression else len(data.label_names)
-    found = Measured(metrics, {}, {}, agreement(mine, theirs, data.is_regression))
+    classes_said = None if data.is_regression else counts(mine, data.label_names)
+    levels = constants_for(data) or None
+    found = Measured(metrics, {}, {}, agreement(mine, theirs, data.is_regression), classes_said, levels)
     if data.labels is None:
         return found
     answers = Answers(data.gold, theirs, classes)

@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, TypeVar
 
-from ..errors import OptionError, unknown_choice
+from ..errors import OptionError, shown, unknown_choice
 
 PRECISIONS = ("float32", "bfloat16", "float16")
 LARGEST_SEED = 2**32 - 1  # numpy's
+LEAST_STEP = 0.001  # share of the heads that a step removes: at most a thousand steps
+LARGEST_RATE = 10.0  # training diverges long before
+MOST = 10**9  # more of anything than fits into memory
 SCHEDULES = ("linear", "cosine", "constant", "plateau")
 
 T = TypeVar("T")
@@ -43,16 +46,16 @@ class FinetuneOptions:
     checkpoint_steps: int | None = None  # None = after every epoch
 
     def __post_init__(self) -> None:
-        positive(self.epochs, "epochs")
+        number(self.epochs, "epochs", 0, 10_000, above=True)
         whole(self.batch, "batch", 1)
-        positive(self.learning_rate, "learning_rate")
-        positive(self.epsilon, "epsilon")
+        number(self.learning_rate, "learning_rate", 0, LARGEST_RATE, above=True)
+        number(self.epsilon, "epsilon", 0, 1, above=True)
         share(self.warmup, "warmup")
         share(self.fall, "fall")
         share(self.beta2, "beta2")
         whole(self.accumulation, "accumulation", 1)
-        positive(self.max_grad_norm, "max_grad_norm")
-        not_negative(self.weight_decay, "weight_decay")
+        number(self.max_grad_norm, "max_grad_norm", 0, 1e9, above=True)
+        number(self.weight_decay, "weight_decay", 0, 1e6)
         choice(self.precision, "precision", PRECISIONS)
         choice(self.schedule, "schedule", SCHEDULES)
         if self.early_stopping is not None:
@@ -112,31 +115,30 @@ def choice(value: object, name: str, valid: Any) -> None:
         raise OptionError(unknown_choice(name, value, valid))
 
 
-def positive(value: object, name: str) -> None:
-    if not (_is_number(value) and value > 0):  # type: ignore[operator]
-        raise OptionError(f"{name} is a number above 0, not {value!r}.")
+def number(value: object, name: str, least: float, most: float, above: bool = False) -> None:
+    """A finite number from ``least`` (or ``above`` it) to ``most``."""
+    if not (_is_number(value) and least <= value <= most and not (above and value == least)):  # type: ignore[operator]
+        begin = f"above {least:g}" if above else f"from {least:g}"
+        raise OptionError(f"{name} is a number {begin} to {most:g}, not {shown(value)}.")
 
 
 def share(value: object, name: str) -> None:
     if not (_is_number(value) and 0 <= value <= 1):  # type: ignore[operator]
-        raise OptionError(f"{name} is a share from 0 to 1, not {value!r}.")
-
-
-def not_negative(value: object, name: str) -> None:
-    if not (_is_number(value) and value >= 0):  # type: ignore[operator]
-        raise OptionError(f"{name} is a number from 0 up, not {value!r}.")
+        raise OptionError(f"{name} is a share from 0 to 1, not {shown(value)}.")
 
 
 def whole(value: object, name: str, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise OptionError(f"{name} is a whole number of at least {least}, not {value!r}.")
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
+        raise OptionError(f"{name} is a whole number of at least {least} and at most {MOST:,}, not {shown(value)}.")
 
 
 def seed_number(value: object) -> None:
     """A seed that every generator of random numbers takes."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_SEED:
-        raise OptionError(f"A seed is a whole number of at least 0 and at most {LARGEST_SEED}, not {value!r}.")
+        raise OptionError(f"A seed is a whole number of at least 0 and at most {LARGEST_SEED}, not {shown(value)}.")
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, int):  # math.isfinite refuses whole numbers that no float can hold
+        return not isinstance(value, bool) and abs(value) <= 2**53
+    return isinstance(value, float) and math.isfinite(value)

@@ -11,6 +11,7 @@ from ..errors import RunError
 from ..heads import HeadMask
 from ..models.pruning import prune
 from ..storage.tables import to_csv
+from ..storage.writing import replace_file
 from . import roles
 from .algorithms import ALGORITHMS, retrains
 from .plan import PruningPlan
@@ -66,9 +67,9 @@ def write_outcome(
     clf.save(place / PRUNED)
     clf.export_masked(place / MASKED)
     report = {**summary(state), "saved": {"seed": seed, "step": step, "digest": clf.digest}}
-    (place / REPORT).write_text(json.dumps(report, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    replace_file(place / REPORT, json.dumps(report, indent=2, allow_nan=False) + "\n")
     header, rows = curve(state)
-    (place / CURVE).write_text(to_csv(header, rows), encoding="utf-8", newline="")
+    replace_file(place / CURVE, to_csv(header, rows))
     return {name: str(place / name) for name in (PRUNED, MASKED, REPORT, CURVE)}
 
 

@@ -13,7 +13,18 @@ from ..errors import OptionError
 from ..scores.catalogue import DEFAULT as DEFAULT_SCORE
 from ..scores.catalogue import SCORES
 from .algorithms import ALGORITHMS
-from .options import FinetuneOptions, choice, named, read_options, seed_number, share, tuples, whole, without_repeats
+from .options import (
+    LEAST_STEP,
+    FinetuneOptions,
+    choice,
+    named,
+    read_options,
+    seed_number,
+    share,
+    tuples,
+    whole,
+    without_repeats,
+)
 from .repair.kinds import REPAIRS
 from .sizes import FULL, TARGET
 
@@ -106,8 +117,11 @@ class PruningPlan:
             _check_masked_lm(self.algorithm, self.score)
         share(self.step, "step")
         share(self.until, "until")
-        if self.step == 0:
-            raise OptionError("A step of 0 never removes a head. Give a share of the heads, such as 0.1.")
+        if self.step < LEAST_STEP:
+            raise OptionError(
+                f"A step of {self.step:g} never removes a head, or takes thousands of steps. "
+                f"Give a share of at least {LEAST_STEP:g}, such as 0.1."
+            )
         if self.until == 0:
             raise OptionError("A target sparsity of 0 removes nothing. Give a share of the heads, such as 0.9.")
         if self.sparsities is not None:

@@ -34,7 +34,8 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import OptionError, RunError
-from ..storage.files import pack, unpack, write_atomic
+from ..storage.files import pack, unpack
+from ..storage.writing import replace_file
 from .options import read_options
 
 FORMAT = 1
@@ -108,6 +109,8 @@ class StepRecord:
     repair_error: dict[str, float] | None = None  # reconstruction error before and after the repair
     model: str | None = None  # folder of the trained model, relative to the context's folder
     model_digest: str | None = None
+    predicted: dict[str, int] | None = None  # how often each class is predicted on dev
+    constant: dict[str, float | None] | None = None  # what the best constant answer reaches in each metric
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +241,7 @@ class State:
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         path = place / f"state-{len(self.choices) + len(self.records):06d}.safetensors"
-        write_atomic(path, self.to_bytes())
+        replace_file(path, self.to_bytes(), durable=True)
         for old in _states(place)[KEEP_STATES:]:
             old.unlink(missing_ok=True)
         return path

@@ -11,10 +11,12 @@ from typing import Any
 from ..errors import RunError, unknown_choice
 from ..heads import HeadMask
 from ..runs import baselines
-from ..runs.files import disk_errors, write_atomic
+from ..runs.finding import finding, one_class
 from ..runs.reading import RunView
 from ..runs.record import PRUNE, SWEEP
+from ..storage.paths import out_file
 from ..storage.tables import to_csv, to_latex
+from ..storage.writing import disk_errors, replace_file
 from . import heads as report_heads
 from . import steps as report_steps
 from .html_page import Page
@@ -28,13 +30,12 @@ def write_run(view: RunView, path: Path) -> Path:
     form = path.suffix.lower()
     if form not in FORMS:
         raise RunError(unknown_choice("form of a report", form or path.name, FORMS))
+    path = out_file(path, f"report{form}")
     if path.exists():
         raise RunError(f"'{path}' exists. Choose another name or remove it first.")
-    if not path.parent.is_dir():
-        raise RunError(f"There is no folder '{path.parent}'. Make it first.")
     body = FORMS[form](view).encode()
-    with disk_errors(path):
-        write_atomic(path, body)
+    with disk_errors(path, len(body)):
+        replace_file(path, body)
     return path
 
 
@@ -75,6 +76,8 @@ def run_html(view: RunView) -> str:
     if record.error:
         page.text(record.error)
     summary = _summary(view)
+    for said in findings(view):
+        page.text(said)
     if drawn := _figure(view, run, summary):
         heading, figure, caption = drawn
         page.heading(heading)
@@ -109,9 +112,18 @@ def run_html(view: RunView) -> str:
     return page.html()
 
 
+def findings(view: RunView) -> list[str]:
+    """What a pruning run's steps allow to say; of a sweep which runs answer (nearly) one class."""
+    if view.record.kind == SWEEP:
+        return [f"{c.record.title}: {said.strip()}" for c in view.children if (said := one_class(c.steps))]
+    if view.record.kind != PRUNE or not view.steps:
+        return []
+    return [finding(list(view.to_json()["steps"]), next(iter(view.steps[-1]["metrics"])))]
+
+
 def _figure(view: RunView, run: dict[str, Any], summary: Mapping[str, Any]) -> tuple[str, Any, str] | None:
     """Heading, figure and caption of what a run is about."""
-    from ..runs.curves import chance, curve_of, run_curves
+    from ..runs.curves import curve_of, run_curves
 
     if run["kind"] in report_heads.KINDS:
         return report_heads.figure_of(run)
@@ -123,8 +135,9 @@ def _figure(view: RunView, run: dict[str, Any], summary: Mapping[str, Any]) -> t
     said = f"Dashed: {' or '.join(names.values())}."
     if any(len(c.by_seed) > 1 for c in curves):
         said += " Bands: one standard deviation over the seeds."
-    even = chance(curves[0].metric, summary.get("labels") or ())
-    return "Metric against heads pruned", run_curves(curves, by_chance=even), said
+    if any(c.constant is not None for c in curves):
+        said += " Dotted: one class for all."
+    return "Metric against heads pruned", run_curves(curves), said
 
 
 def _percent(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[list[Any]]:

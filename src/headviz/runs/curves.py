@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
+from ..charts.numbers import number
 from ..charts.palette import CLASSES, NEUTRAL
-from ..charts.style import FAINT, SMALL, band, frame, safe
+from ..charts.style import FAINT, SMALL, band, constant_line, frame, safe
+from ..evaluation.constant import corrected
 from . import baselines
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ class Curve:
     by_seed: Mapping[int, Sequence[tuple[float, float]]]  # seed -> (sparsity, value) of the steps so far
     against: str = baselines.GIVEN  # which full model that is
     given: float | None = None  # θ*, where the steps are compared with another model
+    constant: float | None = None  # what the best constant answer reaches
 
     @property
     def means(self) -> list[tuple[float, float, float | None]]:
@@ -34,6 +37,12 @@ class Curve:
             for x, y in points:
                 found.setdefault(round(x, 9), []).append(y)
         return [(x, mean(v), stdev(v) if len(v) > 1 else None) for x, v in sorted(found.items())]
+
+    @property
+    def corrected(self) -> list[float]:
+        """Of each mean the share that is left of what the full model has above the best constant answer."""
+        full = float("nan") if self.baseline is None else self.baseline
+        return [corrected(value, full, self.constant) for _, value, _ in self.means]
 
 
 def curve_of(run: Mapping[str, Any], metric: str | None = None, name: str | None = None) -> Curve | None:
@@ -65,20 +74,15 @@ def curve_of(run: Mapping[str, Any], metric: str | None = None, name: str | None
         {seed: own for seed, own in by_seed.items() if own},
         which,
         given[0] if given and which != baselines.GIVEN else None,
+        next((c for s in points if (c := (s.get("constant") or {}).get(metric)) is not None), None),
     )
 
 
-def chance(metric: str, labels: Sequence[str]) -> float | None:
-    """What random answers would reach, all classes equally likely; None where that depends on more."""
-    if metric == "accuracy" and len(labels) > 1:
-        return 1 / len(labels)
-    return 0.0 if metric in ("matthews", "pearson", "spearman") else None
-
-
-def run_curves(curves: Sequence[Curve], height: int = 400, by_chance: float | None = None) -> go.Figure:
+def run_curves(curves: Sequence[Curve], height: int = 400) -> go.Figure:
     """Metric against percentage pruned, one colour per run; thin lines are seeds, bands one sd over them.
 
-    Dashed: the full model that a run's steps are compared with; dotted: θ* where that is another one, and chance.
+    Dashed: the full model that a run's steps are compared with; dotted: θ* where that is another one, and one class
+    for all answers. Hovering tells the metric corrected for that: the share left of what the full model has above it.
     """
     import plotly.graph_objects as go
 
@@ -117,23 +121,22 @@ def run_curves(curves: Sequence[Curve], height: int = 400, by_chance: float | No
             legendgroup=curve.name,
             line={"color": tone, "width": 2},
             marker={"size": 6},
-            hovertemplate="%{x:.0f} % pruned: %{y:.4f}<extra></extra>",
+            customdata=[number(x) for x in curve.corrected],
+            hovertemplate="%{x:.0f} % pruned: %{y:.4f}<br>corrected for chance: %{customdata}<extra></extra>",
         )
     # runs of one model share its line; with several models there is no single "model as given"
     given = {round(c.given, 9) for c in curves if c.given is not None}
     if len(given) == 1:
         _level(fig, given.pop(), FAINT, "dot", baselines.NAMES[baselines.GIVEN])
-    if by_chance is not None and curves:
-        _level(fig, by_chance, FAINT, "dot", "chance", side="left")  # where curves are highest
+    for level in {round(c.constant, 9) for c in curves if c.constant is not None}:
+        constant_line(fig, level)
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102], zeroline=False)
     fig.update_yaxes(title=curves[0].metric if curves else "", zeroline=False)
     return frame(fig, height, top=32, showlegend=several_runs)
 
 
-def _level(
-    fig: go.Figure, value: float, colour: str, dash: str, name: str, below: bool = False, side: str = "right"
-) -> None:
-    """A line across, named at one end."""
-    place = f"{'bottom' if below else 'top'} {side}"
+def _level(fig: go.Figure, value: float, colour: str, dash: str, name: str, below: bool = False) -> None:
+    """A line across, named at its right end."""
+    place = f"{'bottom' if below else 'top'} right"
     more = {"annotation_text": name, "annotation_position": place, "annotation_font": {"size": SMALL, "color": NEUTRAL}}
     fig.add_hline(y=value, line={"color": colour, "dash": dash, "width": 1}, **(more if name else {}))

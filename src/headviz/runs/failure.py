@@ -6,7 +6,8 @@ import errno
 from typing import Any
 
 from ..errors import UserError
-from .files import FULL, DiskFull
+from ..storage.writing import disk_error
+from .files import DiskFull
 from .record import FAULT
 
 
@@ -24,8 +25,8 @@ def _explained(error: BaseException) -> tuple[str, str]:
             "Out of memory. Let fewer runs work at a time or use a machine with more memory and resume, "
             "or start anew with a smaller batch or shorter texts."
         )
-    if isinstance(error, OSError) and error.errno in FULL:
-        return DiskFull.code, "The disk is full. Free some space, then resume the run."
+    if (told := disk_error(error)) is not None:
+        return DiskFull.code, f"{told} Then resume the run."
     first = (str(error).strip() or "no message").splitlines()[0]
     return FAULT, f"headviz failed here ({type(error).__name__}: {first[:300]}). The log has the details."
 

@@ -6,7 +6,6 @@ the old content or the new one, never half of it.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -15,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..errors import RunError
-from ..storage.files import write_atomic
+from ..errors import RunError, UserError
 from ..storage.home import home
+from ..storage.writing import FULL, DiskError, disk_error, replace_file
 from .process import monotonic, place
 
 KEEP = 2  # checkpoints: the newest and the one before it
@@ -29,7 +28,7 @@ _SECRET = re.compile(r"\bhf_[A-Za-z0-9]{8,}")
 _NAME = re.compile(r"checkpoint-(\d+)\.bin")
 
 
-class DiskFull(RunError):
+class DiskFull(RunError, DiskError):
     """Nothing more can be written."""
 
     code = "disk-full"
@@ -85,7 +84,7 @@ class RunFiles:
         """Write checkpoint ``number`` and drop all but the last two."""
         whole = _MAGIC + hashlib.sha256(body).digest() + body
         with disk_errors(self.folder):
-            write_atomic(self.folder / f"checkpoint-{number}.bin", whole)
+            replace_file(self.folder / f"checkpoint-{number}.bin", whole, durable=True)
         for _, old in self.checkpoints()[KEEP:]:
             old.unlink(missing_ok=True)
 
@@ -163,10 +162,7 @@ class RunFiles:
 def write_json(path: Path, value: dict[str, Any], durable: bool = True) -> None:
     body = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     with disk_errors(path):
-        write_atomic(path, body, durable)
-
-
-FULL = {errno.ENOSPC, errno.EDQUOT} if hasattr(errno, "EDQUOT") else {errno.ENOSPC}
+        replace_file(path, body, durable)
 
 
 class disk_errors:
@@ -179,10 +175,12 @@ class disk_errors:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
-            if error.errno in FULL:
-                raise DiskFull(f"The disk of {self.where} is full. Free some space, then resume the run.") from error
-            if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-                raise RunError(
-                    f"{self.where} cannot be written ({error.strerror}). Set HEADVIZ_HOME to a folder of yours."
-                ) from error
+        if not isinstance(error, Exception) or isinstance(error, UserError):
+            return
+        told = disk_error(error, self.where)
+        if isinstance(error, OSError) and error.errno not in FULL:
+            raise RunError(
+                f"{self.where} cannot be written ({error.strerror}). Set HEADVIZ_HOME to a folder of yours."
+            ) from error
+        if told is not None:
+            raise DiskFull(f"The disk of {self.where} is full. Free some space, then resume the run.") from error

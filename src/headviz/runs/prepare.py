@@ -14,6 +14,7 @@ from ..errors import Cancelled
 from ..progress import Cancel, Progress, stop_if, tracked
 from ..pruning.algorithms import ALGORITHMS
 from ..pruning.plan import PruningPlan
+from ..storage.paths import outside_path
 
 if TYPE_CHECKING:
     from ..pruning.context import Context
@@ -140,7 +141,7 @@ def _absolute(plan: PruningPlan) -> dict[str, Any]:
     for name in ("model", "base", "data"):
         given = getattr(plan, name)
         if given is not None:
-            path = Path(given).expanduser()
+            path = outside_path(given, name)
             if path.exists() and (name == "data" or path.is_dir()):
                 out[name] = str(path.absolute())
     return out

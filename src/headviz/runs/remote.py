@@ -18,7 +18,7 @@ from typing import Any
 
 from .. import __version__, plugins
 from ..errors import Cancelled, RunError
-from ..storage.files import write_atomic
+from ..storage.writing import replace_file
 from .kinds import Tools, make_job
 
 TELL = 0.5  # seconds between two reports of progress
@@ -118,7 +118,7 @@ def unpack(folder: Path, files: Files) -> None:
         if not path.is_relative_to(root):
             raise RunError(f"A file of a run lies outside its folder: '{name}'.")
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, content, durable=False)
+        replace_file(path, content)
 
 
 def _listing(folder: Path) -> dict[str, tuple[int, int]]:

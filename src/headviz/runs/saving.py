@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import RunError
 from ..progress import Cancel, Progress, stop_if
+from ..storage.paths import new_folder, refuse_special
 from .files import RunFiles, disk_errors
 from .queue import look
 from .record import PRUNE
@@ -48,8 +49,7 @@ def save_model(
     """
     from ..pruning.outcome import write_outcome
 
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise RunError(f"'{out}' exists and is not an empty folder. Choose another name or remove it first.")
+    out = new_folder(out)
     context, plan, state = open_run(run_id, registry)
     if not state.steps:
         raise RunError(f"Run {run_id} has no pruned model yet. Wait for its first step.")
@@ -74,6 +74,7 @@ def zip_model(
             save_model(run_id, place, seed, step, registry)
             part = Path(temporary) / "part.zip"
             pack_folder(place, part, progress, cancel)
+            refuse_special(out)
             os.replace(part, out)
     return out
 

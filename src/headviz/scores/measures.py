@@ -6,7 +6,7 @@ which score. A measurement that no sweep makes yet goes into ``sweeps``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,19 +36,29 @@ class Given:
 
 
 def conductance_spearman(given: Given, options: ConductanceOptions) -> Summary:
-    return mean(given.rows[row_of("spearman", options)])
+    return _averaged(given, "spearman", options)
 
 
 def conductance_kendall(given: Given, options: ConductanceOptions) -> Summary:
-    return mean(given.rows[row_of("kendall", options)])
+    return _averaged(given, "kendall", options)
 
 
 def conductance_pearson(given: Given, options: ConductanceOptions) -> Summary:
-    return mean(given.rows[row_of("pearson", options)])
+    return _averaged(given, "pearson", options)
 
 
 def conductance_max(given: Given, options: ConductanceOptions) -> Summary:
-    return mean(given.rows[row_of("max", options)])
+    return _averaged(given, "max", options)
+
+
+def _averaged(given: Given, name: str, options: ConductanceOptions) -> Summary:
+    """Mean over the examples that have a value; in the thesis author's code one without voids the head."""
+    found = mean(given.rows[row_of(name, options)])
+    if not options.code:
+        return found
+    void = found.undefined > 0
+    tables = {n: np.where(void, np.nan, getattr(found, n)) for n in ("values", "stderr", "low", "high")}
+    return replace(found, **tables)
 
 
 def row_of(name: str, options: ConductanceOptions) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +16,15 @@ from ..errors import OptionError, TaskError
 from ..evaluation.plain import class_order, encode_data, gold_for
 from ..heads import HeadMask, HeadScores
 from ..models.base import TRANSLATION
+from ..models.network import require_model
 from ..storage.store import Store
+from ..tasks.dataset import require_dataset
 from . import translation
+from .author_code import width_for
 from .catalogue import DEFAULT, Score, preset_named, score_named
 from .collect import Collector
 from .measures import Given, row_of
-from .options import AblationOptions, build
+from .options import AblationOptions, ConductanceOptions, build
 from .statistics import BOTTOM, Summary, stability, summarised
 from .task_loss import check_metric
 
@@ -79,6 +82,8 @@ class Job:
         label_order: Sequence[str] | str | None = None,
         **options: Any,
     ) -> None:
+        require_model(clf)
+        require_dataset(data)
         if preset is not None:
             chosen = preset_named(preset)
             if score is not None and score != chosen.score:
@@ -116,6 +121,8 @@ class Job:
             self.unlike = _unlike(clf, data, label_order)
         encodings = encode_data(clf, data)
         self.truncated = sum(e.truncated for e in encodings)
+        if isinstance(self.options, ConductanceOptions) and self.options.code:
+            self.options = replace(self.options, padded=width_for(self.options, [len(e) for e in encodings]))
         targets: list[int | None] = [None] * len(data)
         if target == GOLD and gold is not None and not clf.is_regression:
             targets = [int(g) for g in gold]
@@ -204,6 +211,8 @@ class Job:
             )
         if self.unlike:
             notes.append(self.unlike)
+        if getattr(self.options, "code", False):
+            notes.append(f"as the thesis author's code computes it, texts padded to {self.options.padded} tokens")
         if self.truncated:
             notes.append(f"cut to the model's {self.clf.max_length} tokens: {_number(self.truncated, 'text')}")
         return tuple(notes)

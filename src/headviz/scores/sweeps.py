@@ -18,7 +18,7 @@ from ..attribution import integration as path
 from ..attribution.integration import ExampleMaps
 from ..attribution.rules import AttAttrOptions, PathOptions
 from ..evaluation.evaluator import Evaluator, EvaluatorOptions
-from . import gradients, translation
+from . import author_code, gradients, translation
 from .chunk import Chunk, Sweep, Tables
 from .correlation import correlations
 
@@ -29,12 +29,19 @@ def _integration(options: Any) -> dict[str, Any]:
     return {"steps": int(options.steps), "rule": options.rule, "precision": options.precision}
 
 
+def _path(options: Any) -> dict[str, Any]:
+    return _integration(options) | ({"code": True, "padded": options.padded} if options.code else {})
+
+
 # conductance --------------------------------------------------------------------------------------
 
 
 def _conductance(chunk: Chunk) -> list[Callable[[], Tables]]:
     options = PathOptions(**_integration(chunk.options))
-    found = path.sweep(chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel)
+    if chunk.options.code:
+        found = author_code.sweep(chunk)
+    else:
+        found = path.sweep(chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel)
     kept = chunk.mask.array()
     return [lambda maps=maps: correlate(maps, kept) for maps in found]  # type: ignore[misc]
 
@@ -134,7 +141,7 @@ def _all_at_once(chunk: Chunk) -> Iterator[slice]:
 
 
 SWEEPS: dict[str, Sweep] = {
-    "conductance": Sweep(1, _conductance, _by_nodes, _integration, uses_target=True),
+    "conductance": Sweep(1, _conductance, _by_nodes, _path, uses_target=True),
     "attattr": Sweep(1, _attattr, _by_nodes, _integration, uses_target=True),
     "gates": Sweep(1, gradients.gates, _by_tokens, lambda options: {}, uses_gold=True),
     "ablation": Sweep(1, _ablation, _all_at_once, lambda options: {}, window=256),

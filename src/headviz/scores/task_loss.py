@@ -5,14 +5,15 @@ Shapes: n examples, L layers, H heads, R resamples, C classes of the task.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import OptionError, unknown_choice
+from ..evaluation.comparison import Answers, deltas
 from ..evaluation.resampling import CLASS_METRICS
-from ..tasks import metric as measure
 from ..tasks import predicted
 from .chunk import Tables
 from .correlation import pearson, spearman
@@ -39,7 +40,11 @@ def check_metric(data: Dataset, metric: str | None) -> str:
 
 
 def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric: str | None) -> Summary:
-    """metric(full) − metric(full without the head): positive = the head helps."""
+    """metric(full) − metric(full without the head): positive = the head helps.
+
+    The intervals are those of every other comparison on the same examples (``evaluation.comparison``); draws of the
+    examples give the standard errors, and how stable the ranking is.
+    """
     name = check_metric(data, metric)
     if data.is_translation:
         return cost_in_bleu(rows, data)
@@ -52,20 +57,20 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
         (i, j): predicted(without[:, i, j], order, data.is_regression)
         for i, j in zip(*np.nonzero(measured), strict=True)
     }
+    classes = 0 if data.is_regression else len(data.label_names)
+    found = deltas(Answers(gold, whole, classes), list(answers.values()), name, tested=not data.is_regression)
+    values, low, high = (np.full(shape, np.nan) for _ in range(3))
+    for where, delta in zip(answers, found, strict=True):
+        values[where] = delta.full - delta.masked
+        low[where], high[where] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
     if name == "accuracy":
         per = np.full((len(gold), *shape), np.nan)
         for where, said in answers.items():
             per[:, where[0], where[1]] = (whole == gold).astype(float) - (said == gold)
-        return mean(per)
-
-    values = np.full(shape, np.nan)
-    reference = measure(name, whole, gold)
-    for where, said in answers.items():
-        values[where] = reference - measure(name, said, gold)
+        return replace(mean(per), low=low, high=high)
 
     def resample(counts: Counts) -> NDArray:
         of = _class_metric if name in CLASS_METRICS else _correlation
-        classes = len(data.label_names)
         out = np.full((len(counts), *shape), np.nan)
         base = of(name, counts, gold, whole, classes)
         for where, said in answers.items():
@@ -74,13 +79,11 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
 
     if len(gold) < 2:
         unknown = np.full(shape, np.nan)
-        return Summary(values, unknown, unknown, unknown, np.zeros(shape, np.int64))
+        return Summary(values, unknown, low, high, np.zeros(shape, np.int64))
     drawn = resample(draw(len(gold), resamples=_RESAMPLES if name in CLASS_METRICS else _RESAMPLES // 5))
     known = measured & np.isfinite(values)  # Matthews of constant answers, say, is undefined
     stderr = np.full(shape, np.nan)
     stderr[known] = np.nanstd(drawn[:, known], axis=0, ddof=1)
-    low, high = np.full(shape, np.nan), np.full(shape, np.nan)
-    low[known], high[known] = np.nanquantile(drawn[:, known], [0.025, 0.975], axis=0)
     return Summary(values, stderr, low, high, np.zeros(shape, np.int64), len(gold), resample)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..errors import OptionError
 from ..evaluation.translation import TranslationEvaluator, require_translation
-from ..tasks.bleu import bleu_of
+from ..tasks.bleu import bleu_of, differing, interval
 from ..tasks.bleu import counts as bleu_counts
 from .catalogue import Score, names_for
 from .chunk import Chunk, Tables
@@ -81,5 +81,6 @@ def cost_in_bleu(rows: Tables, data: Dataset) -> Summary:
     drawn = resample(draw(len(full), resamples=_RESAMPLES))
     stderr, low, high = (np.full(shape, np.nan) for _ in range(3))
     stderr[measured] = np.std(drawn[:, measured], axis=0, ddof=1)
-    low[measured], high[measured] = np.quantile(drawn[:, measured], [0.025, 0.975], axis=0)
+    for place, column in columns.items():
+        low[place], high[place] = interval(drawn[(slice(None), *place)], differing(full, column))
     return Summary(values, stderr, low, high, np.zeros(shape, np.int64), len(full), resample)

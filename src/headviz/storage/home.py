@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+from .paths import outside_path
+
 VARIABLE = "HEADVIZ_HOME"
 
 
@@ -14,7 +16,7 @@ def home() -> Path:
     """
     chosen = os.environ.get(VARIABLE)
     if chosen:
-        return Path(chosen).expanduser().absolute()
+        return outside_path(chosen, VARIABLE, look=False).absolute()
     checkout = Path(__file__).resolve().parents[3]
     if (checkout / "pyproject.toml").is_file() and (checkout / "cache").is_dir():
         return checkout / "cache"

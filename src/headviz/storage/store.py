@@ -41,7 +41,7 @@ from .strict_disk import (
 LIMIT_VARIABLE = "HEADVIZ_CACHE_LIMIT"
 DEFAULT_LIMIT = 2 * 2**30  # bytes
 
-_MAGIC = b"headviz1"
+_MAGIC = b"headviz2"
 _SUM = hashlib.sha256
 
 
@@ -80,16 +80,28 @@ class Usage:
     kinds: dict[str, int]
 
 
-def _pack(arrays: Mapping[str, np.ndarray], words: Mapping[str, str] | None) -> bytes:
+def _pack(key: str, arrays: Mapping[str, np.ndarray], words: Mapping[str, str] | None) -> bytes:
     body = pack(arrays, words)
-    return _MAGIC + _SUM(body).digest() + body
+    return _head(key, body) + body
 
 
-def _unpack(raw: bytes) -> Entry:
+def _head(key: str, body: bytes | memoryview) -> bytes:
+    """The format's version, and a checksum of it, of the key (kind and digest), of the length and of the content.
+
+    With the key in it, an entry that was moved under another key is not read as that one.
+    """
+    name = key.encode()
+    begin = _MAGIC + len(name).to_bytes(8, "little") + name + len(body).to_bytes(8, "little")
+    digest = _SUM(begin)
+    digest.update(body)
+    return _MAGIC + digest.digest()
+
+
+def _unpack(key: str, raw: bytes) -> Entry:
     start = len(_MAGIC) + _SUM().digest_size
     head, body = raw[:start], raw[start:]
-    if head != _MAGIC + _SUM(body).digest():
-        raise ForeignEntryError("a damaged entry")
+    if head != _head(key, body):
+        raise ForeignEntryError("a damaged entry, or one of another key")
     return Entry(*unpack(body))
 
 
@@ -113,7 +125,9 @@ class Store:
             return None
         try:
             raw = disk.get(key)
-            return None if raw is None else _unpack(raw)
+            if raw is None and key in disk:  # another process replaced the value between the look-up and the reading
+                raw = disk.get(key)
+            return None if raw is None else _unpack(key, raw)
         except (ForeignEntryError, ValueError, TypeError, KeyError):
             self._drop(disk, key)
         except sqlite3.DatabaseError as error:
@@ -131,7 +145,7 @@ class Store:
         disk = self._open()
         if disk is None:
             return False
-        packed = [(key, _pack(e.arrays, e.words)) for key, e in entries]
+        packed = [(key, _pack(key, e.arrays, e.words)) for key, e in entries]
         for attempt in (1, 2):
             try:
                 with disk.transact():

@@ -7,7 +7,8 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # the wide ones count in East Asian spreadsheets
+_BLANKS = ("\t", "\r", "\n")
 _TEX = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -36,7 +37,7 @@ def csv_cell(value: Any) -> str:
     if value is None or value != value:
         return ""
     text = str(value)
-    if isinstance(value, str) and text.lstrip(" ").startswith(_FORMULA):
+    if isinstance(value, str) and (text.startswith(_BLANKS) or text.lstrip().startswith(_FORMULA)):
         return "'" + text
     return text
 

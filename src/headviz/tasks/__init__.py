@@ -8,7 +8,7 @@ from .catalogue import TASKS, Task, get_task
 from .dataset import Dataset, Example
 from .labels import OTHER, label_map, predicted
 from .loading import check_request, load_task
-from .metrics import METRICS, metric, metrics, points_in, why_undefined
+from .metrics import METRICS, constant, metric, metrics, points_in, why_undefined
 from .sample_report import LengthFilter, SampleReport
 from .sampling import DEFAULT_SAMPLES, sample, text_lengths
 
@@ -23,6 +23,7 @@ __all__ = [
     "SampleReport",
     "Task",
     "check_request",
+    "constant",
     "get_task",
     "label_map",
     "load_task",

@@ -20,6 +20,7 @@ DETOKENISED, TOKENISED = "13a", "none"
 TOKENIZERS = (DETOKENISED, TOKENISED, "intl", "char", "zh")
 ORDERS = 4  # n-grams of up to four words
 RESAMPLES = 1000
+FEW = 10  # sentences that must differ before an interval of their change is given
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def compare(first: np.ndarray, other: np.ndarray, seed: int = 0, resamples: int 
     """Paired bootstrap resampling of two systems' ``counts``: the same sentences are drawn for both.
 
     The p value is the share of resampled changes that are at least as far from their mean as the observed change is
-    from zero; its least value is 1 / (resamples + 1).
+    from zero; its least value is 1 / (resamples + 1). With fewer than ``FEW`` sentences that differ there is no
+    interval (NaN): the resamples are too much alike to hold the true change.
     """
     if first.shape != other.shape:
         raise TaskError(f"{len(first):,} sentences cannot be paired with {len(other):,}.")
@@ -99,14 +101,27 @@ def compare(first: np.ndarray, other: np.ndarray, seed: int = 0, resamples: int 
         raise OptionError(f"At least one resample is needed, not {resamples}.")
     values = bleu_of(first.sum(axis=0)), bleu_of(other.sum(axis=0))
     if np.array_equal(first, other):
-        return Change(*values, 0.0, 0.0, 1.0, resamples)
+        return Change(*values, float("nan"), float("nan"), 1.0, resamples)
     rng, n = np.random.default_rng(seed), len(first)
     weights = rng.multinomial(n, np.full(n, 1 / n), size=resamples)  # [R, N]
     both = (weights @ first, weights @ other)  # each [R, 10]
     drawn = np.array([bleu_of(b) - bleu_of(a) for a, b in zip(*both, strict=True)])
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    low, high = interval(drawn, differing(first, other))
     extreme = np.count_nonzero(np.abs(drawn - drawn.mean()) >= abs(values[1] - values[0]))
     return Change(*values, float(low), float(high), (1 + extreme) / (1 + resamples), resamples)
+
+
+def differing(first: np.ndarray, other: np.ndarray) -> int:
+    """Sentences whose counts differ."""
+    return int((first != other).any(axis=1).sum())
+
+
+def interval(drawn: np.ndarray, changed: int) -> tuple[float, float]:
+    """95 % of the resampled changes; NaN where fewer than ``FEW`` sentences changed."""
+    if changed < FEW:
+        return float("nan"), float("nan")
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return float(low), float(high)
 
 
 def _metric(tokenize: str) -> Any:

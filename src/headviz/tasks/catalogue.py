@@ -126,7 +126,7 @@ _TABLE = (
     Task("qnli", "QNLI", _ENTAILS, _ACCURACY, _glue("qnli", _QA, "QNLI")),
     Task("mrpc", "MRPC", ("not_equivalent", "equivalent"), ("accuracy", "f1"), _MRPC),
     Task("sst2", "SST-2", _SENTIMENT, _ACCURACY, _glue("sst2", _SENTENCE, "SST-2")),
-    Task("cola", "CoLA", ("unacceptable", "acceptable"), ("matthews",), _COLA),
+    Task("cola", "CoLA", ("unacceptable", "acceptable"), ("matthews", "accuracy"), _COLA),
     Task("rte", "RTE", _ENTAILS, _ACCURACY, _glue("rte", _PAIR, "RTE")),
     Task("wnli", "WNLI", ("not_entailment", "entailment"), _ACCURACY, _glue("wnli", _PAIR, "WNLI")),
     Task("stsb", "STS-B", (), ("pearson", "spearman"), _STSB, is_regression=True),
@@ -143,14 +143,14 @@ TASKS: dict[str, Task] = {task.name: task for task in _TABLE}
 
 def get_task(name: str) -> Task:
     """The task of this name; a ``TaskError`` with the valid names for an unknown one."""
-    if name not in TASKS:
-        raise TaskError(unknown_choice("task", name, TASKS))
+    if not isinstance(name, str) or name not in TASKS:
+        raise TaskError(unknown_choice("task", str(name)[:60], TASKS))
     return TASKS[name]
 
 
 def check_split(task: Task, split: str) -> str:
     """The split; a ``TaskError`` if the task does not have it."""
-    if split not in task.source.splits:
+    if not isinstance(split, str) or split not in task.source.splits:
         unlabelled = split == "test" and task.source.repo == GLUE
         why = " GLUE keeps the labels of its test files to itself." if unlabelled else ""
         raise TaskError(

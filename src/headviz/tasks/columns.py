@@ -90,7 +90,7 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> C
     slices = None
     if mapping.slice is not None:
         cells = [table.columns[mapping.slice][i] for i in keep]
-        slices = [NO_SLICE if c is None or str(c).strip() == "" else str(c).strip() for c in cells]
+        slices = [NO_SLICE if _is_missing(c) else _text_of(c) or NO_SLICE for c in cells]
     return Columns(texts[0], texts[1] if len(texts) > 1 else None, labels, slices, tuple(notes))
 
 
@@ -123,7 +123,17 @@ def looks_like_regression(cells: Sequence[Any]) -> bool:
 
 def label_text(cell: Any) -> str:
     """A class label as text: 1, 1.0, '1' and '1.0' are the same class."""
-    return re.sub(r"^([+-]?\d+)\.0+$", r"\1", str(cell).strip())
+    return re.sub(r"^([+-]?\d+)\.0+$", r"\1", _text_of(cell))
+
+
+def _text_of(cell: Any) -> str:
+    try:
+        text = str(cell).strip()
+    except ValueError:  # a whole number of thousands of digits
+        raise TaskError("A label or slice is a number of thousands of digits. Choose another column.") from None
+    if not _is_unicode(text):
+        raise TaskError(f"The label {text[:40]!a} holds half a character. Mend the row.")
+    return text
 
 
 def _is_missing(cell: Any) -> bool:
@@ -153,11 +163,31 @@ def _texts(table: Table, column: str, keep: Sequence[int]) -> list[str]:
     for i in keep:
         if not isinstance(cells[i], str):
             raise TaskError(
-                f"{table.at(i)}: column '{column}' holds {type(cells[i]).__name__} {cells[i]!r}, not text. "
+                f"{table.at(i)}: column '{column}' holds {type(cells[i]).__name__} {_shown(cells[i])}, not text. "
                 "Choose the text columns (--text-columns, text_columns=).",
                 options=("text_columns",),
             )
+        if not _is_unicode(cells[i]):
+            raise TaskError(
+                f"{table.at(i)}: column '{column}' holds half a character (a lone surrogate). Mend the row."
+            )
     return [cells[i] for i in keep]
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text can be written down; JSON may name halves of characters, which cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _shown(cell: Any) -> str:
+    try:
+        return repr(cell)[:60]
+    except ValueError:  # a whole number of thousands of digits
+        return "of very many digits"
 
 
 def _numbers(table: Table, column: str, keep: Sequence[int]) -> np.ndarray:
@@ -179,7 +209,7 @@ def _as_number(cell: Any) -> float | None:
         return None
     try:
         value = float(cell)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # a whole number that no float can hold
         return None
     return value if math.isfinite(value) else None
 
@@ -215,6 +245,6 @@ def _label_lookup(found: Sequence[str], names: Sequence[str]) -> dict[str, int]:
         where = match_names([text], names)
         if where is not None:
             lookup[text] = where[0]
-        elif text.isdecimal() and int(text) < len(names):
+        elif text.isdecimal() and len(text) <= 9 and int(text) < len(names):
             lookup[text] = int(text)
     return lookup

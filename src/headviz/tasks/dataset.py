@@ -187,6 +187,14 @@ class Dataset:
         return dict(sorted(Counter(self.slices or ()).items()))
 
 
+def require_dataset(given: object) -> None:
+    """Refuse what is no data set: a task's name, a list of texts, a table."""
+    if not isinstance(given, Dataset):
+        raise TaskError(
+            f"Data from headviz.load_task are needed, not {type(given).__name__}: data = headviz.load_task('demo')."
+        )
+
+
 def _take(values: Sequence[str], at: list[int]) -> tuple[str, ...]:
     return tuple(values[i] for i in at)
 

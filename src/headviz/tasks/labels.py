@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import TaskError
+from ..errors import TaskError, shown
 
 if TYPE_CHECKING:
     from .dataset import Dataset
@@ -132,6 +132,8 @@ def _by_order(
 
 def parse_order(label_order: Sequence[str] | str) -> list[str]:
     """A label order as typed (``a,b,c``) or as a sequence of names."""
+    if not isinstance(label_order, Sequence):
+        raise TaskError(f"A label order is names, such as 'a,b,c', not {shown(label_order)}.")
     parts = label_order.split(",") if isinstance(label_order, str) else list(label_order)
     return [str(part).strip() for part in parts]
 

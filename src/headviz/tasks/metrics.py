@@ -89,6 +89,21 @@ def metric(name: str, predictions: Any, gold: Any) -> float:
     return float(known[name](predictions, gold))
 
 
+def constant(name: str, gold: Any) -> float | None:
+    """What the best constant answer reaches: the share of the majority, F1 of always class 1, Matthews 0.
+
+    None where a constant has no value (a correlation, a translation), or without gold labels.
+    """
+    gold = np.asarray(gold)
+    if name == "matthews":  # undefined of a constant; of answers that do not depend on the text it is 0
+        return 0.0
+    if name not in ("accuracy", "f1") or not len(gold):
+        return None
+    said = 1 if name == "f1" else np.bincount(gold.astype(np.int64)).argmax()
+    value = metric(name, np.full(len(gold), said), gold)
+    return None if value != value else value
+
+
 def metrics(task: Task, predictions: Any, gold: Any) -> dict[str, float]:
     """Every metric of the task, its primary one first.
 

@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import TaskError
+from ..storage.paths import read_small
 
 FORMATS = ("tsv", "csv", "jsonl", "parquet")
+LARGEST_FILE = 4 * 2**30  # bytes of a file, or of what a parquet file unpacks to: it is held in memory
+PART = 4096  # rows of a parquet file that are unpacked at once
 
 
 @dataclass(frozen=True)
@@ -68,19 +71,34 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Table:
     try:
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
+            doubled = sorted({c for c in names if names.count(c) > 1})
+            if doubled:
+                raise TaskError(f"{path.name} has more than one column called '{doubled[0]}'. Rename one of them.")
             wanted = names if columns is None else [c for c in columns if c in names]
-            table = file.read(columns=wanted)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            data, rows = _in_parts(path, file, wanted)
+    except (pa.ArrowException, ValueError, OverflowError, RecursionError) as error:
         raise TaskError(
             f"{path.name} is not a complete parquet file ({_first_line(error)}). Delete it and get it again."
         ) from error
     except OSError as error:
         # pyarrow reports damaged pages as OSError, too
         raise TaskError(f"{path.name} cannot be read: {_first_line(error)}.") from error
-    if not table.num_rows:
+    if not rows:
         raise TaskError(f"{path.name} has no rows. Give a file with at least one example.")
-    data = {name: table.column(name).to_pylist() for name in table.column_names}
-    return Table(path.name, data, range(1, table.num_rows + 1), place="row")
+    return Table(path.name, data, range(1, rows + 1), place="row")
+
+
+def _in_parts(path: Path, file: Any, columns: Sequence[str]) -> tuple[dict[str, list[Any]], int]:
+    """The columns of a parquet file, read in parts: a small file may unpack to more than fits into memory."""
+    data: dict[str, list[Any]] = {name: [] for name in columns}
+    rows = size = 0
+    for part in file.iter_batches(batch_size=PART, columns=list(columns)):
+        rows, size = rows + part.num_rows, size + part.nbytes
+        if size > LARGEST_FILE:
+            raise TaskError(f"{path.name} unpacks to more than {LARGEST_FILE:,} bytes. Give a smaller file.")
+        for name in columns:
+            data[name] += part.column(name).to_pylist()
+    return data, rows
 
 
 def _first_line(error: Exception) -> str:
@@ -89,10 +107,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _decode(path: Path) -> str:
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise TaskError(f"{path.name} cannot be read: {error.strerror or error}.") from error
+    raw = read_small(path, LARGEST_FILE, "the file")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -183,8 +198,9 @@ def _read_jsonl(name: str, text: str) -> Table:
             continue
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise TaskError(f"{name}, line {number}: not valid JSON ({error.msg}). Each line is one object.") from error
+        except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits
+            why = "nested too deeply" if isinstance(error, RecursionError) else getattr(error, "msg", str(error)[:80])
+            raise TaskError(f"{name}, line {number}: not valid JSON ({why}). Each line is one object.") from error
         if not isinstance(row, dict):
             raise TaskError(f'{name}, line {number}: not an object. Each line looks like {{"text": …, "label": …}}.')
         for key in row:

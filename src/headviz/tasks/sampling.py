@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import OptionError, TaskError
 from . import strata
-from .dataset import Dataset
+from .dataset import Dataset, require_dataset
 from .sample_report import LengthFilter, SampleReport
 
 DEFAULT_SAMPLES = 2000
@@ -30,6 +30,7 @@ def sample(
     Do not use this to shrink a split for evaluation, because it changes the shares of the classes:
     ``load_task(limit=…)`` does not.
     """
+    require_dataset(data)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise OptionError(f"The sample size is a number of examples from 1 up, not {n!r}.")
     how = length_filter if isinstance(length_filter, LengthFilter) else LengthFilter(length_filter or "none")

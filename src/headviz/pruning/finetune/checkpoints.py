@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import OptionError
-from ...storage.files import write_atomic
+from ...storage.writing import replace_file
 from ..options import FinetuneOptions
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def claim(place: Path, clf: Classifier, train: Dataset, options: FinetuneOptions
                 "Remove the folder, or choose another, to start anew."
             )
         return
-    write_atomic(path, json.dumps(mine).encode(), durable=False)
+    replace_file(path, json.dumps(mine))
 
 
 def whole_checkpoint(place: Path) -> str | None:

@@ -17,7 +17,13 @@ def offer(present: HeadMask, kind: str | None = None) -> None:
     st.info("All heads are on. Switch some off to see what that changes for this text.")
     label, mask = suggestion(present, kind)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        st.button(label, key="first_mask", icon=":material/power_settings_new:", on_click=state.set_mask, args=(mask,))
+        st.button(
+            show.plain(label),
+            key="first_mask",
+            icon=":material/power_settings_new:",
+            on_click=state.set_mask,
+            args=(mask,),
+        )
         st.page_link("pages/masklab.py", label="Choose heads in the Mask lab", icon=":material/grid_on:")
 
 

@@ -25,6 +25,7 @@ class Measured:
     full: np.ndarray
     masked: np.ndarray
     comparison: Comparison
+    gold: np.ndarray
 
 
 def key_of(clf: Classifier, data: Dataset, *more: object) -> tuple[object, ...]:
@@ -40,7 +41,7 @@ def measured(clf: Classifier, data: Dataset, mask: HeadMask) -> Measured | None:
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Measured:
         evaluator = loaders.evaluator(clf, data)  # encodes all of the data, so it is made here
         found = evaluator.compare(whole, progress=progress, cancel=cancel)
-        return Measured(whole, evaluator.predictions(), evaluator.predictions(whole), found)
+        return Measured(whole, evaluator.predictions(), evaluator.predictions(whole), found, evaluator.answers().gold)
 
     return jobs.need(key_of(clf, data, "mask", whole.hex), "Evaluating", work)
 

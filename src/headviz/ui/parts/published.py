@@ -19,7 +19,7 @@ def section(name: str, task: str) -> None:
         for i, table in enumerate(tables):
             st.markdown(f"**{show.plain(table.title)}**")
             if warning := other_points(table.metric, task):
-                st.warning(warning, icon=":material/straighten:")
+                st.warning(show.plain(warning), icon=":material/straighten:")
             show.table(
                 table.header,
                 table.rows,

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from ...scores.catalogue import SCORES, Score
+from ...scores.catalogue import PRESETS, SCORES, Preset, Score
 from ...scores.options import default_of
 from ...tasks import TASKS
 from ..shell import loaders, show
@@ -20,6 +20,8 @@ NAMES = {
     "rule": "Rule",
     "target": "Class explained",
     "rows": "Query rows compared",
+    "code": "As the author's code",
+    "padded": "Tokens padded to",
     "abs_level": "Absolute value per",
     "layer_norm": "Layers on one scale",
     "batch_size": "Batch of level 'batch'",
@@ -43,6 +45,13 @@ def _of_score(view: View, key: str, score: Score) -> dict[str, Any]:
     if not options:
         st.caption("It has no options.")
         return {}
+    presets = [name for name, preset in PRESETS.items() if preset.score == score.name]
+    if presets:
+        chosen = st.selectbox(
+            "Published choice", [None, *presets], key=f"{key}_preset", width=230, format_func=lambda p: p or "none"
+        )
+        if chosen:
+            return _of_preset(PRESETS[chosen])
     changed = {}
     with st.container(horizontal=True):
         for option in options:
@@ -52,11 +61,20 @@ def _of_score(view: View, key: str, score: Score) -> dict[str, Any]:
     return changed
 
 
+def _of_preset(preset: Preset) -> dict[str, Any]:
+    """What a published choice sets, and where it differs from the text it is published with."""
+    st.caption(show.plain(f"{preset.why[0].upper()}{preset.why[1:]}."))
+    if preset.differences:
+        st.markdown("\n".join(f"- {show.plain(one)}" for one in preset.differences))
+        st.caption(show.plain(preset.measured))
+    return dict(preset.options)
+
+
 def _field(view: View, key: str, option: dataclasses.Field[Any]) -> Any:
     """The field for one option: a choice, a switch, a number or a text."""
-    label = NAMES.get(option.name, option.name.replace("_", " ").capitalize())
+    label = show.plain(NAMES.get(option.name, option.name.replace("_", " ").capitalize()))
     text = option.metadata.get("help", "")
-    more: dict[str, Any] = {"key": key, "help": text[:1].upper() + text[1:]}
+    more: dict[str, Any] = {"key": key, "help": show.plain(text[:1].upper() + text[1:])}
     default = default_of(option)
     choices = option.metadata.get("choices") or _choices(view, option.name)
     if choices:
@@ -68,7 +86,7 @@ def _field(view: View, key: str, option: dataclasses.Field[Any]) -> Any:
         with st.container(width=190, vertical_alignment="bottom"):
             return st.toggle(label, default, **more)
     if isinstance(default, int):
-        return st.number_input(label, 1, 100_000, default, width=190, **more)
+        return st.number_input(label, min(1, default), 100_000, default, width=190, **more)
     return st.text_input(label, str(default or ""), width=190, **more) or default
 
 

@@ -111,7 +111,7 @@ def _go(example: int) -> None:
 def _find(data: Dataset, key: str) -> None:
     words = st.text_input("Words", key=f"{key}_words", placeholder="any words of the text")
     kinds = ["all", *dict.fromkeys(data.slices)] if data.slices else ["all"]
-    kind = st.selectbox(data.slice_name or "slice", kinds, key=f"{key}_kind") if len(kinds) > 1 else "all"
+    kind = st.selectbox(show.plain(data.slice_name or "slice"), kinds, key=f"{key}_kind") if len(kinds) > 1 else "all"
     found = find(data, words, kind)
     rows = [[i, data[i].text, data[i].pair or "", data[i].label] for i in found[:200]]
     st.caption(f"{len(found)} of {len(data)} examples" + (", the first 200 shown" if len(found) > 200 else ""))

@@ -51,6 +51,7 @@ _CSS = """<style>
 .stApp {font-variant-numeric: tabular-nums}
 .stMainBlockContainer {padding-top: 4.2rem; padding-bottom: 3rem; max-width: 84rem}
 [data-testid="stMetricDelta"] svg {display: none}
+button[aria-label*="Download as CSV"] {display: none} /* ours, below each table, defuses formulas */
 [data-testid="stButtonGroup"] button {min-height: 2.5rem}
 [class*="st-key-wide"] {overflow-x: auto}
 [class*="st-key-wide28"] > * {min-width: 28rem}
@@ -132,7 +133,7 @@ def _guarded(page: st.Page) -> None:
         st.info("Stopped.")
     except Exception as fault:
         traceback.print_exc()
-        st.error(f"headviz failed here ({type(fault).__name__}). The server's log has the details.")
+        st.error(f"headviz failed here ({show.plain(type(fault).__name__)}). The server's log has the details.")
     except BaseException:  # streamlit's own way to start over
         state.repeat_notices()
         raise
@@ -214,8 +215,8 @@ def explains_classes(view: View, what: str) -> bool:
     if not loaders.shape(view).translates:
         return True
     st.info(
-        f"{what} explains the class that a model predicts, and a translation has none. For a translation model use "
-        "these pages:",
+        f"{show.plain(what)} explains the class that a model predicts, and a translation has none. For a translation "
+        "model use these pages:",
         icon=":material/translate:",
     )
     with st.container(horizontal=True, gap="medium"):

@@ -18,6 +18,7 @@ import streamlit as st
 
 from ...errors import Cancelled, UserError
 from . import state
+from .markdown import plain
 from .uploads import about
 
 T = TypeVar("T")
@@ -199,10 +200,10 @@ def _progress(key: Hashable, what: str) -> None:
         return
     tag = f"{abs(hash(key)):x}"
     if job.error:
-        st.error(job.error, icon=":material/error:")
+        st.error(plain(job.error), icon=":material/error:")
         _once_more("Try again", key, tag)
     elif job.stopped or (job.running and _who() in job.stopped_by and not job.cancelled()):
-        st.info(f"{what}: stopped.", icon=":material/stop_circle:")
+        st.info(plain(f"{what}: stopped."), icon=":material/stop_circle:")
         _once_more("Continue", key, tag)
     elif job.running:
         left = job.remaining
@@ -212,7 +213,7 @@ def _progress(key: Hashable, what: str) -> None:
         elif left is not None:
             text += f", about {_span(left)} left"
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-            st.progress(job.share, text=text)
+            st.progress(job.share, text=plain(text))
             st.button("Stop", key=f"stop_{tag}", icon=":material/stop:", on_click=stop, args=(key,), width="content")
     else:
         state.repeat_notices()
@@ -225,7 +226,7 @@ def _progress(key: Hashable, what: str) -> None:
 
 def _once_more(label: str, key: Hashable, tag: str) -> None:
     """A button to ask again. A click redraws this fragment only, and the page starts the job, so it is redrawn too."""
-    if st.button(label, key=f"again_{tag}"):
+    if st.button(plain(label), key=f"again_{tag}"):
         forget(key)
         st.rerun()
 

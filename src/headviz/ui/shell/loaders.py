@@ -7,7 +7,6 @@ reads any folder.
 from __future__ import annotations
 
 import gc
-import json
 import os
 import threading
 from dataclasses import dataclass
@@ -21,7 +20,9 @@ import streamlit as st
 from ...errors import ModelError, TaskError, UserError
 from ...heads import HeadMask
 from ...models.fast.thread_spinning import wait_briefly
+from ...models.folder_check import check_config, labels_of, read_json
 from ...storage.home import home
+from ...storage.paths import outside_path
 from .memo import Memo
 from .uploads import is_gone, naming
 from .uploads import uploads as uploads
@@ -43,21 +44,15 @@ STACKS = ("encoder", "cross", "decoder")  # of a translation model, in the order
 
 
 def allowed_roots() -> list[Path]:
-    """The folders in which the dashboard may read models and data."""
-    given = [Path(p).expanduser() for p in os.environ.get(ROOTS, "").split(os.pathsep) if p]
+    """The folders below which the dashboard reads models and data."""
+    given = [outside_path(p, ROOTS) for p in os.environ.get(ROOTS, "").split(os.pathsep) if p]
     return [p.resolve() for p in (*given, Path.cwd(), home())]
 
 
-def possible(name: str) -> bool:
-    """Whether a file system accepts this name; with another one, asking for the file raises an error."""
-    return len(name) <= 1024 and "\0" not in name and all(len(p.encode()) <= 255 for p in Path(name).parts)
-
-
 def confined(text: str, use: str = "read") -> Path:
-    """The folder that this text names, if it is in an allowed root. ``use`` is the verb of the refusal."""
-    if not possible(text):
-        raise UserError(f"'{text[:40]}…' is no name of a folder.")
-    path = Path(text).expanduser().resolve()
+    """The folder this text names, if it lies in an allowed root; ``use`` says in the refusal what was wanted."""
+    # not looked at before it is known to be allowed: whether a foreign file exists is nobody's business
+    path = Path(os.path.realpath(outside_path(text, "the folder", look=False)))
     roots = allowed_roots()
     if not any(path.is_relative_to(root) for root in roots):
         shown = ", ".join(map(str, roots))
@@ -65,12 +60,12 @@ def confined(text: str, use: str = "read") -> Path:
             f"The dashboard may not {use} '{text}': it is outside the allowed folders ({shown}). "
             f"Start it with {ROOTS}=/that/folder to allow more."
         )
-    return path
+    return outside_path(path, "the folder")
 
 
 def is_path(name: str) -> bool:
-    """Whether a model name means a folder and not a hub id."""
-    return name.startswith(("/", "~", ".")) or "\\" in name or name.count("/") > 1 or Path(name).is_dir()
+    """Whether a model name means a folder rather than a hub id."""
+    return name.startswith(("/", "~", ".")) or "\\" in name or name.count("/") > 1 or os.path.isdir(name)
 
 
 def model_name(name: str) -> str:
@@ -78,8 +73,7 @@ def model_name(name: str) -> str:
     name = name.strip()
     if not name:
         raise ModelError("Name a model: demo, a hub id, or a folder.")
-    if not possible(name):
-        raise ModelError(f"'{name[:40]}…' is no name of a model. Give demo, a hub id, or a folder.")
+    outside_path(name, "the model", look=False)
     return str(confined(name)) if name not in NAMED and is_path(name) else name
 
 
@@ -142,25 +136,24 @@ def _folder(name: str) -> Path | None:
     if not path.is_dir() or not (path / "config.json").is_file() or (path / "headviz.json").exists():
         return None
     try:
-        config = json.loads((path / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return path  # the next reader reports the error
+        config = read_json(path / "config.json", name)
+    except UserError:
+        return path  # whoever reads it next says so
     plain = not config.get("is_encoder_decoder") or "encoder_layers" in config
     return path if plain else None  # other encoder-decoders name their sizes differently: load them
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
 def _shape_of_folder(folder: str) -> Shape:
+    config = read_json(Path(folder) / "config.json", folder)
+    check_config(config, folder)
     try:
-        config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
         stacks = _stacks(config)
         layers = sum(n for _, n in stacks) or int(config["num_hidden_layers"])
         heads = int(config["encoder_attention_heads" if stacks else "num_attention_heads"])
-    except (OSError, ValueError, KeyError, TypeError) as broken:
+    except (ValueError, KeyError, TypeError) as broken:
         raise ModelError(f"config.json of '{folder}' cannot be read. Give a folder that holds a model.") from broken
-    names = config.get("id2label") or {}
-    labels = () if stacks else tuple(str(names[k]) for k in sorted(names, key=int))
-    return Shape(HeadMask.full(layers, heads), labels, stacks)
+    return Shape(HeadMask.full(layers, heads), () if stacks else labels_of(config, folder), stacks)
 
 
 def _stacks(config: dict[str, Any]) -> tuple[tuple[str, int], ...]:

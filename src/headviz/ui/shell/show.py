@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 
@@ -16,10 +15,12 @@ from ...charts.numbers import p_cell as p_cell
 from ...charts.numbers import p_text as p_text
 from ...charts.numbers import points as points
 from ...charts.numbers import signed as signed
+from ...evaluation.verdict import verdict
 from ...heads import head_name as head_name
 from ...storage.tables import to_csv, to_latex
 from ..widgets.component import component
 from . import view_report as viewreport
+from .markdown import plain as plain
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -30,6 +31,14 @@ PLOTLY = {
     "modeBarButtons": [["toImage", "resetScale2d"]],
     "responsive": True,
 }
+
+
+def tone(low: float | None, high: float | None) -> Literal["orange", "blue", "gray"]:
+    """The colour of a change with this interval: orange for a clear loss, blue for a clear gain, else grey.
+
+    Streamlit's own choice goes by an ASCII minus, and would show a loss that is written well as a gain.
+    """
+    return {"loss": "orange", "gain": "blue"}.get(verdict(low, high), "gray")  # type: ignore[return-value]
 
 
 def copy_link(on_back: Callable[[str], None]) -> None:
@@ -68,7 +77,7 @@ def note(caption: str, *, formula: str = "", source: str = "", key: str = "", sa
                     if formula:
                         st.latex(formula)
                     if source:
-                        st.markdown(source)
+                        st.markdown(plain(source))
             if saves:
                 component("tools")(
                     key=f"{key}_save",
@@ -169,7 +178,13 @@ def _files(
         made["JSON"] = (lambda: json.dumps(record), "json", "application/json")
     for label, (text, ending, kind) in made.items():
         st.download_button(
-            f"↓ {label}", text(), f"{name}.{ending}", kind, key=f"{key}_{ending}", type="tertiary", on_click="ignore"
+            plain(f"↓ {label}"),
+            text(),
+            f"{name}.{ending}",
+            kind,
+            key=f"{key}_{ending}",
+            type="tertiary",
+            on_click="ignore",
         )
 
 
@@ -177,11 +192,3 @@ def finding(text: str) -> None:
     """The page's main sentence; it is also part of the report."""
     viewreport.note("finding", text)
     st.markdown(f"**{plain(text)}**")
-
-
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$~:^])")
-
-
-def plain(text: str) -> str:
-    """The text with markdown's signs escaped: what users type or upload is shown as it is."""
-    return _MARKDOWN.sub(r"\\\1", text)

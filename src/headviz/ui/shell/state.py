@@ -12,6 +12,7 @@ import streamlit as st
 
 from ...errors import MaskError
 from ...heads import HeadId, HeadMask, parse_heads
+from .markdown import plain
 from .mask_edit import History
 from .view import FIELDS, LONG, LONGEST_TEXT, View, from_address, to_address
 
@@ -241,6 +242,8 @@ def choose(name: str, label: str, options: Sequence[Any], **more: Any) -> Any:
 def switch(name: str, label: str, options: Sequence[Any], *, told: bool = False, **more: Any) -> Any:
     """A row of buttons for one field; with ``told``, a notice names a value that is not an option."""
     key = _seed(name, options, label if told else "")
+    write = more.pop("format_func", str)
+    more["format_func"] = lambda option: plain(write(option))  # options are drawn as Markdown
     st.segmented_control(label, options, key=key, on_change=_bind(name)[1], required=True, **more)
     return getattr(view(), name)
 
@@ -274,6 +277,23 @@ def number(name: str, label: str, low: int, high: int, **more: Any) -> int:
     key = _seed(name)
     st.number_input(label, low, high, key=key, on_change=_bind(name)[1], **more)
     return int(getattr(view(), name))
+
+
+def margin() -> float:
+    """The loss that counts as none, in points; the same for every page."""
+    key = _seed("margin")
+    st.number_input(
+        "Margin, points",
+        0.0,
+        100.0,
+        key=key,
+        step=0.5,
+        format="%g",
+        on_change=_bind("margin")[1],
+        width=150,
+        help="A loss up to this counts as none. 'Can go' is said only where a greater loss is excluded.",
+    )
+    return float(view().margin)
 
 
 def text(name: str, label: str, **more: Any) -> str:

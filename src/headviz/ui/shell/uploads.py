@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ...errors import TaskError, UserError
 from ...storage.home import home
+from ...storage.writing import replace_file
 
 
 def uploads_folder() -> Path:
@@ -112,10 +113,7 @@ def keep_upload(content: bytes, kind: str, called: str = "", train: Table | None
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for split, table in tables.items():
         if shown := readable_name(table.called):
-            (folder / _NAMES[split]).write_text(shown, encoding="utf-8")
-        if (folder / f"{split}.{table.kind}").is_file():
-            continue
-        part = folder / f".{split}.{table.kind}.part"
-        part.write_bytes(table.content)
-        part.rename(folder / f"{split}.{table.kind}")
+            replace_file(folder / _NAMES[split], shown)
+        if not (folder / f"{split}.{table.kind}").is_file():
+            replace_file(folder / f"{split}.{table.kind}", table.content)
     return name

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import urlencode
 
+from ...evaluation.verdict import MARGIN
 from ...scores.catalogue import DEFAULT
 
 LONGEST_TEXT = 1500  # characters of a text that an address carries; longer ones stay in the session
@@ -63,6 +64,7 @@ class View:
 
     analysis: str = "ablation"
     select: str = "other"  # data that 'all but one' chooses its heads on
+    margin: float = MARGIN  # points that may be lost and still count as nothing
     orders: str = ""  # pruning curves that are shown, with commas; empty = the usual ones
     run: str = ""
     step: int = 0
@@ -71,7 +73,14 @@ class View:
 
 
 FIELDS: dict[str, Any] = {f.name: f.default for f in fields(View)}
-LIMITS = {"limit": (0, 1_000_000), "samples": (1, 20_000), "count": (0, 100_000), "mass": (10, 100), "steps": (0, 2000)}
+LIMITS = {
+    "limit": (0, 1_000_000),
+    "samples": (1, 20_000),
+    "count": (0, 100_000),
+    "mass": (10, 100),
+    "steps": (0, 2000),
+    "margin": (0, 100),
+}
 
 
 OTHER_NAMES = {"off": "mask"}  # parameters that people write by hand -> the field they mean
@@ -92,10 +101,10 @@ SHOWN_BY = {
     for page, more in {
         "heads": _SCORE + "head side",
         "head": _TEXT + _SCORE + "head target rule steps arrows special mass picture",
-        "masklab": _SCORE + "count",
+        "masklab": _SCORE + "count margin",
         "compare": _TEXT + "numbers other tokens shift head",
-        "analyses": _TEXT + _SCORE + "analysis select orders head target rule steps count slice",
-        "runs": "run step numbers tab",
+        "analyses": _TEXT + _SCORE + "analysis select margin orders head target rule steps count slice",
+        "runs": "run step numbers tab margin",
         "distil": "run step",
         "data": "samples base tab",
     }.items()
@@ -118,7 +127,8 @@ def to_address(view: View) -> dict[str, str]:
         value = getattr(view, name)
         if value == default or (name in ("a", "b") and len(value) > LONGEST_TEXT):
             continue
-        address[name] = ("1" if value else "0") if isinstance(value, bool) else str(value)
+        shown = f"{value:g}" if isinstance(value, float) else str(value)
+        address[name] = ("1" if value else "0") if isinstance(value, bool) else shown
     if behind := [name for name in _TEXTS if len(getattr(view, name)) > LONGEST_TEXT]:
         address[LONG] = ",".join(behind)
     return address
@@ -153,14 +163,14 @@ def from_address(address: Mapping[str, str]) -> tuple[View, list[str]]:
     return View(**values), complaints
 
 
-def _read(name: str, text: str) -> str | int | bool:
+def _read(name: str, text: str) -> str | float | bool:
     default = FIELDS[name]
     if isinstance(default, bool):
         if text not in ("0", "1"):
             raise ValueError(text)
         return text == "1"
-    if isinstance(default, int):
-        number = int(text)
+    if isinstance(default, int | float):
+        number = type(default)(text)
         low, high = LIMITS.get(name, (0, 2**31))
         if not low <= number <= high:
             raise ValueError(text)

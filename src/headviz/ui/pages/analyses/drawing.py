@@ -19,9 +19,9 @@ USUAL = ("taylor", "ablation", "magnitude", "random")
 def draw(view: View) -> None:
     show.finding(view.finding)
     if view.warning:
-        st.warning(view.warning, icon=":material/timer_off:")
+        st.warning(show.plain(view.warning), icon=":material/timer_off:")
     if view.note:
-        st.caption(view.note)
+        st.caption(show.plain(view.note))
     if view.grid is None:
         _parts(view)
         return

@@ -17,7 +17,7 @@ from ....heads import HeadMask
 from ....scores.catalogue import names_for
 from ...parts import published, scoring
 from ...parts.measure import key_of
-from ...shell import jobs, loaders, state
+from ...shell import jobs, loaders, show, state
 from ...shell.view import View
 from . import drawing
 
@@ -94,6 +94,7 @@ class FromPage:
 def options(view: View, analysis: Analysis, longest: int, known: Sequence[str]) -> dict[str, Any]:
     """The page's own values of options; they are also the command's flags."""
     given: dict[str, Any] = {"samples": SAMPLES, "seed": view.seed, "select": view.select, "seconds": SECONDS}
+    given["margin"] = view.margin
     given["length"] = min(128, longest)
     given["scores"] = ",".join([*orders(view, known), ORACLE])
     if analysis.asks("checkpoints"):
@@ -140,6 +141,8 @@ def controls(analysis: Analysis, view: View) -> None:
             ("other", "same"),
             format_func=lambda s: {"other": "training examples", "same": "the reported data"}[s],
         )
+    if analysis.asks("margin"):
+        state.margin()
     if analysis.asks("checkpoints") and view.model != "demo":
         state.text("base", "Folder with the checkpoints", placeholder="/path/to/run/checkpoints")
 
@@ -147,8 +150,8 @@ def controls(analysis: Analysis, view: View) -> None:
 def section(name: str, clf: Classifier, data: Dataset) -> None:
     """One analysis: its question, its fields, *Run*, its result, and the published figures."""
     analysis = ANALYSES[name]
-    st.subheader(analysis.title)
-    st.markdown(analysis.question)
+    st.subheader(show.plain(analysis.title))
+    st.markdown(show.plain(analysis.question))
     if "slices" in analysis.needs and data.slices is None:
         st.info(
             "These data do not say what kind each example is. Name a column of kinds on Data & model, or use the "
@@ -165,7 +168,7 @@ def section(name: str, clf: Classifier, data: Dataset) -> None:
         shown = result if analysis.lines is None else drawing.chosen_lines(result, analysis.lines)
         drawing.draw(analysis.view(shown))
     published.section(name, data.task.name)
-    st.caption(f"Source: {analysis.source}.")
+    st.caption(show.plain(f"Source: {analysis.source}."))
 
 
 def _result(analysis: Analysis, given: FromPage) -> Any:
@@ -173,6 +176,7 @@ def _result(analysis: Analysis, given: FromPage) -> Any:
     view = given.view
     depends = (
         view.select if analysis.asks("select") else "",
+        view.margin if analysis.asks("margin") else "",
         view.base if analysis.asks("checkpoints") else "",
         view.mask if analysis.takes_mask_away else "",
     )
@@ -201,5 +205,7 @@ def elsewhere(names: Sequence[str]) -> None:
         for name in names:
             analysis = ANALYSES[name]
             st.page_link(
-                f"pages/{analysis.page}.py", label=f"{analysis.title} (another page)", icon=":material/arrow_forward:"
+                f"pages/{analysis.page}.py",
+                label=show.plain(f"{analysis.title} (another page)"),
+                icon=":material/arrow_forward:",
             )

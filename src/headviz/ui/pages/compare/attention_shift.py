@@ -28,7 +28,8 @@ def section(clf: Classifier, shown: Text) -> None:
     chosen = state.head(clf.present)
     if np.isfinite(values).any():
         top = HeadId(*(int(i) for i in np.unravel_index(np.nanargmax(values), values.shape)))
-        st.markdown(f"**Attention moves most in {top}: {100 * values[top]:.0f} % of it is elsewhere under the mask.**")
+        moved_most = f"{100 * values[top]:.0f} % of it is elsewhere under the mask"
+        st.markdown(f"**Attention moves most in {show.plain(str(top))}: {moved_most}.**")
         if chosen is None or not np.isfinite(values[chosen]):
             chosen = top
     left, right = st.columns([9, 10], gap="medium")
@@ -65,7 +66,7 @@ def _one(clf: Classifier, shown: Text, mask: HeadMask, head: HeadId) -> None:
 
     tokens, before = attention_of(clf, shown.text, shown.pair, clf.full_mask, head)
     _, after = attention_of(clf, shown.text, shown.pair, mask, head)
-    st.markdown(f"**{largest_change(head, tokens, before, after)}**")
+    st.markdown(f"**{show.plain(largest_change(head, tokens, before, after))}**")
     show.figure(
         charts_maps.matrix(after - before, tokens, tokens, "change", signed=True),
         "shift_map",

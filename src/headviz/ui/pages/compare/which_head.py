@@ -55,7 +55,7 @@ def _found(said: str, heads: Sequence[HeadId], mask: HeadMask) -> None:
         return
     with st.container(horizontal=True):
         for h in heads[:8]:
-            st.button(f"Look at {h}", key=f"open_{h.dotted}", on_click=_select, args=(h.dotted,))
+            st.button(show.plain(f"Look at {h}"), key=f"open_{h.dotted}", on_click=_select, args=(h.dotted,))
         if st.session_state.pop("go_head", False):
             st.switch_page("pages/head.py")
         them = "it" if len(heads) == 1 else "them"

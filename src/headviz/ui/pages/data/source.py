@@ -289,7 +289,7 @@ def data_card(data: Dataset) -> None:
         show.table(["class", "examples", "share"], rows, "classes", caption="How many examples each class has.")
     if data.slices is not None:
         counts = data.slice_counts()
-        with st.expander(f"Slices: {data.slice_name or ''} ({len(counts)})"):
+        with st.expander(show.plain(f"Slices: {data.slice_name or ''} ({len(counts)})")):
             show.table(
                 [data.slice_name or "slice", "examples"], list(counts.items()), "slices", caption="Examples by slice."
             )

@@ -68,7 +68,7 @@ def start_form(view: View, shape: Shape | None) -> DistillationPlan | None:
         default=["random", "copy"],
         key="distil_inits",
         format_func=lambda n: METHODS[n].title,
-        help="\n".join(f"- **{m.title}**: {m.what}" for m in METHODS.values()),
+        help="\n".join(f"- **{show.plain(m.title)}**: {show.plain(m.what)}" for m in METHODS.values()),
     )
     left, right = st.columns(2)
     steps = numbers.field(left, "Training steps", 1, 100_000, 300, "distil_steps", step=50)

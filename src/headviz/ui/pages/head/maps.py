@@ -84,10 +84,10 @@ def chooser(present: HeadMask, chosen: HeadId, values: object, name: str) -> Non
     kept = present.kept
     at = kept.index(chosen) if chosen in kept else 0
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"### {chosen}", width="content")
+        st.markdown(f"### {show.plain(str(chosen))}", width="content")
         for label, step, letter in (("Previous", -1, "k"), ("Next", 1, "j")):
             other = kept[(at + step) % len(kept)]
-            st.button(label, key=f"head_{letter}", on_click=state.select, args=(other,), shortcut=letter)
+            st.button(show.plain(label), key=f"head_{letter}", on_click=state.select, args=(other,), shortcut=letter)
     head_grid(
         "head_choice",
         present,
@@ -132,7 +132,8 @@ def headline(found: Maps, chosen: HeadId) -> None:
     for text in found.notes[found.truncated :]:  # the first note of a cut text repeats what the page says
         st.info(show.plain(text))
     if chosen in found.mask.off:
-        st.info(f"{chosen} is switched off: its output does not reach the prediction, so its attribution is 0.")
+        off = f"{chosen} is switched off: its output does not reach the prediction, so its attribution is 0."
+        st.info(show.plain(off))
 
 
 def pictures(found: Maps, chosen: HeadId, view: View) -> None:
@@ -209,7 +210,7 @@ def relation(found: Maps, chosen: HeadId) -> None:
         )
     with right:
         for name, told in COEFFICIENTS.items():
-            st.metric(name.capitalize(), coefficient(r[name]), help=told)
+            st.metric(show.plain(name.capitalize()), show.plain(coefficient(r[name])), help=show.plain(told))
 
 
 COEFFICIENTS = {

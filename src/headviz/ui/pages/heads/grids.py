@@ -84,7 +84,7 @@ def _table(view: View, weights: str) -> HeadScores | None:
         label = "Compute" if found is None else "Refine"
         if not enough:
             st.button(
-                f"{label} {weights} on {view.samples} examples",
+                show.plain(f"{label} {weights} on {view.samples} examples"),
                 key=f"compute_{weights}",
                 icon=":material/play_arrow:",
                 type="primary" if found is None else "secondary",
@@ -198,10 +198,11 @@ def card(ready: dict[str, HeadScores], shape: Shape) -> None:
     rank = f"rank {ranked.index(head) + 1} of {len(ranked)}" if head in ranked else "not measured"
     name = show.head_name(head, shape.rows)
     if "difference" in ready:
-        st.markdown(f"### {name}  {show.signed(float(found.values[head]))}")
+        st.markdown(f"### {show.plain(str(name))}  {show.signed(float(found.values[head]))}")
         parts = [tuning.line(head, ready["pre-trained"], ready["fine-tuned"])]
     else:
-        st.markdown(f"### {name}  {show.signed(float(found.values[head]))} {scoring.interval(found, head)}")
+        said = f"{show.signed(float(found.values[head]))} {scoring.interval(found, head)}"
+        st.markdown(f"### {show.plain(str(name))}  {show.plain(said)}")
         parts = [f"{found.score}, {rank}"]
     if head in state.mask(present).off:
         parts.append("switched off in the Mask lab")

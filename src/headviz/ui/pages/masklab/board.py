@@ -83,7 +83,7 @@ def _many(present: HeadMask, mask: HeadMask, values: Any) -> None:
     if values is None:
         _no_scores()
     st.button(
-        f"The {count} lowest by {state.view().score}",
+        show.plain(f"The {count} lowest by {state.view().score}"),
         key="lowest",
         disabled=values is None,
         width="stretch",
@@ -96,7 +96,7 @@ def _many(present: HeadMask, mask: HeadMask, values: Any) -> None:
 
 
 def _no_scores() -> None:
-    st.caption(f"No scores yet: {state.view().score} has not been computed for this model and task.")
+    st.caption(show.plain(f"No scores yet: {state.view().score} has not been computed for this model and task."))
     st.page_link("pages/heads.py", label="Compute it on Heads", icon=":material/grid_view:")
 
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import streamlit as st
 
 from ....charts import answers
+from ....evaluation.constant import remark_on
+from ....evaluation.verdict import TOO_FEW, excluded, verdict
 from ....heads import HeadId, HeadMask
 from ....recipes.structure import Call, Command, Get, Name, Recipe
 from ...parts.measure import class_name, key_of
-from ...shell import jobs, loaders, recipes, show, state
+from ...shell import frame, jobs, loaders, recipes, show, state
 from ...shell.view import View
 
 if TYPE_CHECKING:
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
 
 DELTA = r"\Delta = m(\text{masked}) - m(\text{full})"
 PAIRED = (
-    "95 % interval: paired bootstrap over the same examples (exact for accuracy). "
-    "p: exact McNemar test for accuracy, paired bootstrap for BLEU, paired swap test for other metrics."
+    "Interval: 95 %, paired on the same examples, after a few more changed answers have been counted each way; "
+    "resampled for BLEU. p: exact McNemar test for accuracy, paired bootstrap for BLEU, paired swap test for other "
+    "metrics. A loss or a gain is clear where the interval excludes zero."
 )
 
 
@@ -37,14 +40,27 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
     change = f"{show.points(best.delta, best.scale)} points" if best.delta else "unchanged"
     share = 100 * off / max(1, len(clf.present.kept))
     figures: list[tuple[str, str, str, Literal["orange", "blue", "gray"]]] = [
-        (best.metric, show.metric(best.masked, best.scale), change, colour_of(best)),
+        (best.metric, show.metric(best.masked, best.scale), change, show.tone(best.interval_low, best.interval_high)),
+        *(_second(found) if best.metric == "matthews" else ()),
         ("full model", show.metric(best.full, best.scale), f"n = {best.n:,}", "gray"),
+        *_constant(best),
         ("heads off", f"{off} of {len(clf.present.kept)}", f"{share:.0f} %", "gray"),
     ]
     with st.container(horizontal=True, gap="medium"):  # in one row on a phone, too
         for name, value, below, colour in figures:
-            st.metric(name, value, below, delta_color=colour, delta_arrow="off", width="content")
-    show.finding(sentence(clf, data, found))
+            st.metric(
+                show.plain(name),
+                show.plain(value),
+                show.plain(below),
+                delta_color=colour,
+                delta_arrow="off",
+                width="content",
+            )
+    names = _heads([h for h in found.mask.off if h not in clf.present.off], loaders.rows_of(clf))
+    said = sentence(found, names, state.view().margin, data.label_names)
+    show.finding(said + (_slices_said(data, found) if off else ""))
+    if frame.controls():
+        state.margin()
     if off:
         small, whole = loaders.cost(clf, mask), loaders.cost(clf)
         st.caption(
@@ -76,44 +92,56 @@ def _metrics(found: Measured) -> None:
     )
 
 
-def colour_of(change: Delta) -> Literal["orange", "blue", "gray"]:
-    """Orange for a clear loss, blue for a clear gain, grey for a change within chance.
-
-    Streamlit chooses the colour by an ASCII minus sign; ours is a true minus, so it would show a loss as a gain.
-    """
-    if change.interval_high < 0:
-        return "orange"
-    return "blue" if change.interval_low > 0 else "gray"
-
-
 def _less(now: int, before: int) -> str:
     return f"{100 * (now / before - 1):+.1f} %".replace("-", "−").replace("+0.0", "±0")
 
 
-def sentence(clf: Classifier, data: Dataset, found: Measured) -> str:
-    """The change in one sentence: the metric, then the slices that change by more than their intervals."""
-    d, off = found.comparison.primary, [h for h in found.mask.off if h not in clf.present.off]
+def _second(found: Measured) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
+    """Accuracy beside a metric that is undefined of constant answers."""
+    return [
+        (d.metric, show.metric(d.masked, d.scale), f"{show.points(d.delta, d.scale)} points", show.tone(*_ends(d)))
+        for d in found.comparison.deltas
+        if d.metric == "accuracy"
+    ]
+
+
+def _constant(d: Delta) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
+    """What answers of one class reach: the level below which nothing has been learnt."""
+    return [] if d.constant is None else [("one class for all", show.metric(d.constant, d.scale), d.metric, "gray")]
+
+
+def _ends(d: Delta) -> tuple[float, float]:
+    return d.interval_low, d.interval_high
+
+
+def sentence(found: Measured, off: str, margin: float, labels: Sequence[str]) -> str:
+    """What the mask costs: first whether the answers are still answers, then the change and what it excludes.
+
+    ``off`` names the heads that are off; empty if all are on.
+    """
+    d = found.comparison.primary
+    first = remark_on(found.masked, found.gold, labels) if found.comparison.flips is not None else ""
+    first += " " if first else ""
     if not off:
-        return "All heads are on. Switch some off: the change appears here."
-    without = f"Without {_heads(off, loaders.rows_of(clf))}"
+        return f"{first}All heads are on. Switch some off: the change appears here."
     if d.undefined:
-        return f"{without}, the change of {d.metric} is not defined: {d.undefined}."
-    if not d.delta and d.interval_low == d.interval_high == 0:
-        return f"{without} every answer is as good as before: {d.metric} stays {show.number(d.full)}."
-    low, high = show.points(d.interval_low, d.scale), show.points(d.interval_high, d.scale)
-    firm = {"orange": "a clear loss", "blue": "a clear gain", "gray": "within chance"}[colour_of(d)]
-    said = f"{without}: {d.metric} changes by {show.points(d.delta, d.scale)} points [{low}, {high}], {firm}"
-    return f"{said}{_slices_said(data, found)}."
+        return f"{first}Without {off}, the change of {d.metric} is not defined: {d.undefined}."
+    change, known = f"{show.points(d.delta, d.scale)} points", verdict(*_ends(d))
+    if known == "unknown":
+        return f"{first}Without {off}: {change}; {TOO_FEW}."
+    low, high = (show.points(end, d.scale) for end in _ends(d))
+    firm = {"loss": "a clear loss", "gain": "a clear gain"}.get(known, excluded(d.interval_low, d.scale, margin))
+    return f"{first}Without {off}: {change} [{low}, {high}], {show.p_text(d.p_value)}: {firm}."
 
 
 def _slices_said(data: Dataset, found: Measured) -> str:
     """Which slices change by more than their intervals; empty without slices."""
     changes, kind = found.comparison.slices, data.slice_name or "slice"
-    clear = sorted((d for d in changes if colour_of(d) != "gray"), key=lambda d: -abs(d.delta))
+    clear = sorted((d for d in changes if verdict(*_ends(d)) in ("loss", "gain")), key=lambda d: -abs(d.delta))
     if not changes:
         return ""
     if not clear:
-        return f". No {kind} changes by more than its interval"
+        return f" No {kind} changes by more than its interval."
     level = _chance(found, data)
     named = ", ".join(
         f"{d.name} {show.metric(d.full, d.scale)} → {show.metric(d.masked, d.scale)}" for d in clear[:NAMED]
@@ -121,7 +149,7 @@ def _slices_said(data: Dataset, found: Measured) -> str:
     of_chance = "" if level is None else f" (chance {level:.2f})"
     rest = len(clear) - NAMED
     end = f"{rest} more change clearly" if rest > 0 else f"no other {kind} changes by more than its interval"
-    return f". {named[:1].upper()}{named[1:]}{of_chance}; {end}"
+    return f" {named[:1].upper()}{named[1:]}{of_chance}; {end}."
 
 
 def _chance(found: Measured, data: Dataset) -> float | None:
@@ -152,7 +180,10 @@ def by_slice(data: Dataset, found: Measured) -> None:
         source=PAIRED,
     )
     if not state.view().present and st.button(
-        f"Which heads does each {kind} need?", key="to_by_slice", icon=":material/arrow_forward:", type="tertiary"
+        show.plain(f"Which heads does each {kind} need?"),
+        key="to_by_slice",
+        icon=":material/arrow_forward:",
+        type="tertiary",
     ):
         state.update(analysis="by-slice")
         st.switch_page("pages/analyses.py")
@@ -181,7 +212,8 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     cost, best = min(ranked)
     rows = loaders.rows_of(clf)
     name = show.head_name(best, rows)
-    chance = "" if table.significant()[best] or cost == 0 else ", within chance"
+    low = float(-table.interval_high[best])
+    chance = "" if table.significant()[best] else f"; {excluded(low, table.subject.scale, state.view().margin)}"
     _hint(
         f"Next cheapest: **{name}**, {show.points(-cost, table.subject.scale)} points{chance}.",
         f"Switch {name} off",
@@ -206,7 +238,7 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
 def _hint(said: str, label: str, key: str, clf: Classifier, heads: Sequence[HeadId]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(said, width="content")
-        st.button(label, key=key, on_click=_take, args=(clf, heads))
+        st.button(show.plain(label), key=key, on_click=_take, args=(clf, heads))
 
 
 def _ask(key: tuple[object, ...]) -> None:
@@ -247,7 +279,7 @@ def details(clf: Classifier, data: Dataset, found: Measured) -> None:
 def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
     flips = found.comparison.flips
     assert flips is not None
-    st.subheader(flipped_title(len(flips.worse), len(flips.better), len(flips.other)))
+    st.subheader(show.plain(flipped_title(len(flips.worse), len(flips.better), len(flips.other))))
     kinds = [("worse", flips.worse), ("better", flips.better), ("other", flips.other)]
     places = [(kind, int(i)) for kind, index in kinds for i in index]
     if not places:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....errors import UserError
-from ...shell import state
+from ...shell import show, state
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
@@ -40,7 +40,7 @@ def buttons(view: RunView, busy: bool, again: bool = True) -> None:
 
     record = view.record
     mine = may_change(record, this_user())
-    theirs = None if mine else f"This run belongs to {record.owner}, who alone may change it."
+    theirs = "" if mine else f"This run belongs to {record.owner}, who alone may change it."
     with st.container(horizontal=True, gap="small"):
         if busy:
             st.button(
@@ -50,7 +50,7 @@ def buttons(view: RunView, busy: bool, again: bool = True) -> None:
                 on_click=_act,
                 args=("cancel", record.id),
                 disabled=not mine or view.state == "cancelling",
-                help=theirs or "Finished steps are kept",
+                help=show.plain(theirs or "Finished steps are kept"),
             )
         if view.state in RESUMABLE and again:
             st.button(
@@ -61,13 +61,16 @@ def buttons(view: RunView, busy: bool, again: bool = True) -> None:
                 on_click=_act,
                 args=("resume", record.id),
                 disabled=not mine,
-                help=theirs,
+                help=show.plain(theirs),
             )
         if view.steps or any(c.steps for c in view.children):
             with st.popover("Report", icon=":material/description:"):
                 _downloads(view)
         if not busy and not record.parent:
-            with st.popover("Archive or delete", icon=":material/inventory_2:", disabled=not mine, help=theirs):
+            archive = st.popover(
+                "Archive or delete", icon=":material/inventory_2:", disabled=not mine, help=show.plain(theirs)
+            )
+            with archive:
                 _tidy(view)
 
 
@@ -140,5 +143,5 @@ def _downloads(view: RunView) -> None:
     for name, (write, ending) in made.items():
         file = f"headviz-run-{view.record.id}.{ending}"
         st.download_button(
-            f"↓ {name}", partial(write, view), file, key=f"run_{ending}", type="tertiary", on_click="ignore"
+            show.plain(f"↓ {name}"), partial(write, view), file, key=f"run_{ending}", type="tertiary", on_click="ignore"
         )

@@ -38,7 +38,7 @@ def watch(ids: Sequence[str]) -> RunView:
     first = views[0]
     record = first.record
     st.subheader(show.plain(record.title))
-    st.caption(f"{KINDS.get(record.kind, record.kind)}  ·  {show.plain(runsview.about(first))}")
+    st.caption(f"{show.plain(KINDS.get(record.kind, record.kind))}  ·  {show.plain(runsview.about(first))}")
     busy = any(map(runsview.busy, views))
     st.fragment(_live, run_every=runsview.POLL if busy else None)(_seen(views), [v.record.id for v in views])
     if record.parent and frame.controls():

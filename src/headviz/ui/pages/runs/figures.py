@@ -1,10 +1,9 @@
-"""The numbers of a pruning run: its finding, one step beside the full models, and the table of all steps."""
+"""The numbers of a pruning run: one step beside the full models, every step as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from statistics import mean, stdev
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -16,56 +15,6 @@ if TYPE_CHECKING:
     from ....runs.reading import RunView
 
 Step = dict[str, Any]
-
-
-def finding(steps: Sequence[Step], metric: str) -> str:
-    """Up to which share of heads the loss is not clear, and what the last step costs."""
-    by_share: dict[float, list[Step]] = {}
-    for s in steps:
-        by_share.setdefault(round(s["sparsity"], 9), []).append(s)
-    last_share, last = max(by_share.items())
-    if any(s.get("against") == baselines.RETRAINED for s in last):
-        return _retrained(last_share, last, metric)
-    free, worst = None, None
-    for share, group in sorted(by_share.items()):
-        changes = [s.get("change", {}).get(metric) or {} for s in group]
-        if any(c.get("high") is None for c in changes):
-            return f"{metric} after removing {100 * share:.0f} % of the heads: {_mean(group, metric)}."
-        if any(c["high"] < 0 for c in changes):
-            worst = share
-            break
-        free = share
-    if worst is None:
-        return f"Up to {100 * last_share:.0f} % of the heads can be removed without a clear loss of {metric}."
-    cost = mean(s["change"][metric]["delta"] for s in last)
-    change = show.points(cost, points_in(metric))
-    end = f"{metric} is {_mean(last, metric)} at {100 * last_share:.0f} % ({change} points)."
-    if free is None:
-        return f"Already the first step costs {metric}: {end}"
-    return f"Up to {100 * free:.0f} % of the heads can be removed without a clear loss; {end}"
-
-
-def _retrained(share: float, group: Sequence[Step], metric: str) -> str:
-    """Retrained pruned models against the full model retrained in the same way, seed by seed. There is no interval."""
-    said = f"With {100 * share:.0f} % of the heads removed and retrained, {metric} is {_mean(group, metric)}"
-    scale = points_in(metric)
-    pairs = [
-        (s["metrics"][metric] - d, d) for s in group if (d := (s["change"].get(metric) or {}).get("delta")) is not None
-    ]
-    if not pairs:
-        return f"{said}; the full θ0 retrained in the same way is not measured yet."
-    changes = [d for _, d in pairs]
-    full = show.metric(mean(f for f, _ in pairs), scale)
-    change = show.points(mean(changes), scale)
-    if len(changes) == 1:
-        return f"{said}; the full θ0 retrained in the same way reaches {full} ({change} points, one seed)."
-    spread = f"{change} ± {show.points(stdev(changes), scale).lstrip('+')} points over {len(changes)} seeds"
-    return f"{said}; the full θ0 retrained in the same way reaches {full} ({spread})."
-
-
-def _mean(group: Sequence[Step], metric: str) -> str:
-    known = [s["metrics"][metric] for s in group if s["metrics"].get(metric) is not None]
-    return show.metric(mean(known), points_in(metric)) if known else "undefined"
 
 
 def boxes(view: RunView, step: Step, metric: str) -> None:
@@ -90,21 +39,14 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
         said = None if agreement is None else f"{100 * agreement:.0f} % same answers"
         shown.append((baselines.NAMES[baselines.GIVEN], _value(given["metrics"].get(metric), metric), said))
     if "heads_off" in step:
-        shown.append(("heads removed", f"{step['heads_off']}", f"{100 * step['sparsity']:.1f} %"))
+        shown.append(("heads removed", str(step["heads_off"]), f"{100 * step['sparsity']:.1f} %"))
     if given is not None and step.get("parameters") and given.get("parameters"):
         less = _less(step["parameters"], given["parameters"]), f"FLOPs {_less(step['flops'], given['flops'])}"
         shown.append(("parameters", *less))
     with st.container(horizontal=True, gap="medium"):
         for i, (name, value, below) in enumerate(shown):
-            colour, told = ("gray", None) if i else (tone(low, high), note)
-            st.metric(name, value, below, delta_color=colour, delta_arrow="off", width="content", help=told)
-
-
-def tone(low: float | None, high: float | None) -> Literal["orange", "blue", "gray"]:
-    """Orange for a clear loss, blue for a clear gain, grey within chance or without an interval."""
-    if low is None or high is None or low <= 0 <= high:
-        return "gray"
-    return "orange" if high < 0 else "blue"
+            colour, told = ("gray", None) if i else (show.tone(low, high), note)
+            st.metric(show.plain(name), value, below, delta_color=colour, delta_arrow="off", width="content", help=told)
 
 
 def _value(value: float | None, metric: str) -> str:

@@ -61,10 +61,14 @@ def result(view: RunView) -> None:
     row = st.container(horizontal=True, gap="medium")
     for name, value in step["metrics"].items():
         row.metric(
-            f"{name} on dev", show.metric(value, points_in(name)) if value is not None else "undefined", width=150
+            show.plain(f"{name} on dev"),
+            show.metric(value, points_in(name)) if value is not None else "undefined",
+            width=150,
         )
     kept = "" if step.get("best_epoch") is None else f", weights of epoch {step['best_epoch']:g} kept"
-    st.caption(f"{step['updates']:,} updates, {step['epochs']:g} epochs{kept}, {listing.span(step['seconds'])}.")
+    st.caption(
+        f"{step['updates']:,} updates, {step['epochs']:g} epochs{show.plain(kept)}, {listing.span(step['seconds'])}."
+    )
     folder = model_folder(view)
     if folder is None:
         st.caption("The model can be opened when the run is done.")

@@ -155,7 +155,7 @@ def state_line(view: RunView) -> None:
     p, record = view.progress, view.record
     colour, icon = BADGES.get(view.state, ("gray", ""))
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        st.badge(view.state, icon=icon or None, color=colour)
+        st.badge(show.plain(view.state), icon=icon or None, color=colour)
         if said := _doing(view):
             st.markdown(said)
     if record.expected > 1 and view.state in ACTIVE:

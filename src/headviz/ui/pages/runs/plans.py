@@ -275,12 +275,17 @@ def checked(
     words = words or Words()
     buttons = st.container(horizontal=True, vertical_alignment="center")
     buttons.button(
-        words.plan, key=f"{name}_plan", icon=":material/checklist:", help=words.why, on_click=wanted, args=(key,)
+        show.plain(words.plan),
+        key=f"{name}_plan",
+        icon=":material/checklist:",
+        help=show.plain(words.why),
+        on_click=wanted,
+        args=(key,),
     )
     if st.session_state.get("planned") != key:
-        buttons.button("Start", key=f"{name}_start", disabled=True, help=words.first)
+        buttons.button("Start", key=f"{name}_start", disabled=True, help=show.plain(words.first))
         if about:
-            buttons.caption(about)
+            buttons.caption(show.plain(about))
         return None
     found = jobs.need(key, words.doing, work)
     return None if found is None else (found, buttons)
@@ -289,7 +294,12 @@ def checked(
 def start(place: DeltaGenerator, name: str, make: Callable[[str], RunRecord], label: str = "Start") -> None:
     """The button that starts the plan. ``make`` gets the user's name."""
     place.button(
-        label, key=f"{name}_start", type="primary", icon=":material/play_arrow:", on_click=_begin, args=(make,)
+        show.plain(label),
+        key=f"{name}_start",
+        type="primary",
+        icon=":material/play_arrow:",
+        on_click=_begin,
+        args=(make,),
     )
 
 

@@ -109,7 +109,7 @@ def _show(found: Planned) -> None:
     ]
     st.markdown(f"About **{runsview.span(found.seconds)}** on this machine: {', '.join(parts)}.")
     more = " …" if len(sizes) > 14 else ""
-    st.caption(f"Heads off after each step: {', '.join(map(str, sizes[:14]))}{more} of {found.heads}")
+    st.caption(f"Heads off after each step: {', '.join(show.plain(str(s)) for s in sizes[:14])}{more} of {found.heads}")
     for note in found.notes:
         st.caption(show.plain(f"Note: {plans.in_words(note)}"))
 

@@ -143,7 +143,7 @@ def _draw(found: StepMaps, step: int) -> None:
         "attribution": f"Which connections speak for (blue) or against (orange) '{found.target}', the class explained.",
     }
     for name, caption in captions.items():
-        st.markdown(f"#### {name.capitalize()}")
+        st.markdown(f"#### {show.plain(name.capitalize())}")
         show.figure(
             _panels(found, name),
             f"run_{name}",

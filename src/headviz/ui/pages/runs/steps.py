@@ -12,6 +12,7 @@ from ....charts.palette import Scale
 from ....errors import UserError
 from ....heads import HeadId, HeadMask
 from ....runs import baselines
+from ....runs.finding import finding
 from ...shell import frame, loaders, show, state
 from ...widgets.grid import Look, head_grid
 from . import figures as runfigures
@@ -34,7 +35,9 @@ def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
         before_first(view)
         return
     names = list(view.steps[-1]["metrics"])
-    show.finding(runfigures.finding(view.steps, names[0]))
+    show.finding(finding(view.steps, names[0], state.view().margin))
+    if frame.controls():
+        state.margin()
     left, right = st.columns([3, 2], gap="large")
     with left:
         _curves([view, *others], names)
@@ -67,22 +70,28 @@ def before_first(view: RunView) -> None:
     measured = f"So far measured: {', '.join(dict.fromkeys(known))}." if known else "Nothing is measured yet."
     if view.state in ACTIVE and view.state != "cancelling":
         more = "The first step is being computed." if known else "The curve appears with the first step."
-        st.info(f"{measured} {more} You may leave this page; the run continues.", icon=":material/hourglass_top:")
+        said = f"{measured} {more} You may leave this page; the run continues."
+        st.info(show.plain(said), icon=":material/hourglass_top:")
     elif view.state == QUEUED:
         st.info(
             "The curve appears with the first step. You may leave this page; the run starts in its turn.",
             icon=":material/hourglass_top:",
         )
     else:
-        st.info(f"{measured} The run has no steps.", icon=":material/info:")
+        st.info(show.plain(f"{measured} The run has no steps."), icon=":material/info:")
 
 
 def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
-    from ....runs.curves import chance, curve_of, run_curves
+    from ....runs.curves import curve_of, run_curves
 
     metric = names[0]
     if len(names) > 1:
-        metric = st.segmented_control("Metric", names, default=names[0], required=True, key="run_metric") or names[0]
+        metric = (
+            st.segmented_control(
+                "Metric", names, format_func=show.plain, default=names[0], required=True, key="run_metric"
+            )
+            or names[0]
+        )
     sizes = [dev_size(v) for v in views]
     differ = unlike(views, sizes)
     called = [
@@ -91,12 +100,12 @@ def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
     ]
     found = (curve_of(v.to_json(), metric, name) for v, name in zip(views, called, strict=True))
     curves = [c for c in found if c is not None]
-    known = state_of(views[0])
     level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in curves))
     show.figure(
-        run_curves(curves, by_chance=chance(metric, known.labels if known else ())),
+        run_curves(curves),
         "run_curves",
-        f"{metric} against the share of heads removed; dashed, {level}."
+        f"{metric} against the share of heads removed; dashed, {level}; dotted, one class for all. Hover for the share "
+        "that is left above it."
         + (
             " Thin lines are seeds, the band one standard deviation."
             if len({s.get("seed") for s in views[0].steps}) > 1
@@ -194,7 +203,9 @@ def order(view: RunView) -> None:
         on_select=state.select,
     )
     first = f", seed {seed}" if len({s.get("seed") for s in view.steps}) > 1 else ""
-    st.caption(f"Dark heads were kept longest, pale ones were removed first{first}. Choose one to follow its maps.")
+    st.caption(
+        f"Dark heads were kept longest, pale ones were removed first{show.plain(first)}. Choose one to follow its maps."
+    )
 
 
 def _gone(steps: Sequence[Step], head: HeadId, size: tuple[int, int]) -> str:

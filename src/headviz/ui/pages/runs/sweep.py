@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ....runs import baselines
+from ....runs.finding import one_class
 from ....tasks import points_in
 from ...shell import show, state
 from . import figures as runfigures
 from . import listing as runsview
 from . import tickets as ticketview
-from .checkpoint import state_of
 
 if TYPE_CHECKING:
     from ....runs.curves import Curve
@@ -30,16 +30,21 @@ def detail(view: RunView) -> None:
     rows = view.results()
     tasks = list(dict.fromkeys(r.task for r in rows))
     if rows:
-        if said := finding(rows):
+        if said := one_class_of(view.children) + finding(rows):
             show.finding(said)
         task = tasks[0]
         if len(tasks) > 1:
-            task = st.segmented_control("Task", tasks, default=tasks[0], required=True, key="sweep_task") or tasks[0]
+            task = (
+                st.segmented_control(
+                    "Task", tasks, format_func=show.plain, default=tasks[0], required=True, key="sweep_task"
+                )
+                or tasks[0]
+            )
         drawn = curves(view, task)
         level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in drawn))
         given = "; dotted, θ* as given" if any(c.given is not None for c in drawn) else ""
         show.figure(
-            run_curves(drawn, by_chance=_by_chance(view, task, drawn)),
+            run_curves(drawn),
             "sweep_curves",
             f"{task}: mean over the seeds against the share of heads removed; thin lines are seeds, the band one "
             f"standard deviation, dashed {level}{given}.",
@@ -59,6 +64,16 @@ def detail(view: RunView) -> None:
     if tabs[2].open:
         with tabs[2]:
             ticketview.tickets(view.children)
+
+
+def one_class_of(children: Sequence[RunView]) -> str:
+    """Which runs end in answers of (nearly) one class; said before which of them keeps most."""
+    found = [(c.record.title, said) for c in children if (said := one_class(c.steps))]
+    if not found:
+        return ""
+    more = f" And in {len(found) - 1} more of the runs." if len(found) > 1 else ""
+    title, said = found[0]
+    return f"{title}: {said.strip()}{more} "
 
 
 def finding(rows: Sequence[Row]) -> str:
@@ -120,17 +135,10 @@ def curves(view: RunView, task: str) -> list[Curve]:
         known = [v for v in full if v is not None]
         by_seed = {seed: points for c in own for seed, points in c.by_seed.items()}
         level = sum(known) / len(known) if known else None
-        found.append(Curve(f"{algorithm} by {score}", metric, level, by_seed, own[0].against, own[0].given))
+        found.append(
+            Curve(f"{algorithm} by {score}", metric, level, by_seed, own[0].against, own[0].given, own[0].constant)
+        )
     return found
-
-
-def _by_chance(view: RunView, task: str, drawn: Sequence[Curve]) -> float | None:
-    """What random answers reach on a task; None if no run knows its classes yet."""
-    from ....runs.curves import chance
-
-    run = next((c for c in view.children if str(c.record.spec.get("task")) == task and c.steps), None)
-    known = state_of(run) if run else None
-    return chance(drawn[0].metric, known.labels) if known and drawn else None
 
 
 def _results(rows: Sequence[Row]) -> None:

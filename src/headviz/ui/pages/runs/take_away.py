@@ -9,6 +9,7 @@ import streamlit as st
 
 from ....errors import UserError
 from ....storage.home import home
+from ....storage.paths import outside_path
 from ...shell import jobs, loaders, show, state
 from . import actions as runactions
 from .source import look_at
@@ -79,7 +80,7 @@ def _as_zip(view: RunView, seed: int, step: int) -> None:
         jobs.forget(key)
         st.rerun()
     st.download_button(
-        f"↓ {file.name} ({runactions.size(file.stat().st_size)})",
+        show.plain(f"↓ {file.name} ({runactions.size(file.stat().st_size)})"),
         file.read_bytes,
         file.name,
         "application/zip",
@@ -122,7 +123,7 @@ def _as_folder(view: RunView, seed: int, step: int) -> None:
             "A new folder",
             default,
             key=field,
-            help=f"In one of: {_roots()}. A name without a path is a folder in {home() / 'models'}",
+            help=show.plain(f"In one of: {_roots()}. A name without a path is a folder in {home() / 'models'}"),
         )
         st.form_submit_button("Save", icon=":material/save:", on_click=_ask_folder, args=(record.id, seed, step, field))
     asked = st.session_state.get("run_saved")
@@ -157,10 +158,7 @@ def target(text: str) -> Path:
     name = text.strip()
     if not name:
         raise UserError(f"Name a new folder. A name without a path is a folder in {home() / 'models'}.")
-    try:
-        path = Path(name).expanduser()
-    except RuntimeError as error:
-        raise UserError(f"'{name}' is not the name of a folder here.") from error
+    path = outside_path(name, "the folder", look=False)
     return loaders.confined(str(path if path.is_absolute() else home() / "models" / path), "write into")
 
 

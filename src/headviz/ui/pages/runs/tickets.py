@@ -41,8 +41,8 @@ def tickets(views: Sequence[RunView]) -> None:
     if not rows:
         retrain = ", ".join(a.title for a in ALGORITHMS.values() if a.retrains)
         st.info(
-            f"No winning tickets yet. They need an algorithm that retrains ({retrain}), the full model trained too, "
-            "and at least one finished step of every seed.",
+            f"No winning tickets yet. They need an algorithm that retrains ({show.plain(retrain)}), the full model "
+            "trained too, and at least one finished step of every seed.",
             icon=":material/confirmation_number:",
         )
         return

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from headviz.analyses.masked_place import hidden_place, masked_correlations
 from headviz.attribution.rules import PathOptions
 from headviz.errors import ModelError, OptionError
+from headviz.heads import HeadMask
+from headviz.scores import masked_place
 from headviz.scores.correlation import correlations
+from headviz.scores.masked_place import hidden_places, masked_correlations, masked_rows
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
 from support.analysed import texts
@@ -46,7 +48,7 @@ def test_one_text_equals_the_path_written_out() -> None:
     mlm, data, steps = tiny_mlm(), some(1), 6
     got = masked_correlations(mlm, data, "pearson", options=PathOptions(steps, "trapezoid"))
     encoding = mlm.encode(list(data.texts), list(data.pairs))[0]
-    place = hidden_place(encoding, 0, 0)
+    place = hidden_places(encoding, 0, 0)[0]
     ids = torch.tensor([encoding.ids])
     truth = int(ids[0, place])
     ids[0, place] = mlm.tokenizer.mask_token_id
@@ -78,10 +80,36 @@ def test_texts_are_averaged_wherever_they_stand() -> None:
     np.testing.assert_allclose(masked_correlations(mlm, data.subset([2, 0, 1]), options=options), whole, atol=1e-6)
 
 
+def test_copies_of_a_text_are_averaged() -> None:
+    mlm, data = tiny_mlm(), some(2)
+    options = PathOptions(4, "trapezoid")
+    found = masked_rows(mlm, data, options=options, copies=3)
+    encoding = mlm.encode(list(data.texts), list(data.pairs))[0]
+    places = hidden_places(encoding, 0, 0, copies=3)
+    assert len(set(places)) == 3
+    alone = []
+    for place in places:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(masked_place, "hidden_places", lambda *_, here=place: [here])
+            alone.append(masked_correlations(mlm, data.subset([0]), options=options))
+    np.testing.assert_allclose(found[0], np.nanmean(alone, axis=0), atol=1e-6)
+    every = sum(not special for special in encoding.special)
+    assert len(hidden_places(encoding, 0, 0, copies=99)) == every
+
+
+def test_heads_that_are_off_have_no_value() -> None:
+    mlm, data = tiny_mlm(), some(1)
+    mask = HeadMask.full(2, 2).without([(0, 1)])
+    found = masked_correlations(mlm, data, options=PathOptions(4, "trapezoid"), mask=mask)
+    assert np.isnan(found[0, 1])
+    assert np.isfinite(found[0, 0])
+
+
 def test_special_tokens_are_never_hidden() -> None:
     mlm, data = tiny_mlm(), some(20)
     for e in mlm.encode(list(data.texts), list(data.pairs)):
-        assert not e.special[hidden_place(e, 0, 0)]
+        for place in hidden_places(e, 0, 0, copies=3):
+            assert not e.special[place]
 
 
 def test_mistakes() -> None:

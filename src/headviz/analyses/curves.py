@@ -1,0 +1,91 @@
+"""Pruning curves as values: points, curves, and the sentence that they allow to say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+from ..charts.numbers import points as points_text
+from ..evaluation.verdict import MARGIN, excluded, verdict, within
+from ..heads import HeadMask
+from ..results import Result
+
+
+@dataclass(frozen=True)
+class CurvePoint(Result):
+    """One sparsity on one curve; the interval and p value are of ``value - baseline``, paired.
+
+    ``corrected`` is the value as a share of what the full model has above the best constant answer. ``remark`` says
+    so where (nearly) all answers are of one class.
+    """
+
+    sparsity: float
+    mask: HeadMask
+    value: float
+    delta: float
+    interval_low: float
+    interval_high: float
+    p_value: float
+    corrected: float = float("nan")
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Curve(Result):
+    """One order of heads. ``margin`` is the loss, in the metric's unit, that counts as none."""
+
+    name: str
+    points: tuple[CurvePoint, ...]
+    margin: float = MARGIN / 100
+
+    @property
+    def kept(self) -> tuple[CurvePoint, ...]:
+        """The points up to which every loss beyond the margin is excluded."""
+        return tuple(takewhile(lambda p: within(p.interval_low, self.margin), self.points))
+
+    @property
+    def free(self) -> float:
+        """The largest sparsity up to which no step leaves a loss beyond the margin possible."""
+        return max((p.sparsity for p in self.kept), default=0.0)
+
+    @property
+    def lost(self) -> CurvePoint | None:
+        """The first clear loss: an interval below zero."""
+        return next((p for p in self.points if verdict(p.interval_low, p.interval_high) == "loss"), None)
+
+    def extra(self) -> dict[str, Any]:
+        return {"free": self.free, "lost_from": None if self.lost is None else self.lost.sparsity}
+
+
+def told(curves: Sequence[Curve], scale: float, margin: float) -> str:
+    """First what hides a loss, then how far nothing beyond the margin can be lost, then where a loss is clear."""
+    best = max(curves, key=lambda c: c.free)
+    said = flat(best)
+    if best.free > 0:
+        last = best.kept[-1]
+        said += (
+            f"{100 * best.free:.0f} % of the heads can go in the order of {best.name}: "
+            f"{excluded(last.interval_low, scale, margin)} (margin {margin:g})."
+        )
+    else:
+        said += f"At no step of these orders is a loss of more than {margin:g} points excluded"
+        first = next((p for p in best.points if p.delta == p.delta and p.mask != best.points[0].mask), None)
+        low = None if first is None else first.interval_low
+        said += "" if first is None else f": at {100 * first.sparsity:.0f} % {excluded(low, scale, margin)}"
+        said += "."
+    if best.lost is not None:
+        change = points_text(best.lost.delta, scale)
+        said += f" From {100 * best.lost.sparsity:.0f} % on a loss is clear ({change} points)."
+    return said
+
+
+def flat(curve: Curve) -> str:
+    """From where on (nearly) all answers are of one class; a sentence with its blank, or nothing."""
+    first = next((p for p in curve.points if p.remark), None)
+    if first is None:
+        return ""
+    if first is curve.points[0]:
+        return f"The full model: {first.remark[0].lower()}{first.remark[1:]} "
+    return f"With {100 * first.sparsity:.0f} % of the heads off by {curve.name}: {first.remark} "

@@ -1,0 +1,59 @@
+"""What an interval of a change allows to say: one decision for colours, marks and sentences.
+
+A loss or a gain is clear where the interval excludes zero. "Nothing is lost" is a claim of its own: it holds only
+where the largest loss that is still possible, the interval's lower end, lies within a margin. That end is one-sided at
+97.5 % where the interval is two-sided at 95 %.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Verdict = Literal["loss", "gain", "open", "unknown"]
+
+MARGIN = 2.0  # points of a metric; a user may choose another
+TOO_FEW = "too few flips to tell"
+
+
+def verdict(low: float | None, high: float | None) -> Verdict:
+    """Of a change (after - before) with this interval; ``unknown`` where there is none."""
+    if low is None or high is None or low != low or high != high:
+        return "unknown"
+    if high < 0:
+        return "loss"
+    return "gain" if low > 0 else "open"
+
+
+def clear(low: ArrayLike, high: ArrayLike, q_value: ArrayLike, level: float) -> NDArray[np.bool_]:
+    """Which changes of a table differ from nothing: q is below ``level``, and the interval excludes zero."""
+    low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+    return (np.nan_to_num(np.asarray(q_value, dtype=float), nan=1.0) < level) & ((low > 0) | (high < 0))
+
+
+def possible_loss(low: float) -> float:
+    """The largest loss that is still possible, in the metric's unit; a greater one is excluded."""
+    return max(0.0, -low)
+
+
+def within(low: float | None, margin: float) -> bool:
+    """Whether a loss of more than ``margin`` (same unit) is excluded."""
+    return low is not None and low == low and possible_loss(low) <= margin
+
+
+def excluded(low: float | None, scale: float, margin: float = MARGIN) -> str:
+    """Which loss the data exclude, in words. ``scale`` is points in one unit of the metric; the margin is in points."""
+    if low is None or low != low:
+        return TOO_FEW
+    loss = scale * possible_loss(low)
+    if loss == 0:
+        return "any loss is excluded"
+    said = f"a loss of more than {points_up(loss)} points is excluded"
+    return said if loss <= margin else f"{said}, but not one of {margin:g}"
+
+
+def points_up(loss: float) -> str:
+    """A bound with one decimal, rounded up so that it stays a bound."""
+    return f"{np.ceil(10 * loss - 1e-9) / 10:.1f}"

@@ -1,0 +1,264 @@
+"""What a model's folder may hold, checked before transformers sees it. Imports no torch.
+
+A folder from elsewhere is not trusted. Only plain files are opened, weights only if they are safetensors by name and by
+content, and every JSON file is read here first, with bounds on its size, its nesting and the numbers that say how much
+memory and time a model takes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..errors import ModelError, UserError
+from ..storage.paths import read_small
+
+CONFIG, INDEX = "config.json", "model.safetensors.index.json"
+SMALL = 16 * 2**20  # bytes of a JSON file; one with 100,000 class names has 4 MB
+LARGEST = {"tokenizer.json": 512 * 2**20}  # the largest published ones have 35 MB
+HEADER = 100 * 2**20  # bytes; safetensors' own limit
+
+LAYERS, HEADS, WIDTH, WORDS, PLACES = 512, 1024, 2**17, 2**24, 2**24
+# settings that say how much a model takes, by the names of all families -> the largest value
+SIZES = {
+    **dict.fromkeys(
+        "num_hidden_layers n_layers num_layers num_decoder_layers encoder_layers decoder_layers num_hidden_groups "
+        "inner_group_num".split(),
+        LAYERS,
+    ),
+    **dict.fromkeys(
+        "num_attention_heads n_heads num_heads encoder_attention_heads decoder_attention_heads "
+        "relative_attention_num_buckets".split(),
+        HEADS,
+    ),
+    **dict.fromkeys(
+        "hidden_size dim d_model d_kv embedding_size intermediate_size hidden_dim d_ff encoder_ffn_dim decoder_ffn_dim "
+        "classifier_size".split(),
+        WIDTH,
+    ),
+    **dict.fromkeys("vocab_size decoder_vocab_size type_vocab_size task_type_vocab_size".split(), WORDS),
+    **dict.fromkeys("max_position_embeddings global_attn_every_n_layers local_attention".split(), PLACES),
+}
+MAY_BE_ZERO = {"type_vocab_size"}
+DTYPES = ("float32", "float16", "bfloat16", "float64")
+WEIGHT_DTYPES = {"F32", "F16", "BF16", "F64"}
+BUFFERS = ("position_ids", "token_type_ids")  # tables of whole numbers that some files hold beside the weights
+TIMES = 64  # how much more a configuration may ask for than its weights hold (ALBERT: one layer for twelve)
+SPARE = 64 * 2**20  # numbers; tiny weights may have a larger configuration
+
+
+def read_json(path: Path, name: object, limit: int = SMALL) -> dict[str, Any]:
+    """A JSON object of a model's folder."""
+    try:
+        found = json.loads(read_small(path, limit, path.name), parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else first_line(error)
+        raise ModelError(f"{path.name} of '{name}' cannot be read: {why}. Download or save the model again.") from error
+    if not isinstance(found, dict):
+        raise ModelError(f"{path.name} of '{name}' is not a JSON object. Download or save the model again.")
+    return found
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is not a number that JSON knows")
+
+
+def check_folder(folder: Path, name: object) -> dict[str, Any]:
+    """Refuse a folder with anything in it that headviz or transformers would stumble over; gives its config.json."""
+    for path in sorted(folder.iterdir()):
+        _check_entry(path, name)
+    raw = read_json(folder / CONFIG, name)
+    check_config(raw, name)
+    _check_room(raw, _check_weights(folder, name), name)
+    return raw
+
+
+def _check_entry(path: Path, name: object) -> None:
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise ModelError(f"{path.name} of '{name}' cannot be read: {error.strerror}.") from error
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise ModelError(f"{path.name} in '{name}' is a device, pipe or socket. Give a folder of plain files.")
+    if path.name == "adapter_config.json":
+        raise ModelError(f"'{name}' is an adapter, which headviz does not load. Merge it into its model first.")
+    if path.suffix != ".json" or not stat.S_ISREG(mode):
+        return
+    limit = LARGEST.get(path.name, SMALL)
+    if path.name in LARGEST:  # read by the tokenizer's own parser, which is bounded by the file
+        if path.stat().st_size > limit:
+            raise ModelError(f"{path.name} of '{name}' is larger than {limit:,} bytes. Put the right file there.")
+    elif path.name in READ:
+        read_json(path, name, limit)
+
+
+# what transformers reads besides the configuration and the weights
+READ = {
+    "generation_config.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    INDEX,
+    "headviz.json",
+    "processor_config.json",
+    "preprocessor_config.json",
+}
+
+
+def check_config(raw: Mapping[str, Any], name: object) -> None:
+    """Types and bounds of the settings that decide what is built."""
+
+    def wrong(key: str, why: str) -> ModelError:
+        return ModelError(f"config.json of '{name}': {key} is {_shown(raw[key])}; {why}.")
+
+    if not isinstance(raw.get("model_type", ""), str):
+        raise wrong("model_type", "a text is needed")
+    for key, most in SIZES.items():
+        value, least = raw.get(key), int(key not in MAY_BE_ZERO)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise wrong(key, f"a whole number from {least} to {most:,} is needed")
+    for key in ("dtype", "torch_dtype"):
+        if raw.get(key) is not None and str(raw[key]).removeprefix("torch.") not in DTYPES:
+            raise wrong(key, f"one of {', '.join(DTYPES)} is needed")
+    if raw.get("quantization_config") is not None:
+        raise ModelError(f"'{name}' is quantised, which headviz does not load. Use the model's float weights.")
+    for key in ("architectures", "id2label", "label2id"):
+        kind = list if key == "architectures" else dict
+        if raw.get(key) is not None and not isinstance(raw[key], kind):
+            raise wrong(key, f"a JSON {'array' if kind is list else 'object'} is needed")
+    if not all(isinstance(a, str) for a in raw.get("architectures") or ()):
+        raise wrong("architectures", "names are needed")
+    labels_of(raw, name)
+    count = raw.get("num_labels")
+    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= WIDTH):
+        raise wrong("num_labels", f"a whole number from 1 to {WIDTH:,} is needed")
+
+
+def labels_of(raw: Mapping[str, Any], name: object) -> tuple[str, ...]:
+    """The class names of a configuration in the order of the model's outputs; empty where it names none."""
+    given = raw.get("id2label") or {}
+    try:
+        numbered = {int(key): value for key, value in given.items()}
+    except ValueError:
+        raise ModelError(f"config.json of '{name}': id2label has a key that is not a whole number.") from None
+    if sorted(numbered) != list(range(len(given))):
+        raise ModelError(f"config.json of '{name}': id2label does not number the classes 0, 1, 2, … without a gap.")
+    for number, label in numbered.items():
+        if isinstance(label, bool) or not isinstance(label, str | int | float):
+            raise ModelError(f"config.json of '{name}': id2label[{number}] is {_shown(label)}; a text is needed.")
+    return tuple(str(numbered[i]) for i in range(len(numbered)))
+
+
+def _check_weights(folder: Path, name: object) -> int:
+    """Every weights file must be safetensors by name and content; the count of numbers in all of them."""
+    if (folder / INDEX).exists():
+        files = read_json(folder / INDEX, name).get("weight_map")
+        if not isinstance(files, dict) or not files:
+            raise ModelError(f"{INDEX} of '{name}' has no weight_map. Download or save the model again.")
+        for file in set(map(str, files.values())):
+            if os.path.basename(file) != file or not file.endswith(".safetensors"):
+                raise ModelError(
+                    f"{INDEX} of '{name}' names {_shown(file)}: only safetensors files of the folder itself are opened."
+                )
+            if not (folder / file).is_file():
+                raise ModelError(f"{INDEX} of '{name}' names {file}, which is not there. Download the model again.")
+    return sum(numbers_in(path, name) for path in sorted(folder.glob("*.safetensors")))
+
+
+def numbers_in(path: Path, name: object) -> int:
+    """How many numbers a safetensors file holds, by its header alone; refuses what is not one, or not whole."""
+    if not path.is_file():
+        raise ModelError(f"'{name}' has no file {path.name}. Download or save the model again.")
+
+    def damaged(why: str) -> ModelError:
+        return ModelError(f"{path.name} of '{name}' cannot be read: {why}. Download or save the model again.")
+
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        start = file.read(8)
+        length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+        if not 2 <= length <= min(HEADER, size - 8):
+            raise damaged("it is not a safetensors file")
+        text = file.read(length)
+    try:
+        header = json.loads(text)
+        tensors = {k: v for k, v in header.items() if k != "__metadata__"}
+        ends = [v["data_offsets"][1] for v in tensors.values()]
+        count = sum(_size(v["shape"]) for v in tensors.values())
+        kinds = {k: str(v["dtype"]) for k, v in tensors.items()}
+        whole = 8 + length + max(ends, default=0) == size
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+        raise damaged("its header is damaged") from error
+    if not whole:
+        raise damaged("it is not complete")
+    for key, kind in kinds.items():
+        if kind not in WEIGHT_DTYPES and not key.endswith(BUFFERS):
+            raise ModelError(f"{path.name} of '{name}': {key} has the type {kind}; weights are floating-point numbers.")
+    return count
+
+
+def _size(shape: list[int]) -> int:
+    total = 1
+    for n in shape:
+        total *= int(n)
+    return total
+
+
+def _check_room(raw: Mapping[str, Any], there: int, name: object) -> None:
+    """A configuration may not ask for far more memory than its weights hold."""
+
+    def first(*keys: str) -> int:
+        return next((int(raw[k]) for k in keys if raw.get(k)), 0)
+
+    width = first("hidden_size", "dim", "d_model")
+    inner = first("intermediate_size", "hidden_dim", "d_ff", "encoder_ffn_dim") or 4 * width
+    layers = first("num_hidden_layers", "n_layers", "num_layers", "encoder_layers") + first(
+        "num_decoder_layers", "decoder_layers"
+    )
+    tables = first("vocab_size") + first("max_position_embeddings") + first("type_vocab_size")
+    asked = layers * (4 * width * width + 2 * width * inner) + tables * (first("embedding_size") or width)
+    if there and asked > TIMES * there + SPARE:
+        raise ModelError(
+            f"config.json of '{name}' describes a model of some {asked:,} weights, but its files hold {there:,}. "
+            "Put the configuration that belongs to these weights there."
+        )
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of more digits than Python writes
+        return "a number of very many digits"
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line of at most 300 characters."""
+    lines = str(error).strip().splitlines()
+    return (lines[0].rstrip(".")[:300] if lines else "") or type(error).__name__
+
+
+@contextmanager
+def naming(file: str, name: object) -> Iterator[None]:
+    """Whatever a foreign file makes transformers throw becomes one line that names the file."""
+    try:
+        yield
+    except UserError:
+        raise
+    except MemoryError as error:
+        raise ModelError(f"There is not enough memory to load '{name}'. Free some, or use a smaller model.") from error
+    except BaseException as error:
+        # a panic of the tokenizers library is no Exception; everything else of that kind, such as a break, goes on
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise ModelError(
+            f"{file} of '{name}' cannot be read: {first_line(error)}. Download or save the model again."
+        ) from error

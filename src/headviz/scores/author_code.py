@@ -1,0 +1,125 @@
+"""Conductance as the thesis author's code computes it, where it differs from the thesis's text.
+
+For comparing with published tables only. Padding counts here, so values depend on how long the longest text is; the
+defaults of ``conductance-spearman`` follow the definition instead. ``scores.catalogue`` lists the differences.
+
+Shapes: B examples, N nodes of the path, T tokens (those of the longest text, padding included), C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from ..attribution import integration as path
+from ..attribution.integration import ExampleMaps, Walk
+from ..attribution.rules import PathOptions
+from ..errors import ModelError, OptionError
+from .chunk import Chunk
+from .options import ConductanceOptions
+
+if TYPE_CHECKING:
+    from ..heads import HeadMask
+    from ..models.classifier import Classifier, Encoding
+
+TYPES = "token_type_ids"
+
+
+class AuthorWalk(Walk):
+    """The path of the published code: another baseline, another target, padding, and no token types on the way."""
+
+    def __init__(
+        self,
+        clf: Classifier,
+        encodings: Sequence[Encoding],
+        targets: Sequence[int | None],
+        mask: HeadMask | None,
+        width: int,
+    ) -> None:
+        super().__init__(clf, encodings, targets, mask)
+        words = clf.model.get_input_embeddings()  # type: ignore[operator]
+        batch = {k: padded(v, width) for k, v in clf.collate(encodings).items()}
+        mask_of = batch["attention_mask"]
+        ids = torch.where(mask_of == 1, batch.pop("input_ids"), pad_of(clf))
+        self.length = width
+        self.end = words(ids)
+        self.start = words(baseline(clf, ids))
+        self.batch = {k: v for k, v in batch.items() if k != TYPES}
+        self.with_types = batch
+
+    def at_input(self, keep: bool) -> tuple[Tensor, list[Tensor]]:
+        """Logits and attentions come from a pass of their own, which has the token types."""
+        call = self.clf.call(self.mask, "eager", keep_probs=keep)
+        with torch.no_grad():
+            logits = self.clf.forward({"inputs_embeds": self.end, **self.with_types}, call)
+        return self.choose(logits), call.probs
+
+    def pick(self, logits: Tensor) -> Tensor:
+        """The highest logit of each row [N·B]: at every node whichever class leads there."""
+        return logits.max(dim=1, keepdim=True).values
+
+    def examples(
+        self, logits: Tensor, attention: list[Tensor], values: list[Tensor], errors: list[Tensor] | None
+    ) -> list[ExampleMaps]:
+        """As they are, padding included."""
+        self.encodings = [_Wide(e, self.length) for e in self.encodings]  # type: ignore[misc]
+        return super().examples(logits, attention, values, errors)
+
+
+class _Wide:
+    """An encoding that counts its padding."""
+
+    def __init__(self, encoding: Encoding, width: int) -> None:
+        self.ids, self.width = encoding.ids, width
+
+    def __len__(self) -> int:
+        return self.width
+
+
+def baseline(clf: Classifier, ids: Tensor) -> Tensor:
+    """[CLS], then [PAD] everywhere, and one [SEP] at the padded end."""
+    tokenizer = clf.tokenizer
+    if tokenizer.cls_token_id is None or tokenizer.sep_token_id is None:
+        raise ModelError(f"The tokenizer of '{clf.name}' has no [CLS] or no [SEP], which this baseline is made of.")
+    out = torch.full_like(ids, pad_of(clf))
+    out[:, 0], out[:, -1] = int(tokenizer.cls_token_id), int(tokenizer.sep_token_id)
+    return out
+
+
+def pad_of(clf: Classifier) -> int:
+    if clf.tokenizer.pad_token_id is None:
+        raise ModelError(f"The tokenizer of '{clf.name}' has no padding token, which the baseline is made of.")
+    return int(clf.tokenizer.pad_token_id)
+
+
+def padded(table: Tensor, width: int) -> Tensor:
+    """[B, T] -> [B, width], zeros to the right."""
+    return torch.nn.functional.pad(table, (0, width - table.shape[1]))
+
+
+def width_for(options: ConductanceOptions, lengths: Sequence[int]) -> int:
+    """Tokens that every text is padded to: those of the longest one, or more if the options say so."""
+    longest = max(lengths)
+    if options.padded and options.padded < longest:
+        raise OptionError(f"padded={options.padded} is shorter than the longest text, which has {longest} tokens.")
+    return options.padded or longest
+
+
+def sweep(chunk: Chunk) -> list[ExampleMaps]:
+    """Maps [T, T] of every example of a chunk, padding included."""
+    options: ConductanceOptions = chunk.options
+    how = PathOptions(steps=options.steps, rule=options.rule, precision=options.precision)
+    return path.sweep(
+        chunk.clf,
+        chunk.encodings,
+        chunk.targets,
+        how,
+        chunk.mask,
+        chunk.budget,
+        chunk.cancel,
+        walk=partial(AuthorWalk, width=options.padded),
+    )

@@ -1,0 +1,131 @@
+"""A pre-trained model's own F: the logit of the true token at a masked position. [T §6.5, §7.2]
+
+Of every text some copies are made, each with another of its tokens hidden, seeded; conductance explains the
+masked-language model's logit of what stood there. A text's value is the mean over its copies. No label and no
+classification head take part.
+
+Shapes: n texts, L layers, H heads.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..attention import HeadCall
+from ..attribution import integration as path
+from ..attribution.rules import PathOptions
+from ..errors import ModelError, OptionError, TaskError, unknown_choice
+from ..evaluation.plain import encode_data
+from ..models.base import MASKED_LM
+from ..models.classifier import Classifier, Encoding
+from ..progress import Cancel, Progress, tracked
+from .sweeps import correlate
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..heads import HeadMask
+    from ..tasks import Dataset
+
+STATISTICS = ("spearman", "kendall", "pearson")
+COPIES = 1  # of each text
+
+
+@dataclass(frozen=True, eq=False)
+class _AtPlace(Classifier):
+    """Answers with the logits of one position of each row: [rows, vocabulary]."""
+
+    position: int = 0
+
+    def forward(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
+        return super().forward(batch, call)[:, self.position]
+
+
+def source(copies: int) -> str:
+    """Where the pre-trained model's F comes from, in words."""
+    places = "one masked place" if copies == 1 else f"mean over {copies} masked copies"
+    return f"the masked-language model's logit of the true token, {places} per text"
+
+
+def masked_correlations(
+    mlm: Classifier,
+    data: Dataset,
+    statistic: str = "spearman",
+    *,
+    options: PathOptions | None = None,
+    copies: int = COPIES,
+    mask: HeadMask | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> NDArray[np.float64]:
+    """Mean over texts of the correlation of attention and attribution, L×H; texts without one are left out."""
+    rows = masked_rows(
+        mlm, data, statistic, options=options, copies=copies, mask=mask, seed=seed, progress=progress, cancel=cancel
+    )
+    return _mean(rows)
+
+
+def masked_rows(
+    mlm: Classifier,
+    data: Dataset,
+    statistic: str = "spearman",
+    *,
+    options: PathOptions | None = None,
+    copies: int = COPIES,
+    mask: HeadMask | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> NDArray[np.float64]:
+    """The same of each text: [n, L, H], NaN where a head is off or a text has no correlation."""
+    if statistic not in STATISTICS:
+        raise OptionError(unknown_choice("statistic", statistic, STATISTICS))
+    if copies < 1:
+        raise OptionError(f"At least one masked copy of each text is needed, not {copies}.")
+    if mlm.kind != MASKED_LM or mlm.tokenizer.mask_token_id is None:
+        raise ModelError(f"'{mlm.name}' has no masked-language head. Load the pre-trained model with masked_lm=True.")
+    kept = mlm.under(mask).array()
+    encodings = encode_data(mlm, data)
+    out = np.full((len(encodings), *kept.shape), np.nan)
+    for number, encoding in enumerate(tracked(encodings, progress, cancel)):
+        found = []
+        for place in hidden_places(encoding, seed, number, copies):
+            # one copy at a time: each has its own place to look at
+            at_place = _AtPlace(**{f.name: getattr(mlm, f.name) for f in dataclasses.fields(mlm)}, position=place)
+            ids = list(encoding.ids)
+            truth, ids[place] = ids[place], int(mlm.tokenizer.mask_token_id)
+            hidden = Encoding(ids, encoding.types, encoding.truncated, encoding.special)
+            maps = path.sweep(at_place, [hidden], [truth], options or PathOptions(), mask, cancel=cancel)[0]
+            found.append(correlate(maps, kept)[statistic])
+        out[number] = _mean(found)
+    return out
+
+
+def _mean(tables: NDArray | Sequence[NDArray]) -> NDArray[np.float64]:
+    """Over the first axis, of the values that there are."""
+    stack = np.asarray(tables, dtype=float)
+    known = np.isfinite(stack)
+    count = known.sum(axis=0)
+    total = np.where(known, stack, 0.0).sum(axis=0)
+    return np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
+
+
+def hidden_places(encoding: Encoding, seed: int, number: int, copies: int = COPIES) -> list[int]:
+    """Which tokens of a text are hidden, one in each copy: of its own, never special ones, none twice.
+
+    The same wherever the text stands. A short text has fewer copies.
+    """
+    own = [i for i, special in enumerate(encoding.special) if not special]
+    if not own:
+        raise TaskError(f"Example {number} has no token of its own to mask. Remove it from the data.")
+    draw = np.random.default_rng([seed, *encoding.ids])
+    if copies == 1:
+        return [int(draw.choice(own))]
+    return [int(i) for i in draw.permutation(own)[:copies]]

@@ -1,0 +1,127 @@
+"""Paths that come from outside: the command line, a page, a plan, an environment variable.
+
+``outside_path`` is the one way from a text to a ``Path``. It says in one line what is wrong with a text that names no
+place, so that no later call meets a path which the system cannot take.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+from ..errors import OptionError
+
+LONGEST_NAME = 255  # bytes in one part of a path, on every usual file system
+LONGEST_PATH = 4096  # bytes in the whole path
+
+
+def outside_path(given: Any, what: str = "the path", look: bool = True) -> Path:
+    """The path that a text names, with ``~`` replaced by the home folder.
+
+    Refuses an empty text, NUL, text that is not UTF-8, names and paths that are too long, the home of an unknown user,
+    and, unless ``look`` is false, places that cannot be looked at. That nothing is there is no error.
+    """
+    if not isinstance(given, str | os.PathLike):
+        raise _refused(what, given, f"is not a text but {type(given).__name__}")
+    text = os.fspath(given)
+    if isinstance(text, bytes):
+        raise _refused(what, given, "is bytes, not text")
+    if not text:
+        raise _refused(what, text, "is empty")
+    if "\0" in text:
+        raise _refused(what, text, "contains the character NUL")
+    try:
+        raw = text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise _refused(what, text, "is not UTF-8") from None
+    if len(raw) > LONGEST_PATH:
+        raise _refused(what, text, f"is longer than {LONGEST_PATH} bytes")
+    if any(len(part) > LONGEST_NAME for part in raw.split(b"/")):
+        raise _refused(what, text, f"has a name longer than {LONGEST_NAME} bytes")
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError:
+        raise _refused(what, text, f"is in the home folder of '{text.split('/')[0]}', an unknown user") from None
+    if look:
+        kind_at(path, what)
+    return path
+
+
+def kind_at(path: Path, what: str = "the path") -> str:
+    """``file``, ``folder``, ``other`` (a device, pipe or socket), ``link`` (to nothing), or ``""`` for nothing."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        if error.errno == errno.ENOENT:
+            return "link" if path.is_symlink() else ""
+        if error.errno == errno.ENOTDIR:
+            return ""
+        raise _refused(what, path, f"cannot be looked at ({error.strerror})") from error
+    if stat.S_ISREG(mode):
+        return "file"
+    return "folder" if stat.S_ISDIR(mode) else "other"
+
+
+def out_file(given: Any, example: str, option: str = "--out") -> Path:
+    """Where a new file may be written: an existing folder, and in it nothing or a plain file of this name."""
+    path = outside_path(given, option)
+    found = kind_at(path, option)
+    if found == "folder":
+        raise OptionError(f"'{path}' is a folder. Give a file name such as {path / example}.")
+    refuse_special(path)
+    if not path.parent.is_dir():
+        raise OptionError(f"There is no folder '{path.parent}' to write '{path.name}' into. Make it first.")
+    return path
+
+
+def new_folder(given: Any, option: str = "--out") -> Path:
+    """Where a new folder may be made: nothing is there, or an empty folder."""
+    path = outside_path(given, option)
+    found = kind_at(path, option)
+    if not found:
+        return path
+    try:
+        if found == "folder" and not any(path.iterdir()):
+            return path
+    except OSError as error:
+        raise _refused(option, path, f"cannot be read ({error.strerror})") from error
+    raise OptionError(f"'{path}' exists and is not an empty folder. Choose another name or remove it first.")
+
+
+def refuse_special(path: Path) -> None:
+    """An error where writing would replace a device, a pipe, a socket, a folder, or a link to no plain file."""
+    found = kind_at(path)
+    if found not in ("", "file"):
+        name = {"folder": "a folder", "link": "a link to nothing"}.get(found, "a device, pipe or socket")
+        raise OptionError(f"'{path}' is {name}, not a plain file, and is not replaced. Choose another name.")
+
+
+def read_small(path: Path, limit: int, what: str = "the file") -> bytes:
+    """The content of a plain file of at most ``limit`` bytes. Never waits for the other end of a pipe."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise OptionError(f"{what} '{path}' is not a plain file. Give one.")
+            if os.fstat(handle).st_size > limit:  # a file of holes is as large as it says
+                raise _too_large(path, limit, what)
+            content = file.read(limit + 1)
+    except OSError as error:
+        raise OptionError(f"{what} '{path}' cannot be read: {error.strerror or error}.") from error
+    if len(content) > limit:
+        raise _too_large(path, limit, what)
+    return content
+
+
+def _too_large(path: Path, limit: int, what: str) -> OptionError:
+    return OptionError(f"{what} '{path}' is larger than {limit:,} bytes, and nothing of that kind needs to be.")
+
+
+def _refused(what: str, given: object, why: str) -> OptionError:
+    shown = given if isinstance(given, str) else os.fsdecode(given) if isinstance(given, os.PathLike) else repr(given)
+    shown = shown if len(shown) <= 80 else shown[:60] + "…" + shown[-15:]
+    clean = "".join(c if c.isprintable() else "?" for c in shown)
+    return OptionError(f"{what[0].upper()}{what[1:]}: '{clean}' {why}. Give another path.", code="path")

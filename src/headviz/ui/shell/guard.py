@@ -1,0 +1,101 @@
+"""What the dashboard's server refuses: foreign hosts, requests to the outside, and pages that load from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.middleware import Middleware
+from streamlit import config, net_util
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+# Streamlit's page has scripts and styles of its own in line, compiles its components, and draws pictures as data.
+# Nothing may come from, or go to, another address; the page may not be shown inside another site's.
+POLICY = "; ".join(
+    [
+        "default-src 'self'",
+        "script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data: blob:",
+        "font-src 'self' data:",
+        "connect-src 'self'",
+        "worker-src 'self' blob:",
+        "media-src 'self' blob:",
+        "object-src 'none'",
+        "base-uri 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'self'",
+    ]
+)
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+)
+
+
+def in_session() -> bool:
+    """Whether this is a visit to a page; else the server is starting."""
+    return get_script_run_ctx(suppress_warning=True) is not None
+
+
+def stay_on_this_machine() -> None:
+    """Keep streamlit from asking an outside address for this machine's public one.
+
+    It would do so when it prints its addresses, and when a page of another site opens a connection.
+    """
+    net_util.get_external_ip = _unknown
+
+
+def _unknown() -> None:
+    return None
+
+
+class Guard:
+    """Refuses requests for a host that ``server.allowedHosts`` does not list; adds the headers to what is sent."""
+
+    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":  # streamlit checks host and origin of connections that stay open
+            await self.app(scope, receive, send)
+            return
+        hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) != 1 or not host_allowed(hosts[0], config.get_option("server.allowedHosts")):
+            await _refuse(send)
+            return
+
+        async def send_guarded(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *HEADERS]
+            await send(message)
+
+        await self.app(scope, receive, send_guarded)
+
+
+def host_allowed(host: str, allowed: list[str]) -> bool:
+    """Whether the request's host is listed; ``*.name`` stands for the hosts below a name, an empty list for all."""
+    if not allowed:
+        return True
+    try:
+        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    wanted = [a.strip().lower().rstrip(".") for a in allowed]
+    return any(a in ("*", name) or (a.startswith("*.") and name.endswith(a[1:])) for a in wanted if name)
+
+
+async def _refuse(send: Send) -> None:
+    body = b"This host is not in server.allowedHosts of the dashboard."
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode()), *HEADERS]
+    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+MIDDLEWARE = [Middleware(Guard)]

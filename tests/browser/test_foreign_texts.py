@@ -1,0 +1,70 @@
+"""Names that would be pictures, links and markup, in every field of a page: they are read, never drawn or fetched."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import studio
+from support.tiny import WORDS
+
+pytestmark = [pytest.mark.browser]
+
+HOST = "host.example"
+PICTURE = f"![x](http://{HOST}/x.png)"
+LABELS = (f"[yes](http://{HOST}/a)", f"<img src=http://{HOST}/b.png>", f"www.{HOST} :red[c]")
+SLICES = (f"http://{HOST}/d", f"me@{HOST}", PICTURE)
+PAGES = ("heads", "head", "masklab", "compare", "analyses", "runs", "distil", "data")
+
+
+@pytest.fixture(scope="module")
+def hostile(studio_folder: Path) -> dict[str, str]:
+    """A model and data whose classes, columns and slices have such names."""
+    model = studio.make_model(studio_folder / "foreign-model")
+    config = json.loads((model / "config.json").read_text())
+    config["id2label"] = {str(i): name for i, name in enumerate(LABELS)}
+    config["label2id"] = {name: i for i, name in enumerate(LABELS)}
+    (model / "config.json").write_text(json.dumps(config))
+    data = studio_folder / "foreign-data"
+    data.mkdir()
+    draw = random.Random(0)
+    for split in ("train", "dev"):
+        with (data / f"{split}.csv").open("w", newline="", encoding="utf-8") as file:
+            out = csv.writer(file)
+            out.writerow(["premise", "hypothesis", "label", PICTURE])
+            for i in range(24):
+                texts = [" ".join(draw.choices(WORDS, k=5)) + f" {PICTURE} http://{HOST}" for _ in range(2)]
+                out.writerow([*texts, LABELS[i % 3], SLICES[i // 3 % 3]])
+    return {
+        "model": str(model),
+        "task": "custom",
+        "data": str(data),
+        "columns": "premise,hypothesis",
+        "label": "label",
+        "groups": PICTURE,
+    }
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_foreign_names_are_read_and_not_drawn(page: str, hostile: dict[str, str], visit: Callable[..., Any]) -> None:
+    tab = visit()
+    more = (
+        {"a": f"a dog {PICTURE} http://{HOST}", "b": f"[x](http://{HOST})", "other": PICTURE} if page != "runs" else {}
+    )
+    shown = tab.go(page, **hostile, **more)
+    assert shown.locator(f'[src*="{HOST}"], [href*="{HOST}"], [srcset*="{HOST}"]').count() == 0
+    assert shown.locator('button[aria-label*="Download as CSV"]:visible').count() == 0
+    assert not tab.dialogs
+
+
+def test_a_wrong_link_with_such_names_is_read_and_not_drawn(visit: Callable[..., Any]) -> None:
+    tab = visit()
+    shown = tab.go("heads", model=PICTURE, task=PICTURE, data=PICTURE, score=PICTURE, mask=PICTURE, head=PICTURE)
+    assert HOST in shown.content()
+    assert shown.locator(f'[src*="{HOST}"], [href*="{HOST}"]').count() == 0

@@ -1,0 +1,96 @@
+"""One decision for colours, marks and sentences; answers of one class."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import headviz
+from headviz.evaluation.comparison import Answers, deltas
+from headviz.evaluation.constant import corrected, counts, remark, remark_on
+from headviz.evaluation.verdict import clear, excluded, verdict, within
+from headviz.tasks import constant, metric
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (-0.3, -0.1, "loss"),
+        (0.1, 0.2, "gain"),
+        (-0.1, 0.1, "open"),
+        (0.0, 0.2, "open"),
+        (None, None, "unknown"),
+        (NAN, NAN, "unknown"),
+    ],
+)
+def test_a_change_is_clear_only_where_its_interval_excludes_zero(low: float, high: float, said: str) -> None:
+    assert verdict(low, high) == said
+
+
+def test_a_mark_needs_both_the_test_and_the_interval() -> None:
+    q = np.array([0.01, 0.01, 0.2, NAN])
+    assert clear([0.1, -0.1, 0.1, 0.1], [0.2, 0.1, 0.2, 0.2], q, 0.05).tolist() == [True, False, False, False]
+
+
+def test_four_lost_answers_are_not_called_a_clear_loss() -> None:
+    """4 lost and none mended of 400: the percentile bootstrap excluded zero, McNemar's exact p is .125."""
+    gold = np.ones(400, dtype=int)
+    after = gold.copy()
+    after[:4] = 0
+    found = deltas(Answers(gold, gold, 2), [after], "accuracy")[0]
+    assert found.p_value == pytest.approx(0.125)
+    assert verdict(found.interval_low, found.interval_high) == "open"
+
+
+def test_seven_unchanged_answers_do_not_show_that_nothing_is_lost() -> None:
+    """It read "+0.00 [+0.00, +0.00]"."""
+    gold = np.array([0, 1, 0, 1, 0, 1, 1])
+    found = deltas(Answers(gold, gold, 2), [gold], "accuracy")[0]
+    assert found.delta == 0
+    assert found.interval_low < -0.4
+    assert not within(found.interval_low, 0.02)
+    assert excluded(found.interval_low, 100) == "a loss of more than 42.8 points is excluded, but not one of 2"
+
+
+def test_what_is_excluded_is_the_end_of_the_interval() -> None:
+    gold = np.array([0, 1] * 250)
+    change = headviz.paired(gold, gold, gold)
+    assert change.excludes == pytest.approx(0.006, abs=1e-4)
+    assert excluded(change.low, 100) == "a loss of more than 0.6 points is excluded"
+    assert excluded(change.low, 100, margin=0.5) == "a loss of more than 0.6 points is excluded, but not one of 0.5"
+    assert excluded(0.01, 100) == "any loss is excluded"
+    assert excluded(NAN, 100) == "too few flips to tell"
+    assert (within(-0.019, 0.02), within(-0.021, 0.02), within(None, 0.02), within(NAN, 0.02)) == (True, *[False] * 3)
+
+
+def test_a_bound_is_rounded_up() -> None:
+    assert excluded(-0.02001, 100, 5) == "a loss of more than 2.1 points is excluded"
+
+
+def test_the_majority_not_one_over_the_classes() -> None:
+    """The charts drew .5 for MRPC, where "equivalent" for every pair is right in .684 of them."""
+    mrpc = np.array([1] * 279 + [0] * 129)
+    assert constant("accuracy", mrpc) == pytest.approx(0.684, abs=5e-4)
+    assert (
+        constant("f1", mrpc) == pytest.approx(metric("f1", np.ones(408, int), mrpc)) == pytest.approx(0.812, abs=1e-3)
+    )
+    assert (constant("matthews", mrpc), constant("pearson", mrpc), constant("bleu", mrpc)) == (0.0, None, None)
+
+
+def test_corrected_for_chance_a_constant_answer_keeps_nothing() -> None:
+    """On MRPC 82 % of an accuracy of .834 were "left" with one class for all answers."""
+    assert corrected(0.684, 0.834, 0.684) == 0
+    assert corrected(0.834, 0.834, 0.684) == 1
+    assert corrected(0.534, 0.834, 0.684) == pytest.approx(-1)
+    assert np.isnan([corrected(0.5, 0.68, 0.684), corrected(0.5, 0.7, None)]).all()
+
+
+def test_answers_of_one_class_are_said_to_be() -> None:
+    assert remark({"yes": 408, "no": 0}) == "All 408 answers are “yes”."
+    assert remark({"yes": 404, "no": 4}) == "Nearly all answers are “yes” (404 of 408)."
+    assert remark({"yes": 390, "no": 18}) == remark(None) == remark({}) == ""
+    assert remark({"yes": 408, "no": 0}, majority=0.99) == ""  # nearly all gold labels are
+    assert remark_on(np.ones(50, int), np.array([0, 1] * 25), ("no", "yes")) == "All 50 answers are “yes”."
+    assert counts(np.array([0, -1, 1, 1]), ("no", "yes")) == {"no": 1, "yes": 2, "none of the classes": 1}

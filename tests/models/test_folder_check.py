@@ -1,0 +1,226 @@
+"""Foreign model folders: every wrong file is one line that names it, before transformers sees the folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headviz
+from headviz.errors import ModelError, UserError
+from headviz.models.folder_check import check_folder, naming
+from support.tiny import tiny_folder
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_folder(tmp_path_factory.mktemp("model") / "tiny", layers=2, heads=2, hidden=8)
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "tiny"))
+
+
+def refused(folder: Path) -> str:
+    start = time.perf_counter()
+    with pytest.raises(UserError) as wrong:
+        check_folder(folder, "it")
+    assert time.perf_counter() - start < 5
+    text = str(wrong.value)
+    assert "\n" not in text
+    assert len(text) < 400
+    return text
+
+
+def test_a_sound_folder_passes(folder: Path) -> None:
+    assert check_folder(folder, "it")["model_type"] == "bert"
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+SETTINGS: dict[str, list[Any]] = {
+    "num_hidden_layers": [0, -1, 10**6, 10**18, 1.5, True, "2", [2], {}],
+    "num_attention_heads": [0, -2, 10**6, "2"],
+    "hidden_size": [0, 10**18, 2**17 + 1, "8"],
+    "intermediate_size": [-1, 10**9],
+    "vocab_size": [0, 10**18, "40"],
+    "max_position_embeddings": [0, 10**18],
+    "type_vocab_size": [-1, 10**12],
+    "dtype": ["nn", "int64", "float128", 3, ["float32"]],
+    "torch_dtype": ["load", "uint8"],
+    "quantization_config": [{"quant_method": "bitsandbytes"}, [], "x"],
+    "id2label": [
+        {"0": None},
+        {"0": ["a"]},
+        {"0": True},
+        {"x": "a"},
+        {"1": "a"},
+        {"0": "a", "7": "b"},
+        ["a"],
+        "a",
+        {"-1": "a"},
+    ],
+    "label2id": [["a"], 3],
+    "num_labels": [0, -1, 10**9, "2", True],
+    "architectures": ["BertModel", [3], {}],
+    "model_type": [3, None, ["bert"]],
+}
+
+
+@pytest.mark.parametrize(("key", "value"), [(k, v) for k, values in SETTINGS.items() for v in values], ids=str)
+def test_a_wrong_setting_is_named(key: str, value: Any, folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, key: value}))
+    assert key in refused(folder) or key == "quantization_config"
+
+
+JSONS = ["", "{", "[]", "3", "null", DEEP, '{"a": NaN}', '{"a": ' + "9" * 5000 + "}", "\udcff", "{}" * 2]
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "special_tokens_map.json", "headviz.json"])
+@pytest.mark.parametrize("text", JSONS, ids=lambda t: repr(t)[:12])
+def test_json_that_is_none_is_named(file: str, text: str, folder: Path) -> None:
+    (folder / file).write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert file in refused(folder)
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "model.safetensors", "vocab.txt", "headviz.json"])
+def test_a_pipe_for_a_file_is_refused_without_waiting(file: str, folder: Path) -> None:
+    (folder / file).unlink(missing_ok=True)
+    os.mkfifo(folder / file)
+    assert file in refused(folder)
+
+
+def header(content: Any, length: int | None = None, tail: bytes = b"") -> bytes:
+    text = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return struct.pack("<Q", len(text) if length is None else length) + text + tail
+
+
+WEIGHTS: dict[str, bytes] = {
+    "empty": b"",
+    "a pickle": b"\x80\x04\x95" + b"x" * 200,
+    "a zip": b"PK\x03\x04" + b"x" * 200,
+    "zeros": b"\0" * 500,
+    "a huge length": header(b"{}", 2**63),
+    "no JSON": header(b"nonsense!"),
+    "a list": header([]),
+    "nested": header(b"[" * 50_000 + b"]" * 50_000),
+    "no offsets": header({"a": {"dtype": "F32", "shape": [1]}}),
+    "cut": header({"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}, tail=b"\0" * 8),
+    "whole numbers": header({"b.bias": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]}}, tail=b"\0" * 8),
+}
+
+
+@pytest.mark.parametrize("what", WEIGHTS)
+def test_only_safetensors_by_content_are_opened(what: str, folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(WEIGHTS[what])
+    assert "model.safetensors" in refused(folder)
+
+
+@pytest.mark.parametrize(
+    "file", ["weights.bin", "../model.safetensors", "/tmp/model.safetensors", "gone.safetensors", 3, "a/b.safetensors"]
+)
+def test_an_index_leads_only_to_safetensors_of_the_folder(file: Any, folder: Path) -> None:
+    (folder / "weights.bin").write_bytes(b"\x80\x04.")
+    index = {"metadata": {}, "weight_map": {"bert.pooler.dense.bias": file}}
+    (folder / "model.safetensors").rename(folder / "other.safetensors")
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert "model.safetensors.index.json" in refused(folder)
+    with pytest.raises(ModelError, match=r"model\.safetensors\.index\.json"):
+        headviz.load(folder)
+
+
+def test_a_configuration_far_larger_than_its_weights_is_refused(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 500, "hidden_size": 2**16}))
+    assert "its files hold" in refused(folder)
+
+
+def test_an_adapter_is_refused(folder: Path) -> None:
+    (folder / "adapter_config.json").write_text("{}")
+    assert "adapter" in refused(folder)
+
+
+def change(file: str, **values: Any) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        found = json.loads((folder / file).read_text())
+        (folder / file).write_text(json.dumps({**found, **values}))
+
+    return write
+
+
+def text_in(file: str, text: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / file).write_text(text) and None
+
+
+LOADING: dict[str, Callable[[Path], None]] = {
+    "an unknown activation": change("config.json", hidden_act="no-such"),
+    "an activation that is none": change("config.json", hidden_act=["gelu"]),
+    "heads that do not divide": change("config.json", num_attention_heads=3),
+    "a dropout of words": change("config.json", hidden_dropout_prob="much"),
+    "a dropout of 7": change("config.json", hidden_dropout_prob=7),
+    "an epsilon of words": change("config.json", layer_norm_eps="small"),
+    "another width": change("config.json", hidden_size=16),
+    "an unknown position": change("config.json", problem_type="none such"),
+    "an unknown tokenizer": change("tokenizer_config.json", tokenizer_class="NoSuchTokenizer"),
+    "a tokenizer class that is none": change("tokenizer_config.json", tokenizer_class=3),
+    "a length that is none": change("tokenizer_config.json", model_max_length="long"),
+    "a token that is none": change("tokenizer_config.json", pad_token=3),
+    "an odd tokenizer": change("tokenizer.json", model={"type": "WordPiece"}),
+    "an empty tokenizer": text_in("tokenizer.json", ""),
+    "a tokenizer of zeros": text_in("tokenizer.json", "\0" * 300),
+    "a nested tokenizer": text_in("tokenizer.json", DEEP),
+    "a tokenizer that is a list": text_in("tokenizer.json", "[]"),
+    "no model in the tokenizer": text_in("tokenizer.json", '{"version": "1.0"}'),
+    "headviz.json of another format": text_in("headviz.json", '{"format": 99}'),
+    "headviz.json without sizes": text_in("headviz.json", '{"format": 1}'),
+    "headviz.json of huge sizes": text_in(
+        "headviz.json",
+        '{"format": 1, "kind": "classification", "num_layers": 1000000, "num_heads": 1000000, "present": "f"}',
+    ),
+    "headviz.json with words for sizes": text_in(
+        "headviz.json", '{"format": 1, "kind": "classification", "num_layers": "two", "num_heads": 2, "present": "f"}'
+    ),
+    "headviz.json of an unknown kind": text_in(
+        "headviz.json", '{"format": 1, "kind": ["x"], "num_layers": 2, "num_heads": 2, "present": "f"}'
+    ),
+    "headviz.json that does not fit": text_in(
+        "headviz.json",
+        '{"format": 1, "kind": "classification", "num_layers": 5, "num_heads": 7, "present": "7ffffffff"}',
+    ),
+}
+HARMLESS = {
+    "an unknown tokenizer",
+    "an unknown position",
+    "a token that is none",
+    "a length that is none",
+}  # may also load
+
+
+@pytest.mark.parametrize("what", LOADING)
+def test_whatever_transformers_throws_is_one_line(what: str, folder: Path) -> None:
+    LOADING[what](folder)
+    said = ""
+    try:
+        headviz.load(folder)
+    except UserError as wrong:
+        said = str(wrong)
+    assert said or what in HARMLESS
+    assert "\n" not in said
+    assert not said or str(folder) in said or "mask" in said
+
+
+def test_naming_lets_a_break_and_own_errors_through() -> None:
+    with pytest.raises(KeyboardInterrupt), naming("x", "it"):
+        raise KeyboardInterrupt
+    with pytest.raises(ModelError, match="own"), naming("x", "it"):
+        raise ModelError("own")
+    with pytest.raises(ModelError, match="not enough memory"), naming("x", "it"):
+        raise MemoryError

@@ -1,0 +1,100 @@
+"""Preset ``thesis-2024-code`` against a literal re-implementation of what the author's code does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from captum.attr import LayerConductance
+from scipy.stats import spearmanr
+
+from headviz.errors import OptionError
+from headviz.heads import ENCODER
+from headviz.scores import PRESETS, score_heads
+from support.scored_data import made
+from support.tiny import tiny_classifier, tiny_model
+
+
+def literal(data, width: int, steps: int, seed: int = 0, layers: int = 2) -> np.ndarray:
+    """One example at a time, in the order of the published code, with transformers and Captum alone."""
+    clf = tiny_classifier("bert", layers=layers, seed=seed)
+    model, tokenizer = tiny_model("bert", layers=layers, seed=seed).eval(), clf.tokenizer
+    model.set_attn_implementation("eager")
+    words = model.get_input_embeddings()
+    pad, cls, sep = tokenizer.pad_token_id, tokenizer.cls_token_id, tokenizer.sep_token_id
+    out = np.zeros((len(data), clf.num_layers, clf.num_heads))
+    for n in range(len(data)):
+        given = tokenizer(
+            data.texts[n],
+            data.pairs[n],
+            padding="max_length",
+            max_length=width,
+            return_tensors="pt",
+            return_token_type_ids=True,
+        )
+        ids, mask = given["input_ids"], given["attention_mask"]
+        reference = torch.tensor([[cls, *[pad] * (width - 2), sep]])
+
+        def forward(embeddings: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            return model(inputs_embeds=embeddings, attention_mask=mask).logits.max(1).values
+
+        with torch.no_grad():
+            attentions = model(**given, output_attentions=True).attentions
+        for layer in range(clf.num_layers):
+            where = clf.family.place(clf.config, layer)
+            module = model.base_model.get_submodule(clf.family.attention[ENCODER].module.format(**where))
+            found = LayerConductance(forward, module).attribute(
+                words(ids).detach(), words(reference).detach(), additional_forward_args=(mask,), n_steps=steps
+            )[1]
+            for head in range(clf.num_heads):
+                one, other = attentions[layer][0, head].numpy(), found[0, head].detach().numpy()
+                out[n, layer, head] = spearmanr(one.ravel(), other.ravel()).statistic
+    return out.mean(axis=0)
+
+
+@pytest.mark.parametrize("padded", [0, 30])
+def test_the_preset_equals_a_literal_re_implementation(padded: int) -> None:
+    clf, data = tiny_classifier("bert", layers=2), made(4)
+    longest = max(len(e) for e in clf.encode(data.texts, data.pairs))
+    found = score_heads(clf, data, preset="thesis-2024-code", steps=6, padded=padded, cache=False)
+    np.testing.assert_allclose(found.values, literal(data, padded or longest, 6), atol=2e-4)
+    assert found.settings["padded"] == (padded or longest)
+    assert f"padded to {padded or longest} tokens" in " ".join(found.notes)
+
+
+def test_it_is_another_score_than_the_text_s() -> None:
+    clf, data = tiny_classifier("bert", layers=2), made(4)
+    text = score_heads(clf, data, preset="thesis-2024", steps=6, cache=False)
+    code = score_heads(clf, data, preset="thesis-2024-code", steps=6, cache=False)
+    assert np.abs(text.values - code.values).max() > 0.05
+    wider = score_heads(clf, data, preset="thesis-2024-code", steps=6, padded=40, cache=False)
+    assert np.abs(wider.values - code.values).max() > 0.01  # padding counts
+
+
+def test_one_example_without_a_value_voids_the_head() -> None:
+    from headviz.heads import HeadMask
+    from headviz.scores.measures import Given, conductance_spearman
+    from headviz.scores.options import ConductanceOptions
+
+    rows = {"spearman": np.array([[[0.5, 0.2]], [[np.nan, 0.4]]])}
+    clf = tiny_classifier("bert")
+    given = Given(clf, HeadMask.full(1, 2), rows, made(2), np.arange(2), None)
+    options = ConductanceOptions()
+    assert conductance_spearman(given, options).values.tolist() == [[0.5, pytest.approx(0.3)]]
+    voided = conductance_spearman(given, replace(options, code=True, rule="captum")).values
+    assert np.isnan(voided[0, 0])
+    assert voided[0, 1] == pytest.approx(0.3)
+
+
+def test_its_differences_are_named_and_its_parts_belong_together() -> None:
+    assert len(PRESETS["thesis-2024-code"].differences) == 6
+    assert "token types alone −.23" in PRESETS["thesis-2024-code"].measured
+    clf, data = tiny_classifier("bert"), made(3)
+    with pytest.raises(OptionError, match="thesis-2024-code"):
+        score_heads(clf, data, "conductance-spearman", code=True)
+    with pytest.raises(OptionError, match="code=True"):
+        score_heads(clf, data, "conductance-spearman", padded=30)
+    with pytest.raises(OptionError, match="shorter than the longest"):
+        score_heads(clf, data, preset="thesis-2024-code", padded=3)
