@@ -17,7 +17,8 @@ if frame.controls():
 found = headgrid.tables(view)
 ready = {name: table for name, table in found.items() if table is not None}
 if not ready:
-    st.info(f"No scores yet: {view.score} has not been computed for this model and task.", icon=":material/info:")
+    none = f"No scores yet: {view.score} has not been computed for this model and task."
+    st.info(show.plain(none), icon=":material/info:")
     headgrid.grids_empty(shape)
 else:
     measured, main = dict(ready), list(ready.values())[-1]

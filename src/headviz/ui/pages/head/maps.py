@@ -171,7 +171,7 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
             figure, wide = charts_maps.layer(layer, names, signed, chosen.head), "40"
             caption = f"The {name} of all heads of layer {chosen.layer} on one colour scale: queries down, keys across."
         with place:
-            st.subheader(name.capitalize())
+            st.subheader(show.plain(name.capitalize()))
             formula = FORMULA if signed else ATTENTION
             show.figure(figure, f"{KEYS[kind]}_{name}", caption, formula=formula, source=SOURCE, wide=wide)
 

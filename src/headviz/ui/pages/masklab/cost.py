@@ -15,6 +15,7 @@ from ....recipes.structure import Call, Command, Get, Name, Recipe
 from ...parts.measure import class_name, key_of
 from ...shell import frame, jobs, loaders, recipes, show, state
 from ...shell.view import View
+from .wording import chance_of, heads_said, slices_said
 
 if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
@@ -56,9 +57,9 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
                 delta_arrow="off",
                 width="content",
             )
-    names = _heads([h for h in found.mask.off if h not in clf.present.off], loaders.rows_of(clf))
+    names = heads_said([h for h in found.mask.off if h not in clf.present.off], loaders.rows_of(clf))
     said = sentence(found, names, state.view().margin, data.label_names)
-    show.finding(said + (_slices_said(data, found) if off else ""))
+    show.finding(said + (slices_said(data, found) if off else ""))
     if frame.controls():
         state.margin()
     if off:
@@ -134,45 +135,13 @@ def sentence(found: Measured, off: str, margin: float, labels: Sequence[str]) ->
     return f"{first}Without {off}: {change} [{low}, {high}], {show.p_text(d.p_value)}: {firm}."
 
 
-def _slices_said(data: Dataset, found: Measured) -> str:
-    """Which slices change by more than their intervals; empty without slices."""
-    changes, kind = found.comparison.slices, data.slice_name or "slice"
-    clear = sorted((d for d in changes if verdict(*_ends(d)) in ("loss", "gain")), key=lambda d: -abs(d.delta))
-    if not changes:
-        return ""
-    if not clear:
-        return f" No {kind} changes by more than its interval."
-    level = _chance(found, data)
-    named = ", ".join(
-        f"{d.name} {show.metric(d.full, d.scale)} → {show.metric(d.masked, d.scale)}" for d in clear[:NAMED]
-    )
-    of_chance = "" if level is None else f" (chance {level:.2f})"
-    rest = len(clear) - NAMED
-    end = f"{rest} more change clearly" if rest > 0 else f"no other {kind} changes by more than its interval"
-    return f" {named[:1].upper()}{named[1:]}{of_chance}; {end}."
-
-
-def _chance(found: Measured, data: Dataset) -> float | None:
-    """What random answers would reach in the primary metric."""
-    from ....runs.curves import chance
-
-    return chance(found.comparison.primary.metric, data.label_names)
-
-
-NAMED = 3  # heads or slices that a sentence names
-
-
-def _heads(off: Sequence[HeadId], rows: Sequence[str] | None) -> str:
-    return f"{len(off)} heads" if len(off) > NAMED else " and ".join(show.head_name(h, rows) for h in off)
-
-
 def by_slice(data: Dataset, found: Measured) -> None:
     """The primary metric of each slice before and after, with chance marked."""
     compared, kind = found.comparison, data.slice_name or "slice"
     if not compared.slices:
         return
     show.figure(
-        answers.slices(compared.slices, compared.primary.metric, _chance(found, data)),
+        answers.slices(compared.slices, compared.primary.metric, chance_of(found, data)),
         "mask_slices",
         f"Each line is one {kind}: {compared.primary.metric} of the full model (stroke) and under the mask (dot), with "
         "the 95 % interval of the change. A dot has a colour where the interval excludes zero.",

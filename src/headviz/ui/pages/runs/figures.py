@@ -30,13 +30,13 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
         note += f" 95 % interval of the change: {show.points(low, scale)} to {show.points(high, scale)} points"
     elif delta is not None:
         note += " With one seed nobody knows how much two trainings differ by chance."
-    changed = None if delta is None else (f"{show.points(delta, scale)} points" if delta else "unchanged")
-    shown: list[tuple[str, str, str | None]] = [(metric, _value(step["metrics"].get(metric), metric), changed)]
+    changed = "" if delta is None else (f"{show.points(delta, scale)} points" if delta else "unchanged")
+    shown: list[tuple[str, str, str]] = [(metric, _value(step["metrics"].get(metric), metric), changed)]
     if full is not None and which == baselines.RETRAINED:
         shown.append((baselines.NAMES[which], _value(full["metrics"].get(metric), metric), "the same seed"))
     if given is not None:
         agreement = step.get("agreement")
-        said = None if agreement is None else f"{100 * agreement:.0f} % same answers"
+        said = "" if agreement is None else f"{100 * agreement:.0f} % same answers"
         shown.append((baselines.NAMES[baselines.GIVEN], _value(given["metrics"].get(metric), metric), said))
     if "heads_off" in step:
         shown.append(("heads removed", str(step["heads_off"]), f"{100 * step['sparsity']:.1f} %"))
@@ -45,8 +45,16 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
         shown.append(("parameters", *less))
     with st.container(horizontal=True, gap="medium"):
         for i, (name, value, below) in enumerate(shown):
-            colour, told = ("gray", None) if i else (show.tone(low, high), note)
-            st.metric(show.plain(name), value, below, delta_color=colour, delta_arrow="off", width="content", help=told)
+            colour, told = ("gray", "") if i else (show.tone(low, high), note)
+            st.metric(
+                show.plain(name),
+                show.plain(value),
+                show.plain(below),
+                delta_color=colour,
+                delta_arrow="off",
+                width="content",
+                help=show.plain(told),
+            )
 
 
 def _value(value: float | None, metric: str) -> str:
