@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ...errors import OptionError
-from ..shell import loaders, numbers
+from ...models.named import NAMED
+from ..shell import numbers
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
@@ -38,7 +39,7 @@ def recipe_for(name: str) -> Recipe:
     from ...pruning.finetune.recipe import examples_of, recipe_of
     from ...pruning.options import FinetuneOptions
 
-    local = name in loaders.NAMED or Path(name).is_dir()
+    local = name in NAMED or Path(name).is_dir()
     found = recipe_of(name) if local else None
     if found is None:
         return Recipe(FinetuneOptions(), None, False)
