@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from collections.abc import Generator, Iterator
 from functools import cache
 from itertools import count
@@ -23,7 +24,8 @@ HOMES = count()
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     """After collection, before the first test: what is imported stays, and need not be walked at each collection."""
-    if session.config.option.collectonly or not hasattr(os, "fork") or session.config.getoption("numprocesses", None):
+    hands_out = session.config.getoption("numprocesses", None)  # xdist's controller runs no test itself
+    if session.config.option.collectonly or hands_out or sys.platform != "linux":
         return (yield)
     gc.collect()
     gc.freeze()

@@ -17,6 +17,16 @@ def test_tables_are_those_of_the_code() -> None:
     assert readme_tables.filled(README) == README, "run: python docs/readme_tables.py"
 
 
+def test_the_heads_of_the_example_carry_what_it_says() -> None:
+    """By the demo's card, which is measured on the shipped weights."""
+    from headviz.demo import card_figures
+
+    found = re.search(r"--off ([\d.]+),([\d.]+) .*# these two carry (\S+) and (.+)", README)
+    assert found
+    costliest = {row["phenomenon"]: row["heads"][0] for row in card_figures()["heads"]["sets"]}
+    assert [costliest[found[3]], costliest[found[4].replace(" ", "-")]] == [found[1], found[2]]
+
+
 def test_links_and_pictures_exist() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         if not target.startswith("http"):

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from . import __version__, plugins
 from .errors import INTERNAL, Cancelled, UserError, one_line, unknown_choice
 from .models.fast.thread_spinning import wait_briefly
+from .models.named import NAMED
 
 # command -> (module in headviz.commands, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -61,7 +62,8 @@ def _top_help() -> str:
     width = max(map(len, COMMANDS))
     rows = "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
     return (
-        "usage: headviz COMMAND [options]\n\n"
+        "usage: headviz COMMAND [options]\n"
+        "       headviz MODEL [TASK [DATA]]     opens the dashboard on a model: demo, a hub id, or a folder\n\n"
         "Look into the attention heads of a fine-tuned BERT, switch them off, see what it costs, prune for real.\n\n"
         f"commands:\n{rows}\n\n"
         "headviz COMMAND --help   options of one command\n"
@@ -114,7 +116,9 @@ def _run(name: str, words: list[str]) -> int:
         if not word.isascii() and any("\ud800" <= c <= "\udfff" for c in word):
             raise UserError(f"The argument {word[:40]!a} is not UTF-8. Write it as UTF-8.")
     if name not in COMMANDS:
-        raise UserError(unknown_choice("command", name[:60], COMMANDS))
+        if not (name in NAMED or "/" in name or os.path.isdir(name)):
+            raise UserError(unknown_choice("command", name[:60], COMMANDS))
+        name, words = "serve", [name, *words]  # `headviz MODEL` opens the dashboard on it
     module_name, text = COMMANDS[name]
     plugins.load_environment()
     files, words = _plugin_files(name, words)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlparse
 
 import pytest
 
 from headviz import cli
+from headviz.commands import serve
 from headviz.commands.serve import check_place
 from headviz.errors import OptionError
 
@@ -56,3 +61,77 @@ def test_a_port_that_only_root_may_have() -> None:
     else:
         with pytest.raises(OptionError, match="cannot be used"):
             check_place("127.0.0.1", 1)
+
+
+class Started:
+    """Stands in for the server's process and keeps what it was started with."""
+
+    def __init__(self) -> None:
+        self.command: list[str] = []
+        self.environment: dict[str, str] = {}
+
+    def __call__(self, command: list[str], env: dict[str, str], check: bool) -> Any:
+        self.command, self.environment = command, env
+        return subprocess.CompletedProcess(command, 0)
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Started:
+    found = Started()
+    monkeypatch.setattr(serve.subprocess, "run", found)
+    monkeypatch.setattr(serve, "check_place", lambda address, port: None)
+    return found
+
+
+def test_a_models_name_alone_opens_the_dashboard_on_it(
+    started: Started, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["demo", "--headless", "--port", "8599"]) == 0
+    assert "http://127.0.0.1:8599/?model=demo&task=demo" in capsys.readouterr().err
+    assert started.command[started.command.index("--server.headless") + 1] == "true"
+    model, data = tmp_path / "my model", tmp_path / "data"
+    model.mkdir()
+    data.mkdir()
+    assert cli.main([str(model), "mrpc", str(data), "--headless"]) == 0
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "http" in line]
+    asked = parse_qs(urlparse(line.split()[-1]).query)
+    assert asked == {"model": [str(model)], "task": ["mrpc"], "data": [str(data)]}
+    assert started.environment["HEADVIZ_ROOTS"].split(os.pathsep)[:2] == [str(model), str(data)]
+    assert cli.main(["textattack/bert-base-uncased-MNLI", "--headless"]) == 0
+    assert "?model=textattack%2Fbert-base-uncased-MNLI" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["demoo"], "Unknown command 'demoo'"),
+        (["./nowhere"], "There is no folder './nowhere' with the model"),
+        (["demo", "mprc"], "Did you mean 'mrpc'?"),
+        (["demo", "mrpc", "/nowhere/at/all"], "There is no folder '/nowhere/at/all' with the data"),
+    ],
+)
+def test_a_slip_is_named_before_anything_starts(
+    started: Started, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([*words, "--headless"]) == 2
+    assert said in capsys.readouterr().err
+    assert not started.command
+
+
+def test_the_browser_opens_the_models_address_once_the_server_answers(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    answers = iter([OSError("not yet"), nullcontext()])
+
+    def ask(url: str, timeout: float) -> Any:
+        answer = next(answers)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(serve, "urlopen", ask)
+    monkeypatch.setattr(serve.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(serve.webbrowser, "open", opened.append)
+    serve._open("http://127.0.0.1:1/", "http://127.0.0.1:1/?model=demo")
+    assert opened == ["http://127.0.0.1:1/?model=demo"]

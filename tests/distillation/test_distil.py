@@ -347,7 +347,7 @@ def test_a_runs_students_are_listed_by_name():
         ({"inits": ()}, "at least one initialisation"),
         ({"inits": ("copy", "copy")}, "given once"),
         ({"seeds": ()}, "at least one seed"),
-        ({"seeds": (-1,)}, "from 0 up"),
+        ({"seeds": (-1,)}, "at least 0"),
         ({"inits": ("conditional",), "posterior": {"rank": 4}}, "needs at least 5 iterates, and there are 4"),
         ({"inits": ("conditional",), "trainings": ("a",)}, "at least 2 trainings"),
         ({"posterior": {"rnk": 4}}, "Did you mean 'rank'"),

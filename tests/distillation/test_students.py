@@ -142,7 +142,7 @@ def test_fresh_weights_do_not_know_the_old_ones(family):
 # trainings -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", all_in_ci(METHODS, ["conditional", "kd"]))
 def test_every_method_learns(name):
     """Twelve texts can be learned by heart: the loss falls, and the caller's models stay."""
     clf, problem, student, prior = prepared(scale=4.0)
@@ -159,6 +159,7 @@ def test_every_method_learns(name):
     assert found.subject.heads_per_layer == student.heads_per_layer
 
 
+@pytest.mark.slow
 def test_learning_from_the_teacher_alone_approaches_its_answers():
     clf, problem, student, _ = prepared("heads:0.1,0.2,1.0,1.3,2.0,2.1")
     options = dataclasses.replace(FAST, steps=150, every=150, batch=16, learning_rate=1e-3, teacher_share=1.0)
@@ -234,6 +235,7 @@ def test_a_training_that_explodes_says_so():
         train(student, problem, METHODS["copy"], FAST)
 
 
+@pytest.mark.slow
 def test_recurrent_translators_learn_by_every_method():
     n = 12
     words = [f"w{i}" for i in range(6)]

@@ -241,6 +241,7 @@ def test_what_cannot_be_trained(clf):
         fine_tune(tiny_classifier(labels=("entailment", "neutral")), TRAIN, O)
 
 
+@pytest.mark.slow
 def test_labels_are_matched_by_name_not_by_place():
     turned = tiny_classifier(labels=("contradiction", "entailment", "neutral"))
     options = FinetuneOptions(epochs=12, batch=8, learning_rate=3e-3)

@@ -318,6 +318,7 @@ def test_the_clock_set_back_in_the_middle_of_a_run(registry, tmp_path, monkeypat
     assert essence(run.id) == whole("rehearsal", {"steps": 10})
 
 
+@pytest.mark.slow
 def test_fifty_queued_runs_end_in_order_and_never_too_many_at_once(registry, monkeypatch):
     monkeypatch.setenv("HEADVIZ_RUNS_AT_ONCE", "3")
     runs = [rehearse(steps=1) for _ in range(50)]

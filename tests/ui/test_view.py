@@ -1,6 +1,7 @@
 """The address bar: what goes in comes out, and nonsense is said."""
 
 from dataclasses import replace
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -80,6 +81,25 @@ def test_a_path_leads_back_to_the_page_alone() -> None:
     assert link_path("heads", View()) == "/"
     query = dict(parse_qsl(urlsplit(link_path("compare", view)).query))
     assert from_address(query) == (replace(View(), example=7, a="a & b", mask="0f"), [])
+
+
+CHOSEN: dict[str, dict[str, Any]] = {  # what a reader chooses on each page
+    "heads": {"head": "3.5", "score": "taylor", "samples": 9, "weights": "pre-trained", "side": "bands"},
+    "head": {"head": "3.5", "a": "x", "target": "neutral", "steps": 4, "arrows": "A→B", "mass": 80, "picture": "arcs"},
+    "masklab": {"mask": "0f", "score": "taylor", "count": 7},
+    "compare": {"a": "x", "b": "y", "other": "m", "tokens": True, "shift": True, "head": "3.5"},
+    "analyses": {"analysis": "harmful", "select": "same", "orders": "random", "slice": "number", "count": 7},
+    "runs": {"run": "r1", "step": 3, "tab": "One example", "numbers": False},
+    "distil": {"run": "r1", "step": 3},
+    "data": {"base": "m", "samples": 9, "tab": "Upload"},
+}
+
+
+@pytest.mark.parametrize("page", SHOWN_BY)
+def test_a_pages_link_brings_back_what_was_chosen_there(page: str) -> None:
+    view = replace(View(), **CHOSEN[page])
+    query = dict(parse_qsl(urlsplit(link_path(page, view)).query))
+    assert from_address(query) == (view, [])
 
 
 def test_the_pages_say_which_fields_they_show() -> None:

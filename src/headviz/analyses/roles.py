@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ..attribution.relations import RELATIONS, Tokens, chance_of
@@ -155,11 +154,13 @@ def _batches(encodings: Sequence[Encoding]) -> list[list[int]]:
     return batches
 
 
-@torch.inference_mode()
 def _attention(clf: Classifier, members: Sequence[Encoding]) -> list[NDArray[np.float64]]:
     """[L, H, T, T] of each example; NaN for heads that have been removed."""
+    import torch
+
     call = clf.call(None, "eager", keep_probs=True)
-    clf.forward(clf.collate(members), call)
+    with torch.inference_mode():
+        clf.forward(clf.collate(members), call)
     found = []
     for n, encoding in enumerate(members):
         size = len(encoding)

@@ -8,14 +8,27 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+import time
+import webbrowser
 from pathlib import Path
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 from .. import plugins
-from ..errors import OptionError, UserError
+from ..errors import OptionError, UserError, unknown_choice
+from ..models.named import NAMED
+from ..storage.paths import outside_path
+from ..tasks import TASKS
 from .number_types import short, whole
+
+ROOTS = "HEADVIZ_ROOTS"  # folders that the dashboard may read
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="what to open: demo, a hub id, or a folder")
+    parser.add_argument("task", nargs="?", metavar="TASK", help="its task, such as mrpc")
+    parser.add_argument("data", nargs="?", metavar="DATA", help="folder with the task's files")
     parser.add_argument("--port", type=whole(1, 65535), default=8501, metavar="P", help="port on this machine (8501)")
     parser.add_argument(
         "--address", default="127.0.0.1", metavar="A", help="address to listen on (127.0.0.1: this machine only)"
@@ -55,20 +68,70 @@ def check_place(address: str, port: int) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    wanted = wished(args.model, args.task, args.data)
     check_place(args.address, args.port)
     command = [
         *(sys.executable, "-m", "streamlit", "run", str(app_file())),
         *("--server.address", args.address, "--server.port", str(args.port)),
         *("--browser.gatherUsageStats", "false"),
     ]
-    if args.headless:
+    if wanted:
+        host = "127.0.0.1" if args.address in ("0.0.0.0", "::") else args.address
+        link = f"http://{f'[{host}]' if ':' in host else host}:{args.port}/"
+        sys.stderr.write(f"headviz: {link}?{urlencode(wanted)}\n")
+        if not args.headless:  # Streamlit would open its plain address
+            threading.Thread(target=_open, args=(link, f"{link}?{urlencode(wanted)}"), daemon=True).start()
+    if args.headless or wanted:
         command += ["--server.headless", "true"]
     files = [plugin.source for plugin in plugins.loaded() if plugin.code]
     given = [*files, os.environ.get(plugins.FILES, "")]  # the dashboard names those that could not be loaded here
-    environment = {**os.environ, plugins.FILES: os.pathsep.join(filter(None, given))}
+    folders = [wanted[key] for key in ("model", "data") if os.path.isdir(wanted.get(key, ""))]
+    environment = {
+        **os.environ,
+        plugins.FILES: os.pathsep.join(filter(None, given)),
+        ROOTS: os.pathsep.join(filter(None, [*folders, os.environ.get(ROOTS, "")])),
+    }
     status = subprocess.run(command, env=environment, check=False).returncode
     if status not in (0, 130, -2, -15):
         raise UserError(f"The dashboard's server ended with status {status}; its own message stands above.")
+
+
+def wished(model: str | None, task: str | None, data: str | None) -> dict[str, str]:
+    """What the address of the first page asks for. Folders become absolute; what cannot be there is refused."""
+    if model is None:
+        return {}
+    wanted = {"model": model}
+    if model not in NAMED and (model.startswith((".", "/", "~")) or os.path.isdir(model)):
+        wanted["model"] = _folder(model, "model")
+    if task is None and model in TASKS:
+        task = model  # a shipped model has a task of its own
+    if task is not None:
+        if task not in TASKS:
+            raise OptionError(unknown_choice("task", task, TASKS))
+        wanted["task"] = task
+    if data is not None:
+        wanted["data"] = _folder(data, "data")
+    return wanted
+
+
+def _folder(text: str, what: str) -> str:
+    path = outside_path(text, f"the {what}")
+    if not path.is_dir():
+        raise OptionError(f"There is no folder '{short(text)}' with the {what}.")
+    return str(path.resolve())
+
+
+def _open(server: str, link: str) -> None:
+    """Open the browser once the server answers; after a minute without an answer it is left to the user."""
+    for _ in range(240):
+        try:
+            with urlopen(f"{server}_stcore/health", timeout=1):
+                break
+        except OSError:
+            time.sleep(0.25)
+    else:
+        return
+    webbrowser.open(link)
 
 
 def show(result: None) -> str:

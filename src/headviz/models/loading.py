@@ -24,14 +24,12 @@ from .folder_check import HEADS as MOST_HEADS
 from .fresh_weights import renew_head
 from .hub import download
 from .kinds import HEADS, auto_class, forget_pruned_heads, full_grid, kind_of, wanted_kind, wrapped
+from .named import NAMED
 from .quiet import quiet
 from .recurrent import RnnTranslator, is_rnn
 from .saving import FORMAT, RECORD, WEIGHTS
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-
-# name -> folder kind of headviz.demo; the only place outside it that knows the demo by name
-NAMED = {"demo": "finetuned", "demo-pretrained": "pretrained", "demo-translation": "translation"}
 
 SAFE = {"trust_remote_code": False}
 

@@ -79,10 +79,10 @@ def compared(view: RunView) -> str:
     which = baselines.against(view.record.spec, view.baseline)
     if which == baselines.RETRAINED:
         return (
-            "Networks that are trained anew are compared with the full θ0 retrained alike, seed by seed; θ*, the model "
-            "as it was given, stands for itself."
+            "Each retrained network is compared with the full θ0, retrained in the same way with the same seed. "
+            "θ*, the model as it was given, has a row of its own."
         )
-    note = " The run was told not to train the full model too." if baselines.retrains(view.record.spec) else ""
+    note = " The run did not train the full model." if baselines.retrains(view.record.spec) else ""
     return f"Every step is compared with θ*, the model as it was given.{note}"
 
 

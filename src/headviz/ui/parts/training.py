@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ...errors import OptionError
+from ...models.named import NAMED
 from ...tasks import TASKS
 from ..shell import loaders, numbers
 from ..shell.view import View
@@ -46,7 +47,7 @@ def recipe_for(name: str) -> Recipe:
     from ...pruning.finetune.recipe import examples_of, recipe_of
     from ...pruning.options import FinetuneOptions
 
-    local = name in loaders.NAMED or Path(name).is_dir()
+    local = name in NAMED or Path(name).is_dir()
     found = recipe_of(name) if local else None
     if found is None:
         return Recipe(FinetuneOptions(), None, False)

@@ -21,6 +21,7 @@ from ...errors import ModelError, TaskError, UserError
 from ...heads import HeadMask
 from ...models.fast.thread_spinning import wait_briefly
 from ...models.folder_check import check_config, labels_of, read_json
+from ...models.named import NAMED
 from ...storage.home import home
 from ...storage.paths import outside_path
 from .memo import Memo
@@ -39,7 +40,6 @@ _evaluators: Memo[Evaluator] = Memo(3)
 _costs: Memo[Cost] = Memo(64)
 
 ROOTS = "HEADVIZ_ROOTS"  # folders that the dashboard may read, separated like PATH
-NAMED = {"demo": "finetuned", "demo-pretrained": "pretrained", "demo-translation": "translation"}
 STACKS = ("encoder", "cross", "decoder")  # of a translation model, in the order of the grid's rows
 
 

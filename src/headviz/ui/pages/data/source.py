@@ -10,6 +10,7 @@ import streamlit as st
 
 from ....charts import histograms
 from ....errors import TaskError, UserError
+from ....models.named import NAMED
 from ....recipes.structure import Call, Command, Get, Name, Recipe
 from ...shell import jobs, loaders, numbers, recipes, show, state, uploads
 from ...shell.view import View, defaults
@@ -100,7 +101,7 @@ def _try_model(view: View, wanted: View) -> None:
 
 def fitting_task(view: View, clf: Classifier) -> dict[str, Any]:
     """The task of a shipped model, where the data of the view are for another kind of model."""
-    if view.model not in loaders.NAMED:
+    if view.model not in NAMED:
         return {}
     try:
         fits = not loaders.mismatch(clf, loaders.dataset(view))
