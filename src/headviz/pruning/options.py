@@ -13,7 +13,7 @@ from ..errors import OptionError, shown, unknown_choice
 PRECISIONS = ("float32", "bfloat16", "float16")
 LARGEST_SEED = 2**32 - 1  # numpy's
 LEAST_STEP = 0.001  # share of the heads that a step removes: at most a thousand steps
-LARGEST_RATE = 10.0  # training diverges long before
+LARGEST_RATE = 1e37  # a larger one is no number in float32
 MOST = 10**9  # more of anything than fits into memory
 SCHEDULES = ("linear", "cosine", "constant", "plateau")
 

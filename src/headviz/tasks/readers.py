@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import TaskError
+from ..errors import OptionError, TaskError
 from ..storage.paths import read_small
 
 FORMATS = ("tsv", "csv", "jsonl", "parquet")
@@ -107,7 +107,10 @@ def _first_line(error: Exception) -> str:
 
 
 def _decode(path: Path) -> str:
-    raw = read_small(path, LARGEST_FILE, "the file")
+    try:
+        raw = read_small(path, LARGEST_FILE, "the file")
+    except OptionError as wrong:
+        raise TaskError(str(wrong)) from wrong
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
