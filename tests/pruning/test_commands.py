@@ -190,7 +190,7 @@ def test_transfer_is_continued_from_its_file(place, capsys):
         status, _, err = call(capsys, "transfer", spec, "--out", foreign)
         assert (status, "was not written by this command" in err) == (2, True), err
         assert foreign.read_bytes() == content
-    for wrong, says in ((place, "was not written by this command"), (place / "none" / "x.jsonl", "There is no folder")):
+    for wrong, says in ((place, "is a folder"), (place / "none" / "x.jsonl", "There is no folder")):
         status, _, err = call(capsys, "transfer", spec, "--out", wrong)
         assert (status, says in err) == (2, True), err
     spec.write_text("{}")

@@ -110,7 +110,9 @@ def _decode(path: Path) -> str:
     try:
         raw = read_small(path, LARGEST_FILE, "the file")
     except OptionError as wrong:
-        raise TaskError(str(wrong)) from wrong
+        cause = wrong.__cause__
+        why = cause.strerror if isinstance(cause, OSError) else f"no plain file of at most {LARGEST_FILE:,} bytes"
+        raise TaskError(f"{path.name} cannot be read: {why}.") from wrong
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
