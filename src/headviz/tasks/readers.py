@@ -172,7 +172,7 @@ def _from_rows(
     if broken and not lenient:
         number, why = broken[0]
         more = f" ({len(broken):,} such rows in all)" if len(broken) > 1 else ""
-        raise TaskError(f"{name}, line {number}: {why}{more}. Mend or remove it.{_layout_hint(name, header)}")
+        raise TaskError(f"{name}, line {number}: {why}{more}. Correct or remove it.{_layout_hint(name, header)}")
     columns: dict[str, list[Any]] = {c: [row[i] for row in good] for i, c in enumerate(header)}
     return Table(name, columns, lines, tuple(broken))
 
