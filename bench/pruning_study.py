@@ -16,6 +16,7 @@ from headviz.errors import RunError
 from headviz.pruning import ALGORITHMS, PruningPlan, State, absorb, open_context, perform, ready, start
 from headviz.pruning.check import same_run
 from headviz.pruning.context import Context
+from headviz.pruning.state import tidy
 from study_plans import MASKED, RETRAINED, SAME, plans
 
 
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
         done = perform(contexts[name], todo[name], states[name], work)
         states[name] = absorb(todo[name], states[name], done)
         states[name].save(contexts[name].folder)
-        contexts[name].tidy(todo[name], states[name])
+        tidy(contexts[name].folder, states[name])
         told = "" if done.record is None else f" {done.record.metrics}"
         print(f"{name} {work.key}: {time.perf_counter() - began:.1f} s{told}", flush=True)
 

@@ -62,6 +62,18 @@ def test_only_what_was_changed_of_a_score_is_written_down(plain_form: Callable[.
     assert spec_of(app.run())["score_options"] == {"abs_level": "token"}
 
 
+def test_a_published_choice_sets_its_options_and_shows_where_it_differs(plain_form: Callable[..., Any]) -> None:
+    from headviz.scores import PRESETS
+
+    app = plain_form(score="conductance-spearman")
+    choice = next(e for e in app.selectbox if e.key == "preset_new_option_conductance-spearman")
+    app = choice.set_value("thesis-2024-code").run()
+    shown = said(app)
+    assert "explains the highest logit at each node" in shown
+    assert "the rank correlation with the text's table of heads is" in shown
+    assert spec_of(app)["score_options"] == dict(PRESETS["thesis-2024-code"].options)
+
+
 def test_a_run_left_as_it_is_has_the_plan_of_the_command_line(
     plain_form: Callable[..., Any], studio_folder: Path
 ) -> None:

@@ -148,6 +148,19 @@ def test_a_retrained_run_names_its_baselines_and_opens_its_own_model(
     assert (view.model, view.mask) == (str(folder), "")
 
 
+def test_tickets_stand_beside_a_test_with_a_margin_of_ones_own(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
+) -> None:
+    app = open_page("runs", run=runs.put("done", "prune", retraining(studio_folder, seeds=[0, 1])))
+    app = tab(app, "Winning tickets", "run_tabs")
+    assert "With 2 seeds the thesis's criterion also passes 42 %" in said(app)
+    next(n for n in app.number_input if n.key == "run_tickets_margin").set_value(50.0).run()
+    assert not app.exception
+    assert any("within 50 points" in d.value.columns for d in app.dataframe)
+    next(n for n in app.number_input if n.key == "run_tickets_margin").set_value(0.0).run()
+    assert any("Loss that would matter" in e.value for e in app.error)
+
+
 def test_a_run_that_ended_before_its_first_step_waits_for_nothing(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs
 ) -> None:

@@ -61,11 +61,11 @@ def test_finetune_writes_a_model_and_its_report(place, capsys):
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        (["--epochs", "0"], "epochs is a number above 0"),
+        (["--epochs", "0"], "--epochs: '0' is not a number from"),
         (["--precision", "float17"], "Did you mean 'float16'"),
         (["--off", "9.9"], "Head 9.9 does not exist"),
-        (["--seed", "-1"], "A seed"),
-        (["--seed", str(2**32)], "at most 4294967295"),
+        (["--seed", "-1"], "--seed: '-1' is not a whole number"),
+        (["--seed", str(2**32)], "to 4,294,967,295"),
         (["--schedule", "step"], "Unknown schedule"),
     ],
 )
@@ -127,7 +127,7 @@ def test_tickets_of_runs_in_folders(tmp_path, capsys):
     status, out, _ = call(capsys, "tickets", *folders)
     assert "Table 6.2" in out
     status, _, err = call(capsys, "tickets", folders[0], "--pruned-at", "2")
-    assert (status, "share above 0" in err) == (2, True)
+    assert (status, "a share from 0 to 1" in err) == (2, True)
 
 
 def test_transfer_is_continued_from_its_file(place, capsys):
@@ -190,7 +190,7 @@ def test_transfer_is_continued_from_its_file(place, capsys):
         status, _, err = call(capsys, "transfer", spec, "--out", foreign)
         assert (status, "was not written by this command" in err) == (2, True), err
         assert foreign.read_bytes() == content
-    for wrong, says in ((place, "was not written by this command"), (place / "none" / "x.jsonl", "There is no folder")):
+    for wrong, says in ((place, "is a folder"), (place / "none" / "x.jsonl", "There is no folder")):
         status, _, err = call(capsys, "transfer", spec, "--out", wrong)
         assert (status, says in err) == (2, True), err
     spec.write_text("{}")

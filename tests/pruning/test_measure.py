@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from headviz.evaluation.plain import Evaluation
 from headviz.pruning.measure import agreement, interval, measured
 from support.metrics import metric_of_rows
 from support.pruning_plans import make_data
@@ -46,8 +45,7 @@ def test_a_record_holds_intervals_and_paired_deltas_of_every_metric():
     reference[np.arange(60), data.gold] += 2
     mine, theirs = logits.argmax(axis=1), reference.argmax(axis=1)
     accuracy = float(np.mean(mine == data.gold))
-    evaluation = Evaluation({"accuracy": accuracy}, logits, None, None, 0.0, truncated=0)  # type: ignore[arg-type]
-    found = measured(data, np.arange(3), evaluation, reference)
+    found = measured(data, np.arange(3), {"accuracy": accuracy}, logits, reference)
     assert found.agreement == np.mean(mine == theirs)
     assert found.intervals == {"accuracy": interval(data.gold, mine, "accuracy", 3)}
     delta = found.deltas["accuracy"]

@@ -190,7 +190,7 @@ def test_a_polite_request_to_end_counts_as_lost_at_once(registry):
     os.kill(running_steps(run.id).record.pid, signal.SIGTERM)
     after = ended(run.id, 3)
     assert after.state == "lost"
-    assert "by the system" in after.error
+    assert "The system ended the worker" in after.error
 
 
 def test_what_waits_starts_after_a_killed_worker(registry):

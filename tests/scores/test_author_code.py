@@ -90,7 +90,7 @@ def test_one_example_without_a_value_voids_the_head() -> None:
 
 def test_its_differences_are_named_and_its_parts_belong_together() -> None:
     assert len(PRESETS["thesis-2024-code"].differences) == 6
-    assert "token types alone −.23" in PRESETS["thesis-2024-code"].measured
+    assert "token types alone .15" in PRESETS["thesis-2024-code"].measured
     clf, data = tiny_classifier("bert"), made(3)
     with pytest.raises(OptionError, match="thesis-2024-code"):
         score_heads(clf, data, "conductance-spearman", code=True)

@@ -220,15 +220,10 @@ def figure(found: Roles) -> Figure:
 
 def view(found: Roles) -> View:
     layers, heads = found.share.shape[:2]
-    rows = []
-    for i in range(layers):
-        for j in range(heads):
-            best = found.of(i, j)[:1]
-            if best:
-                rows.append([HeadId(i, j), best[0].name, 100 * best[0].share, 100 * best[0].baseline, best[0].q])
-    rows.sort(key=lambda row: row[3] - row[2])
+    firsts = [(HeadId(i, j), found.of(i, j)[:1]) for i in range(layers) for j in range(heads)]
+    best = sorted(((head, roles[0]) for head, roles in firsts if roles), key=lambda one: one[1].baseline - one[1].share)
     rare = [name for name, n in zip(found.relations, found.examples, strict=True) if n < LEAST]
-    clear = [row for row in rows if row[2] >= 50]
+    clear = [head for head, role in best if role.share >= 0.5]
     return View(
         f"{len(clear)} of {layers * heads} heads spend at least half of the words' attention on one relation.",
         (
@@ -236,7 +231,7 @@ def view(found: Roles) -> View:
             Table(
                 "roles_table",
                 ("head", "looks at", "share, %", "chance, %", "q"),
-                rows,
+                [[head, role.name, 100 * role.share, 100 * role.baseline, role.q] for head, role in best],
                 "The relation of each head with the largest excess over chance.",
                 {"share, %": "%.1f", "chance, %": "%.1f", "q": "%.2g"},
                 shortened=20,

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from ..evaluation.comparison import Delta
 
 
-def slices(deltas: Sequence[Delta], metric: str, chance: float | None = None) -> go.Figure:
-    """One line per slice: the full model, the masked one, the interval of the change as a whisker. Chance is dotted."""
+def slices(deltas: Sequence[Delta], metric: str, constant: float | None = None) -> go.Figure:
+    """One line per slice: the full model, the masked one, the interval of the change as a whisker. Dotted: one class for all."""
     order = sorted(deltas, key=lambda d: (d.delta, d.name), reverse=True)
     names = [safe(d.name) for d in order]
     fig = go.Figure()
-    if chance is not None:
-        fig.add_vline(x=chance, line={"color": FAINT, "width": 1, "dash": "dot"}, annotation={"text": "chance"})
+    if constant is not None:
+        fig.add_vline(
+            x=constant, line={"color": FAINT, "width": 1, "dash": "dot"}, annotation={"text": "one class for all"}
+        )
     # the way from one value to the other: two traces with gaps, because one shape per slice takes five times as long
     for colour, part in ((WORSE, [d for d in order if d.delta < 0]), (BETTER, [d for d in order if d.delta > 0])):
         fig.add_scatter(

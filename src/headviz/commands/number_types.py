@@ -10,7 +10,7 @@ COUNT = 10**9  # more of anything than fits into memory
 SEED = 2**32 - 1  # the largest that numpy takes
 STEPS = 10_000  # points of a path; the error is far below rounding long before
 LEAST_SHARE = 0.001  # of the heads in one step: no supported model has more than 1,000 steps' worth of them
-RATE = 10.0  # a learning rate; training diverges long before
+RATE = 1e37  # a learning rate; a larger one is no number in float32
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:

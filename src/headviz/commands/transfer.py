@@ -173,8 +173,6 @@ def _cells(out: Path) -> list[Cell]:
     from ..pruning.options import read_options
     from ..pruning.tickets.transfer import Cell
 
-    if not out.parent.is_dir():
-        raise OptionError(f"There is no folder '{out.parent}' to write '{out.name}' to.")
     if not out.exists():
         return []
     cells = []

@@ -117,19 +117,7 @@ def _load(plan: DistillationPlan, name: str) -> Any:
 
 
 def _data(plan: DistillationPlan) -> tuple[Dataset, Dataset]:
-    from ..tasks import load_task
-
-    def read(split: str, limit: int | None) -> Dataset:
-        return load_task(
-            plan.task,
-            split=split,
-            data=plan.data,
-            limit=limit,
-            text_columns=plan.text_columns,
-            label_column=plan.label_column,
-        )
-
-    return read(plan.train_split, plan.train_limit), read(plan.dev_split, plan.dev_limit)
+    return plan.dataset(plan.train_split, plan.train_limit), plan.dataset(plan.dev_split, plan.dev_limit)
 
 
 def same_shapes(teacher: nn.Module, other: nn.Module, name: str) -> dict[str, torch.Tensor]:

@@ -206,7 +206,7 @@ def _settle(plan: DistillationPlan, state: State, place: Path) -> State:
 
 
 def _same(context: Context, state: State) -> None:
-    """Refuse to continue with other weights or data than the state was begun with."""
+    """Refuse to continue with other weights or data than the state was started with."""
     teacher = state["teacher"]
     if teacher is None:
         return
@@ -216,7 +216,7 @@ def _same(context: Context, state: State) -> None:
     ):
         if now != then:
             raise RunError(
-                f"The {what} has changed since this distillation was begun. Start it anew in another folder.",
+                f"The {what} has changed since this distillation was started. Start a new one in another folder.",
                 code="source-changed",
                 resumable=False,
             )

@@ -110,7 +110,7 @@ def _mask(clf: TransformerModel, removal: Removal) -> HeadMask:
     mask = HeadMask.full(clf.num_layers, clf.num_heads).without(removal.heads)
     gone = [h for h in removal.heads if h in set(clf.present.off)]
     if gone:
-        raise MaskError(f"{_called(clf, gone[0])} is not there any more: the model has lost it already.")
+        raise MaskError(f"{_called(clf, gone[0])} has been removed from this model already.")
     if not clf.under(mask).kept:
         raise MaskError("This removes every head and leaves no attention at all. Keep at least one head.")
     for stack, layer in removal.layers:

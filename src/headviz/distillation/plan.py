@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import OptionError
-from ..pruning.options import choice, named, read_options, seed_number, tuples, without_repeats
+from ..pruning.options import Source, choice, read_options, seed_number, tuples, without_repeats
 from .methods import METHODS
 from .options import IterateOptions, PosteriorOptions, TrainingOptions
 from .removal import Removal
@@ -20,11 +20,12 @@ STUDENTS = "students"  # the folder below a distillation's own where each piece 
 
 
 @dataclass(frozen=True)
-class DistillationPlan:
-    """What is removed, how students are made and with which seeds. It does not say where results go."""
+class DistillationPlan(Source):
+    """What is removed, how students are made and with which seeds. ``model`` is the teacher.
 
-    model: str  # the teacher
-    task: str
+    The plan does not say where results go.
+    """
+
     remove: str
     inits: tuple[str, ...] = ("random", "copy")
     seeds: tuple[int, ...] = (0,)
@@ -33,26 +34,20 @@ class DistillationPlan:
     iterates: IterateOptions = field(default_factory=IterateOptions)
     trainings: tuple[str, ...] | None = None  # folders of other trainings of the teacher, in place of iterates
 
-    revision: str | None = None
-    device: str = "auto"
-    data: str | None = None
-    text_columns: tuple[str, ...] | None = None
-    label_column: str | None = None
-    label_order: tuple[str, ...] | None = None
     train_split: str = "train"
     dev_split: str = "dev"
     train_limit: int | None = None
     dev_limit: int | None = None
 
     def __post_init__(self) -> None:
-        tuples(self, "inits", "seeds", "trainings", "text_columns", "label_order")
+        super().__post_init__()
+        tuples(self, "inits", "seeds", "trainings")
         groups = {"training": TrainingOptions, "posterior": PosteriorOptions, "iterates": IterateOptions}
         for name, kind in groups.items():
             given = getattr(self, name)
             if not isinstance(given, kind):
                 object.__setattr__(self, name, read_options(kind, given, f"{name} option"))
         object.__setattr__(self, "remove", Removal.parse(self.remove).text)
-        named(self, "model", "task")
         if not self.inits:
             raise OptionError(f"Name at least one initialisation. Choose among: {', '.join(METHODS)}.")
         for init in self.inits:

@@ -88,7 +88,7 @@ def require_translation(data: Dataset) -> None:
     """A ``TaskError`` for a task that is not a translation."""
     if not data.is_translation:
         raise TaskError(
-            f"Task '{data.task.name}' is no translation, and this model translates. "
+            f"Task '{data.task.name}' is not a translation, but this model translates. "
             "Choose demo-translation, or custom-translation with your own files."
         )
 
@@ -97,7 +97,7 @@ class Batches:
     """The examples of each step: a function of seed and step alone, so that a training can go on anywhere.
 
     Within every 50 batches drawn at random examples are sorted by length, and the batches then shuffled: less padding.
-    The last batch of an epoch is left out if it is shorter; the next epoch is drawn anew.
+    The last batch of an epoch is left out if it is shorter; the next epoch is drawn again.
     """
 
     def __init__(self, lengths: Sequence[int], batch: int, seed: int) -> None:

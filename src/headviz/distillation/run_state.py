@@ -48,7 +48,7 @@ def checked(plan: DistillationPlan, state: Any) -> State:
     """The state that was read back; a ``RunError`` if it has another format or belongs to another plan."""
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise RunError(
-            "The state of this distillation cannot be read by this version of headviz. Start it anew.",
+            "The state of this distillation cannot be read by this version of headviz. Start a new one.",
             code="other-version",
             resumable=False,
         )
@@ -56,7 +56,7 @@ def checked(plan: DistillationPlan, state: Any) -> State:
         changed = [k for k, v in plan.to_dict().items() if state["plan"].get(k) != v]
         raise RunError(
             f"This folder holds another distillation (different {', '.join(changed)}). "
-            "Remove the folder, or choose another, to start anew.",
+            "Remove the folder, or choose another one.",
             code="other-plan",
             resumable=False,
         )
@@ -77,7 +77,7 @@ def load(plan: DistillationPlan, folder: Path) -> State | None:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise RunError(f"'{path}' cannot be read: {error}. Remove the folder to start anew.") from error
+        raise RunError(f"'{path}' cannot be read: {error}. Remove the folder and start again.") from error
     return checked(plan, found)
 
 

@@ -246,7 +246,7 @@ class _Run:
                 about = json.loads(file.metadata()["about"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except (OSError, SafetensorError, KeyError, ValueError):
-            return  # damaged: the training starts anew, which costs time but gives the same result
+            return  # damaged: the training starts again, which costs time but gives the same result
         if about["fingerprint"] != self.mark:
             raise UserError(
                 f"'{place}' holds the checkpoint of another training. Remove the folder, or choose another."

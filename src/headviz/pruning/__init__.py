@@ -1,7 +1,7 @@
 """Pruning runs: a plan, an explicit state, one step at a time.
 
-``state`` says how to drive a run; ``algorithms`` lists the algorithms and ``repair`` what may be done to the kept
-weights. Nothing here loads torch until something runs.
+``state`` describes how to drive a run; ``algorithms`` has the algorithms, ``repair`` the ways to repair the kept
+weights. Torch is loaded only when something runs.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The pruning algorithms. Each says how a step's mask is chosen and which model is evaluated under it.
+"""The table of pruning algorithms: how each step's mask is chosen, and which model is evaluated with it.
 
 θ0 = pre-trained weights, θ* = fine-tuned weights, κ = the share of the heads that a step removes. To add an
 algorithm, add an entry with its two functions. Nothing here loads torch.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Loop(Protocol):
-    """What an algorithm may ask during one step of one seed. Nothing it asks changes the run."""
+    """What an algorithm may call during one step of one seed. No call changes the run."""
 
     @property
     def full(self) -> HeadMask:
@@ -25,7 +25,7 @@ class Loop(Protocol):
 
     @property
     def mask(self) -> HeadMask:
-        """The mask of the step before; at the first step the full one."""
+        """The mask of the previous step; at the first step the full one."""
 
     @property
     def size(self) -> int:
@@ -36,19 +36,19 @@ class Loop(Protocol):
         """The heads that may still be removed."""
 
     def first_scores(self) -> Scored:
-        """Scores of θ* with all heads, measured at the first step and kept."""
+        """Scores of θ* with all heads, measured once at the first step."""
 
     def score_masked(self, mask: HeadMask) -> Scored:
         """Scores of θ* under a mask."""
 
     def score_trained(self) -> Scored:
-        """Scores of the model that the step before has trained; at the first step of θ*."""
+        """Scores of the model that the previous step has trained; at the first step of θ*."""
 
     def without_lowest(self, scores: Scored) -> Chosen:
-        """The mask of the step before without the heads of lowest score, down to this step's size."""
+        """The mask of the previous step without the heads of lowest score, so many that this step's size is reached."""
 
     def search_by_fisher(self) -> Chosen:
-        """The mask of this step's size that costs least by the Fisher information of θ*."""
+        """The mask of this step's size that costs least according to the Fisher information of θ*."""
 
     def masked(self, mask: HeadMask) -> Result:
         """θ* under a mask, repaired as the plan says and evaluated."""
@@ -89,7 +89,7 @@ def retrained(loop: Loop, mask: HeadMask) -> Result:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """What forms, plans, the command line, the README and reports need to know without running anything."""
+    """One algorithm. Forms, plans, the command line, the README and reports are made from these fields."""
 
     name: str
     title: str
@@ -98,11 +98,11 @@ class Algorithm:
     source: str
     choose: Callable[[Loop], Chosen]
     result: Callable[[Loop, HeadMask], Result]
-    retrains: bool = False  # evaluates θ0 fine-tuned anew, so a base model is needed; otherwise θ* under the mask
+    retrains: bool = False  # evaluates θ0 pruned and fine-tuned, so a base model is needed; otherwise θ* masked
     rescores: bool = False  # scores again before every step
-    scores_trained: bool = False  # a step's scores need the model that the step before has trained
+    scores_trained: bool = False  # a step's scores need the model that the previous step has trained
     of_remaining: bool = False  # κ counts the heads that are left, not all heads
-    only_score: str | None = None  # the method fixes its own score
+    only_score: str | None = None  # the score that the method is defined by
     default_repair: str = "none"
     thesis_row: str | None = None  # its row in the thesis's tables of winning tickets
 
@@ -194,5 +194,10 @@ ALGORITHMS: dict[str, Algorithm] = {entry.name: entry for entry in _ENTRIES}
 
 
 def retrains(name: str) -> bool:
-    """Whether a recorded run trained its pruned models; no, for a plugin's algorithm that is not loaded here."""
+    """Whether a recorded run trained its pruned models; False for a plugin's algorithm that is not loaded here."""
     return name in ALGORITHMS and ALGORITHMS[name].retrains
+
+
+def thesis_row(name: str) -> str | None:
+    """The algorithm's row in the thesis's tables; None if it has none, or is not loaded here."""
+    return ALGORITHMS[name].thesis_row if name in ALGORITHMS else None

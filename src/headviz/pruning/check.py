@@ -1,4 +1,4 @@
-"""The first state of a run, or one clear line why the plan cannot be carried out. Nothing is written before it."""
+"""The first state of a run, or a ``UserError`` that says why the plan cannot work. Nothing is written before that."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ..progress import Cancel, PhaseProgress, of_phase
 from . import sizes
 from .algorithms import ALGORITHMS
 from .finetune.training import require_trainable
-from .judging import evaluated, judge_of, record_of
+from .judging import judge_of
 from .options import FinetuneOptions
 from .plan import PruningPlan
 from .repair.apply import require_repairable
 from .repair.kinds import NOTHING
 from .rows import rows_of
-from .state import State, Work
+from .state import BUILD, State, Work
 from .step_scores import parts_of, require_score
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ SHAPE = tuple(
 def first_state(
     context: Context, plan: PruningPlan, progress: PhaseProgress | None = None, cancel: Cancel | None = None
 ) -> State:
-    """Check the plan against the models and data it is for, and evaluate θ* with all heads."""
+    """Check the plan against its models and data, and evaluate θ* with all heads."""
     clf, algorithm = context.clf, ALGORITHMS[plan.algorithm]
     _check_model(clf, plan)
     steps = heads_off(plan, len(rows_of(plan, clf)), clf.num_heads)
@@ -62,11 +62,10 @@ def first_state(
         require_trainable(base, context.train, context.dev, options)
         base_digest = base.digest
     notes = notes_of(context, plan)
-    tell = of_phase(progress, "evaluate")
-    result = evaluated(context, plan, clf, None, {}, progress=tell, cancel=cancel)
+    judge = judge_of(context, plan)
+    result = judge.evaluated(clf, None, of_phase(progress, "evaluate"), cancel)
     full = HeadMask.full(clf.num_layers, clf.num_heads)
-    work = Work("build", plan.seeds[0], 0)
-    reference = record_of(judge_of(context, plan), result, full, work, 0.0, result.answers)
+    reference = judge.record(result, full, Work(BUILD, plan.seeds[0], 0), 0.0, result.answers)
     return State(
         plan=plan.to_dict(),
         plan_digest=plan.digest,
@@ -89,7 +88,7 @@ def first_state(
 
 
 def heads_off(plan: PruningPlan, layers: int, heads: int) -> list[int]:
-    """How many heads are off after each step; a plan that does not fit the grid (or its stack's rows) is refused."""
+    """How many heads are off after each step; an ``OptionError`` if the plan does not fit the grid."""
     total = layers * heads
     if plan.sparsities is not None:
         return sizes.listed(total, plan.sparsities, plan.keep_per_layer, layers)
@@ -114,7 +113,7 @@ def same_run(context: Context, state: State) -> None:
 
 
 def check_base(clf: Classifier, base: Classifier) -> None:
-    """θ0 must have θ*'s shape, or its heads are not the heads that were scored."""
+    """A ``ModelError`` if θ0 does not have θ*'s shape: its heads would not be those that were scored."""
     differ = []
     for name in ("model_type", *SHAPE):
         mine, theirs = getattr(clf.config, name, None), getattr(base.config, name, None)
@@ -160,7 +159,7 @@ def _check_data(context: Context, plan: PruningPlan) -> None:
 
 
 def _check_translation(context: Context, plan: PruningPlan) -> None:
-    """What is asked of sentences is asked of every split that a run reads."""
+    """The same for a translation task, for every split that a run reads."""
     clf = context.clf
     for data in (context.train, context.dev, context.pool or context.train):
         require_translation(clf, data)
@@ -179,12 +178,12 @@ def _check_translation(context: Context, plan: PruningPlan) -> None:
 
 
 def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
-    """What the user should know about the steps and the scoring samples; an empty class is an error of the draw."""
+    """Notes for the user about the steps and the scoring samples."""
     rows, heads = len(rows_of(plan, context.clf)), context.clf.num_heads
     by_steps = plan.sparsities is None and plan.last_step == sizes.FULL
     notes = sizes.beyond(rows * heads, heads_off(plan, rows, heads), plan.until) if by_steps else []
     said = (_share_note(context.sample(plan, seed, plan.samples).report, plan, seed) for seed in plan.seeds)
-    notes += dict.fromkeys(note for note in said if note)  # what is not about a seed is said once
+    notes += dict.fromkeys(note for note in said if note)  # the same note of several seeds is given once
     if context.dev.is_translation:
         from ..tasks.bleu import bleu
 
@@ -193,7 +192,7 @@ def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
 
 
 def _share_note(report: SampleReport | None, plan: PruningPlan, seed: int) -> str:
-    """What a sample lacks of equal shares: a warning where this size was asked for, the plain fact where it was not."""
+    """The note about a sample without equal shares: with advice if the user chose its size, without if not."""
     if report is None or not report.short:
         return ""
     even = min(report.available.values()) * len(report.available)
@@ -207,7 +206,7 @@ def _share_note(report: SampleReport | None, plan: PruningPlan, seed: int) -> st
 
 
 def data_digest(context: Context) -> str:
-    """Identifies everything that a run reads examples from."""
+    """Identifies all data that a run reads examples from."""
     pool = context.pool or context.train
     return hashlib.sha256(f"{context.train.digest}{context.dev.digest}{pool.digest}".encode()).hexdigest()
 

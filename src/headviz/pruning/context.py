@@ -1,4 +1,4 @@
-"""What a run works on: the loaded models and data, and the folder for what it writes."""
+"""What a run works on: loaded models and data, and the folder for its files."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..errors import OptionError, TaskError
 from ..models.loading import NAMED, load
 from ..storage.store import default_store
-from ..tasks import Dataset, load_task, sample
+from ..tasks import Dataset, sample
 from .algorithms import ALGORITHMS
 from .finetune.initialising import randomised
 from .finetune.recipe import examples_of, recipe_of
 from .options import FinetuneOptions
 from .plan import PruningPlan
+from .state import model_folder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..progress import Cancel, Progress
     from ..storage.store import Store
-    from .state import State, StepRecord
+    from .state import StepRecord
 
 
 class Scores(Protocol):
-    """What a score function gives: L×H tables in which NaN is not measured."""
+    """The result of a score function: values [L, H], NaN = not measured."""
 
     @property
     def values(self) -> np.ndarray: ...
@@ -55,10 +56,10 @@ class ScoreFunction(Protocol):
 
 @dataclass
 class Context:
-    """Made by ``open_context``; tests and libraries may put their own models and score function in.
+    """Made by ``open_context``; other callers may make one with their own models and score function.
 
-    ``load_base(seed)`` gives θ0 with the fresh head of that seed. The folder takes trained models and the checkpoints
-    of a training under way; nothing outside it is written.
+    ``load_base(seed)`` gives θ0 with the fresh head of that seed. Trained models and the checkpoints of a running
+    training go into ``folder``; nothing outside it is written.
     """
 
     folder: Path
@@ -70,11 +71,11 @@ class Context:
     score: ScoreFunction | None = None  # None = the table of headviz.scores
     recipe: FinetuneOptions | None = None  # for plans without options of their own
     pool: Dataset | None = None  # what samples for scoring and repairing are drawn from; None = train
-    store: Store | None = None  # where full models are shared that runs of equal seeds train alike; None = nowhere
+    store: Store | None = None  # shares full models between runs that train them alike; None = not shared
     _samples: dict[tuple[int, int, str], Dataset] = field(default_factory=dict)
     _bases: dict[int, Classifier] = field(default_factory=dict)
     _trained: dict[tuple[int, int], Classifier] = field(default_factory=dict)
-    memory: dict[Any, Any] = field(default_factory=dict)  # what repairs may keep from mask to mask
+    memory: dict[Any, Any] = field(default_factory=dict)  # what can be used again for the next mask
 
     def __post_init__(self) -> None:
         self.folder = Path(self.folder)
@@ -82,7 +83,7 @@ class Context:
     # data -------------------------------------------------------------------------------------
 
     def sample(self, plan: PruningPlan, seed: int, count: int) -> Dataset:
-        """A balanced sample of the training split, the same for equal seeds."""
+        """A balanced sample of the training split; equal seeds give equal samples."""
         key = (seed, count, plan.length_filter)
         if key not in self._samples:
             lengths = None if plan.length_filter == "none" else self.clf.tokenizer
@@ -107,7 +108,7 @@ class Context:
     # models -----------------------------------------------------------------------------------
 
     def base(self, seed: int) -> Classifier:
-        """θ0 with the fresh head of a seed; only the last one asked for is kept in memory."""
+        """θ0 with the fresh head of a seed; only the last one is kept in memory."""
         if seed not in self._bases:
             if self.load_base is None:
                 raise OptionError("This algorithm retrains and needs a pre-trained base model (--base, base=).")
@@ -124,24 +125,18 @@ class Context:
         found: Classifier = self.memory["masked-lm"]
         return found
 
-    def model_folder(self, seed: int, step: int) -> Path:
-        return self.folder / "models" / f"seed{seed}-step{step}"
-
-    def training_folder(self, seed: int, step: int) -> Path:
-        return self.folder / "training" / f"seed{seed}-step{step}"
-
     def keep_trained(self, seed: int, step: int, clf: Classifier) -> str:
-        """Write a trained model and keep it in memory; its folder relative to the context's."""
-        place = self.model_folder(seed, step)
+        """Write a trained model and keep it in memory; returns its folder, relative to the context's."""
+        place = model_folder(self.folder, seed, step)
         if place.exists():
-            shutil.rmtree(place)  # of a step that was killed after writing and before its record
+            shutil.rmtree(place)  # left by a step that was killed before its record
         clf.save(place)
         self._trained = {k: v for k, v in self._trained.items() if k[0] != seed}
         self._trained[seed, step] = clf
         return place.relative_to(self.folder).as_posix()
 
     def trained(self, record: StepRecord) -> Classifier | None:
-        """The model that a step trained; None if its folder is gone or is not what was written."""
+        """The model that a step trained; None if its folder is gone or holds other weights."""
         from ..errors import ModelError
 
         key = (record.seed, record.step)
@@ -159,31 +154,18 @@ class Context:
         self._trained[key] = clf
         return clf
 
-    def tidy(self, plan: PruningPlan, state: State) -> None:
-        """Remove what no later step needs: finished trainings' checkpoints and, if asked, older models."""
-        done = {(r.seed, r.step) for r in state.records}
-        for seed, step in done:
-            shutil.rmtree(self.training_folder(seed, step), ignore_errors=True)
-        if plan.keep_models == "all":
-            return
-        for seed in plan.seeds:
-            last = max((step for s, step in done if s == seed), default=0)
-            for step in range(1, last):
-                shutil.rmtree(self.model_folder(seed, step), ignore_errors=True)
-
 
 def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | None = None) -> Context:
-    """Load everything a plan names. Refuses an algorithm that retrains without a base model."""
+    """Load all models and data of a plan; an ``OptionError`` if the base model is missing."""
     base = base_of(plan)
     clf = reading(plan, load(plan.model, revision=plan.revision, device=plan.device))
-    read = {"data": plan.data, "text_columns": plan.text_columns, "label_column": plan.label_column}
-    train = load_task(plan.task, split=plan.train_split, limit=plan.train_limit, **read)  # type: ignore[arg-type]
-    dev = load_task(plan.task, split=plan.dev_split, limit=plan.dev_limit, **read)  # type: ignore[arg-type]
+    train = plan.dataset(plan.train_split, plan.train_limit)
+    dev = plan.dataset(plan.dev_split, plan.dev_limit)
     if base is None:
         return Context(Path(folder), clf, train, dev, score=score)
 
     def load_base(seed: int) -> Classifier:
-        fresh = clf.classes  # a translation model has no head to be put on anew
+        fresh = clf.classes  # None for a translation model: it has no head to replace
         found = load(base, revision=plan.base_revision, device=plan.device, fresh_labels=fresh, seed=seed)
         found = reading(plan, found)
         return found if plan.initialisation == "pretrained" else randomised(found, seed)
@@ -194,7 +176,7 @@ def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | N
     pool, examples = train, examples_of(base)
     own = plan.train_limit is None and plan.data is None
     if examples is not None and own and ALGORITHMS[plan.algorithm].retrains:
-        train = load_task(plan.task, split=plan.train_split, limit=examples)
+        train = plan.dataset(plan.train_split, examples)
     store = default_store()
     return Context(Path(folder), clf, train, dev, load_base, load_masked_lm, score, recipe_of(base), pool, store)
 
@@ -207,7 +189,7 @@ def reading(plan: PruningPlan, clf: Classifier) -> Classifier:
 
 
 def base_of(plan: PruningPlan) -> str | None:
-    """θ0 of a plan: as named; that of a shipped model by itself; None where none is needed."""
+    """θ0 of a plan: the named one, else that of a shipped model; None if none is needed."""
     if not ALGORITHMS[plan.algorithm].retrains and plan.score_source == "fine-tuned":
         return None
     own = f"{plan.model}-pretrained"

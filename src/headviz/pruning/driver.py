@@ -1,4 +1,4 @@
-"""Driving a run: which work is ready, doing one piece, adding it to the state. See ``state`` for the protocol."""
+"""Drive a run: find the work that is ready, do a piece of it, add its result. ``state`` has the protocol."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..errors import RunError
 from ..progress import Cancel, PhaseProgress, stop_if
 from .algorithms import ALGORITHMS
 from .plan import PruningPlan
-from .state import BUILD, CHOOSE, Done, ScorePart, State, Work
+from .state import BUILD, CHOOSE, Done, ScorePart, State, Work, tidy
 
 if TYPE_CHECKING:
     from .context import Context
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 def start(
     context: Context, plan: PruningPlan, progress: PhaseProgress | None = None, cancel: Cancel | None = None
 ) -> State:
-    """The state of a run that has made no step yet: the plan is checked and θ* with all heads is evaluated."""
+    """The first state of a run: the plan is checked, and θ* with all heads is evaluated."""
     from .check import first_state
 
     return first_state(context, plan, progress, cancel)
 
 
 def works(plan: PruningPlan, state: State) -> list[Work]:
-    """Everything a run consists of, in the order in which ``advance`` does it."""
+    """All works of a run, in the order in which ``advance`` does them."""
     out = []
     for seed in plan.seeds:
         out.append(Work(BUILD, seed, 0))
@@ -36,13 +36,13 @@ def works(plan: PruningPlan, state: State) -> list[Work]:
 
 
 def ready(plan: PruningPlan, state: State) -> list[Work]:
-    """The works that are not done and whose needs are met: they may run at the same time."""
+    """The works that can be done now. They may run at the same time."""
     finished = _finished(state)
     return [w for w in works(plan, state) if w not in finished and needs(plan, w) <= finished]
 
 
 def needs(plan: PruningPlan, work: Work) -> set[Work]:
-    """What must be done before a work."""
+    """The works that must be done before this one."""
     if work.step == 0:
         return set()
     if work.kind == BUILD:
@@ -64,10 +64,10 @@ def perform(
     cancel: Cancel | None = None,
     parts: Sequence[ScorePart] | None = None,
 ) -> Done:
-    """Do one piece of work. ``cancel()`` stops it with ``Cancelled``.
+    """Do one work; the state is not changed. If ``cancel()`` is true it stops with ``Cancelled``.
 
-    ``progress(phase, done, total)`` is told; the phases are score, repair, train and evaluate.
-    ``parts`` are those of its scoring, all of them in their order, where they have been measured already.
+    The phases of ``progress(phase, done, total)`` are score, repair, train and evaluate. ``parts`` are all parts of
+    its scoring, in order, if they have been measured before.
     """
     from .loop import Loop
 
@@ -77,7 +77,7 @@ def perform(
 
 
 def score_parts(plan: PruningPlan, state: State, work: Work) -> int:
-    """Into how many parts the scoring of a piece of work can be split; 1 = not at all, or there is none."""
+    """Into how many parts the scoring of a work can be split; 1 = it cannot, or there is no scoring."""
     scores = work.kind == CHOOSE and (work.step == 1 or ALGORITHMS[plan.algorithm].rescores)
     if not scores or not state.score_parts:
         return 1
@@ -93,7 +93,7 @@ def measure_part(
     progress: PhaseProgress | None = None,
     cancel: Cancel | None = None,
 ) -> ScorePart:
-    """Do one part of a scoring; parts do not depend on each other."""
+    """Do one part of a scoring. Parts do not depend on each other."""
     from .loop import Loop
 
     _require_ready(plan, state, work, cancel)
@@ -107,7 +107,7 @@ def _require_ready(plan: PruningPlan, state: State, work: Work, cancel: Cancel |
 
 
 def absorb(plan: PruningPlan, state: State, done: Done) -> State:
-    """The state with one piece of work added. The order in which works are added does not matter."""
+    """The state with the result of a work added. The order does not matter."""
     if done.work in _finished(state):
         raise RunError(f"Work {done.work.key} is in the state already.")
     order = {w: i for i, w in enumerate(works(plan, state))}
@@ -135,14 +135,14 @@ def advance(
     progress: PhaseProgress | None = None,
     cancel: Cancel | None = None,
 ) -> State:
-    """One ``StepRecord`` more (and the choice of its mask). Nothing changes if it is cancelled."""
+    """Do one more step: the state with its choice and its record. If it is cancelled, nothing has changed."""
     if is_done(state):
         raise RunError("The run is done; there is no step left.")
     records = len(state.records)
     while len(state.records) == records:
         work = ready(plan, state)[0]
         state = absorb(plan, state, perform(context, plan, state, work, progress, cancel))
-    context.tidy(plan, state)
+    tidy(context.folder, state)
     return state
 
 
@@ -158,9 +158,9 @@ def run_plan(
     progress: PhaseProgress | None = None,
     cancel: Cancel | None = None,
 ) -> Iterator[State]:
-    """Drive a run to its end in this process: yields the state after every step, saved in the context's folder.
+    """Do a whole run in this process: yields the state after every step, saved in the context's folder.
 
-    Pass the state of an interrupted run to continue it. For runs that outlive the process use ``headviz.runs``.
+    Pass the state of an interrupted run to continue it. For runs that go on without this process use ``headviz.runs``.
     """
     from .check import same_run
 

@@ -1,11 +1,11 @@
-"""What ``algorithms.Loop`` promises: score, remove the lowest, mask, retrain. One object per piece of work."""
+"""The implementation of ``algorithms.Loop``: score, remove the lowest heads, mask, retrain. One object per work."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ..scores.statistics import total
 from .algorithms import ALGORITHMS
 from .finetune.sharing import trained_once
 from .finetune.training import Trained, fine_tune
-from .judging import evaluated, judge_of, record_of
+from .judging import judge_of
 from .options import FinetuneOptions
 from .plan import PruningPlan
 from .records import Chosen, Result, Scored
@@ -26,17 +26,16 @@ from .repair.apply import Repaired, repaired
 from .repair.kinds import NOTHING
 from .rows import rows_of
 from .search import rearranged, search
-from .state import Choice, Done, ScorePart, State, Work
-from .step_scores import measured_part, plain_table, score_table
+from .state import BUILD, Choice, Done, ScorePart, State, Work, checkpoint_folder
+from .step_scores import Scoring, measured_part, plain_table, score_table, scored
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
-    from ..tasks import Dataset
     from .context import Context
 
 
 class _Part(Exception):
-    """Ends a choice at the moment when its scores are asked for: only a part of them was wanted."""
+    """Raised when a choice asks for its scores while only a part of them is wanted; holds that part."""
 
     def __init__(self, tables: Mapping[str, np.ndarray]) -> None:
         super().__init__()
@@ -44,10 +43,7 @@ class _Part(Exception):
 
 
 class Loop:
-    """The view that one step of one seed has of a run. Nothing in it changes the state.
-
-    ``parts`` are the scores' examples, where they have been measured before.
-    """
+    """One step of one seed. Nothing here changes the state. ``parts`` are the parts of its scoring, if measured."""
 
     def __init__(
         self,
@@ -86,7 +82,7 @@ class Loop:
         return Done(self.work, choice=choice, notes=s.notes)
 
     def measure_part(self, part: int) -> ScorePart:
-        """Some examples of the scores that ``choose`` would ask for."""
+        """One part of the scores that ``choose`` asks for."""
         start = time.perf_counter()
         self._only = part
         try:
@@ -96,7 +92,7 @@ class Loop:
         raise RunError(f"The choice {self.work.key} asks for no scores, so it has no parts.")
 
     def build(self) -> Done:
-        """Make and evaluate the model of this step."""
+        """Make the model of this step and evaluate it."""
         choice = self.state.choice(self.work.seed, self.work.step)
         if choice is None:
             result = self._full_result()
@@ -104,14 +100,9 @@ class Loop:
         else:
             mask = self._mask(choice.mask)
             result = self.algorithm.result(self, mask)
-        record = record_of(
-            judge_of(self.context, self.plan),
-            result,
-            mask,
-            self.work,
-            score_seconds=0.0 if choice is None else choice.seconds,
-            reference=self.state.logits[self.state.reference.logits],
-        )
+        seconds = 0.0 if choice is None else choice.seconds
+        reference = self.state.logits[self.state.reference.logits]
+        record = judge_of(self.context, self.plan).record(result, mask, self.work, seconds, reference)
         if result.trained is not None:
             folder = self.context.keep_trained(self.work.seed, self.work.step, result.trained)
             record = replace(record, model=folder, model_digest=result.trained.digest)
@@ -125,7 +116,7 @@ class Loop:
 
     @property
     def mask(self) -> HeadMask:
-        """The mask of the step before."""
+        """The mask of the previous step."""
         before = self.state.choice(self.work.seed, self.work.step - 1)
         return self.full if before is None else self._mask(before.mask)
 
@@ -135,7 +126,7 @@ class Loop:
         return self.state.sizes[self.work.step - 1]
 
     def without_lowest(self, scores: Scored) -> Chosen:
-        """The mask of the step before, and the lowest heads off as well, up to this step's size."""
+        """The mask of the previous step with more heads off, the lowest ones, up to this step's size."""
         before = self.mask
         values = np.array(scores.values, dtype=float)  # None becomes NaN
         more = lowest(values, self.size - len(before.off), self.candidates, self.plan.keep_per_layer)
@@ -145,7 +136,7 @@ class Loop:
         """Search and rearrange for this step's size, from θ*'s gradients (computed once per seed)."""
         context, plan = self.context, self.plan
         data = context.sample(plan, self.work.seed, plan.samples)
-        key = ("gradients", plan.label_order, data.digest)  # the context's memory outlives a plan
+        key = ("gradients", plan.label_order, data.digest)  # with the label order, because plans share a context
         if key not in context.memory:
             context.memory[key] = gate_gradients(
                 context.clf, data, plan.label_order, self.progress_of("score"), self.cancel
@@ -160,7 +151,7 @@ class Loop:
     # scores -----------------------------------------------------------------------------------
 
     def first_scores(self) -> Scored:
-        """S(θ*), computed at the first step and kept."""
+        """S(θ*), computed once at the first step."""
         first = self.state.choice(self.work.seed, 1)
         return self.score_masked(self.full) if first is None else Scored.of(first)
 
@@ -168,7 +159,7 @@ class Loop:
         """S(θ* under a mask), repaired as the plan says."""
         if mask.is_full or self.plan.repair == NOTHING:
             return self.score(self.context.clf, mask)
-        # the parts of a scoring ask for the same model one after the other
+        # all parts of a scoring need the same model
         key = (self.plan.digest, self.work, mask.hex)
         known = self.context.memory.get("repaired")
         if known is None or known[0] != key:
@@ -177,14 +168,14 @@ class Loop:
         return self.score(known[1], None)
 
     def score_trained(self) -> Scored:
-        """S(the model that the step before has trained); before the first step that is θ*."""
+        """S(the model that the previous step has trained); at the first step S(θ*)."""
         before = self.state.record(self.work.seed, self.work.step - 1)
         if before is None or before.step == 0:
             return self.score(self.context.clf, None)
         model = self.context.trained(before)
-        if model is None:  # its folder was lost; equal seeds train it again
+        if model is None:  # its folder is gone: the same seed trains the same model again
             again = Loop(
-                self.context, self.plan, self.state, Work("build", before.seed, before.step), self.progress, self.cancel
+                self.context, self.plan, self.state, Work(BUILD, before.seed, before.step), self.progress, self.cancel
             )
             model = again.retrained(self._mask(before.mask)).trained
             assert model is not None
@@ -194,41 +185,32 @@ class Loop:
         """Scores of a model on the seed's sample."""
         data = self.context.sample(self.plan, self.work.seed, self.plan.samples)
         function = self.context.score
-        about: dict[str, Any] = {
-            "seed": self.work.seed,
-            "mask": mask,
-            "progress": self.progress_of("score"),
-            "cancel": self.cancel,
-        }
+        how = Scoring(self.work.seed, mask, self.progress_of("score"), self.cancel)
         if self._only is not None:
-            memory = self.context.memory
-            raise _Part(measured_part(clf, data, self.plan, self._only, memory=memory, **about))
-        if self.parts is not None:
-            about["parts"] = [p.tables for p in self.parts]
+            raise _Part(measured_part(clf, data, self.plan, self._only, how, self.context.memory))
         if self.plan.score_source == "masked-lm":
-            # θ0 under the same mask, whatever the fine-tuned model has become
-            clf, function, about["mask"] = self.context.masked_lm(), self._masked_lm_score, self.mask
-        return score_table(function, clf, data, self.plan, **about)
+            from .masked_lm import masked_lm_scores
 
-    @staticmethod
-    def _masked_lm_score(clf: Classifier, data: Dataset, score: str, **given: Any) -> Any:
-        from .masked_lm import masked_lm_scores
-
-        wanted = ("mask", "seed", "options", "progress", "cancel")
-        return masked_lm_scores(clf, data, score, **{k: given[k] for k in wanted})
+            # θ0 under the mask so far, not the model that was given
+            clf, how = self.context.masked_lm(), replace(how, mask=self.mask)
+            options = dict(self.plan.score_options)
+            found = masked_lm_scores(clf, data, self.plan.score, options=options, **vars(how))
+            return scored(found, clf, data, self.plan, how.mask)
+        parts = None if self.parts is None else [p.tables for p in self.parts]
+        return score_table(function, clf, data, self.plan, how, parts)
 
     # results ----------------------------------------------------------------------------------
 
     def masked(self, mask: HeadMask) -> Result:
-        """θ* under a mask, with the plan's repair; nothing is trained."""
+        """θ* under a mask, repaired as the plan says; nothing is trained."""
         clf = self.context.clf
         if self.plan.repair == NOTHING:
-            return self._evaluated(clf, mask, {})
+            return self._evaluated(clf, mask)
         fixed = self.repaired(clf, mask)
-        return self._evaluated(fixed.classifier, None, {"repair": fixed.seconds}, repair_error=fixed.error)
+        return self._evaluated(fixed.classifier, None, {"repair": fixed.seconds}, fixed.error)
 
     def retrained(self, mask: HeadMask) -> Result:
-        """θ0 pruned by a mask, with the plan's repair, then fine-tuned."""
+        """θ0 pruned by a mask, repaired as the plan says, then fine-tuned."""
         base = self.context.base(self.work.seed)
         seconds: dict[str, float] = {}
         error = None
@@ -241,11 +223,11 @@ class Loop:
             small, error, seconds["repair"] = fixed.classifier, fixed.error, fixed.seconds
         trained = self._trained(small)
         seconds["train"] = trained.seconds
-        result = self._evaluated(trained.classifier, None, seconds, repair_error=error)
+        result = self._evaluated(trained.classifier, None, seconds, error)
         return replace(result, curve=trained.curve, trained=trained.classifier)
 
     def _trained(self, small: Classifier) -> Trained:
-        """FT(θ0 pruned); with all heads it is the same for every algorithm and score, and shared."""
+        """FT(θ0 pruned). With all heads it is the same for every algorithm and score, so it is shared."""
         context, seed = self.context, self.work.seed
         options = FinetuneOptions.from_dict(self.state.finetune or {})
         dev, order = context.dev, self.plan.label_order
@@ -258,7 +240,7 @@ class Loop:
                 seed,
                 dev=dev,
                 label_order=order,
-                folder=context.training_folder(seed, self.work.step),
+                folder=checkpoint_folder(context.folder, seed, self.work.step),
                 progress=self.progress_of("train"),
                 cancel=self.cancel,
             )
@@ -267,7 +249,7 @@ class Loop:
         return trained_once(store, small, context.train, options, seed, dev=dev, label_order=order, training=training)
 
     def repaired(self, clf: Classifier, mask: HeadMask) -> Repaired:
-        """A model really pruned by a mask, and its kept weights repaired on the seed's sample."""
+        """A model pruned by a mask, with the kept weights repaired on the seed's sample."""
         return repaired(
             clf,
             mask,
@@ -279,7 +261,7 @@ class Loop:
         )
 
     def _full_result(self) -> Result:
-        """Step 0: the model with every head; θ* has been evaluated already."""
+        """The result of step 0, the model with every head. θ* itself has been evaluated already."""
         if self.algorithm.retrains and self.plan.retrain_full:
             return self.retrained(self.full)
         reference = self.state.reference
@@ -294,18 +276,19 @@ class Loop:
         self,
         clf: Classifier,
         mask: HeadMask | None,
-        seconds: dict[str, float],
-        repair_error: dict[str, float] | None = None,
+        seconds: Mapping[str, float] | None = None,
+        error: dict[str, float] | None = None,
     ) -> Result:
-        return evaluated(
-            self.context, self.plan, clf, mask, seconds, repair_error, self.progress_of("evaluate"), self.cancel
-        )
+        """The evaluated model; ``seconds`` and ``error`` are those of its making."""
+        judge = judge_of(self.context, self.plan)
+        result = judge.evaluated(clf, mask, self.progress_of("evaluate"), self.cancel)
+        return replace(result, seconds={**(seconds or {}), **result.seconds}, repair_error=error)
 
-    # small things -----------------------------------------------------------------------------
+    # helpers ----------------------------------------------------------------------------------
 
     @property
     def candidates(self) -> tuple[HeadId, ...]:
-        """The heads that may go: those that are on, in the rows that the plan is about."""
+        """The heads that may be removed: those that are on, in the plan's rows."""
         rows = rows_of(self.plan, self.context.clf)
         return tuple(h for h in self.mask.kept if h.layer in rows)
 

@@ -1,6 +1,6 @@
-"""Scores of the pre-trained model at its own task: the true token at masked positions.
+"""Scores of the pre-trained model on its own task: the true token at masked positions.
 
-No labels are used, so that one mask can be given to models fine-tuned on any task.
+They use no labels, so the same mask can be used for models that were fine-tuned on any task.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def masked_gradients(
 
 
 def masked_places(encoding: Encoding, seed: int, number: int) -> list[int]:
-    """Which tokens of a text are hidden: a seeded share of its own tokens, never special ones."""
+    """The positions of a text that are masked: a seeded share of its tokens, special ones excepted."""
     own = [i for i, special in enumerate(encoding.special) if not special]
     if not own:
         raise TaskError(f"Example {number} has no token of its own to mask.")

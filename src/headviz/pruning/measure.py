@@ -1,9 +1,9 @@
-"""What is recorded of a model's answers: metrics with intervals, paired deltas, agreement."""
+"""What a step's record says about a model's answers: metrics with intervals, paired differences, agreement."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from ..evaluation import resampling
 from ..evaluation.comparison import Answers, Delta, TextAnswers, deltas
 from ..evaluation.constant import counts
-from ..evaluation.plain import Evaluation, constants_for
+from ..evaluation.plain import constants_for
 from ..evaluation.significance import LEVEL, confusion, wilson
 from ..tasks import Dataset, metric, predicted
 
@@ -20,7 +20,7 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Measured:
-    """The parts of a step's record that come from its dev logits."""
+    """The parts of a step's record that come from the answers on dev."""
 
     metrics: dict[str, float | None]
     intervals: dict[str, tuple[float | None, float | None]]
@@ -30,11 +30,13 @@ class Measured:
     constant: dict[str, float | None] | None = None  # what the best constant answer reaches
 
 
-def measured(data: Dataset, order: np.ndarray, evaluation: Evaluation, reference: np.ndarray) -> Measured:
-    """``reference`` are θ*'s logits; ``order`` gives the model's output of each class of the task."""
-    mine = predicted(evaluation.logits, order, data.is_regression)
+def measured(
+    data: Dataset, order: np.ndarray, values: Mapping[str, float], logits: np.ndarray, reference: np.ndarray
+) -> Measured:
+    """``values`` are the metrics of ``logits``, ``reference`` θ*'s logits; ``order`` gives each class's output."""
+    mine = predicted(logits, order, data.is_regression)
     theirs = predicted(reference, order, data.is_regression)
-    metrics = {k: none(v) for k, v in evaluation.metrics.items()}
+    metrics = {k: none(v) for k, v in values.items()}
     classes = 0 if data.is_regression else len(data.label_names)
     classes_said = None if data.is_regression else counts(mine, data.label_names)
     levels = constants_for(data) or None
@@ -51,7 +53,7 @@ def measured(data: Dataset, order: np.ndarray, evaluation: Evaluation, reference
 
 
 def measured_texts(data: Dataset, mine: Sequence[str], theirs: Sequence[str]) -> Measured:
-    """The same for translations. BLEU has intervals by bootstrap over the sentences; chrF is there beside it."""
+    """The same for translations. BLEU gets an interval by bootstrap over the sentences; chrF has none."""
     from ..tasks import bleu
 
     names = data.task.metrics
@@ -82,9 +84,9 @@ def agreement(mine: np.ndarray, theirs: np.ndarray, is_regression: bool) -> floa
 def interval(
     gold: np.ndarray, mine: np.ndarray, metric: str, classes: int, seed: int = 0
 ) -> tuple[float | None, float | None]:
-    """95 % interval of one metric: Wilson's for accuracy, the bootstrap's percentiles for the others.
+    """95 % interval of one metric: Wilson's for accuracy, bootstrap percentiles for the others.
 
-    Not for differences between two models on the same examples: those are paired, and in ``deltas``.
+    Do not use it for differences between two models on the same examples: those are paired, see ``deltas``.
     """
     if metric == "accuracy":
         low, high = wilson(int(np.count_nonzero(gold == mine)), len(gold))
@@ -106,5 +108,5 @@ def interval(
 
 
 def none(value: float | None) -> float | None:
-    """NaN and infinity are not JSON: missing is None."""
+    """The number; None for NaN and infinity, which JSON does not have."""
     return None if value is None or not math.isfinite(value) else float(value)

@@ -1,19 +1,22 @@
-"""How a model is fine-tuned, and how options are read from JSON: frozen, checked once, never guessed."""
+"""The options of a fine-tuning, and how options are read from JSON and checked."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
-from typing import Any, TypeVar
+from dataclasses import KW_ONLY, MISSING, dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import OptionError, shown, unknown_choice
+
+if TYPE_CHECKING:
+    from ..tasks import Dataset
 
 PRECISIONS = ("float32", "bfloat16", "float16")
 LARGEST_SEED = 2**32 - 1  # numpy's
 LEAST_STEP = 0.001  # share of the heads that a step removes: at most a thousand steps
-LARGEST_RATE = 10.0  # training diverges long before
+LARGEST_RATE = 1e37  # a larger one is no number in float32
 MOST = 10**9  # more of anything than fits into memory
 SCHEDULES = ("linear", "cosine", "constant", "plateau")
 
@@ -21,11 +24,40 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
+class Source:
+    """The model and the data that a plan is about."""
+
+    model: str
+    task: str
+    _: KW_ONLY
+    revision: str | None = None
+    device: str = "auto"
+    data: str | None = None  # folder with local files
+    text_columns: tuple[str, ...] | None = None
+    label_column: str | None = None
+    label_order: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        tuples(self, "text_columns", "label_order")
+        for name in ("model", "task"):
+            value = getattr(self, name)
+            if not isinstance(value, str) or not value.strip():
+                raise OptionError(f"The plan needs a {name}.")
+
+    def dataset(self, split: str, limit: int | None = None) -> Dataset:
+        """One split of the task."""
+        from ..tasks import load_task
+
+        columns = {"text_columns": self.text_columns, "label_column": self.label_column}
+        return load_task(self.task, split=split, data=self.data, limit=limit, **columns)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
 class FinetuneOptions:
     """One fine-tuning. The defaults are those of the 2024 thesis (its Table 6.1).
 
-    A small model trained from scratch needs its own recipe: ``recipe_of`` finds the one that a model's
-    folder carries. The seed is not here, because one plan trains with several.
+    A small model needs other options: ``recipe_of`` reads those of a model's folder. The seed is not here, because
+    one plan trains with several.
     """
 
     epochs: float = 3.0
@@ -94,14 +126,6 @@ def tuples(options: object, *names: str) -> None:
             object.__setattr__(options, name, tuple(value))
 
 
-def named(options: object, *names: str) -> None:
-    """Each of these options is a text that is not empty."""
-    for name in names:
-        value = getattr(options, name)
-        if not isinstance(value, str) or not value.strip():
-            raise OptionError(f"The plan needs a {name}.")
-
-
 def without_repeats(values: Sequence[object], what: str) -> None:
     """At least one value, and each once."""
     if not values:
@@ -133,7 +157,7 @@ def whole(value: object, name: str, least: int) -> None:
 
 
 def seed_number(value: object) -> None:
-    """A seed that every generator of random numbers takes."""
+    """An ``OptionError`` for a seed that not every random number generator accepts."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_SEED:
         raise OptionError(f"A seed is a whole number of at least 0 and at most {LARGEST_SEED}, not {shown(value)}.")
 

@@ -1,4 +1,4 @@
-"""What a run leaves behind: the pruned model, its masked export, a report and the curve."""
+"""The files of a finished run: the pruned model, its masked export, a report and the curve."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from .context import Context
 
+_OF_STATE = "plan finetune versions model_digest base_digest data_digest labels reference choices notes".split()
 PRUNED, MASKED, REPORT, CURVE = "pruned", "masked", "report.json", "curve.csv"
 
 
 def model_of(context: Context, plan: PruningPlan, state: State, seed: int, step: int) -> Classifier:
-    """The really pruned model of a step: the trained one, or θ* without its masked heads, repaired as in the run."""
+    """The pruned model of a step: the trained one, or θ* without its masked heads, repaired as in the run."""
     record = state.record(seed, step)
     if record is None or step == 0:
         raise RunError(f"Seed {seed} has no step {step}. Steps so far: {_steps(state, seed)}.")
@@ -56,9 +57,9 @@ def write_outcome(
     seed: int | None = None,
     step: int | None = None,
 ) -> dict[str, str]:
-    """Write the pruned model, the masked export, the report and the curve into a new folder; their places.
+    """Write the pruned model, the masked export, the report and the curve into a new folder; returns their places.
 
-    By default that is the last step of the plan's first seed: nothing is chosen by its dev metric.
+    The default is the last step of the plan's first seed, because choosing by the dev metric would favour luck.
     """
     place = Path(folder) if folder is not None else context.folder / "outcome"
     seed = plan.seeds[0] if seed is None else seed
@@ -74,25 +75,15 @@ def write_outcome(
 
 
 def summary(state: State) -> dict[str, Any]:
-    """A run as JSON for reports: plan, steps, means over seeds, shares of time, tickets where there are any."""
+    """A run as JSON for reports: plan, steps, means over seeds, shares of time, and tickets if there are any."""
     out = state.to_dict()
-    steps = [s for s in out["records"] if s["step"] > 0]
-    found: dict[str, Any] = {
-        "plan": out["plan"],
-        "finetune": out["finetune"],
-        "versions": out["versions"],
-        "model_digest": out["model_digest"],
-        "base_digest": out["base_digest"],
-        "data_digest": out["data_digest"],
+    found: dict[str, Any] = {name: out[name] for name in _OF_STATE}
+    found |= {
         "grid": [state.num_layers, state.num_heads],
-        "labels": out["labels"],
-        "reference": out["reference"],
         "full": [s for s in out["records"] if s["step"] == 0],
-        "steps": steps,
-        "choices": out["choices"],
+        "steps": [s for s in out["records"] if s["step"] > 0],
         "by_sparsity": by_sparsity(state),
         "seconds": seconds(state),
-        "notes": out["notes"],
     }
     if retrains(state.plan["algorithm"]) and state.plan["retrain_full"]:
         won = tickets(state)
@@ -123,7 +114,7 @@ def by_sparsity(state: State) -> list[dict[str, Any]]:
 def seconds(state: State) -> dict[str, Any]:
     """Seconds by phase over all steps, and their shares of the whole."""
     total: dict[str, float] = {}
-    # step 0 of an algorithm that does not retrain repeats the reference's figures
+    # without training, step 0 only repeats the reference's figures
     own = [r for r in state.records if r.step > 0 or "train" in r.seconds]
     for record in (state.reference, *own):
         for phase, value in record.seconds.items():
@@ -133,9 +124,9 @@ def seconds(state: State) -> dict[str, Any]:
 
 
 def curve(state: State) -> tuple[tuple[str, ...], list[Sequence[Any]]]:
-    """Header and rows of the pruning curve, one row per seed and step, each model named.
+    """Header and rows of the pruning curve, one row per seed and step, with the model's name.
 
-    Where full models were trained anew θ* comes first, with neither seed nor step.
+    If full models were trained too, θ* comes first, without seed and step.
     """
     names = tuple(state.reference.metrics)
     header = ("model", "seed", "step", "heads off", "sparsity", "mask", *names)
@@ -158,7 +149,7 @@ def _row(r: StepRecord, names: tuple[str, ...]) -> Sequence[Any]:
     ends = [end for n in names for end in r.intervals.get(n, (None, None))]
     values = [r.metrics[n] for n in names]
     total = sum(r.seconds.values())
-    # 0x: a spreadsheet would read some masks as numbers
+    # 0x, because a spreadsheet would read some masks as numbers
     return (
         roles.NAMES[_role(r)],
         r.seed,

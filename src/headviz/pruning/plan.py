@@ -1,4 +1,4 @@
-"""What a pruning run shall do: one frozen, checked, JSON-serialisable record."""
+"""The plan of a pruning run: one frozen, checked record that can be written as JSON."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .algorithms import ALGORITHMS
 from .options import (
     LEAST_STEP,
     FinetuneOptions,
+    Source,
     choice,
-    named,
     read_options,
     seed_number,
     share,
@@ -40,8 +40,8 @@ ADDED: dict[str, Any] = {"stack": None, "prefix": None, "languages": None, "last
 
 
 @dataclass(frozen=True)
-class PruningPlan:
-    """A whole run: on what, by which algorithm, how far, with which seeds.
+class PruningPlan(Source):
+    """A whole run: on what, by which algorithm, how far, with which seeds. ``model`` is θ*, the fine-tuned classifier.
 
     ``step`` is the share κ of all heads (of the remaining ones for ``isp``) that each step removes. The last step
     ends at ``until``; with ``last_step="full"`` it is as large as the others, so the run ends at the first sparsity
@@ -49,18 +49,11 @@ class PruningPlan:
     The plan does not say where results go: that is the context's folder.
     """
 
-    model: str  # θ*: the fine-tuned classifier
-    task: str
     algorithm: str
-    score: str = ""  # empty = the thesis's, or the one that the algorithm is defined by
+    score: str = ""  # empty = the thesis's, or the algorithm's own
     base: str | None = None  # θ0: the pre-trained encoder; algorithms that retrain need one
-    revision: str | None = None
     base_revision: str | None = None
 
-    data: str | None = None  # folder with local files
-    text_columns: tuple[str, ...] | None = None
-    label_column: str | None = None
-    label_order: tuple[str, ...] | None = None
     train_split: str = "train"
     dev_split: str = "dev"
     train_limit: int | None = None  # examples to fine-tune on; None = all
@@ -74,25 +67,25 @@ class PruningPlan:
     seeds: tuple[int, ...] = (0,)
     samples: int = 2000  # examples to score on, balanced over the classes
     length_filter: str = "quantile"
-    score_source: str = "fine-tuned"  # or "masked-lm": scores of θ0 at its own task, the true token at masked places
+    score_source: str = "fine-tuned"  # or "masked-lm": scores of θ0 on its own task, filling in masked words
     score_options: tuple[tuple[str, Any], ...] = ()  # further options of the score, such as (("steps", 8),)
 
-    repair: str = ""  # what is done to the weights right after heads are removed; empty = the algorithm's own
+    repair: str = ""  # of the kept weights, right after heads are removed; empty = the algorithm's own
     repair_samples: int = 512
     finetune: FinetuneOptions | None = None  # None = the base model's own recipe, else the thesis's
     initialisation: str = "pretrained"  # of retrained networks; "random": tickets are then called matching
-    retrain_full: bool = True  # also fine-tune the unpruned θ0 with every seed: winning tickets need it
+    retrain_full: bool = True  # also fine-tune the unpruned θ0 with every seed; winning tickets need it
     keep_models: str = "last"  # of each seed: the last step's model, or those of all steps
 
-    device: str = "auto"
     flops_length: int = 128  # tokens of the text for which FLOPs are counted
 
-    stack: str | None = None  # of a translation model: remove heads of this one only; shares are then of its heads
-    prefix: str | None = None  # put before every source, as T5 wants it
-    languages: tuple[str, ...] | None = None  # source and target, of models that know several
+    stack: str | None = None  # of a translation model: remove heads of this stack only; shares are of its heads
+    prefix: str | None = None  # put before every source, as T5 needs it
+    languages: tuple[str, ...] | None = None  # source and target, for models with several languages
 
     def __post_init__(self) -> None:
-        tuples(self, "text_columns", "label_order", "sparsities", "seeds", "languages")
+        super().__post_init__()
+        tuples(self, "sparsities", "seeds", "languages")
         options = self.score_options
         pairs = options.items() if isinstance(options, Mapping) else options
         object.__setattr__(self, "score_options", tuple(sorted((str(k), v) for k, v in pairs)))
@@ -106,7 +99,8 @@ class PruningPlan:
 
     def _check(self) -> None:
         choice(self.algorithm, "algorithm", ALGORITHMS)
-        named(self, "model", "task", "score")
+        if not isinstance(self.score, str) or not self.score.strip():
+            raise OptionError("The plan needs a score.")
         choice(self.repair, "repair", REPAIRS)
         choice(self.length_filter, "length_filter", LENGTH_FILTERS)
         choice(self.keep_models, "keep_models", KEEP_MODELS)

@@ -1,4 +1,4 @@
-"""What a step finds before it becomes a record: scores, the mask chosen by them, an evaluated model."""
+"""The results within a step: scores, the mask that they choose, an evaluated model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model of a record is: the one given, the full one trained anew, or a pruned one; and what it is called."""
+"""The role of a record's model (as given, full and retrained, or pruned) and its names in tables and sentences."""
 
 GIVEN, RETRAINED, PRUNED = "given", "retrained", "pruned"
 NAMES = {GIVEN: "θ* as given", RETRAINED: "full θ0, retrained alike", PRUNED: "pruned"}

@@ -1,4 +1,4 @@
-"""Which rows of the grid a plan is about: all of them, or those of one stack."""
+"""The rows of the grid from which a plan removes heads: all, or those of one stack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def rows_of(plan: PruningPlan, clf: Classifier) -> range:
-    """The rows whose heads may be removed."""
+    """The rows whose heads may be removed; an ``OptionError`` for a stack that the model does not have."""
     if plan.stack is None:
         return range(clf.num_layers)
     if plan.stack not in clf.stacks:

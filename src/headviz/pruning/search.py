@@ -1,8 +1,8 @@
 """Fisher-based mask search with rearrangement within layers (Kwon et al. 2022, sections 3.1 and 3.2).
 
 Removing heads changes the loss, to second order, by ½·(1−m)ᵀ·F·(1−m), where F is the empirical Fisher information of
-the head gates. The search takes F's diagonal: the lowest heads go. The rearrangement takes each layer's block of F,
-with the number of heads that the search has left there: heads that stand in for each other do not both go.
+the head gates. The search uses F's diagonal and removes the lowest heads. The rearrangement uses each layer's block of
+F and keeps the number of heads in it, so that of two heads that can replace each other only one is removed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..heads import HeadId, HeadMask, lowest
 
-EXHAUSTIVE = 20_000  # choices of a layer that are all tried; above that, swaps
+EXHAUSTIVE = 20_000  # up to so many choices of a layer all are tried; above that, swaps
 
 
 def search(gradients: np.ndarray, count: int, keep_per_layer: int = 0, rows: range | None = None) -> HeadMask:
@@ -36,7 +36,7 @@ def rearranged(mask: HeadMask, gradients: np.ndarray) -> HeadMask:
 
 
 def best_subset(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...]:
-    """As many heads as in ``start`` with the lowest joint Fisher information: all tried, or swapped while it helps."""
+    """As many heads as in ``start`` with the lowest joint Fisher information, by trying all choices or by swaps."""
     heads, count = len(fisher), len(start)
     if count in (0, heads):
         return start
@@ -50,7 +50,7 @@ def best_subset(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _swapped(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...]:
-    """Exchange the pair that lowers the sum most, until none does."""
+    """Swap the pair that lowers the sum most, until no swap lowers it."""
     off = np.zeros(len(fisher))
     off[list(start)] = 1.0
     while True:

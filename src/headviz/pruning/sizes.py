@@ -1,4 +1,4 @@
-"""How many heads are off after each step: the arithmetic of every algorithm, known before anything runs."""
+"""How many heads are off after each step, computed from the plan alone."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from ..errors import Note, OptionError
 
 TARGET, FULL = "target", "full"  # where the last step ends: at the target, or a whole step on, not below it
 
-# Numbers that messages offer are rounded to the side that is accepted.
-# Decimal text, not the binary float: 3 · 0.1 of 10 heads must be 3 heads exactly.
+# Fractions of the decimal text, not of the binary float: 3 · 0.1 of 10 heads must be exactly 3 heads.
 Exact = Fraction
 
 
@@ -76,7 +75,7 @@ def listed(total: int, sparsities: tuple[float, ...], keep_per_layer: int = 0, l
 
 
 def beyond(total: int, sizes: list[int], until: float) -> list[str]:
-    """A note where a step ends at the target's whole heads, yet below its share, so that one more step follows."""
+    """A note if a step ends at the target's whole heads, yet below its share, so that one more step follows."""
     if len(sizes) < 2 or sizes[-2] != round(_exact(until) * total):
         return []
     near, last = sizes[-2:]
@@ -89,7 +88,7 @@ def beyond(total: int, sizes: list[int], until: float) -> list[str]:
 
 
 def _floor(size: int, total: int) -> float:
-    """A share with three decimals that so many heads reach."""
+    """A share with three decimals that so many heads reach, for messages: rounded down, so that it is accepted."""
     return 1000 * size // total / 1000
 
 

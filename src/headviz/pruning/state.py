@@ -1,22 +1,22 @@
-"""What a run knows: an explicit, frozen value that is written after every step and read back exactly.
+"""The state of a run: a frozen value that is written after every step and read back exactly.
 
     state = start(context, plan)
     while not is_done(state):
         state = advance(context, plan, state, progress, cancel)  # one StepRecord more
         state.save(folder)  # atomic; State.load(folder) finds the newest sound one
 
-Everything is JSON, but for the logits (safetensors; ``to_bytes`` and ``from_bytes`` put both into one file) and
-the models that steps trained (folders written by ``Classifier.save``, below the context's folder).
+Everything is JSON except the logits (safetensors; ``to_bytes`` puts both into one file) and the models that steps
+trained (folders written by ``Classifier.save``, below the context's folder).
 
-An advance that is cancelled or killed leaves the state as it was; a training that it had begun is taken up from
-its last checkpoint, which lies in the context's folder. A continued run equals an uninterrupted one bit for bit,
-apart from ``seconds`` (``State.without_times`` leaves those out).
+If ``advance`` is cancelled or killed, the state is unchanged, and a training continues from its last checkpoint in the
+context's folder. A continued run equals an uninterrupted one bit for bit, except for ``seconds``
+(``State.without_times`` leaves those out).
 
-To run pieces elsewhere: ``ready(plan, state)`` lists the pieces of work that can be done now, in any order and at
-the same time; ``perform(context, plan, state, work, …)`` does one and changes nothing; ``absorb(plan, state,
-done)`` adds it. ``advance`` does just that, one after the other. A choice over many examples can be split further:
+To run pieces elsewhere: ``ready(plan, state)`` lists the works that can be done now, in any order and at the same
+time; ``perform(context, plan, state, work, …)`` does one and changes nothing; ``absorb(plan, state, done)`` adds its
+result. ``advance`` does this one after the other. A scoring of many examples can be split further:
 ``score_parts(plan, state, work)`` says into how many parts, ``measure_part`` does one of them, and ``perform`` takes
-all of them instead of measuring by itself; the result is the same bit for bit.
+them all. The result is the same bit for bit.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +40,7 @@ from ..storage.writing import replace_file
 from .options import read_options
 
 FORMAT = 1
-KEEP_STATES = 3  # newest first; older ones serve when the newest is damaged
+KEEP_STATES = 3  # older ones are used if the newest is damaged
 
 Table = tuple[tuple[float | None, ...], ...]  # [L][H], None = not measured
 CHOOSE: Literal["choose"] = "choose"
@@ -50,7 +51,7 @@ BUILD: Literal["build"] = "build"
 class Work:
     """One piece of work: ``choose`` finds a step's mask, ``build`` makes and evaluates its model.
 
-    Step 0 has only a ``build``: the model with every head, fine-tuned anew where the algorithm retrains.
+    Step 0 has only a ``build``: the model with every head, fine-tuned if the algorithm retrains.
     """
 
     kind: str
@@ -90,7 +91,7 @@ class Point:
 
 @dataclass(frozen=True)
 class StepRecord:
-    """What one step gave. Sparsity is the exact share of all heads that are off."""
+    """The result of one step. Sparsity is the exact share of all heads that are off."""
 
     seed: int
     step: int
@@ -115,7 +116,7 @@ class StepRecord:
 
 @dataclass(frozen=True, eq=False)
 class ScorePart:
-    """The values of some of a scoring's examples; ``scores.parts`` joins them."""
+    """The values of a part of a scoring's examples; ``scores.parts`` joins them."""
 
     tables: Mapping[str, np.ndarray]
     seconds: float
@@ -134,7 +135,7 @@ class ScorePart:
 
 @dataclass(frozen=True)
 class Done:
-    """What ``perform`` gives back: a choice, or a record with its logits."""
+    """The result of ``perform``: a choice, or a record with its logits."""
 
     work: Work
     choice: Choice | None = None
@@ -145,7 +146,7 @@ class Done:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Everything a run has found so far. Equal when all of it is equal, times included."""
+    """Everything that a run has found so far. Two states are equal if all of it is, times included."""
 
     plan: dict[str, Any]
     plan_digest: str
@@ -156,7 +157,7 @@ class State:
     num_heads: int
     labels: tuple[str, ...]
     sizes: tuple[int, ...]  # heads off after each step
-    finetune: dict[str, Any] | None  # the options that the plan came to mean
+    finetune: dict[str, Any] | None  # the options in use: the plan's, the recipe's or the defaults
     versions: dict[str, str]
     reference: StepRecord  # θ* with all heads: what deltas and agreement compare with
     choices: tuple[Choice, ...] = ()
@@ -181,7 +182,7 @@ class State:
         return tuple(r for r in self.records if r.step > 0)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON's own types; the logits are named by their digests in the records."""
+        """JSON's own types; records name their logits by digest."""
         out = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "logits"}
         out["choices"] = [dataclasses.asdict(c) for c in self.choices]
         out["reference"] = dataclasses.asdict(self.reference)
@@ -201,7 +202,9 @@ class State:
         fields = dict(given)
         if fields.get("format") != FORMAT:
             raise RunError(
-                f"The run's state has format {fields.get('format')}; this version of headviz reads {FORMAT}."
+                f"The run's state has format {fields.get('format')}; this version of headviz reads {FORMAT}.",
+                code="other-version",
+                resumable=False,
             )
         fields["choices"] = tuple(_choice(c) for c in fields["choices"])
         fields["reference"] = _record(fields["reference"])
@@ -248,7 +251,7 @@ class State:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> State:
-        """The newest sound state of a folder; a damaged one is passed over for the one before it."""
+        """The newest undamaged state of a folder."""
         place = Path(folder)
         reasons = []
         for path in _states(place):
@@ -258,14 +261,37 @@ class State:
                 reasons.append(f"{path.name}: {error}")
         if not reasons:
             raise RunError(f"There is no state of a run in '{place}'.")
-        raise RunError(f"No state in '{place}' can be read ({'; '.join(reasons)}). Start the run anew.")
+        raise RunError(f"No state in '{place}' can be read ({'; '.join(reasons)}). Start a new run.")
 
 
 def logits_digest(logits: np.ndarray) -> str:
-    """SHA-256 over shape and values; the name of the logits in a state."""
+    """SHA-256 of shape and values: the name of the logits in a state."""
     sha = hashlib.sha256(f"{logits.dtype.str}{logits.shape}".encode())
     sha.update(np.ascontiguousarray(logits).tobytes())
     return sha.hexdigest()
+
+
+def model_folder(folder: Path, seed: int, step: int) -> Path:
+    """Where the model that a step trained is kept."""
+    return folder / "models" / f"seed{seed}-step{step}"
+
+
+def checkpoint_folder(folder: Path, seed: int, step: int) -> Path:
+    """Where a step's training keeps its checkpoints."""
+    return folder / "training" / f"seed{seed}-step{step}"
+
+
+def tidy(folder: Path, state: State) -> None:
+    """Delete what no later step needs: checkpoints of finished trainings and, unless kept, older models."""
+    last: dict[int, int] = {}
+    for record in state.records:
+        shutil.rmtree(checkpoint_folder(folder, record.seed, record.step), ignore_errors=True)
+        last[record.seed] = max(record.step, last.get(record.seed, 0))
+    if state.plan["keep_models"] == "all":
+        return
+    for seed, step in last.items():
+        for before in range(1, step):
+            shutil.rmtree(model_folder(folder, seed, before), ignore_errors=True)
 
 
 def _states(place: Path) -> list[Path]:

@@ -1,8 +1,9 @@
-"""Scores for the algorithms: the table of ``headviz.scores``, or a function of the caller's own."""
+"""Scores for the algorithms: from the table of ``headviz.scores``, or from the caller's own function."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,36 +23,44 @@ if TYPE_CHECKING:
     from .plan import PruningPlan
 
 
+@dataclass(frozen=True)
+class Scoring:
+    """How a model is scored: random seed, mask, progress and cancel."""
+
+    seed: int
+    mask: HeadMask | None
+    progress: Progress | None = None
+    cancel: Cancel | None = None
+
+
 def score_table(
     function: ScoreFunction | None,
     clf: Classifier,
     data: Dataset,
     plan: PruningPlan,
-    *,
-    seed: int,
-    mask: HeadMask | None,
-    progress: Progress | None,
-    cancel: Cancel | None,
+    how: Scoring,
     parts: Sequence[Mapping[str, np.ndarray]] | None = None,
 ) -> Scored:
-    """One scoring, checked: a table of another shape or without any number is a fault, not a result.
+    """One scoring by the plan's score, or by the caller's own function.
 
-    ``parts`` are its examples' values, measured before: then they are only joined.
+    ``parts`` are the values of its examples if they were measured before; then they are only joined.
     """
-    measure = function or _from_table
-    given: dict[str, Any] = {} if parts is None else {"parts": parts}
-    found = measure(
-        clf,
-        data,
-        plan.score,
-        mask=mask,
-        seed=seed,
-        options=dict(plan.score_options),
-        label_order=plan.label_order,
-        progress=progress,
-        cancel=cancel,
-        **given,
-    )
+    if parts is not None:
+        from ..scores.parts import join
+
+        found: Any = join(clf, data, [dict(p) for p in parts], **_keywords(plan, how))
+    elif function is None:
+        from ..scores import score_heads
+
+        found = score_heads(clf, data, **_keywords(plan, how))
+    else:
+        options = dict(plan.score_options)
+        found = function(clf, data, plan.score, options=options, label_order=plan.label_order, **vars(how))
+    return scored(found, clf, data, plan, how.mask)
+
+
+def scored(found: Any, clf: Classifier, data: Dataset, plan: PruningPlan, mask: HeadMask | None) -> Scored:
+    """Scores as a state keeps them; a ``ModelError`` for a table of another shape or without any number."""
     values = np.asarray(found.values, dtype=float)
     if values.shape != (clf.num_layers, clf.num_heads):
         raise ModelError(f"Score '{plan.score}' gave a table of {values.shape}, not of the model's heads.")
@@ -62,7 +71,7 @@ def score_table(
 
 
 def require_score(plan: PruningPlan, function: ScoreFunction | None) -> None:
-    """An unknown score or option, or one that an algorithm does not take, before anything is computed."""
+    """An ``OptionError`` for an unknown score or option, or a score that the algorithm does not take."""
     only = ALGORITHMS[plan.algorithm].only_score
     if only is not None and plan.score != only:
         raise OptionError(
@@ -73,7 +82,7 @@ def require_score(plan: PruningPlan, function: ScoreFunction | None) -> None:
 
 
 def table_options(score: str, options: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Keywords for ``score_heads``: a score or a preset by its name, its options, the seed where it draws."""
+    """Keywords for ``score_heads``: the score or preset, its options, and the seed if the score draws at random."""
     from ..scores import PRESETS, SCORES
     from ..scores.options import build
 
@@ -90,38 +99,20 @@ def table_options(score: str, options: dict[str, Any], seed: int) -> dict[str, A
     return {**named, **options}
 
 
-def _from_table(
-    clf: Classifier,
-    data: Dataset,
-    score: str,
-    *,
-    mask: HeadMask | None,
-    seed: int,
-    options: dict[str, Any],
-    label_order: tuple[str, ...] | None,
-    progress: Progress | None,
-    cancel: Cancel | None,
-    parts: Sequence[Mapping[str, np.ndarray]] | None = None,
-) -> Any:
-    from ..scores import score_heads
-    from ..scores.parts import join
-
-    # No cache: values of an interrupted scoring come from other batches, and their last bits may differ.
-    about: dict[str, Any] = {
-        "mask": mask,
-        "label_order": label_order,
-        "progress": progress,
-        "cancel": cancel,
+def _keywords(plan: PruningPlan, how: Scoring) -> dict[str, Any]:
+    # Not cached: an interrupted scoring's values come from other batches, so their last bits may differ.
+    return {
+        "mask": how.mask,
+        "label_order": plan.label_order,
+        "progress": how.progress,
+        "cancel": how.cancel,
         "cache": False,
-        **table_options(score, options, seed),
+        **table_options(plan.score, dict(plan.score_options), how.seed),
     }
-    if parts is not None:
-        return join(clf, data, [dict(p) for p in parts], **about)
-    return score_heads(clf, data, **about)
 
 
 def parts_of(plan: PruningPlan, function: ScoreFunction | None, examples: int) -> int:
-    """Into how many parts each scoring of a plan can be split; 1 = it is done in one go."""
+    """Into how many parts each scoring of a plan can be split; 1 = it cannot be split."""
     own = function is not None or plan.score_source != "fine-tuned" or ALGORITHMS[plan.algorithm].only_score
     if own:
         return 1
@@ -131,35 +122,17 @@ def parts_of(plan: PruningPlan, function: ScoreFunction | None, examples: int) -
 
 
 def measured_part(
-    clf: Classifier,
-    data: Dataset,
-    plan: PruningPlan,
-    part: int,
-    *,
-    seed: int,
-    mask: HeadMask | None,
-    memory: dict[Any, Any],
-    progress: Progress | None,
-    cancel: Cancel | None,
+    clf: Classifier, data: Dataset, plan: PruningPlan, part: int, how: Scoring, memory: dict[Any, Any]
 ) -> Mapping[str, np.ndarray]:
-    """The values of one part's examples. Reading the texts is done once for several parts of a scoring."""
+    """The values of one part's examples. ``memory`` keeps the encoded texts for the other parts."""
     from ..scores.parts import measure
     from ..scores.scoring import Job
 
-    on = clf.under(mask)
-    key = (clf.digest, on.hex, data.digest, plan.digest, seed)
+    key = (clf.digest, clf.under(how.mask).hex, data.digest, plan.digest, how.seed)
     known = memory.get("scoring")
     if known is None or known[0] != key:
-        job = Job(
-            clf,
-            data,
-            mask=mask,
-            label_order=plan.label_order,
-            cache=False,
-            **table_options(plan.score, dict(plan.score_options), seed),
-        )
-        known = memory["scoring"] = (key, job)
-    known[1].progress, known[1].cancel = progress, cancel
+        known = memory["scoring"] = (key, Job(clf, data, **_keywords(plan, how)))
+    known[1].progress, known[1].cancel = how.progress, how.cancel
     return measure(known[1], part)
 
 

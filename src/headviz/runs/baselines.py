@@ -23,7 +23,7 @@ Step = Mapping[str, Any]  # a step of a run as JSON
 
 
 def role(step: Step) -> str:
-    """What a step's model is: GIVEN (θ*), RETRAINED (the full model trained anew) or PRUNED.
+    """What a step's model is: GIVEN (θ*), RETRAINED (the full model, trained again) or PRUNED.
 
     Step 0 of a run that trains nothing repeats θ* and is called GIVEN.
     """
@@ -40,7 +40,7 @@ def against(spec: Mapping[str, Any], baseline: Sequence[Step]) -> str:
 
 
 def retrains(spec: Mapping[str, Any]) -> bool:
-    """Whether the run's algorithm trains the pruned networks anew."""
+    """Whether the run's algorithm trains the pruned networks."""
     return algorithms.retrains(str(spec.get("algorithm")))
 
 

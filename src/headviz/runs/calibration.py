@@ -109,14 +109,14 @@ def _evaluation(prepared: Prepared, order: Sequence[str] | None, cancel: Cancel 
 
 
 def _scoring(prepared: Prepared, plan: PruningPlan, cancel: Cancel | None) -> float:
-    from ..pruning.step_scores import score_table
+    from ..pruning.step_scores import Scoring, score_table
 
     context = prepared.context
     whole = context.sample(plan, plan.seeds[0], plan.samples)
 
     def seconds(part: Dataset) -> float:
         begun = time.perf_counter()
-        score_table(context.score, context.clf, part, plan, seed=plan.seeds[0], mask=None, progress=None, cancel=cancel)
+        score_table(context.score, context.clf, part, plan, Scoring(plan.seeds[0], None, cancel=cancel))
         return time.perf_counter() - begun
 
     seconds(_some(whole, 4))  # warms up

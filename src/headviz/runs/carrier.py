@@ -32,7 +32,7 @@ class Carrier:
         except (ValueError, KeyError, TypeError) as error:
             raise RunError(
                 f"The checkpoint of run {record.id} was written by headviz {record.version} and cannot be read by this "
-                f"version ({error}). Start the run anew.",
+                f"version ({error}). Start a new run.",
                 code="other-version",
                 resumable=False,
             ) from error

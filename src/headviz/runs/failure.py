@@ -23,7 +23,7 @@ def _explained(error: BaseException) -> tuple[str, str]:
     if is_out_of_memory(error):
         return "out-of-memory", (
             "Out of memory. Let fewer runs work at a time or use a machine with more memory and resume, "
-            "or start anew with a smaller batch or shorter texts."
+            "or start a new run with a smaller batch or shorter texts."
         )
     if (told := disk_error(error)) is not None:
         return DiskFull.code, f"{told} Then resume the run."

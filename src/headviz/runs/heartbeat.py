@@ -70,7 +70,7 @@ class Heartbeat(threading.Thread):
     def reason(self) -> str:
         if self.ending == STOP:
             return ""
-        return "The worker was told to end by the system. Resume continues from its last step."
+        return "The system ended the worker. Resume continues from its last step."
 
     def watch_signals(self) -> None:
         """End in order on SIGTERM and SIGINT; ignore a closed terminal."""

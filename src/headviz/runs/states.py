@@ -4,7 +4,7 @@ queued      its record is written, nothing runs yet
 running     a worker process works on it
 cancelling  asked to stop; the worker has not confirmed yet
 cancelled   stopped because somebody asked; finished steps are kept, it can be resumed
-failed      stopped by an error, which the record names; it can be resumed once that is mended
+failed      stopped by an error, which the record names; it can be resumed once its cause is removed
 lost        the worker ended without a message (killed, machine restarted); it can be resumed
 done        every step is finished
 """

@@ -73,17 +73,22 @@ def step_maps(
     the model predicts before anything is removed. Attributions are conductance at the library's default steps and
     are cached, so a second head of the same text takes no time. The run may still be going on.
     """
+    from ..attribution.conductance import conductance
+
     seed = plan.seeds[0] if seed is None else seed
     known = [r.step for r in state.records if r.seed == seed]
     wanted = sorted({0, *(known if steps is None else (s for s in steps if s in known))})
     found, explained = [], target
     first: Maps | None = None
     for step in tracked(wanted, progress, cancel):
-        maps = _maps(context, plan, state, seed, step, text, pair, explained, cancel)
+        model = _model(context, plan, state, seed, step)
         record = state.record(seed, step) or state.reference
-        if maps is None:
+        if model is None:
             found.append(StepMap(step, record.sparsity, NOT_KEPT))
             continue
+        clf, mask = model
+        of = "predicted" if explained is None else explained
+        maps: Maps = conductance(clf, text, pair, target=of, mask=mask, cancel=cancel)
         if first is None:
             first, explained = maps, maps.target_label if target is None else target
         off = HeadMask.from_hex(record.mask, state.num_layers, state.num_heads).off
@@ -101,30 +106,6 @@ def step_maps(
         )
     assert first is not None  # step 0 always has a model
     return StepMaps(head, first.tokens, first.labels, explained or first.target_label, tuple(found), first.notes)
-
-
-def _maps(
-    context: Context,
-    plan: PruningPlan,
-    state: State,
-    seed: int,
-    step: int,
-    text: str,
-    pair: str | None,
-    target: str | None,
-    cancel: Cancel | None,
-) -> Maps | None:
-    """All heads' maps after a step; None if its model is not kept."""
-    from ..attribution.conductance import conductance
-
-    found = _model(context, plan, state, seed, step)
-    if found is None:
-        return None
-    clf, mask = found
-    maps: Maps = conductance(
-        clf, text, pair, target="predicted" if target is None else target, mask=mask, cancel=cancel
-    )
-    return maps
 
 
 def _model(

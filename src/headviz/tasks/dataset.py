@@ -68,7 +68,7 @@ class Dataset:
         if self.task.is_regression:
             labels = np.array(given, dtype=np.float64)
             if not np.isfinite(labels).all():
-                raise TaskError("A regression label is not a finite number; remove or mend that row.")
+                raise TaskError("A regression label is not a finite number; remove or correct that row.")
         else:
             if given.size and not np.issubdtype(given.dtype, np.integer):
                 raise TaskError("Class labels must be integers that index the label names.")
@@ -97,7 +97,7 @@ class Dataset:
     def references(self) -> tuple[str, ...]:
         """The reference translations of a translation task."""
         if not self.is_translation or self.pairs is None:
-            raise TaskError(f"Task '{self.task.name}' has no reference translations: it is no translation.")
+            raise TaskError(f"Task '{self.task.name}' has no reference translations.")
         return self.pairs
 
     @property

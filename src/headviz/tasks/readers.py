@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import TaskError
+from ..errors import OptionError, TaskError
 from ..storage.paths import read_small
 
 FORMATS = ("tsv", "csv", "jsonl", "parquet")
@@ -107,7 +107,12 @@ def _first_line(error: Exception) -> str:
 
 
 def _decode(path: Path) -> str:
-    raw = read_small(path, LARGEST_FILE, "the file")
+    try:
+        raw = read_small(path, LARGEST_FILE, "the file")
+    except OptionError as wrong:
+        cause = wrong.__cause__
+        why = cause.strerror if isinstance(cause, OSError) else f"no plain file of at most {LARGEST_FILE:,} bytes"
+        raise TaskError(f"{path.name} cannot be read: {why}.") from wrong
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -167,7 +172,7 @@ def _from_rows(
     if broken and not lenient:
         number, why = broken[0]
         more = f" ({len(broken):,} such rows in all)" if len(broken) > 1 else ""
-        raise TaskError(f"{name}, line {number}: {why}{more}. Mend or remove it.{_layout_hint(name, header)}")
+        raise TaskError(f"{name}, line {number}: {why}{more}. Correct or remove it.{_layout_hint(name, header)}")
     columns: dict[str, list[Any]] = {c: [row[i] for row in good] for i, c in enumerate(header)}
     return Table(name, columns, lines, tuple(broken))
 

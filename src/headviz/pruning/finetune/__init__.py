@@ -1,4 +1,4 @@
-"""Training what is left of a model, resumable, and by which recipe."""
+"""Resumable fine-tuning of full and pruned models, and their recipes."""
 
 from typing import TYPE_CHECKING
 

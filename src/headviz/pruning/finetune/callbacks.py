@@ -1,4 +1,4 @@
-"""What is done between the updates of a training: progress, cancelling, the epoch's order, checkpoints, stopping."""
+"""Callbacks of a training: progress, cancelling, the order of an epoch, checkpoints, early stopping."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from ...progress import Cancel, Progress
 
 PRIMARY = "eval_primary"  # the dev metric that early stopping watches, as Trainer logs it
-TELL = 1.0  # seconds between two tellings of the losses so far
+TELL = 1.0  # seconds between two reports of the losses so far
 
 History = list[dict[str, Any]]  # as Trainer keeps it
 
 
 class Watch(transformers.TrainerCallback):
-    """Looks in after every batch."""
+    """Called after every batch."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Watch(transformers.TrainerCallback):
         self.history, self._told = history, float("-inf")
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self.order.epoch = int(state.epoch or 0)  # the fraction is what a resumed epoch has behind it
+        self.order.epoch = int(state.epoch or 0)  # a fraction is the part of a resumed epoch that is done
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         stop_if(self.cancel)
@@ -47,11 +47,11 @@ class Watch(transformers.TrainerCallback):
             self.progress(int(state.global_step), int(state.max_steps))
         self.on_substep_end(args, state, control)
         if float(state.epoch).is_integer():
-            # saved now, the checkpoint would lack the dev metrics that are measured right after
+            # a checkpoint saved now would lack the dev metrics, which are measured after this
             control.should_save = False
 
     def on_log(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """After every update and every measuring on dev: what is known so far, but not more often than one looks."""
+        """Report the history so far, after updates and evaluations, at most once every ``TELL`` seconds."""
         now = time.monotonic()
         if self.history is not None and now - self._told >= TELL:
             self._told = now
@@ -65,7 +65,7 @@ class Watch(transformers.TrainerCallback):
 
 
 class Patience(transformers.TrainerCallback):
-    """Early stopping that counts from the history: transformers' own begins to count anew when it is resumed."""
+    """Early stopping that counts from the history. Transformers' own starts to count again when it is resumed."""
 
     def __init__(self, epochs: int) -> None:
         self.epochs = epochs
@@ -80,6 +80,6 @@ class Patience(transformers.TrainerCallback):
         return bool(values) and len(values) - 1 - values.index(max(values)) >= self.epochs
 
     def ended(self, checkpoint: str) -> float | None:
-        """The epoch at which a training stopped that was killed behind its last checkpoint; None = it goes on."""
+        """The epoch of a checkpoint after which the training must stop; None = it goes on."""
         state = json.loads((Path(checkpoint) / "trainer_state.json").read_text(encoding="utf-8"))
         return float(state["epoch"]) if self.is_over(state["log_history"]) else None

@@ -1,4 +1,4 @@
-"""The folder of a training: whose it is, and which of its checkpoints were written to their end."""
+"""The folder of a training: which training it belongs to, and which of its checkpoints are complete."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from ...models.classifier import Classifier
     from ...tasks import Dataset
 
-WHOLE = "headviz-whole"  # lies in checkpoints that were written to their end
+WHOLE = "headviz-whole"  # a file in checkpoints that are complete
 FINGERPRINT = "training.json"
 
 
 @contextmanager
 def training_folder(folder: str | Path | None) -> Iterator[Path]:
-    """The folder that was asked for, or a temporary one."""
+    """The given folder, or a temporary one for None."""
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="headviz-training-") as temporary:
             yield Path(temporary)
@@ -35,7 +35,7 @@ def training_folder(folder: str | Path | None) -> Iterator[Path]:
 
 
 def claim(place: Path, clf: Classifier, train: Dataset, options: FinetuneOptions, seed: int) -> None:
-    """Refuse to continue somebody else's training."""
+    """Mark the folder as this training's; an ``OptionError`` if it belongs to another one."""
     mine = {
         "options": options.to_dict(),
         "seed": seed,
@@ -49,14 +49,14 @@ def claim(place: Path, clf: Classifier, train: Dataset, options: FinetuneOptions
             changed = ", ".join(k for k in mine if there.get(k) != mine[k])
             raise OptionError(
                 f"'{place}' holds checkpoints of another training (different {changed}). "
-                "Remove the folder, or choose another, to start anew."
+                "Remove the folder, or choose another one."
             )
         return
     replace_file(path, json.dumps(mine))
 
 
 def whole_checkpoint(place: Path) -> str | None:
-    """The newest checkpoint that was written to its end; halves of others are left out."""
+    """The newest complete checkpoint."""
     found = [p.parent for p in place.glob(f"checkpoint-*/{WHOLE}")]
     newest = max(found, key=lambda p: int(p.name.rsplit("-", 1)[1]), default=None)
     return None if newest is None else str(newest)

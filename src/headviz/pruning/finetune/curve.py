@@ -1,4 +1,4 @@
-"""The learning curve of a training, from the history that Trainer logs; and the error of one that diverged."""
+"""The learning curve of a training, from the history that Trainer logs, and the error if it diverged."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ CURVE_POINTS = 100
 
 class Diverged(UserError):
     """A training whose loss is no longer a number. ``curve`` holds what was measured before."""
+
+    code = "diverged"
 
     def __init__(self, text: str, curve: tuple[Point, ...]) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""Other starting points for a pruned network than the pre-trained weights."""
+"""Random weights for pruned networks, in place of the pre-trained ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def randomised(clf: Classifier, seed: int) -> Classifier:
-    """The same architecture with fresh random weights everywhere, drawn with a seed as the family draws them."""
+    """The same architecture with random weights, drawn by the family's own initialisation with a seed."""
     model: Any = clf.model
     with torch.random.fork_rng():
         torch.manual_seed(seed)

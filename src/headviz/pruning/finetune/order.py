@@ -1,4 +1,4 @@
-"""The texts that a training reads, and the order in which it reads them."""
+"""The texts of a training and their order."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Rows(torch.utils.data.Dataset):
 
 
 class Order(torch.utils.data.Sampler):
-    """The order of one epoch, a function of seed and epoch alone, so that a resumed epoch is the same one.
+    """The order of one epoch. It depends on seed and epoch only, so a resumed epoch has the same order.
 
     With ``group``, texts of similar length share a batch: within every 50 batches drawn at random the texts are
-    sorted by length, and the batches then shuffled.
+    sorted by length, and then the batches are shuffled.
     """
 
     def __init__(self, lengths: list[int], batch: int, seed: int, group: bool) -> None:
@@ -61,7 +61,7 @@ class Order(torch.utils.data.Sampler):
         for at in range(0, len(order), size):
             part = sorted(order[at : at + size], key=lambda i: self.lengths[i])
             batches += [part[i : i + self.batch] for i in range(0, len(part), self.batch)]
-        # the short rest must come last, or it would shift the borders of every batch after it
+        # a shorter batch must be the last one, or it would shift the borders of those after it
         rest = [b for b in batches if len(b) < self.batch]
         whole = [b for b in batches if len(b) == self.batch]
         draw.shuffle(whole)

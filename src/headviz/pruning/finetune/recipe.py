@@ -1,4 +1,4 @@
-"""The fine-tuning recipe that a model's folder may carry: what its makers trained it with."""
+"""The fine-tuning recipe in a model's folder: the options that its makers used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILE = "recipe.json"  # {"finetune": {options of FinetuneOptions}, "examples": h
 
 
 def recipe_of(model: str | Path) -> FinetuneOptions | None:
-    """The options in ``recipe.json`` of a model's folder, or None: then the thesis's defaults apply."""
+    """The options in ``recipe.json`` of a model's folder; None = there is none, and the thesis's defaults apply."""
     found = _read(model)
     return None if found is None else FinetuneOptions.from_dict(found["finetune"])
 
@@ -35,8 +35,8 @@ def _read(model: str | Path) -> dict[str, Any] | None:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise OptionError(f"{FILE} of '{model}' is not JSON: {error}. Remove or mend it.") from error
+        raise OptionError(f"{FILE} of '{model}' is not JSON: {error}. Remove or correct it.") from error
     if not isinstance(found, dict):
-        raise OptionError(f"{FILE} of '{model}' holds no recipe. Remove or mend it.")
-    # without these options it is the recipe of something else, such as of a training from scratch
+        raise OptionError(f"{FILE} of '{model}' holds no recipe. Remove or correct it.")
+    # without these options it is a recipe for something else, such as a training from scratch
     return found if "finetune" in found else None

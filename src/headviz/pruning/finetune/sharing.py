@@ -1,7 +1,7 @@
-"""The fine-tuned full model, which algorithms and scores of equal seeds have in common, is trained once per machine.
+"""The fine-tuned full model is the same for all algorithms and scores of one seed, so it is trained once per machine.
 
-It lies in the cache of tables under everything that its weights depend on, thread count and device included, so that a
-run that finds it there ends with the same bits as one that trains it. A run still keeps its own copy among its models.
+It is stored in the cache under a key of everything that its weights depend on, thread count and device included. A run
+that finds it there gets the same bits as one that trains it. Each run still keeps its own copy among its models.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ...storage.store import Store
     from ...tasks import Dataset
 
-LARGEST = 0.25  # of the cache: a model that would push out most of it is not kept
+LARGEST = 0.25  # of the cache: larger models are not stored
 WORDS = "training"
 
 
@@ -44,28 +44,10 @@ def trained_once(
     label_order: Sequence[str] | None,
     training: Callable[[], Trained],
 ) -> Trained:
-    """What ``training`` gives, from the cache if an equal one has been done; without a store always done."""
+    """The result of ``training``, from the store if the same training has been done before."""
     if store is None:
         return training()
-    key = _key(clf, train, options, seed, dev, label_order)
-    begun = time.perf_counter()
-    found = _read(store, key, clf)
-    if found is not None:
-        return dataclasses.replace(found, seconds=time.perf_counter() - begun)
-    trained = training()
-    _write(store, key, clf, trained)
-    return trained
-
-
-def _key(
-    clf: Classifier,
-    train: Dataset,
-    options: FinetuneOptions,
-    seed: int,
-    dev: Dataset,
-    label_order: Sequence[str] | None,
-) -> str:
-    return make_key(
+    key = make_key(
         "full-model",
         weights=clf.digest,
         tokenizer=clf.tokenizer_digest,
@@ -80,6 +62,13 @@ def _key(
         versions=[__version__, torch.__version__, transformers.__version__, np.__version__],
         **plugins.key_part("task", dev.task.name),
     )
+    begun = time.perf_counter()
+    found = _read(store, key, clf)
+    if found is not None:
+        return dataclasses.replace(found, seconds=time.perf_counter() - begun)
+    trained = training()
+    _write(store, key, clf, trained)
+    return trained
 
 
 def _read(store: Store, key: str, clf: Classifier) -> Trained | None:
@@ -92,7 +81,7 @@ def _read(store: Store, key: str, clf: Classifier) -> Trained | None:
     for name, value in about.pop("settings").items():
         setattr(model.config, name, value)
     curve = tuple(read_options(Point, p, "field of a learning curve") for p in about.pop("curve"))
-    # made like a trained one: its kind of classifier, its tokenizer, its heads
+    # a copy of clf: the same kind of model, tokenizer and heads
     return Trained(dataclasses.replace(clf, model=model), curve, seconds=0.0, **about)
 
 
@@ -103,7 +92,7 @@ def _write(store: Store, key: str, clf: Classifier, trained: Trained) -> None:
         return
     before, after = clf.config.to_dict(), model.config.to_dict()
     about = {
-        "settings": {k: v for k, v in after.items() if before.get(k) != v},  # those that training changed
+        "settings": {k: v for k, v in after.items() if before.get(k) != v},  # of the config, changed by training
         "curve": [dataclasses.asdict(p) for p in trained.curve],
         "updates": trained.updates,
         "epochs": trained.epochs,

@@ -1,4 +1,4 @@
-"""Our options as transformers' Trainer wants them: optimizer, schedule, loss and dev metrics."""
+"""Transformers' Trainer with our options: optimizer, schedule, loss and dev metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .order import Rows
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
 
-# our schedule -> transformers' name; all rise over the warm-up first
+# our schedule -> transformers' name; all begin with the warm-up
 SCHEDULERS = {
     "linear": "linear",
     "cosine": "cosine",
@@ -57,6 +57,9 @@ def trainer_for(
     def collate(batch: list[tuple[Any, Any]]) -> dict[str, torch.Tensor]:
         return clf.labelled([e for e, _ in batch], [y for _, y in batch])
 
+    def part(share: float) -> int:
+        return int(np.ceil(share * updates_of(options, len(rows))))
+
     patience = None if options.early_stopping is None else Patience(options.early_stopping)
     stopping = patience is not None
     by_epoch = options.checkpoint_steps is None or stopping
@@ -73,14 +76,14 @@ def trainer_for(
         adam_beta2=options.beta2,
         weight_decay=options.weight_decay,
         lr_scheduler_type=SCHEDULERS[options.schedule],
-        lr_scheduler_kwargs=_decay(options, len(rows)),
-        warmup_steps=_warmup(options, len(rows)),
+        lr_scheduler_kwargs={"num_decay_steps": part(options.fall)} if options.schedule == "plateau" else None,
+        warmup_steps=part(options.warmup),
         max_grad_norm=options.max_grad_norm,
         bf16=options.precision == "bfloat16",
         fp16=options.precision == "float16",
         use_cpu=clf.device.type == "cpu",
         seed=seed,
-        # every update's loss: averages over several would not survive a resumption unchanged
+        # the loss of every update, because averages would change when a training is resumed
         logging_steps=1,
         logging_nan_inf_filter=False,
         eval_strategy="no" if dev is None else "epoch",
@@ -105,7 +108,7 @@ def trainer_for(
         compute_metrics=_measure(metrics) if dev is not None else None,
         callbacks=callbacks,
     )
-    # transformers takes any model with **kwargs for one that averages over accumulated batches itself
+    # transformers assumes that any model with **kwargs averages over accumulated batches itself
     trainer.model_accepts_loss_kwargs = False
     trainer.remove_callback(transformers.PrinterCallback)
     return trainer
@@ -115,7 +118,7 @@ def _measure(metrics: Any) -> Any:
     def measure(result: Any) -> dict[str, float]:
         found = metrics(np.asarray(result.predictions, dtype=np.float32))
         primary = next(iter(found.values()))
-        # an undefined metric (one class only predicted) must not count as the best
+        # an undefined metric (all predictions equal) must not count as the best
         return {**found, "primary": primary if primary == primary else -1.0}
 
     return measure
@@ -125,13 +128,3 @@ def updates_of(options: FinetuneOptions, examples: int) -> int:
     """How many updates a training takes."""
     batches = -(-examples // options.batch)
     return int(np.ceil(options.epochs * max(1, -(-batches // options.accumulation))))
-
-
-def _warmup(options: FinetuneOptions, examples: int) -> int:
-    return int(np.ceil(options.warmup * updates_of(options, examples)))
-
-
-def _decay(options: FinetuneOptions, examples: int) -> dict[str, int] | None:
-    if options.schedule != "plateau":
-        return None
-    return {"num_decay_steps": int(np.ceil(options.fall * updates_of(options, examples)))}

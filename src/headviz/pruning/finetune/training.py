@@ -1,8 +1,8 @@
-"""Fine-tuning through transformers' Trainer: a classifier or translator with all heads, or a really pruned one.
+"""Fine-tuning through transformers' Trainer: a classifier or translator, with all heads or pruned.
 
-The caller's model is copied, never trained in place. A training with a folder writes checkpoints there and continues
-from the last whole one; the result is bit for bit that of an uninterrupted training. Trainer's checkpoints hold
-pickles: they are read back as tensors only (``weights_only``), and its pickled arguments are never read.
+The caller's model is copied, never changed. A training with a folder writes checkpoints there and continues from the
+last complete one; the result equals that of an uninterrupted training bit for bit. Trainer's checkpoints hold pickles:
+they are read as tensors only (``weights_only``), and its pickled arguments are never read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A trained classifier and how it came about."""
+    """A trained classifier and its training."""
 
     classifier: Classifier
     curve: tuple[Point, ...]
@@ -67,11 +67,10 @@ def fine_tune(
 ) -> Trained:
     """Train a copy of ``clf`` on ``train``. Equal inputs, seeds and thread counts give equal weights.
 
-    A translator learns to give its references' tokens, each after those before it.
-    Put a fresh head on a pre-trained encoder with ``headviz.load(base, fresh_labels=…, seed=…)`` first. ``dev`` is
-    needed for early stopping and for dev metrics per epoch, and for nothing else. ``progress`` counts updates;
-    ``curve`` is told about once a second what the learning curve looks like so far.
-    Do not use it to train under a mask: prune first.
+    First put a fresh head on a pre-trained encoder, with ``headviz.load(base, fresh_labels=…, seed=…)``. A translator
+    learns the tokens of its references one after the other. ``dev`` is used for early stopping and for dev metrics
+    per epoch only. ``progress`` counts updates; ``curve`` gets the learning curve so far, about once a second.
+    Do not use this to train under a mask: prune first.
     """
     start = time.perf_counter()
     seed_number(seed)
@@ -112,16 +111,16 @@ def fine_tune(
 
 
 def head_labels(train: Dataset, label_order: Sequence[str] | str | None = None) -> tuple[str, ...]:
-    """The names of a new head's outputs: the task's classes, in the order that the user wants them in."""
+    """The names of a new head's outputs: the task's classes, in the user's order if there is one."""
     if train.is_regression:
         return ("value",)
     names = tuple(train.label_names)
     wanted = names if label_order is None else tuple(parse_order(label_order))
-    return wanted if len(wanted) == len(names) else names  # what is wrong with it is told before training
+    return wanted if len(wanted) == len(names) else names  # class_order refuses a wrong order before training
 
 
 def require_trainable(clf: Classifier, train: Dataset, dev: Dataset | None, options: FinetuneOptions) -> None:
-    """One clear line if this training cannot begin."""
+    """A ``UserError`` if this training cannot begin."""
     if train.is_translation or clf.kind == TRANSLATION:
         _require_sentences(clf, train, options)
     elif train.labels is None:
@@ -155,7 +154,7 @@ def _measures(options: FinetuneOptions) -> bool:
 
 @contextmanager
 def _own_random_numbers() -> Iterator[None]:
-    """Trainer seeds every global generator; the caller's go on as if nothing had happened."""
+    """Restore the caller's random number generators afterwards, because Trainer seeds all global ones."""
     python, numpy = random.getstate(), np.random.get_state()
     with torch.random.fork_rng():
         try:

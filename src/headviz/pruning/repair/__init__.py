@@ -1,4 +1,4 @@
-"""What may be done for the heads that stay, without training: bias, refit, tune."""
+"""Repairs of the kept weights after heads were removed, without training: bias, tune, refit."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Prune, then repair: one call for all entries of the table of repairs."""
+"""Prune and repair in one call, for all entries of the table of repairs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Repaired:
-    """A pruned classifier with repaired weights, and the error on the sample: shares before and after."""
+    """A pruned classifier with repaired weights, and its error on the sample before and after."""
 
     classifier: Classifier
     error: dict[str, float] | None
@@ -43,7 +43,7 @@ def repaired(
 ) -> Repaired:
     """``prune(clf, mask)`` with a repair by its name, fitted on ``data`` (labels are not used).
 
-    ``memory`` may be kept between calls for the same model: what serves every mask is then computed once.
+    Pass the same ``memory`` in all calls for one model, so that what all masks need is computed once.
     """
     start = time.perf_counter()
     if repair not in REPAIRS:
@@ -61,7 +61,7 @@ def repaired(
 
 
 def require_repairable(clf: Classifier, repair: str) -> None:
-    """One clear line where a repair has nothing to work on."""
+    """A ``ModelError`` if this repair cannot be used with this model."""
     if repair == "bias" and any(clf.projections(row).output.bias is None for row in range(clf.num_layers)):
         raise ModelError(
             f"{clf.family.title} has no bias behind its attention, so 'bias' has nowhere to put the mean of the "

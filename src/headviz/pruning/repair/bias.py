@@ -1,4 +1,4 @@
-"""Bias compensation: what the removed heads put out on average stays, as a constant in W_O's bias."""
+"""Bias compensation: the mean output of the removed heads is added to W_O's bias."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def compensate(
     """Add the removed heads' mean output, through W_O, to the bias of each layer of ``small`` (edited in place).
 
     Means are taken in the full model, once for all masks. Returns the squared error of the attention outputs on the
-    sample, before and after, as a share of their squared size; for each layer on the full model's own inputs.
+    sample, before and after, as a share of their squared size, each layer with the full model's inputs.
     """
     key = ("bias", full.digest, data.digest)
     if key not in memory:

@@ -1,4 +1,4 @@
-"""The table of repairs: what may be done to the kept weights right after heads are removed, without training."""
+"""The table of repairs: changes of the kept weights right after heads are removed, without training."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NOTHING = "none"
 
 @dataclass(frozen=True)
 class Repair:
-    """One line of the table."""
+    """One repair."""
 
     name: str
     title: str
@@ -34,7 +34,7 @@ _TABLE = (
     Repair(
         "refit",
         "Refit of W_O",
-        "Each layer's W_O and bias are solved anew so that the kept heads rebuild the full model's layer outputs.",
+        "Each layer's W_O and bias are solved again, so that the kept heads rebuild the full model's layer outputs.",
         "One pass over the sample per layer and mask; solves for as many unknowns per output as W_O has columns.",
     ),
 )

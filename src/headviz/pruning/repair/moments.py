@@ -1,4 +1,4 @@
-"""What least squares needs to know of one layer: second moments of its heads' outputs, and W_O as one matrix.
+"""The numbers for least squares on one layer: second moments of its heads' outputs, and W_O as one matrix.
 
 Shapes: N rows (tokens), D hidden size, h heads kept, d head size, W = h·d.
 """
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from ...models.base import TransformerModel
     from ...models.classifier import Classifier
 
-RIDGE = 1e-3  # of the mean squared head output: keeps directions the sample hardly shows as they are
+RIDGE = 1e-3  # of the mean squared head output: directions that the sample hardly shows stay as they are
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Second moments over the rows of a layer, in float64: all that least squares needs."""
+    """Second moments over the rows of a layer, in float64."""
 
     rows: int
     outer: np.ndarray  # [W + 1, W + 1]: outputs with a constant 1 behind them, or 0 where W_O has no bias

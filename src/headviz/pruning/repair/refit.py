@@ -1,4 +1,4 @@
-"""Least-squares refit of W_O: the kept heads take over what they can of the removed ones."""
+"""Least-squares refit of W_O, so that the kept heads replace the removed ones as well as they can."""
 
 from __future__ import annotations
 

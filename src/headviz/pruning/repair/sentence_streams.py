@@ -1,7 +1,7 @@
 """The moments of ``streams`` for translation models: teacher-forced, stack by stack, real tokens only.
 
-An encoder row counts the tokens of the source, a cross or decoder row those of the reference. Rows are taken in the
-order in which they run, so that each is fitted behind those already solved.
+An encoder row counts the tokens of the source, a cross or decoder row those of the reference. Rows are fitted in the
+order in which they run, each with the rows before it already solved.
 
 Shapes: B sentences, Q queries, h heads kept, d head size, N real tokens of a batch, W = h·d, D hidden size.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -43,20 +43,15 @@ def sentence_moments(
     return total
 
 
-def rebuild_sentences(
-    full: Translator,
-    small: Translator,
-    data: Dataset,
-    fit: Callable[[int, Moments], None],
-    progress: Progress | None = None,
-    cancel: Cancel | None = None,
-) -> None:
-    """Call ``fit(row, moments)`` for each row in the order of running; it may change ``small``'s W_O of that row."""
-    # sums are read by hooks: on copies, because others may be using the models
+def sentence_layers(
+    full: Translator, small: Translator, data: Dataset, progress: Progress | None, cancel: Cancel | None
+) -> Iterator[tuple[int, Moments]]:
+    """``streams.text_layers`` for translation models: rows in the order of running."""
+    # hooks read the sums: on copies, because the models may be in use elsewhere
     teacher, student = (_copy(clf) for clf in (full, small))
     given = _batches(full, data)
     for row in tracked(map(full.order.row, range(full.num_layers)), progress, cancel):
-        fit(row, moments(_pairs(teacher, student, row, given, cancel), _constant(small, row)))
+        yield row, moments(_pairs(teacher, student, row, given, cancel), _constant(small, row))
         theirs, ours = student.projections(row).output, small.projections(row).output
         theirs.weight, theirs.bias = ours.weight, ours.bias
 
@@ -64,7 +59,7 @@ def rebuild_sentences(
 def _pairs(
     teacher: Translator, student: Translator, row: int, given: Sequence[dict[str, Any]], cancel: Cancel | None
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """(outputs of the kept heads [N, W], what W_O and its bias should make of them [N, D]), batch by batch."""
+    """(outputs of the kept heads [N, W], the wanted result of W_O and its bias [N, D]), batch by batch."""
     weights = torch.from_numpy(weights_of(student, row))
     for batch in tracked(given, cancel=cancel):
         wanted, _ = _sum(teacher, row, batch)
@@ -74,7 +69,7 @@ def _pairs(
 
 
 def _sum(clf: Translator, row: int, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    """The stream behind a row's attention [N, D], and the outputs of the row's heads [N, W]."""
+    """The stream after a row's attention [N, D], and the outputs of the row's heads [N, W]."""
     stack, layer = clf.place(row)
     seen: list[Tensor] = []
     reader = clf.module(clf.family.reader(stack, layer))

@@ -1,15 +1,15 @@
-"""Layer by layer through the full model and the pruned one, side by side, on the same sample.
+"""Run the full and the pruned model side by side, layer by layer, on the same sample.
 
-For each layer: what the pruned model's kept heads put out, and what its attention would have to give so that the
-residual stream behind it were the full model's. Padding takes no part: texts are packed. Where the logits depend on
-the first token alone, the last layer counts its rows only, because no other row of it matters.
+For each layer this gives the outputs of the pruned model's heads, and the attention output that would make the
+residual stream after it equal to the full model's. Texts are packed, so there is no padding. Where the logits depend
+on the first token only, the last layer uses only those rows.
 
 Shapes: N rows of a chunk, D hidden size, h heads kept, d head size, W = h·d.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from ...models.fast.packing import Chunk, pack
 from ...models.fast.stages import Stages, stages_for
 from ...progress import tracked
 from .moments import Moments, moments, set_weights, weights_of
-from .sentence_streams import rebuild_sentences
+from .sentence_streams import sentence_layers
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier, Encoding
@@ -36,7 +36,7 @@ Solve = Callable[[np.ndarray, Moments], np.ndarray]  # W_O and a layer's moments
 
 @dataclass
 class Stream:
-    """Hidden states of the whole sample in front of one layer of one model."""
+    """Hidden states of the whole sample before one layer of one model."""
 
     clf: Classifier
     stages: Stages
@@ -63,7 +63,7 @@ class Stream:
         return torch.nn.functional.linear(outputs, matrix.weight.float(), matrix.bias.float())
 
     def pass_layer(self, layer: int, outputs: list[Tensor]) -> None:
-        """Move on behind a layer, with its weights as they are now."""
+        """Compute the hidden states after a layer, with its present weights."""
         self.stages = stages_for(self.clf, torch.float32)
         gates = self.clf.gates(None)
         for i in range(len(self.chunks)):
@@ -80,35 +80,29 @@ def rebuild(
 ) -> dict[str, float]:
     """Solve W_O of each layer of ``small`` in turn (edited in place); ``solve(W_O, moments)`` gives the new one.
 
-    What is wanted of a layer includes what the layers before it have left wrong in the residual stream. Returns the
-    squared error on the sample before and after, as a share of what the attention outputs should have been.
+    The target of a layer includes the errors that earlier layers left in the residual stream. Returns the squared
+    error on the sample before and after, as a share of the squared target.
     """
     total = {"before": 0.0, "after": 0.0, "energy": 0.0}
 
-    def fit(layer: int, m: Moments) -> None:
+    if full.kind == TRANSLATION:
+        layers = sentence_layers(full, small, data, progress, cancel)  # type: ignore[arg-type]
+    else:
+        layers = text_layers(full, small, data, progress, cancel)
+    for layer, m in layers:
         weights = weights_of(small, layer)
         total["energy"] += m.energy
         total["before"] += m.error(weights)
         new = solve(weights, m)
         set_weights(small, layer, new)
         total["after"] += m.error(new)
-
-    _fit_layers(full, small, data, fit, progress, cancel)
     return {k: total[k] / total["energy"] if total["energy"] else 0.0 for k in ("before", "after")}
 
 
-def _fit_layers(
-    full: Classifier,
-    small: Classifier,
-    data: Dataset,
-    fit: Callable[[int, Moments], None],
-    progress: Progress | None,
-    cancel: Cancel | None,
-) -> None:
-    """Call ``fit(layer, moments)`` for each layer in turn; it may change ``small``'s W_O of that layer."""
-    if full.kind == TRANSLATION:
-        rebuild_sentences(full, small, data, fit, progress, cancel)  # type: ignore[arg-type]
-        return
+def text_layers(
+    full: Classifier, small: Classifier, data: Dataset, progress: Progress | None, cancel: Cancel | None
+) -> Iterator[tuple[int, Moments]]:
+    """Each layer with its moments, in turn. The caller may change ``small``'s W_O of the layer before the next one."""
     encodings = encode_data(full, data)
     teacher, student = Stream.begin(full, encodings), Stream.begin(small, encodings)
     for layer in tracked(range(full.num_layers), progress, cancel):
@@ -118,7 +112,7 @@ def _fit_layers(
             (mine[i], teacher.entry(layer, i) + teacher.attended(layer, theirs[i]) - student.entry(layer, i))
             for i in range(len(mine))
         )
-        fit(layer, moments(pairs))
+        yield layer, moments(pairs)
         if layer + 1 < full.num_layers:
             teacher.pass_layer(layer, theirs)
             student.pass_layer(layer, mine)

@@ -24,6 +24,6 @@ def factors(weights: np.ndarray, m: Moments, head_size: int) -> np.ndarray:
     wanted = m.cross[:-1] - np.outer(m.outer[-1, :-1], bias)  # outᵀ·(wanted − bias)
     right = (own * wanted).sum(axis=1).reshape(heads, head_size).sum(axis=1)  # [h]
     ridge = RIDGE * np.trace(gram) / heads
-    if ridge == 0:  # heads that put out nothing
+    if ridge == 0:  # all heads put out zero
         return np.ones(heads)
     return 1 + np.linalg.solve(gram + ridge * np.eye(heads), right - gram.sum(axis=1))

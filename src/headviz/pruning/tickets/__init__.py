@@ -1,4 +1,4 @@
-"""Winning tickets, the thesis's tables of them, and masks given to the models of other tasks."""
+"""Winning tickets, the thesis's tables of them, and the transfer of masks to other tasks."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Runs of single seeds, such as a sweep's, put together: tickets and tables are about several seeds."""
+"""Join runs of single seeds, such as those of a sweep, because tickets and tables are about several seeds."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ..state import State
 
 
 def together(states: Sequence[State]) -> list[State]:
-    """One state for those that differ in nothing but their seeds, in the order of the first of each.
+    """One state for each group of states that differ in their seeds only, in the order of first appearance.
 
-    Weights, data and steps must be the same too. A seed that comes twice counts once. The result is for reading:
-    do not continue a run from it.
+    Weights, data and steps must be equal, too. A seed that occurs twice counts once. The result is for reading: do
+    not continue a run from it.
     """
     groups: dict[str, list[State]] = {}
     for state in states:

@@ -1,24 +1,23 @@
-"""Result tables in the layouts of the thesis, its figures in columns of their own.
+"""Result tables in the layouts of the thesis, with its figures in separate columns.
 
 Table 6.2  highest winning sparsity and its metric, per algorithm and task
 Table 6.3  metric of the fine-tuned model at 70 % of heads pruned, no retraining, per score and task
 Table 6.4  metric at 80 % of heads pruned, retrained, per algorithm and task
 
-Figures are in the unit in which the thesis prints the table, and each title says it: percent in 6.2, shares of 1 in
-6.3 and 6.4.
+Each table has the thesis's unit, which its title says: percent in 6.2, shares of 1 in 6.3 and 6.4.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...reference import find
+from ...reference import published
 from ...results import Result
 from ...tasks import points_in
-from ..algorithms import ALGORITHMS
+from ..algorithms import retrains, thesis_row
 from ..state import State
 from .margin import MARGIN, caveat, margin_words
 from .winning import comparable, kind, mean_and_sd, score_of, ticket_rows
@@ -26,19 +25,18 @@ from .winning import comparable, kind, mean_and_sd, score_of, ticket_rows
 # task -> column of the published table
 COLUMNS_63 = ("mnli", "qnli", "qqp", "sst2", "mrpc", "cola")
 COLUMNS_64 = ("mnli", "qnli", "mrpc", "sst2", "cola")
-# our score (6.3) or algorithm (6.4) -> its published row
+# our score -> its row in 6.3; the rows of 6.4 are those of the table of algorithms
 ROWS_63 = {
     "taylor": "Michel (alpha 1.0)",
     "michel-2019": "Michel (alpha 1.0)",
     "conductance-spearman": "thesis metric",
     "thesis-2024": "thesis metric",
 }
-ROWS_64 = {"igspf": "IGSPF", "igspp": "IGSPP"}
 
 
 @dataclass(frozen=True)
 class Layout(Result):
-    """A table for people: header and rows of texts and numbers."""
+    """A table for people: title, header, rows, and notes below it."""
 
     title: str
     header: tuple[str, ...]
@@ -56,42 +54,41 @@ def table_62(states: Sequence[State], margin: float = MARGIN) -> Layout:
     found = ticket_rows(states, margin)
     rows = []
     for r in found:
+        full, best, safe = r.lowest, r.best, r.safe
+        excludes = safe.within.excludes if safe and safe.within else None
         rows.append(
             (
-                r.task,
-                r.algorithm,
-                r.score,
-                r.repair,
-                r.kind,
-                percent(r.sparsity),
-                spread(r.mean, r.sd, r.metric),
-                spread(r.full_mean, r.full_sd, r.metric),
-                r.seeds,
-                rate(r.false_win_rate),
-                percent(r.within),
-                "–" if r.excludes is None else f"{r.excludes:.1f}",
-                percent(r.published_sparsity),
-                r.published_ticket,
-                r.published_full,
+                *(r.task, r.algorithm, r.score, r.repair, r.kind),
+                percent(best and best.sparsity),
+                spread(best and best.mean, best and best.sd, r.metric),
+                spread(full.full_mean, full.full_sd, r.metric),
+                full.seeds,
+                rate(full.false_win_rate),
+                percent(safe and safe.sparsity),
+                "–" if excludes is None else f"{excludes:.1f}",
+                percent(r.published[0]),
+                *r.published[1:],
             )
         )
-    notes = (*map(caveat, sorted({r.seeds for r in found})), margin_words(margin)) if found else ()
+    notes = (*map(caveat, sorted({r.lowest.seeds for r in found})), margin_words(margin)) if found else ()
     title = "Winning tickets (layout of the thesis's Table 6.2), metrics in per cent"
     return Layout(title, header, tuple(rows), notes)
 
 
 def table_63(states: Sequence[State], sparsity: float = 0.7) -> Layout:
     """No retraining, one row per score and algorithm."""
-    return _at("No retraining (layout of Table 6.3)", states, sparsity, False, ROWS_63, COLUMNS_63, "pruned")
+    chosen = [s for s in states if not retrains(s.plan["algorithm"])]
+    return _at("No retraining (layout of Table 6.3)", chosen, sparsity, False)
 
 
 def table_64(states: Sequence[State], sparsity: float = 0.8) -> Layout:
     """Retrained, one row per algorithm and score."""
-    return _at("Retrained (layout of Table 6.4)", states, sparsity, True, ROWS_64, COLUMNS_64, "lottery")
+    chosen = [s for s in states if retrains(s.plan["algorithm"])]
+    return _at("Retrained (layout of Table 6.4)", chosen, sparsity, True)
 
 
 def at_sparsity(state: State, sparsity: float) -> tuple[float, list[float]] | None:
-    """The exact sparsity of the first step that is not below this one (by half a head), and each seed's metric."""
+    """The exact sparsity of the first step at or above this one (half a head below counts), and each seed's metric."""
     total = state.num_layers * state.num_heads
     for step, size in enumerate(state.sizes, 1):
         if size >= sparsity * total - 0.5:
@@ -102,26 +99,15 @@ def at_sparsity(state: State, sparsity: float) -> tuple[float, list[float]] | No
     return None
 
 
-def _at(
-    title: str,
-    states: Sequence[State],
-    sparsity: float,
-    retrained: bool,
-    published_rows: dict[str, str],
-    columns: tuple[str, ...],
-    file: str,
-) -> Layout:
+def _at(title: str, states: Sequence[State], sparsity: float, retrained: bool) -> Layout:
     header = _names("task, algorithm, score, repair, sparsity, metric, full model, seeds, published")
     rows = []
     for state in states:
         plan = state.plan
-        if ALGORITHMS[plan["algorithm"]].retrains is not retrained:
-            continue
         found = at_sparsity(state, sparsity)
         if found is None:
             continue
         share, values = found
-        key = plan["algorithm"] if retrained else plan["score"]
         metric = next(iter(state.reference.metrics))
         full = _full(state, metric, retrained)
         rows.append(
@@ -134,7 +120,7 @@ def _at(
                 fraction(*mean_and_sd(values), metric),
                 fraction(*full, metric),
                 len(values),
-                _published(file, published_rows.get(key) if comparable(state) else None, columns, plan["task"]),
+                _published(plan, retrained) if comparable(state) else "",
             )
         )
     return Layout(f"{title}, {sparsity:.0%} of heads pruned, metrics as shares of 1", header, tuple(rows))
@@ -145,7 +131,7 @@ def _names(line: str) -> tuple[str, ...]:
 
 
 def _full(state: State, metric: str, retrained: bool) -> tuple[float | None, float | None]:
-    """Mean and sd of the full models trained alike, where the run trained them; else θ*'s, which has no sd."""
+    """Mean and sd of the full models that the run trained; else θ*'s metric, which has no sd."""
     if not (retrained and state.plan["retrain_full"]):
         return state.reference.metrics[metric], None
     records = (state.record(seed, 0) for seed in state.plan["seeds"])
@@ -153,10 +139,16 @@ def _full(state: State, metric: str, retrained: bool) -> tuple[float | None, flo
     return mean_and_sd(values) if values else (None, None)
 
 
-def _published(file: str, row: str | None, columns: tuple[str, ...], task: str) -> str:
-    if row is None or task not in columns:
+def _published(plan: Mapping[str, Any], retrained: bool) -> str:
+    """The figure of Table 6.4 (retrained) or 6.3 for the same task and algorithm or score; "" if there is none."""
+    if retrained:
+        file, columns, row = "lottery", COLUMNS_64, thesis_row(plan["algorithm"])
+    else:
+        file, columns, row = "pruned", COLUMNS_63, ROWS_63.get(plan["score"])
+    table = next((found for found in published(file) if row in found.rows), None)
+    if table is None or row is None or plan["task"] not in columns:
         return ""
-    return find(file, row).rows[row][columns.index(task)]
+    return table.rows[row][columns.index(plan["task"])]
 
 
 def rate(share: float | None) -> str:

@@ -1,8 +1,8 @@
-"""Masks found on one task, given to the models of others: the transfer matrix, and universal tickets from it.
+"""Transfer of masks: masks that were found on one task, applied to the models of others.
 
-Without retraining a cell is the target's fine-tuned model under the source's mask. With it, the target's pre-trained
-model is pruned by the source's mask and fine-tuned on the target, once per seed, and is a *matching* subnetwork by the
-criterion of ``tickets``; a mask that matches on several tasks is *universal*.
+Without retraining a cell is the target's fine-tuned model under the source's mask. With retraining the target's
+pre-trained model is pruned by the source's mask and fine-tuned on the target, once per seed; it may then be a
+*matching* subnetwork by the criterion of ``winning``. A mask that matches on several tasks is *universal*.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FULL = ""  # the source of cells with every head on
 
 @dataclass(frozen=True)
 class Cell(Result):
-    """One number of the matrix, or one seed's share of it."""
+    """One number of the matrix, of one seed if it was retrained."""
 
     source: str  # whose mask; empty = every head on
     target: str  # whose model and data
@@ -81,10 +81,10 @@ def transfer(
     progress: PhaseProgress | None = None,
     cancel: Cancel | None = None,
 ) -> Iterator[Cell]:
-    """Yield every cell, one at a time; those already ``known`` are not computed again.
+    """Yield the cells one by one, except those in ``known``.
 
-    A target's training options are ``options``, else its base model's recipe, else the thesis's; ``label_orders``
-    gives, by target, its classes in the order of the model's outputs, where their names do not tell.
+    A target is trained with ``options``, else its base model's recipe, else the thesis's. ``label_orders`` gives, by
+    target, the classes in the order of the model's outputs, where their names do not say it.
     """
     for source, mask in masks.items():
         for target, context in targets.items():
@@ -107,43 +107,37 @@ def transfer(
     for number, (source, target, seed) in enumerate(tracked(wanted, cancel=cancel), 1):
         if (source, target, seed) in there:
             continue
-        context = targets[target]
-        mask = masks[source] if source else HeadMask.full(context.clf.num_layers, context.clf.num_heads)
+        context, order = targets[target], (label_orders or {}).get(target)
+        clf, dev = context.clf, context.dev
+        mask = masks[source] if source else HeadMask.full(clf.num_layers, clf.num_heads)
         tell = of_phase(progress, f"{number}/{len(wanted)}")
-        order = (label_orders or {}).get(target)
-        yield _cell(context, mask, source, target, seed, options, order, tell, cancel)
+        if seed is None:
+            yield _as_it_is(context, mask, source, target, order, tell, cancel)
+            continue
+        base, recipe = context.base(seed), options or context.recipe or FinetuneOptions()
+        small = base if mask.is_full else prune(base, mask)
+        trained = fine_tune(
+            small, context.train, recipe, seed, dev=dev, label_order=order, progress=tell, cancel=cancel
+        )
+        metrics = evaluate(trained.classifier, dev, label_order=order, cancel=cancel).metrics
+        yield Cell(source, target, seed, none(next(iter(metrics.values()))), mask.sparsity, mask=mask.hex)
 
 
-def _cell(
+def _as_it_is(
     context: Context,
     mask: HeadMask,
     source: str,
     target: str,
-    seed: int | None,
-    options: FinetuneOptions | None,
     order: Sequence[str] | None,
     progress: Progress | None,
     cancel: Cancel | None,
 ) -> Cell:
-    if seed is not None:
-        base = context.base(seed)
-        trained = fine_tune(
-            base if mask.is_full else prune(base, mask),
-            context.train,
-            options or context.recipe or FinetuneOptions(),
-            seed,
-            dev=context.dev,
-            label_order=order,
-            progress=progress,
-            cancel=cancel,
-        )
-        metrics = evaluate(trained.classifier, context.dev, label_order=order, cancel=cancel).metrics
-        return Cell(source, target, seed, none(next(iter(metrics.values()))), mask.sparsity, mask=mask.hex)
+    """A cell without retraining, compared with the same model with every head."""
     clf, dev = context.clf, context.dev
     full = masked = evaluate(clf, dev, label_order=order, cancel=cancel)
     if not mask.is_full:
         masked = evaluate(clf, dev, mask, label_order=order, progress=progress, cancel=cancel)
-    found = measured(dev, class_order(clf, dev, order), masked, full.logits)
+    found = measured(dev, class_order(clf, dev, order), masked.metrics, masked.logits, full.logits)
     name = next(iter(found.metrics))
     delta = found.deltas.get(name, {})
     ends = {end: delta.get(end) for end in ("delta", "low", "high")}

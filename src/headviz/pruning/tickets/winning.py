@@ -1,12 +1,12 @@
-"""Winning tickets: which pruned networks, trained anew, are as good as the full one, over seeds.
+"""Winning tickets: the pruned and retrained networks that are as good as the full one, over seeds.
 
 winning    trained from the pre-trained weights θ0
 matching   the same criterion for any other initialisation
 universal  matching on several tasks with the same mask
 
 Criterion: full-model mean ≤ subnetwork mean + subnetwork sd, over seeds, on the task's primary metric. The sd is the
-sample's (n − 1); with a single seed there is none, and nothing can be said. What the criterion lets through, and a
-stricter test, are in ``margin``.
+sample's (n − 1); a single seed has none, so nothing can be said. ``margin`` says how often the criterion is wrong, and
+has a stricter test.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ import numpy as np
 from ...errors import OptionError
 from ...reference import find
 from ...results import Result
-from ..algorithms import ALGORITHMS
-from ..repair.kinds import NOTHING
+from ..algorithms import ALGORITHMS, retrains, thesis_row
 from ..state import State
 from .margin import MARGIN, MarginTest, false_win_rate, margin_test
 
@@ -46,7 +45,7 @@ class Ticket(Result):
 
 
 def wins(full_mean: float, mean: float, sd: float) -> bool:
-    """The criterion itself, on numbers as they are: round nothing before."""
+    """The criterion, on numbers that are not rounded."""
     return full_mean <= mean + sd
 
 
@@ -72,9 +71,9 @@ def ticket(
 
 
 def tickets(state: State, metric: str | None = None, margin: float = MARGIN) -> list[Ticket]:
-    """One ticket per sparsity that every seed has reached. Needs a run that retrains, the full model included."""
+    """One ticket per sparsity that every seed has reached; an ``OptionError`` if the run did not retrain."""
     name = str(state.plan["algorithm"])
-    if not ALGORITHMS[name].retrains:
+    if not retrains(name):
         retrain = ", ".join(a.name for a in ALGORITHMS.values() if a.retrains)
         raise OptionError(f"'{name}' does not retrain, so it has no winning tickets. Those that do: {retrain}.")
     if not state.plan["retrain_full"]:
@@ -89,8 +88,8 @@ def tickets(state: State, metric: str | None = None, margin: float = MARGIN) -> 
         pruned = [_metric(state, seed, step, metric) for seed in seeds]
         if all(v is not None for v in pruned):
             share = size / (state.num_layers * state.num_heads)
-            measured = ([v for v in values if v is not None] for values in (full, pruned))
-            found.append(ticket(share, *measured, margin, metric))
+            whole, own = ([v for v in values if v is not None] for values in (full, pruned))
+            found.append(ticket(share, whole, own, margin, metric))
     return found
 
 
@@ -110,26 +109,18 @@ def highest(found: Sequence[Ticket]) -> Ticket | None:
 
 @dataclass(frozen=True)
 class TicketRow(Result):
-    """One algorithm on one task, ours beside the published figures (percent, as printed; NaN = none printed)."""
+    """One algorithm on one task, with the published figures (percent, as printed; NaN or empty = none printed)."""
 
     task: str
     algorithm: str
     score: str
+    repair: str
     metric: str
     kind: str  # winning or matching
-    sparsity: float | None  # of the highest winning ticket
-    mean: float | None
-    sd: float | None
-    full_mean: float
-    full_sd: float | None
-    seeds: int
-    published_sparsity: float
-    published_ticket: str
-    published_full: str
-    repair: str = NOTHING
-    false_win_rate: float | None = None
-    within: float | None = None  # highest sparsity within the margin
-    excludes: float | None = None  # the loss in points that is excluded there
+    lowest: Ticket  # of lowest sparsity: any ticket has the full model's figures
+    best: Ticket | None  # of highest sparsity that wins by the criterion
+    safe: Ticket | None  # of highest sparsity within the margin
+    published: tuple[float, str, str]  # sparsity (a share), ticket, full model
 
 
 def ticket_rows(states: Sequence[State], margin: float = MARGIN) -> list[TicketRow]:
@@ -139,29 +130,19 @@ def ticket_rows(states: Sequence[State], margin: float = MARGIN) -> list[TicketR
         found = tickets(state, margin=margin)
         if not found:
             continue
-        best, safe = highest(found), highest_within(found)
         task, algorithm = str(state.plan["task"]), str(state.plan["algorithm"])
-        share, ticket_cell, full_cell = published_cells(task, algorithm) if comparable(state) else (math.nan, "", "")
         rows.append(
             TicketRow(
                 task,
                 algorithm,
                 score_of(state),
+                str(state.plan["repair"]),
                 next(iter(state.reference.metrics)),
                 kind(state),
-                best.sparsity if best else None,
-                best.mean if best else None,
-                best.sd if best else None,
-                found[0].full_mean,
-                found[0].full_sd,
-                found[0].seeds,
-                share,
-                ticket_cell,
-                full_cell,
-                str(state.plan["repair"]),
-                found[0].false_win_rate,
-                safe.sparsity if safe else None,
-                safe.within.excludes if safe and safe.within else None,
+                found[0],
+                highest(found),
+                highest_within(found),
+                published_cells(task, algorithm) if comparable(state) else (math.nan, "", ""),
             )
         )
     return rows
@@ -173,19 +154,19 @@ def kind(state: State) -> str:
 
 
 def score_of(state: State) -> str:
-    """The score's name, and of which model it is where that is not the fine-tuned one."""
+    """The score's name, with the scored model if that is not the fine-tuned one."""
     source = state.plan.get("score_source", "fine-tuned")
     return str(state.plan["score"]) + ("" if source == "fine-tuned" else f" ({source})")
 
 
 def comparable(state: State) -> bool:
-    """Whether published figures are of such runs: the fine-tuned model's scores, the pre-trained weights."""
+    """Whether the run is like the published ones: scores of the fine-tuned model, pre-trained weights."""
     return kind(state) == "winning" and state.plan.get("score_source", "fine-tuned") == "fine-tuned"
 
 
 def published_cells(task: str, algorithm: str) -> tuple[float, str, str]:
     """The thesis's sparsity (a share), ticket and full model for a cell of its Table 6.2; NaN and '' if not printed."""
-    row = ALGORITHMS[algorithm].thesis_row
+    row = thesis_row(algorithm)
     if row is None or task not in PUBLISHED_TASKS:
         return math.nan, "", ""
     at = PUBLISHED_TASKS.index(task)
@@ -195,7 +176,7 @@ def published_cells(task: str, algorithm: str) -> tuple[float, str, str]:
 
 
 def universal(by_task: Mapping[str, Ticket]) -> tuple[str, ...]:
-    """The tasks on which one mask gives a matching subnetwork; universal if there are several."""
+    """The tasks on which one mask gives a matching subnetwork. It is universal if there are several."""
     return tuple(sorted(task for task, t in by_task.items() if t.winning))
 
 

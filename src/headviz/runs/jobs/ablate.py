@@ -14,7 +14,7 @@ from ...heads import HeadMask
 from ...progress import of_phase
 from ...pruning.options import read_options
 from ..kinds import RunJob, Tools
-from .loaded import Source
+from .loaded import JobSpec
 
 if TYPE_CHECKING:
     from ...evaluation.evaluator import Evaluator
@@ -23,7 +23,7 @@ CHECK = "check"
 
 
 @dataclass(frozen=True)
-class AblationSpec(Source):
+class AblationSpec(JobSpec):
     """The options of ``headviz ablate``; heads in ``off`` are masked all the time."""
 
     split: str = "dev"

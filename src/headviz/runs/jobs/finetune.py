@@ -13,7 +13,7 @@ from ...progress import of_phase
 from ...pruning.options import FinetuneOptions, read_options, seed_number
 from ..files import write_json
 from ..kinds import RunJob, Tools
-from .loaded import Source
+from .loaded import JobSpec
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
@@ -25,7 +25,7 @@ CURVE = "curve.json"  # the learning curve so far, for readers
 
 
 @dataclass(frozen=True)
-class FinetuneSpec(Source):
+class FinetuneSpec(JobSpec):
     """The options of ``headviz finetune``; ``finetune`` holds those of the training, None = the model's own recipe."""
 
     seed: int = 0

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ...errors import RunError
-from ...pruning.options import named, tuples
+from ...pruning.options import Source
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
@@ -15,22 +15,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Source:
-    """Which model and data a job is about, as options of its spec."""
+class JobSpec(Source):
+    """What the specs of these jobs have in common."""
 
-    model: str
-    task: str
-    revision: str | None = None
-    data: str | None = None
-    text_columns: tuple[str, ...] | None = None
-    label_column: str | None = None
-    label_order: tuple[str, ...] | None = None
-    device: str = "auto"
     digest: str | None = None  # of the model's weights, when the run was written down
-
-    def __post_init__(self) -> None:
-        tuples(self, "text_columns", "label_order")
-        named(self, "model", "task")
 
     def classifier(self, fresh: tuple[str, ...] | None = None, seed: int = 0) -> Classifier:
         return _classifier(self.model, self.revision, self.device, self.digest, fresh, seed)
@@ -55,17 +43,8 @@ def _classifier(
 
 
 @lru_cache(maxsize=4)
-def _dataset(source: Source, split: str, limit: int | None) -> Dataset:
-    from ...tasks import load_task
-
-    return load_task(
-        source.task,
-        split=split,
-        data=source.data,
-        limit=limit,
-        text_columns=source.text_columns,
-        label_column=source.label_column,
-    )
+def _dataset(spec: JobSpec, split: str, limit: int | None) -> Dataset:
+    return Source.dataset(spec, split, limit)
 
 
 def forget() -> None:

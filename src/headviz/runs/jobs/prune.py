@@ -21,7 +21,7 @@ from ...errors import RunError
 from ...pruning.algorithms import ALGORITHMS
 from ...pruning.driver import absorb, ready, score_parts, works
 from ...pruning.plan import BESIDE_THE_PLAN, PruningPlan
-from ...pruning.state import BUILD, Done, ScorePart, State, Work
+from ...pruning.state import BUILD, Done, ScorePart, State, Work, tidy
 from ...storage.files import pack, unpack
 from ..files import RunFiles
 from ..kinds import RunJob, Tools
@@ -113,7 +113,7 @@ class PruningJob(RunJob):
         held = self.unpack(parcel)
         state, (work, part) = held.state, self._piece(held, piece)
         same_run(context, state)
-        context.tidy(self.plan, state)
+        tidy(tools.folder, state)
         if part is not None:
             return measure_part(context, self.plan, state, work, part, tools.progress, tools.cancel).to_bytes()
         parts = [ScorePart.from_bytes(held.parts[p]) for p in self._parts(held, work)]
@@ -164,26 +164,18 @@ class PruningJob(RunJob):
         held = Held.from_bytes(raw)
         if held.state.plan_digest != self.plan.digest:
             raise RunError(
-                "This checkpoint belongs to another plan. Start the run anew.", code="other-plan", resumable=False
+                "This checkpoint belongs to another plan. Start a new run.", code="other-plan", resumable=False
             )
         return held
 
     def finish(self, held: Held, folder: Path) -> dict[str, Any]:
         """Write the state beside the models, where ``pruning.State.load`` finds it."""
         state = held.state
-        self._tidy(state, folder)
+        tidy(folder, state)
+        shutil.rmtree(folder / "training", ignore_errors=True)
         state.save(folder)
         models = sorted(r.model for r in state.records if r.model and (folder / r.model).is_dir())
         return {"state": ".", "models": models, "notes": list(state.notes)}
-
-    def _tidy(self, state: State, folder: Path) -> None:
-        """Delete the trainings' checkpoints and, unless the plan keeps them, all models but each seed's last."""
-        shutil.rmtree(folder / "training", ignore_errors=True)
-        if self.plan.keep_models != "all":
-            last = len(state.sizes)
-            for record in state.records:
-                if record.model and 0 < record.step < last:
-                    shutil.rmtree(folder / record.model, ignore_errors=True)
 
     def _same_as_written_down(self, state: State) -> None:
         found = {"model": state.model_digest, "base": state.base_digest, "data": state.data_digest}

@@ -18,7 +18,7 @@ from ...pruning.options import choice, read_options
 from ...pruning.plan import LENGTH_FILTERS
 from ...storage.files import pack, unpack
 from ..kinds import RunJob, Tools
-from .loaded import Source
+from .loaded import JobSpec
 
 if TYPE_CHECKING:
     from ...scores.scoring import Job as Scoring
@@ -27,7 +27,7 @@ CHECK, JOIN = "check", "join"
 
 
 @dataclass(frozen=True)
-class ScoreSpec(Source):
+class ScoreSpec(JobSpec):
     """The options of ``headviz score``; heads in ``off`` are masked while the others are scored."""
 
     score: str | None = None  # or a preset's name

@@ -48,7 +48,7 @@ def _of_score(view: View, key: str, score: Score) -> dict[str, Any]:
     presets = [name for name, preset in PRESETS.items() if preset.score == score.name]
     if presets:
         chosen = st.selectbox(
-            "Published choice", [None, *presets], key=f"{key}_preset", width=230, format_func=lambda p: p or "none"
+            "Published choice", [None, *presets], key=f"preset_{key}", width=230, format_func=lambda p: p or "none"
         )
         if chosen:
             return _of_preset(PRESETS[chosen])

@@ -15,7 +15,7 @@ from ....recipes.structure import Call, Command, Get, Name, Recipe
 from ...parts.measure import class_name, key_of
 from ...shell import frame, jobs, loaders, recipes, show, state
 from ...shell.view import View
-from .wording import chance_of, heads_said, slices_said
+from .wording import heads_said, slices_said
 
 if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
@@ -141,7 +141,7 @@ def by_slice(data: Dataset, found: Measured) -> None:
     if not compared.slices:
         return
     show.figure(
-        answers.slices(compared.slices, compared.primary.metric, chance_of(found, data)),
+        answers.slices(compared.slices, compared.primary.metric, compared.primary.constant),
         "mask_slices",
         f"Each line is one {kind}: {compared.primary.metric} of the full model (stroke) and under the mask (dot), with "
         "the 95 % interval of the change. A dot has a colour where the interval excludes zero.",

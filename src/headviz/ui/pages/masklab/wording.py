@@ -25,21 +25,14 @@ def slices_said(data: Dataset, found: Measured) -> str:
         return ""
     if not clear:
         return f" No {kind} changes by more than its interval."
-    level = chance_of(found, data)
+    level = found.comparison.primary.constant
     named = ", ".join(
         f"{d.name} {show.metric(d.full, d.scale)} → {show.metric(d.masked, d.scale)}" for d in clear[:NAMED]
     )
-    of_chance = "" if level is None else f" (chance {level:.2f})"
+    of_chance = "" if level is None else f" (one class for all: {level:.2f})"
     rest = len(clear) - NAMED
     end = f"{rest} more change clearly" if rest > 0 else f"no other {kind} changes by more than its interval"
     return f" {named[:1].upper()}{named[1:]}{of_chance}; {end}."
-
-
-def chance_of(found: Measured, data: Dataset) -> float | None:
-    """What random answers would reach in the primary metric."""
-    from ....runs.curves import chance
-
-    return chance(found.comparison.primary.metric, data.label_names)
 
 
 NAMED = 3  # heads or slices that a sentence names

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from ...shell import show
+from ....errors import UserError
+from ...shell import numbers, show
 from .checkpoint import state_of
 
 if TYPE_CHECKING:
@@ -25,19 +26,13 @@ def retrains(view: RunView) -> bool:
 def tickets(views: Sequence[RunView]) -> None:
     """The highest share of heads removed at which a retrained model is as good as the full one, and published ones."""
     from ....pruning.algorithms import ALGORITHMS
+    from ....pruning.tickets.margin import MARGIN
     from ....pruning.tickets.seeds_together import together
     from ....pruning.tickets.thesis_tables import table_62
 
     able = [v for v in views if retrains(v) and v.record.spec.get("retrain_full", True)]
     states = together([s for v in able if (s := state_of(v)) is not None])
-    header: list[str] = []
-    notes: dict[str, None] = {}
-    rows = []
-    for state in states:
-        found = table_62([state])
-        header = list(found.header)
-        notes |= dict.fromkeys(found.notes)
-        rows += [list(row) for row in found.rows]
+    rows = table_62(states).rows
     if not rows:
         retrain = ", ".join(a.title for a in ALGORITHMS.values() if a.retrains)
         st.info(
@@ -47,12 +42,24 @@ def tickets(views: Sequence[RunView]) -> None:
         )
         return
     if any(len(s.plan["seeds"]) < 2 for s in states):
+<<<<<<< HEAD
         st.info("One seed has no spread, so no winning ticket can be named: use several seeds.", icon=":material/info:")
     rows = [["–" if v in ("", None) else v for v in row] for row in rows]
+=======
+        st.info("With one seed there is no spread, so nothing can be said: give several.", icon=":material/info:")
+    label = "Loss that would matter, points"
+    margin = numbers.field(st.container(), label, 0.1, 100.0, MARGIN, "run_tickets_margin", width=260, step=0.5)
+    try:
+        found = table_62(states, margin())
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+        return
+>>>>>>> main
     show.table(
-        header,
-        rows,
+        list(found.header),
+        [["–" if v in ("", None) else v for v in row] for row in found.rows],
         "run_tickets",
         caption="Highest share of heads removed at which the mean over seeds, plus one standard deviation, reaches the "
-        "full model's mean; metrics in per cent. Published: BERT-base, 2024 thesis, Table 6.2. " + " ".join(notes),
+        "full model's mean; metrics in per cent. Published: BERT-base, 2024 thesis, Table 6.2. "
+        + " ".join(found.notes),
     )
