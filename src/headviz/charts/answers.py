@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def slices(deltas: Sequence[Delta], metric: str, constant: float | None = None) -> go.Figure:
-    """One line per slice: the full model, the masked one, the interval of the change as a whisker. Dotted: one class for all."""
+    """One line per slice: the full model, the masked one, the interval of the change. Dotted: one class for all."""
     order = sorted(deltas, key=lambda d: (d.delta, d.name), reverse=True)
     names = [safe(d.name) for d in order]
     fig = go.Figure()

@@ -42,10 +42,6 @@ def tickets(views: Sequence[RunView]) -> None:
         )
         return
     if any(len(s.plan["seeds"]) < 2 for s in states):
-<<<<<<< HEAD
-        st.info("One seed has no spread, so no winning ticket can be named: use several seeds.", icon=":material/info:")
-    rows = [["–" if v in ("", None) else v for v in row] for row in rows]
-=======
         st.info("With one seed there is no spread, so nothing can be said: give several.", icon=":material/info:")
     label = "Loss that would matter, points"
     margin = numbers.field(st.container(), label, 0.1, 100.0, MARGIN, "run_tickets_margin", width=260, step=0.5)
@@ -54,7 +50,6 @@ def tickets(views: Sequence[RunView]) -> None:
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         return
->>>>>>> main
     show.table(
         list(found.header),
         [["–" if v in ("", None) else v for v in row] for row in found.rows],
