@@ -107,7 +107,7 @@ def test_a_choice_that_there_is_not_is_said_once(
 def test_the_board_is_coloured_by_any_score_and_says_when_it_cannot(open_page: Callable[..., Any]) -> None:
     app = open_page("masklab", score="taylor")
     assert not app.exception
-    assert any("The board has no colours: taylor has not been computed" in str(c.value).replace("\\", "") for c in app.caption)
+    assert any("no colours: taylor has not been computed" in str(c.value).replace("\\", "") for c in app.caption)
     app = next(s for s in app.selectbox if s.label == "Score").set_value("random").run()
     assert any("no colours: random" in str(c.value).replace("\\", "") for c in app.caption)
     app = open_page("masklab", model="demo", task="demo", data="", columns="", label="", groups="", score="fisher")
