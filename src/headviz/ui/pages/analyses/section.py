@@ -176,9 +176,9 @@ def _result(analysis: Analysis, given: FromPage) -> Any:
     view = given.view
     depends = (
         view.select if analysis.asks("select") else "",
-        view.margin if analysis.asks("margin") else "",
         view.base if analysis.asks("checkpoints") else "",
         view.mask if analysis.takes_mask_away else "",
+        *((view.margin,) if analysis.asks("margin") else ()),
     )
     key = key_of(given.clf, given.data, "analysis", analysis.name, *depends)
     if jobs.find(key) is None and st.session_state.get("analysis_asked") != key:
