@@ -9,7 +9,7 @@ from headviz.ui.shell import frame, loaders, state
 
 view = frame.begin()
 st.title("Analyses")
-names, others = analyses.offered(loaders.shape(view).translates)
+names, others = analyses.offered(loaders.shape(view).kind)
 if frame.controls():
     name = state.switch(
         "analysis", "Analysis", names, told=True, format_func=lambda n: ANALYSES[n].title, label_visibility="collapsed"
@@ -21,7 +21,7 @@ loaders.check(clf, data)
 analyses.section(name, clf, data)
 if frame.controls():
     analyses.elsewhere(others)
-    if not loaders.shape(view).translates:
+    if loaders.shape(view).labels:
         st.button(
             "Analyses of the translation demo",
             key="translation_demo",

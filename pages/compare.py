@@ -17,12 +17,12 @@ else:
     shown = texts.current(view, data)
 if not (frame.controls() or shown.empty):
     st.markdown(f"**{show.plain(shown.text)}**  \n{show.plain(shown.pair or '')}")
-translates = loaders.shape(view).translates
-if translates and shown.empty:
-    st.info(texts.EMPTY, icon=":material/edit:")
-elif translates:
-    retranslate.section(clf, shown)
-else:
+classifies = bool(loaders.shape(view).labels)
+if classifies:
     other = others.chooser(view, clf) if frame.controls() else others.load(view, clf)
     compare.section(clf, data, shown, compare.columns(clf, other))
-frame.recipe(*(retranslate if translates else compare).recipe(view, clf, shown))
+elif shown.empty:
+    st.info(texts.EMPTY, icon=":material/edit:")
+else:
+    retranslate.section(clf, shown)
+frame.recipe(*(compare if classifies else retranslate).recipe(view, clf, shown))

@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from headviz.scores.catalogue import names_for
 from headviz.ui.pages.distil import form as distilform
 from headviz.ui.pages.distil import results as distil
 from headviz.ui.pages.masklab import board
@@ -23,7 +22,7 @@ if frame.controls():
             )
         else:
             st.caption("The heads that you switch off here are removed from the students, which learn without them.")
-            board.toolbar(shape.present, scoring.known(view), names_for(shape.translates))
+            board.toolbar(shape.present, scoring.known(view), shape.scores)
             board.grid(shape.present, scoring.known(view), scoring.tips(view), rows=shape.rows)
         with st.container(border=True):
             plan = distilform.start_form(view, shape)

@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from headviz.scores.catalogue import names_for
 from headviz.ui.pages.masklab import board, cost
 from headviz.ui.parts import measure, scoring
 from headviz.ui.shell import frame, loaders, state
@@ -11,7 +10,7 @@ view = frame.begin()
 shape = loaders.shape(view)
 st.title("Mask lab")
 if frame.controls():
-    board.toolbar(shape.present, scoring.known(view), names_for(shape.translates))
+    board.toolbar(shape.present, scoring.known(view), shape.scores)
     view = state.view()
 left, right = st.columns([5, 6], gap="large")
 with left:

@@ -34,13 +34,33 @@ UI = (
 ).split()
 TOP = set("heads attention results errors progress cli plugins __init__ __main__".split())
 # who may know the demo by name: the tables of models and of tasks
-KNOWS_DEMO = {"models.loading", "tasks.catalogue", "tasks.loading", "commands", "ui", "demo"}
+KNOWS_DEMO = {"", "models.loading", "tasks.catalogue", "tasks.loading", "commands", "ui", "demo"}
 PICKLES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 UNSAFE = ("torch.load(", "allow_pickle=True", "weights_only=False", "trust_remote_code=True")
 INNER = re.compile(
     r"\bencoder\.layer\b|\battention\.self\b|\boutput\.dense\b|\btransformer\.layer\b|\b[qkv]_lin\b|\bWqkv\b|albert_layer"
 )
 LINES = 350
+
+# Where something outside models/ and evaluation/ may ask of which kind a model or a task is: how often, and why.
+KIND_CHECKS = {
+    "tasks.dataset": (1, "only sentences to translate have references"),
+    "tasks.loading": (1, "files of sentence pairs are read by rules of their own"),
+    "tasks.sampling": (1, "sentences have no classes to balance"),
+    "scores.collect": (1, "chooses the sweep for texts or for sentences, for all scores"),
+    "pruning.judging": (1, "chooses what a run keeps of the answers: logits or translations"),
+    "distillation.context": (1, "a recurrent model loses its attention, which is no grid of heads"),
+    "commands.info": (1, "a recurrent model has sizes in place of layers and heads"),
+    "ui.shell.frame": (1, "offers the right task after the usual mistake with the translation demo"),
+    "ui.parts.texts": (2, "one's own sentence is one field; the pair is a reference and not edited"),
+    "ui.parts.scoring": (1, "sentences are measured in words when a sample is drawn"),
+    "ui.pages.masklab.cost": (1, "changed translations are shown in place of flipped classes"),
+    "ui.pages.data.finetuning": (1, "translating dev after each epoch takes longer than the epoch"),
+    "ui.pages.distil.form": (1, "a recurrent model has no grid to choose from; known before it is loaded"),
+}
+MODEL_CLASSES = {"Classifier", "Translator", "RnnTranslator", "TransformerModel", "Evaluator", "TranslationEvaluator"}
+KIND_FLAGS = {"is_translation", "is_translator", "is_recurrent", "translates"}
+KINDS = {"CLASSIFICATION", "MASKED_LM", "TRANSLATION", "classification", "translation"}
 
 # What is still to be mended. These lists only shrink: what has been mended must be taken off.
 KNOWN_UPWARD: set[tuple[str, str]] = set()
@@ -216,6 +236,44 @@ def test_module_paths_stay_in_models() -> None:
     assert not wrong
 
 
+def kind_checks(text: str) -> Iterator[int]:
+    """The lines that ask for a kind: ``isinstance`` of a model, a flag, a comparison with a kind's name.
+
+    A property that hands a flag on under the same name asks nothing.
+    """
+
+    def words(node: ast.AST) -> set[str]:
+        inside = list(ast.walk(node))
+        named = {n.id for n in inside if isinstance(n, ast.Name)} | {
+            n.attr for n in inside if isinstance(n, ast.Attribute)
+        }
+        return named | {n.value for n in inside if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+
+    def walk(node: ast.AST) -> Iterator[int]:
+        if isinstance(node, ast.FunctionDef) and node.name in KIND_FLAGS:
+            return
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            of_model = node.func.id in ("isinstance", "issubclass") and words(node.args[1]) & MODEL_CLASSES
+            if of_model or node.func.id == "is_rnn":
+                yield node.lineno
+        elif (isinstance(node, ast.Attribute) and node.attr in KIND_FLAGS) or (
+            isinstance(node, ast.Compare) and any(words(side) & KINDS for side in (node.left, *node.comparators))
+        ):
+            yield node.lineno
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child)
+
+    yield from walk(ast.parse(text))
+
+
+def test_few_places_ask_for_the_kind_of_a_model() -> None:
+    texts = {name: text for name, text in TEXTS.items() if top(name) not in ("models", "evaluation")}
+    texts |= {f"pages/{path.name}": path.read_text(encoding="utf-8") for path in (ROOT / "pages").glob("*.py")}
+    found = {name: lines for name, text in texts.items() if (lines := list(kind_checks(text)))}
+    assert {name: len(lines) for name, lines in found.items()} == {n: count for n, (count, _) in KIND_CHECKS.items()}
+    assert sum(count for count, _ in KIND_CHECKS.values()) < 15
+
+
 def test_no_pickle() -> None:
     wrong = [where(name, line) for name in MODULES for target, line in imported(name) if top(target) in PICKLES]
     wrong += [
@@ -252,6 +310,9 @@ def late():
     assert {t for t, _ in imports("tasks", "from .one import x", True)} == {"headviz.tasks.one.x"}
     made = {"a": ["b"], "b": ["c"], "c": ["a", "d"], "d": ["e"], "e": [], "f": ["g"], "g": ["f"]}
     assert circles({k: dict.fromkeys(v, 1) for k, v in made.items()}) == [{"a", "b", "c"}, {"f", "g"}]
+    asks = "if isinstance(a, Translator) or b.kind == TRANSLATION or c.is_translation: is_rnn(d) and 'translation' in e"
+    assert len(list(kind_checks(asks))) == 5
+    assert not list(kind_checks("def is_translation(self): return self.task.is_translation"))
     assert page("ui.pages.head.maps") == "pages.head"
     assert page("ui.shell.state") == "shell"
 

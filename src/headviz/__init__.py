@@ -8,62 +8,111 @@ from typing import TYPE_CHECKING, Any
 
 from .compat import old_names
 from .errors import UserError
-from .heads import HeadId, HeadMask
+from .heads import HeadId, HeadMask, HeadScores
 
 __version__ = "0.1.0"
 old_names.install()
 
-# public name -> module that holds it; loaded at first use. A module must not have the name of a function here:
-# importing it anywhere would put the module in the function's place.
-_LAZY = {
-    "load": "models.loading",
-    "wrap": "models.loading",
-    "Classifier": "models.classifier",
-    "prune": "models.pruning",
-    "masked": "models.in_place",
-    "prune_heads": "models.in_place",
-    "load_task": "tasks",
-    "sample": "tasks",
-    "Dataset": "tasks",
-    "evaluate": "evaluation.dispatch",
-    "paired": "evaluation.paired",
-    "TranslationEvaluator": "evaluation.translation",
-    "Evaluator": "evaluation.evaluator",
-    "EvaluatorOptions": "evaluation.evaluator",
-    "ablate": "analyses.ablation",
-    "roles": "analyses.roles",
-    "conductance": "attribution.conductance",
-    "attattr": "attribution.attattr",
-    "patch": "attribution.patching",
-    "token_attributions": "attribution.tokens",
-    "score_heads": "scores.scoring",
-    "score_progressive": "scores.scoring",
-    "progress_bar": "progress",
+# module -> its public names, loaded at first use. No name here may be that of a module on this level:
+# importing the module anywhere would put it in the function's place.
+_MODULES = {
+    "models.base": "Model",
+    "models.classifier": "Classifier",
+    "models.translator": "Translator",
+    "models.recurrent": "RnnTranslator",
+    "models.loading": "load wrap",
+    "models.in_place": "masked prune_heads",
+    "models.pruning": "prune",
+    "tasks": "Dataset SampleReport Task load_task sample",
+    "evaluation.comparison": "Comparison Delta",
+    "evaluation.dispatch": "evaluate evaluator_of",
+    "evaluation.evaluator": "Evaluator EvaluatorOptions",
+    "evaluation.mask_evaluator": "MaskEvaluator",
+    "evaluation.paired": "Paired paired",
+    "evaluation.plain": "Evaluation",
+    "evaluation.translation": "TranslationEvaluation TranslationEvaluator translate",
+    "attribution.attattr": "attattr",
+    "attribution.conductance": "conductance",
+    "attribution.maps": "Maps",
+    "attribution.patching": "patch",
+    "attribution.tokens": "TokenAttributions token_attributions",
+    "scores.scoring": "score_heads score_progressive",
+    "analyses.ablation": "Ablation ablate",
+    "analyses.all_but_one": "all_but_one",
+    "analyses.by_slice": "by_slice",
+    "analyses.correlation": "correlation_grids",
+    "analyses.cross_dataset": "cross_dataset",
+    "analyses.dynamics": "dynamics",
+    "analyses.harmful": "harmful",
+    "analyses.pruning_curve": "pruning_curves",
+    "analyses.redundant": "redundant",
+    "analyses.roles": "roles",
+    "analyses.speed": "speed",
+    "analyses.stacks": "stack_report",
+    "demo": "demo_folder",
+    "distillation.driver": "distil",
+    "distillation.plan": "DistillationPlan",
+    "pruning.plan": "PruningPlan",
+    "runs.prepare": "prepare",
+    "progress": "progress_bar",
 }
+_LAZY = {name: module for module, names in _MODULES.items() for name in names.split()}
 
-__all__ = ["HeadId", "HeadMask", "UserError", "__version__", *_LAZY]
+__all__ = ["HeadId", "HeadMask", "HeadScores", "UserError", "__version__", *_LAZY]
 
 if TYPE_CHECKING:
+    from .analyses.ablation import Ablation as Ablation
     from .analyses.ablation import ablate as ablate
+    from .analyses.all_but_one import all_but_one as all_but_one
+    from .analyses.by_slice import by_slice as by_slice
+    from .analyses.correlation import correlation_grids as correlation_grids
+    from .analyses.cross_dataset import cross_dataset as cross_dataset
+    from .analyses.dynamics import dynamics as dynamics
+    from .analyses.harmful import harmful as harmful
+    from .analyses.pruning_curve import pruning_curves as pruning_curves
+    from .analyses.redundant import redundant as redundant
     from .analyses.roles import roles as roles
+    from .analyses.speed import speed as speed
+    from .analyses.stacks import stack_report as stack_report
     from .attribution.attattr import attattr as attattr
     from .attribution.conductance import conductance as conductance
+    from .attribution.maps import Maps as Maps
     from .attribution.patching import patch as patch
+    from .attribution.tokens import TokenAttributions as TokenAttributions
     from .attribution.tokens import token_attributions as token_attributions
+    from .demo import demo_folder as demo_folder
+    from .distillation.driver import distil as distil
+    from .distillation.plan import DistillationPlan as DistillationPlan
+    from .evaluation.comparison import Comparison as Comparison
+    from .evaluation.comparison import Delta as Delta
     from .evaluation.dispatch import evaluate as evaluate
+    from .evaluation.dispatch import evaluator_of as evaluator_of
     from .evaluation.evaluator import Evaluator as Evaluator
     from .evaluation.evaluator import EvaluatorOptions as EvaluatorOptions
+    from .evaluation.mask_evaluator import MaskEvaluator as MaskEvaluator
+    from .evaluation.paired import Paired as Paired
     from .evaluation.paired import paired as paired
+    from .evaluation.plain import Evaluation as Evaluation
+    from .evaluation.translation import TranslationEvaluation as TranslationEvaluation
+    from .evaluation.translation import TranslationEvaluator as TranslationEvaluator
+    from .evaluation.translation import translate as translate
+    from .models.base import Model as Model
     from .models.classifier import Classifier as Classifier
     from .models.in_place import masked as masked
     from .models.in_place import prune_heads as prune_heads
     from .models.loading import load as load
     from .models.loading import wrap as wrap
     from .models.pruning import prune as prune
+    from .models.recurrent import RnnTranslator as RnnTranslator
+    from .models.translator import Translator as Translator
     from .progress import progress_bar as progress_bar
+    from .pruning.plan import PruningPlan as PruningPlan
+    from .runs.prepare import prepare as prepare
     from .scores.scoring import score_heads as score_heads
     from .scores.scoring import score_progressive as score_progressive
     from .tasks import Dataset as Dataset
+    from .tasks import SampleReport as SampleReport
+    from .tasks import Task as Task
     from .tasks import load_task as load_task
     from .tasks import sample as sample
 

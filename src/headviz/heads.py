@@ -7,6 +7,7 @@ stack   a named range of rows: ``encoder`` is all there is of a classifier; a tr
 mask    which heads are switched on (1) and off (0), of all stacks together
 score   a head's importance, high = keep; NaN = not measured
 metric  a task's own measure, such as accuracy
+kind    what a model answers with: a class (or a number), a hidden word, or a translation
 
 Layers and heads count from zero everywhere. A really pruned model keeps its original numbers.
 """
@@ -28,11 +29,17 @@ if TYPE_CHECKING:
 
 ENCODER = "encoder"
 MOST = 4096  # layers, and heads in one; far more than any model has, and still quickly counted
+CLASSIFICATION, MASKED_LM, TRANSLATION = "classification", "masked-lm", "translation"  # kinds of model
 Heads = Iterable["tuple[int, int] | str"]  # (3, 5) or "3.5"
 
 
 class HeadId(NamedTuple):
-    """One head by its original numbers."""
+    """One head by its original numbers.
+
+    >>> import headviz
+    >>> str(headviz.HeadId(3, 5))
+    'L3·H5'
+    """
 
     layer: int
     head: int
@@ -45,10 +52,7 @@ class HeadId(NamedTuple):
         """The form users type: ``3.5``."""
         return f"{self.layer}.{self.head}"
 
-    @property
-    def json_text(self) -> str:
-        """The form in JSON."""
-        return self.dotted
+    json_text = dotted
 
     @classmethod
     def parse(cls, text: str) -> HeadId:
@@ -97,8 +101,7 @@ def _listed(heads: Heads) -> Heads:
 def parse_heads(text: str, stacks: Mapping[str, range] | None = None) -> list[HeadId]:
     """Read a comma-separated list such as ``3.5,7.0``; an empty text is an empty list.
 
-    With a model's ``stacks`` a head may also be named by its stack: ``cross.1.5`` is head 5 of the second layer of
-    cross-attention. Its row in the grid is what comes back.
+    With a model's ``stacks``, ``cross.1.5`` is head 5 of the second layer of cross-attention, by its row in the grid.
     """
     return [_parse_in_stack(part, stacks) for part in text.split(",") if part.strip()]
 
@@ -121,8 +124,11 @@ def _parse_in_stack(text: str, stacks: Mapping[str, range] | None) -> HeadId:
 class HeadMask:
     """Which heads are on. Immutable and hashable: usable as a cache key.
 
-    Build one with ``HeadMask.full(12, 12).without([(3, 5)])``; the constructor wants
-    ``off`` to be sorted and in range, and says so otherwise.
+    A head that the grid does not have is a ``MaskError``.
+
+    >>> import headviz
+    >>> headviz.HeadMask.full(12, 12).without([(3, 5), "7.0"]).off == ((3, 5), (7, 0))
+    True
     """
 
     num_layers: int
@@ -145,7 +151,6 @@ class HeadMask:
 
     @classmethod
     def full(cls, num_layers: int, num_heads: int) -> HeadMask:
-        """Every head on."""
         return cls(num_layers, num_heads, ())
 
     @classmethod
@@ -198,7 +203,6 @@ class HeadMask:
 
     @property
     def size(self) -> int:
-        """Number of heads in the grid."""
         return self.num_layers * self.num_heads
 
     @property
@@ -231,26 +235,26 @@ class HeadMask:
         changed = set(self.off) ^ set(other.off)
         return min(h.layer for h in changed) if changed else None
 
+    def _checked(self, heads: Heads) -> set[HeadId]:
+        found = set(map(head_of, _listed(heads)))
+        for h in found:
+            self._check(h)
+        return found
+
     def without(self, heads: Heads) -> HeadMask:
         """A mask with these heads off as well."""
         return HeadMask(self.num_layers, self.num_heads, (*self.off, *map(head_of, _listed(heads))))
 
     def with_(self, heads: Heads) -> HeadMask:
         """A mask with these heads on again."""
-        back = set(map(head_of, _listed(heads)))
-        for h in back:
-            self._check(h)
+        back = self._checked(heads)
         return HeadMask(self.num_layers, self.num_heads, tuple(h for h in self.off if h not in back))
 
     def toggled(self, heads: Heads) -> HeadMask:
-        """Each of these heads switched over."""
-        flip = set(map(head_of, _listed(heads)))
-        for h in flip:
-            self._check(h)
+        flip = self._checked(heads)
         return HeadMask(self.num_layers, self.num_heads, tuple(set(self.off) ^ flip))
 
     def inverted(self) -> HeadMask:
-        """Every head switched over."""
         return HeadMask(self.num_layers, self.num_heads, self.kept)
 
     def without_random(self, count: int, seed: int = 0) -> HeadMask:
@@ -260,7 +264,6 @@ class HeadMask:
         return self.without(random.Random(seed).sample(self.kept, count))
 
     def __or__(self, other: HeadMask) -> HeadMask:
-        """Off in either."""
         self.check_grid(other)
         return self.without(other.off)
 
@@ -291,11 +294,9 @@ class HeadMask:
 
 
 def lowest(values: Any, count: int, among: Iterable[HeadId], keep_per_layer: int = 0) -> list[HeadId]:
-    """The ``count`` heads to remove first: lowest score, ties broken by (layer, head).
+    """The ``count`` heads with the lowest score in the L×H table ``values``, ties by (layer, head).
 
-    ``values`` is an L×H table; heads without a score (NaN) go last, because nothing speaks for
-    removing them. ``keep_per_layer`` heads of every layer are never given. Fewer than ``count``
-    are returned when that rule leaves no more.
+    Heads without a score (NaN) come last. ``keep_per_layer`` heads of every layer are never given.
     """
     candidates = sorted(among)
     left: dict[int, int] = {}
@@ -321,9 +322,9 @@ def lowest(values: Any, count: int, among: Iterable[HeadId], keep_per_layer: int
 class HeadScores(Result):
     """A head score over a sample: tables [L, H], high = keep, NaN = not measured.
 
-    ``interval_low`` and ``interval_high`` are a 95 % interval over examples. ``undefined`` counts the examples in
-    which some head had no value (a correlation of a constant map), ``undefined_by_head`` says it per head.
-    ``stability`` is the share of the bottom 20 % of heads that another sample of this size would agree on.
+    ``interval_low`` to ``interval_high`` is a 95 % interval over examples. ``undefined`` counts the examples in which
+    some head had no value (a correlation of a constant map). ``stability`` is the share of the bottom 20 % of heads
+    that another sample of this size would agree on.
     """
 
     score: str

@@ -75,7 +75,13 @@ def after(progress: Progress | None, before: int, total: int) -> Progress | None
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Progress]:
-    """A bar on stderr with rate and remaining time, for a ``progress(done, total)`` callback."""
+    """A bar on stderr with rate and remaining time, for a ``progress(done, total)`` callback.
+
+    >>> import headviz
+    >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=8)
+    >>> with headviz.progress_bar("evaluating") as bar:
+    ...     found = headviz.evaluate(clf, data, progress=bar)
+    """
     from tqdm import tqdm
 
     with tqdm(desc=what, file=sys.stderr, leave=False, dynamic_ncols=True, delay=0.5) as bar:

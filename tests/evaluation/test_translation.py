@@ -76,7 +76,7 @@ def test_a_translator_is_one_line_in_a_notebook(clf: headviz.Classifier) -> None
 
 
 def test_as_json(clf: headviz.Classifier) -> None:
-    shown = headviz.evaluate(clf, data_of(), MASK, beams=2).to_json()
+    shown = headviz.evaluate(clf, data_of(), MASK, beams=2).to_dict()
     assert shown["beams"] == 2
     assert set(shown["metrics"]) == set(shown["signatures"]) == {"bleu", "chrf", TOKENISED}
     assert shown["n"] == 4
@@ -166,6 +166,11 @@ def test_a_translator_does_not_classify(clf: headviz.Classifier) -> None:
         headviz.evaluate(clf, labelled)
     with pytest.raises(OptionError, match="beams is for translation models"):
         headviz.evaluate(tiny_classifier(labels=("negative", "positive")), labelled, beams=2)
+
+
+def test_the_evaluator_of_classifiers_takes_no_sentences() -> None:
+    with pytest.raises(TaskError, match="encoder-decoder model, such as demo-translation"):
+        headviz.Evaluator(tiny_classifier(), data_of())
 
 
 def test_the_evaluator_of_classifiers_says_where_to_go(clf: headviz.Classifier) -> None:

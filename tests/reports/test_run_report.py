@@ -170,14 +170,14 @@ def test_the_python_lines_give_the_same_plan_back_and_name_only_what_was_chosen(
 
 
 def test_a_curve_has_means_over_seeds_and_leaves_out_what_is_not_known(view):
-    curve = curve_of(view.to_json())
+    curve = curve_of(view.to_dict())
     assert curve is not None
     assert curve.baseline == 0.9
     assert curve.by_seed == {0: [(0.0, 0.9), (0.5, 0.75)], 1: [(0.0, 0.9), (0.5, 0.25)]}
     assert curve.means == [(0.0, 0.9, 0.0), (0.5, 0.5, pytest.approx(0.35355339))]
     figure = run_curves([curve, Curve("<b>other</b>", "accuracy", None, {0: [(0.1, 0.5)]})])
     assert "<b>" not in (figure.data[-1].name or "")
-    assert curve_of({**view.to_json(), "steps": [], "baseline": []}) is None
+    assert curve_of({**view.to_dict(), "steps": [], "baseline": []}) is None
 
 
 def test_a_mask_grid_shows_each_head():

@@ -100,7 +100,7 @@ def test_every_form_of_a_real_run_names_the_same_baselines(retrained, capsys, mo
     monkeypatch.setenv("HEADVIZ_HOME", str(place / "home"))
     assert (view.state, view.record.error) == ("done", "")
     assert view.count == (2, 2)  # two seeds of one step; full models are no steps
-    found = view.to_json()
+    found = view.to_dict()
     assert [s["role"] for s in found["baseline"]] == ["given", "retrained", "retrained"]
     full_of = {s["seed"]: s["metrics"]["accuracy"] for s in found["baseline"] if s["role"] == "retrained"}
     for step in found["steps"]:

@@ -39,7 +39,7 @@ def test_a_run_goes_from_queued_to_done_and_leaves_everything_readable(registry)
     assert [s["sparsity"] for s in view.steps] == pytest.approx([1 / 3, 2 / 3, 1])
     assert view.outcome["value"]
     assert any("is done" in line for line in view.log)
-    out = view.to_json()
+    out = view.to_dict()
     assert {"id", "state", "pid", "algorithm", "score", "steps", "error"} <= set(out)
     assert (out["state"], out["error"]) == ("done", None)
     until(lambda: not psutil.pid_exists(out["pid"]) or start_of(out["pid"]) is None, 5, "the worker's end")

@@ -76,7 +76,7 @@ def test_a_sweep_on_this_machine_runs_all_and_needs_no_process_of_its_own(regist
     assert [c.state for c in view.children] == ["done"] * 3
     assert look(registry, sweep.id).worker is None
     assert [v.record.id for v in reading.overview()] == [sweep.id]
-    assert len(view.to_json()["children"]) == 3
+    assert len(view.to_dict()["children"]) == 3
 
 
 def test_a_sweep_shows_a_failed_run_and_the_others_go_on(registry):

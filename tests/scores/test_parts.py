@@ -27,6 +27,10 @@ def clf():
     return tiny_classifier("bert")
 
 
+def fresh(clf, data, score="taylor", **options):
+    return parts.Scoring(clf, data, score, cache=False, **options)
+
+
 def equal(a, b):
     """Every field, NaN equal to NaN, to the last bit."""
     left, right = a.to_dict(), b.to_dict()
@@ -45,8 +49,8 @@ def test_every_score_joined_from_parts_in_any_order_equals_the_whole(clf, name):
     assert number == (3 if not SCORES[name].without_examples else 1)  # 4+4+8, 16, and the last 18 in 32's window
     order = list(range(number))
     random.Random(0).shuffle(order)
-    found = {i: parts.measure_part(clf, data, i, **options) for i in order}
-    joined = parts.join(clf, data, [found[i] for i in range(number)], **options)
+    found = {i: parts.measure(fresh(clf, data, **options), i) for i in order}
+    joined = parts.join(fresh(clf, data, **options), [found[i] for i in range(number)])
     assert equal(joined, score_heads(clf, data, cache=False, **options))
 
 
@@ -54,9 +58,9 @@ def test_equal_examples_are_measured_once_and_leave_the_last_parts_empty(clf):
     few = made(20)
     data = few.subset(np.array([*range(20), *range(20)]))
     number = parts.count("taylor", len(data))
-    found = [parts.measure_part(clf, data, i, score="taylor") for i in range(number)]
+    found = [parts.measure(fresh(clf, data), i) for i in range(number)]
     assert found[-1] == {}
-    assert equal(parts.join(clf, data, found, score="taylor"), score_heads(clf, data, "taylor", cache=False))
+    assert equal(parts.join(fresh(clf, data), found), score_heads(clf, data, "taylor", cache=False))
 
 
 def test_sentences_to_translate_are_measured_in_parts_too():
@@ -64,16 +68,16 @@ def test_sentences_to_translate_are_measured_in_parts_too():
     pairs = [tuple(" ".join(draw.choices(side, k=2)) for side in (SOURCES, TARGETS)) for _ in range(36)]
     data = Dataset(TASKS["custom-translation"], "dev", *zip(*pairs, strict=True))
     clf = tiny_translator("marian")
-    found = [parts.measure_part(clf, data, i, score="taylor") for i in range(parts.count("taylor", 36))]
+    found = [parts.measure(fresh(clf, data), i) for i in range(parts.count("taylor", 36))]
     assert len(found) == 3
-    assert equal(parts.join(clf, data, found, score="taylor"), score_heads(clf, data, "taylor", cache=False))
+    assert equal(parts.join(fresh(clf, data), found), score_heads(clf, data, "taylor", cache=False))
 
 
-def test_one_job_measures_several_parts_without_mixing_them(clf):
+def test_one_scoring_measures_several_parts_without_mixing_them(clf):
     data = made(50)
-    job = parts.Job(clf, data, "fisher", cache=False)
+    scoring = parts.Scoring(clf, data, "fisher", cache=False)
     for i in (2, 0, 1):
-        alone, shared = parts.measure_part(clf, data, i, score="fisher"), parts.measure(job, i)
+        alone, shared = parts.measure(fresh(clf, data, "fisher"), i), parts.measure(scoring, i)
         assert alone.keys() == shared.keys()
         assert all(alone[k].tobytes() == shared[k].tobytes() for k in alone)
 
@@ -89,18 +93,18 @@ def test_parts_cover_every_example_once_and_cut_no_window():
 
 def test_parts_of_another_sample_are_refused(clf):
     data = made(50)
-    found = [parts.measure_part(clf, data, i, score="taylor") for i in range(3)]
+    found = [parts.measure(fresh(clf, data), i) for i in range(3)]
     for wrong in (found[:2], [*found, found[0]], [found[1], found[2], found[0]]):
         with pytest.raises(OptionError, match="do not make up this sample"):
-            parts.join(clf, data, wrong, score="taylor")
+            parts.join(fresh(clf, data), wrong)
     with pytest.raises(OptionError, match="numbered from 0"):
-        parts.measure_part(clf, data, -1, score="taylor")
+        parts.measure(fresh(clf, data), -1)
 
 
 def test_progress_counts_the_parts_own_examples(clf):
     data, told = made(50), []
-    job = parts.Job(clf, data, "taylor", cache=False, progress=lambda done, total: told.append((done, total)))
-    parts.measure(job, 1)
-    parts.measure(job, 2)
+    scoring = parts.Scoring(clf, data, "taylor", cache=False, progress=lambda done, total: told.append((done, total)))
+    parts.measure(scoring, 1)
+    parts.measure(scoring, 2)
     assert told[-1] == (18, 18)
     assert all(0 <= done <= total for done, total in told)

@@ -10,7 +10,7 @@ import pytest
 
 from headviz.demo.translation import read_split
 from headviz.errors import TaskError
-from headviz.tasks import label_map, load_task, sample
+from headviz.tasks import load_task, sample
 
 ROWS = [("The dog sleeps.", "nusegal lo grit."), ('"Quoted", and a comma.', "ke, ke.")]
 
@@ -100,12 +100,6 @@ def test_a_sample_has_no_classes() -> None:
     assert drawn.report is not None
     assert drawn.report.per_class == {"sentences": 50}
     assert set(drawn.texts) <= set(data.texts)
-
-
-def test_a_classifier_is_refused() -> None:
-    data = load_task("demo-translation", limit=3)
-    with pytest.raises(TaskError, match="encoder-decoder model, such as demo-translation"):
-        label_map(("entailment", "neutral", "contradiction"), data)
 
 
 def test_other_tasks_have_no_references(tmp_path: Path) -> None:

@@ -113,12 +113,14 @@ def test_as_many_curves_are_drawn_as_can_be_told_apart() -> None:
 def test_an_order_is_computed_where_none_is_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     from types import SimpleNamespace
 
+    from headviz.scores.catalogue import names_for
     from headviz.ui.pages.analyses import section as analyses
     from headviz.ui.shell import loaders
     from headviz.ui.shell.view import View
 
-    for translates, wanted in ((False, ["conductance-spearman"]), (True, ["taylor"])):
-        monkeypatch.setattr(loaders, "shape", lambda _, t=translates: SimpleNamespace(translates=t))
+    for kind, wanted in (("classification", ["conductance-spearman"]), ("translation", ["taylor"])):
+        shape = SimpleNamespace(scores=names_for(kind))
+        monkeypatch.setattr(loaders, "shape", lambda _, shape=shape: shape)
         assert analyses.orders(View(), []) == wanted
     assert analyses.orders(View(), ["fisher"]) == ["fisher"]
 

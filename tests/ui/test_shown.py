@@ -71,7 +71,7 @@ def test_stacks_are_read_from_the_configuration(tmp_path: Path) -> None:
     shape = loaders._shape_of_folder(str(tmp_path))
     assert (shape.present.num_layers, shape.present.num_heads, shape.labels) == (4, 4, ())
     assert shape.rows == ("encoder 0", "encoder 1", "cross 0", "decoder 0")
-    assert shape.translates
+    assert shape.kind == "translation"
     assert show.head_name(HeadId(2, 3), shape.rows) == "cross 0·H3"
     assert show.head_name(HeadId(2, 3)) == "L2·H3"
 
@@ -79,7 +79,7 @@ def test_stacks_are_read_from_the_configuration(tmp_path: Path) -> None:
 def test_a_classifier_has_layers_only(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"num_hidden_layers": 3, "num_attention_heads": 2}))
     shape = loaders._shape_of_folder(str(tmp_path))
-    assert (shape.rows, shape.translates) == (None, False)
+    assert (shape.rows, shape.kind) == (None, "classification")
 
 
 def test_every_kind_of_run_has_a_title() -> None:

@@ -26,7 +26,7 @@ from .recipe import EVALUATOR, Recipe, found_by
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ..evaluation.evaluator import Evaluator
+    from ..evaluation.mask_evaluator import MaskEvaluator
     from .given import Given
 
 
@@ -87,14 +87,22 @@ class Ablation(Result):
 
 
 def ablate(
-    evaluator: Evaluator,
+    evaluator: MaskEvaluator,
     *,
     base: HeadMask | None = None,
     metric: str | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Ablation:
-    """The table of all single-head ablations, on top of ``base`` (None = the full model)."""
+    """The table of all single-head ablations, on top of ``base`` (None = the full model).
+
+    >>> import headviz
+    >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=20)
+    >>> only_last_layer = clf.full_mask.without([(l, h) for l in range(11) for h in range(12)])
+    >>> table = headviz.ablate(headviz.Evaluator(clf, data), base=only_last_layer)
+    >>> table.values.shape, int((table.values == table.values).sum())
+    ((12, 12), 12)
+    """
     start = time.perf_counter()
     about = subject(evaluator, metric)
     whole = evaluator.clf.under(base)
@@ -243,7 +251,7 @@ ANALYSIS = Analysis(
     run,
     figure,
     view,
-    lambda _: Recipe(found_by("ablation", "ablate", EVALUATOR), ("evaluator",)),
+    lambda _: Recipe((found_by("ablate", EVALUATOR),), ("evaluator",)),
     MASKABLE,
     (METRIC,),
     published.one_head_off,

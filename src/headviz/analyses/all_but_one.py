@@ -38,7 +38,7 @@ from .recipe import EVALUATOR, Recipe, evaluator_of, found_by
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ..evaluation.evaluator import Evaluator
+    from ..evaluation.mask_evaluator import MaskEvaluator
     from .given import Given
 
 Select = Literal["same", "other"]
@@ -71,16 +71,24 @@ class AllButOne(Result):
 
 
 def all_but_one(
-    evaluator: Evaluator,
+    evaluator: MaskEvaluator,
     select: Select = "other",
-    other: Evaluator | None = None,
+    other: MaskEvaluator | None = None,
     *,
     metric: str | None = None,
     margin: float = MARGIN,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> AllButOne:
-    """Choose each layer's best head on ``other`` (``select="other"``) or on the reported data itself."""
+    """Choose each layer's best head on ``other`` (``select="other"``) or on the reported data itself.
+
+    >>> import headviz
+    >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=20)
+    >>> small = headviz.prune(clf, headviz.HeadMask.only(12, 12, ["0.0", "0.1", "11.0"]))
+    >>> found = headviz.all_but_one(headviz.Evaluator(small, data), "same")
+    >>> [(row.layer, row.head) for row in found.rows]
+    [(0, 0), (11, 0)]
+    """
     if select not in ("same", "other"):
         raise OptionError(f"Unknown choice '{select}' of select. Choose one of: same, other.")
     if select == "other" and other is None:
@@ -228,9 +236,7 @@ def view(found: AllButOne) -> View:
 def recipe(options: Mapping[str, Any]) -> Recipe:
     same = options["select"] == "same"
     chosen_on = ("same",) if same else ("other", evaluator_of("some"))
-    return Recipe(
-        found_by("all_but_one", "all_but_one", EVALUATOR, *chosen_on), ("evaluator",) if same else ("evaluator", "some")
-    )
+    return Recipe((found_by("all_but_one", EVALUATOR, *chosen_on),), ("evaluator",) if same else ("evaluator", "some"))
 
 
 ANALYSIS = Analysis(

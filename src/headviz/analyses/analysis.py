@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..evaluation.verdict import MARGIN
+from ..heads import CLASSIFICATION, TRANSLATION
 from . import published
 from .published import PublishedTable
 from .recipe import Recipe
@@ -131,7 +132,6 @@ class Lines:
 
 # the whole ------------------------------------------------------------------------------------
 
-CLASSES, TRANSLATIONS = "classification", "translation"  # kinds of model
 MASKABLE: tuple[Need, ...] = ("model", "data", "mask")
 
 
@@ -151,7 +151,7 @@ class Analysis:
     needs: tuple[Need, ...] = ("model", "data")
     options: tuple[Option, ...] = ()
     published: Callable[[str], list[PublishedTable]] = published.nothing  # of a task
-    kinds: tuple[str, ...] = (CLASSES, TRANSLATIONS)  # of model
+    kinds: tuple[str, ...] = (CLASSIFICATION, TRANSLATION)  # of model
     page: str = ""  # the dashboard's page that shows it, where that is not Analyses
     command: str = ""  # of its own, where it is not ``analyse NAME``
     lines: Lines | None = None

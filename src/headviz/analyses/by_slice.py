@@ -32,7 +32,7 @@ from .recipe import EVALUATOR, Recipe, found_by
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ..evaluation.evaluator import Evaluator
+    from ..evaluation.mask_evaluator import MaskEvaluator
     from .given import Given
 
 MOST = 60  # kinds; a column with more of them is rather one of values
@@ -103,14 +103,22 @@ class BySlice(Result):
 
 
 def by_slice(
-    evaluator: Evaluator,
+    evaluator: MaskEvaluator,
     *,
     base: HeadMask | None = None,
     metric: str | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> BySlice:
-    """Every single-head ablation on top of ``base`` (None = the full model), on every kind of examples."""
+    """Every single-head ablation on top of ``base`` (None = the full model), on every kind of examples.
+
+    >>> import headviz
+    >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=20)
+    >>> small = headviz.prune(clf, headviz.HeadMask.only(12, 12, ["0.0", "0.1", "11.0"]))
+    >>> found = headviz.by_slice(headviz.Evaluator(small, data))
+    >>> found.slice_name, len(found.slices) == len(set(data.slices))
+    ('phenomenon', True)
+    """
     start = time.perf_counter()
     about, data = subject(evaluator, metric), evaluator.data
     members = slices_of(data)
@@ -308,7 +316,7 @@ ANALYSIS = Analysis(
     run,
     figure,
     view,
-    lambda _: Recipe(found_by("by_slice", "by_slice", EVALUATOR), ("evaluator",)),
+    lambda _: Recipe((found_by("by_slice", EVALUATOR),), ("evaluator",)),
     (*MASKABLE, "slices"),
     (METRIC,),
 )

@@ -29,6 +29,11 @@ _FOUND = [import_module(f".{name}", __package__).ANALYSIS for name in _MODULES]
 ANALYSES: dict[str, Analysis] = {analysis.name: analysis for analysis in _FOUND}
 
 
+def analyses_for(kind: str) -> list[Analysis]:
+    """The analyses that are made for this kind of model."""
+    return [analysis for analysis in ANALYSES.values() if kind in analysis.kinds]
+
+
 def figure(found: Any) -> Figure:
     """The figure of any result, as the module of its type draws it."""
     drawn: Figure = import_module(type(found).__module__).ANALYSIS.figure(found)

@@ -18,7 +18,7 @@ from ..tasks import constant, points_in
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..evaluation.evaluator import Evaluator
+    from ..evaluation.mask_evaluator import MaskEvaluator
     from ..heads import HeadMask
 
 SIGNIFICANT = 0.05  # of q values, in tables and pictures
@@ -65,7 +65,7 @@ class Subject(Result):
         )
 
 
-def subject(evaluator: Evaluator, metric: str | None = None) -> Subject:
+def subject(evaluator: MaskEvaluator, metric: str | None = None) -> Subject:
     """The subject of an analysis; ``metric`` is one of the task's, its primary one by default."""
     clf, data = evaluator.clf, evaluator.data
     known = data.task.metrics
@@ -85,7 +85,7 @@ def subject(evaluator: Evaluator, metric: str | None = None) -> Subject:
 
 
 def predict_all(
-    evaluator: Evaluator,
+    evaluator: MaskEvaluator,
     masks: Sequence[HeadMask],
     *,
     reference: HeadMask | None = None,
@@ -107,7 +107,7 @@ def predict_all(
 
 
 def sweep(
-    evaluator: Evaluator,
+    evaluator: MaskEvaluator,
     masks: Sequence[HeadMask],
     metric: str,
     *,
@@ -123,7 +123,7 @@ def sweep(
     return answers, deltas(answers, predictions, metric)
 
 
-def constant_of(evaluator: Evaluator, metric: str) -> float | None:
+def constant_of(evaluator: MaskEvaluator, metric: str) -> float | None:
     """What the best constant answer reaches on the evaluator's data; None where it has no value."""
     labels = evaluator.data.labels
     return None if labels is None else constant(metric, labels)

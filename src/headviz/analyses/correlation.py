@@ -20,10 +20,11 @@ from scipy.special import stdtrit
 from ..charts.numbers import number
 from ..errors import OptionError, unknown_choice
 from ..evaluation.verdict import verdict
+from ..heads import CLASSIFICATION
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from . import published
-from .analysis import CLASSES, SAMPLES, SEED, THESIS, Analysis, Option, Picture, Table, View
+from .analysis import SAMPLES, SEED, THESIS, Analysis, Option, Picture, Table, View
 from .common import check_score
 
 if TYPE_CHECKING:
@@ -103,6 +104,14 @@ def correlation_grids(
     """``measure`` gives a model's L×H table; ``pretrained`` are the same encoder under different fresh heads.
 
     ``others`` are the same model fine-tuned with other seeds.
+
+    >>> import headviz
+    >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=4)
+    >>> before = headviz.load("demo-pretrained", device="cpu", fresh_labels=clf.labels)
+    >>> table = lambda model: headviz.score_heads(model, data, steps=2).values
+    >>> grids = headviz.correlation_grids(clf, [before], table, score="conductance-spearman", data="demo", n=4)
+    >>> grids.difference.shape
+    (12, 12)
     """
     if not pretrained:
         raise OptionError("The pre-trained model is missing. Name the model that was fine-tuned.")
@@ -288,6 +297,6 @@ ANALYSIS = Analysis(
         SEED,
     ),
     published=published.bands,
-    kinds=(CLASSES,),
+    kinds=(CLASSIFICATION,),
     page="heads",
 )

@@ -21,7 +21,7 @@ from .recipe import EVALUATOR, Recipe, evaluator_of, found_by
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ..evaluation.evaluator import Evaluator
+    from ..evaluation.mask_evaluator import MaskEvaluator
     from .given import Given
 
 
@@ -39,14 +39,23 @@ class CrossDataset(Result):
 
 
 def cross_dataset(
-    first: Evaluator,
-    second: Evaluator,
+    first: MaskEvaluator,
+    second: MaskEvaluator,
     *,
     metric: str | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> CrossDataset:
-    """Ablate one model on both data sets."""
+    """Ablate one model on both data sets.
+
+    >>> import headviz
+    >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=20)
+    >>> small = headviz.prune(clf, headviz.HeadMask.only(12, 12, ["0.0", "0.1", "11.0"]))
+    >>> other = headviz.load_task("demo", split="unseen", limit=20)
+    >>> found = headviz.cross_dataset(headviz.Evaluator(small, data), headviz.Evaluator(small, other))
+    >>> found.heads
+    3
+    """
     if first.clf.digest != second.clf.digest:
         raise OptionError("Cross-dataset ablation compares two data sets under one model, not two models.")
     if first.data == second.data:
@@ -166,9 +175,7 @@ ANALYSIS = Analysis(
     run,
     figure,
     view,
-    lambda _: Recipe(
-        found_by("cross_dataset", "cross_dataset", EVALUATOR, evaluator_of("other")), ("evaluator", "other")
-    ),
+    lambda _: Recipe((found_by("cross_dataset", EVALUATOR, evaluator_of("other")),), ("evaluator", "other")),
     options=(
         METRIC,
         Option("other-task", None, "the second data set (default: the same task)", metavar="T"),

@@ -28,13 +28,13 @@ from .recipe import Recipe, found_by, scored_by
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ..evaluation.evaluator import Evaluator
+    from ..evaluation.mask_evaluator import MaskEvaluator
     from ..models.classifier import Classifier
     from ..tasks import Dataset
     from .given import Given
 
 KEPT = 0.95  # of the unpruned metric
-Scorer = Callable[["Evaluator"], NDArray]  # an L×H table, high = keep
+Scorer = Callable[["MaskEvaluator"], NDArray]  # an L×H table, high = keep
 
 
 @dataclass(frozen=True)
@@ -65,19 +65,27 @@ def dynamics(
     *,
     step: float = 0.1,
     metric: str | None = None,
-    evaluator: Callable[[Dataset, Classifier], Evaluator] | None = None,
+    evaluator: Callable[[Dataset, Classifier], MaskEvaluator] | None = None,
     load: Callable[[Path], Classifier] | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Dynamics:
-    """One pruning curve per checkpoint in ``folder``. ``score`` is only the name that ``scorer`` goes by."""
+    """One pruning curve per checkpoint in ``folder``. ``score`` is only the name that ``scorer`` goes by.
+
+    >>> import headviz
+    >>> folder, data = headviz.demo_folder("checkpoints"), headviz.load_task("demo", limit=4)
+    >>> scorer = lambda evaluator: headviz.score_heads(evaluator.clf, data, "magnitude").values
+    >>> found = headviz.dynamics(folder, data, "magnitude", scorer, step=1.0)
+    >>> len(found.checkpoints) > 2
+    True
+    """
     from ..evaluation.dispatch import evaluator_of
     from ..models.loading import load as load_model
 
     places = find_checkpoints(folder)
     found = []
     for place in tracked(places, progress, cancel):
-        clf = load(place) if load is not None else load_model(place)
+        clf: Any = load(place) if load is not None else load_model(place)
         own = evaluator(data, clf) if evaluator is not None else evaluator_of(clf, data)
         table = scorer(own)
         curves = pruning_curves(own, {score: table}, step=step, metric=metric, cancel=cancel)
@@ -108,7 +116,7 @@ def run(given: Given) -> Dynamics:
     score = given.option("score")
     check_score(score)
 
-    def scorer(evaluator: Evaluator) -> NDArray:
+    def scorer(evaluator: MaskEvaluator) -> NDArray:
         if score == ORACLE:
             return ablate(evaluator, cancel=given.cancel).values
         table: NDArray = given.score(evaluator.clf, score, given.sample(evaluator.clf))
@@ -197,7 +205,7 @@ def view(found: Dynamics) -> View:
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
     given = (Name("checkpoints"), Name("data"), "taylor", Lambda("e", scored_by("taylor", "e.clf")))
-    return Recipe(found_by("dynamics", "dynamics", *given), ("some", "checkpoints"))
+    return Recipe((found_by("dynamics", *given),), ("some", "checkpoints"))
 
 
 ANALYSIS = Analysis(

@@ -9,6 +9,7 @@ from ..progress import Cancel, Progress
 if TYPE_CHECKING:
     from ..evaluation.evaluator import Evaluator
     from ..heads import HeadMask
+    from ..models.base import TransformerModel
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
@@ -29,11 +30,11 @@ class Given(Protocol):
         """Of the reported data."""
         ...
 
-    def on(self, data: Dataset, clf: Classifier | None = None) -> Evaluator:
+    def on(self, data: Dataset, clf: TransformerModel | None = None) -> Evaluator:
         """Of the same model, or of ``clf``, on other data."""
         ...
 
-    def sample(self, clf: Classifier | None = None) -> Dataset:
+    def sample(self, clf: TransformerModel | None = None) -> Dataset:
         """Training examples, to choose heads and to score on."""
         ...
 
@@ -45,7 +46,7 @@ class Given(Protocol):
         """The user's mask; None without one."""
         ...
 
-    def score(self, clf: Classifier, name: str, data: Dataset) -> Any:
+    def score(self, clf: TransformerModel, name: str, data: Dataset) -> Any:
         """An L×H table of one score."""
         ...
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..heads import HeadId, head_name
-from ..recipes.structure import Call, Import
+from ..recipes.structure import Call
 from ..results import Result
 from . import ablation as single
 from .ablation import Ablation
@@ -44,7 +44,14 @@ class Harmful(Result):
 
 
 def harmful(ablation: Ablation, level: float = SIGNIFICANT) -> Harmful:
-    """Read off an ablation table. The gains are chosen as the best of many, so expect less on new data."""
+    """Read off an ablation table. The gains are chosen as the best of many, so expect less on new data.
+
+    >>> import headviz
+    >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=20)
+    >>> small = headviz.prune(clf, headviz.HeadMask.only(12, 12, ["0.0", "0.1", "11.0"]))
+    >>> headviz.harmful(headviz.ablate(headviz.Evaluator(small, data))).tested
+    3
+    """
     rows = tuple(
         HarmfulHead(
             h,
@@ -122,13 +129,7 @@ ANALYSIS = Analysis(
     run,
     figure,
     view,
-    lambda _: Recipe(
-        (
-            Import("headviz.analyses.ablation", ("ablate",)),
-            *found_by("harmful", "harmful", Call("ablate", (EVALUATOR,))),
-        ),
-        ("evaluator",),
-    ),
+    lambda _: Recipe((found_by("harmful", Call("headviz.ablate", (EVALUATOR,))),), ("evaluator",)),
     MASKABLE,
     (METRIC,),
 )

@@ -22,7 +22,7 @@ from ..evaluation.constant import corrected, remark_on
 from ..evaluation.verdict import MARGIN
 from ..heads import HeadMask, lowest
 from ..progress import Cancel, Progress, part
-from ..recipes.structure import Call, Each, Get, Import, Let, Name
+from ..recipes.structure import Call, Each, Get, Let, Name
 from ..results import Result
 from . import published
 from .analysis import (
@@ -48,7 +48,7 @@ from .recipe import EVALUATOR, Recipe, found_by, scored_by
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ..evaluation.evaluator import Evaluator
+    from ..evaluation.mask_evaluator import MaskEvaluator
     from .given import Given
 
 
@@ -67,7 +67,7 @@ class PruningCurves(Result):
 
 
 def pruning_curves(
-    evaluator: Evaluator,
+    evaluator: MaskEvaluator,
     orders: Mapping[str, NDArray],
     *,
     step: float = 0.1,
@@ -81,6 +81,13 @@ def pruning_curves(
     """One curve per L×H score table in ``orders`` (high = keep); for the oracle give ``Ablation.values``.
 
     ``margin``: points that may be lost and still count as nothing.
+
+    >>> import headviz
+    >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=20)
+    >>> orders = {"magnitude": headviz.score_heads(clf, data, "magnitude").values}
+    >>> found = headviz.pruning_curves(headviz.Evaluator(clf, data), orders, step=0.5)
+    >>> [point.sparsity for point in found.curves[0].points]
+    [0.0, 0.5, 1.0]
     """
     about, present = subject(evaluator, metric), evaluator.clf.present
     check_steps(step, until, keep_per_layer, present.num_heads)
@@ -269,14 +276,13 @@ def parts(found: PruningCurves, key: str, caption: str) -> tuple[Picture, Table]
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
     names = [name for name in options["scores"].split(",") if name != ORACLE]
-    oracle = Get(Call("ablate", (EVALUATOR,)), "values")
+    oracle = Get(Call("headviz.ablate", (EVALUATOR,)), "values")
     return Recipe(
         (
-            Import("headviz.analyses.ablation", ("ablate",)),
             Let("names", names),
             Let("tables", Each(scored_by(Name("name")), "name", Name("names"))),
             Let("orders", Call("dict", (Call("zip", ([Name("*names"), ORACLE_NAME], [Name("*tables"), oracle])),))),
-            *found_by("pruning_curve", "pruning_curves", EVALUATOR, Name("orders")),
+            found_by("pruning_curves", EVALUATOR, Name("orders")),
         ),
         ("evaluator", "some"),
     )

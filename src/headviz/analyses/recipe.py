@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..recipes.structure import Call, Get, Import, Let, Name
+from ..recipes.structure import Call, Get, Let, Name
 
 EVALUATOR = Name("evaluator")
 
@@ -18,14 +18,14 @@ class Recipe:
     uses: tuple[Literal["evaluator", "some", "other", "checkpoints"], ...] = ()
 
 
-def found_by(module: str, function: str, *arguments: Any, **keywords: Any) -> tuple[Import, Let]:
-    """``from headviz.analyses.module import function`` and ``found = function(arguments)``."""
-    return Import(f"headviz.analyses.{module}", (function,)), Let("found", Call(function, arguments, keywords))
+def found_by(function: str, *arguments: Any, **keywords: Any) -> Let:
+    """``found = headviz.function(arguments)``."""
+    return Let("found", Call(f"headviz.{function}", arguments, keywords))
 
 
 def evaluator_of(data: str) -> Call:
     """The evaluator of the model on other data."""
-    return Call("evaluator_of", (Name("clf"), Name(data)))
+    return Call("headviz.evaluator_of", (Name("clf"), Name(data)))
 
 
 def scored_by(score: Any, model: str = "clf") -> Get:

@@ -20,12 +20,12 @@ from ..errors import OptionError
 from ..evaluation.comparison import Answers, Delta, deltas, measure
 from ..evaluation.significance import benjamini_hochberg
 from ..evaluation.verdict import clear
-from ..heads import HeadId, HeadMask
+from ..heads import CLASSIFICATION, HeadId, HeadMask
 from ..progress import Cancel, Progress, stop_if
 from ..results import Result
 from ..tasks import predicted
 from .ablation import Ablation, ablate
-from .analysis import CLASSES, ENDS, METRIC, PAIRED, Analysis, Option, Picture, Table, View, in_points
+from .analysis import ENDS, METRIC, PAIRED, Analysis, Option, Picture, Table, View, in_points
 from .common import SIGNIFICANT, Subject
 from .recipe import EVALUATOR, Recipe, found_by
 
@@ -79,6 +79,12 @@ def redundant(
     """Search within ``seconds`` (the single ablations, if they are still to be made, come on top).
 
     A head counts as harmless if its cost is not clear by itself, before any correction: the stricter reading.
+
+    >>> import headviz
+    >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=20)
+    >>> small = headviz.prune(clf, headviz.HeadMask.only(12, 12, ["0.0", "0.1", "11.0"]))
+    >>> headviz.redundant(headviz.Evaluator(small, data), seconds=5).harmless
+    3
     """
     if seconds <= 0:
         raise OptionError(f"The time budget must be above 0 seconds, not {seconds}.")
@@ -234,7 +240,7 @@ def view(found: Redundant) -> View:
 
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
-    return Recipe(found_by("redundant", "redundant", EVALUATOR, seconds=options["seconds"]), ("evaluator",))
+    return Recipe((found_by("redundant", EVALUATOR, seconds=options["seconds"]),), ("evaluator",))
 
 
 ANALYSIS = Analysis(
@@ -248,5 +254,5 @@ ANALYSIS = Analysis(
     view,
     recipe,
     options=(METRIC, Option("seconds", 60.0, "time for the search", "share", "S")),
-    kinds=(CLASSES,),
+    kinds=(CLASSIFICATION,),
 )

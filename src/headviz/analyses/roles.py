@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from ..attribution.relations import RELATIONS, Tokens, chance_of
 from ..errors import OptionError
 from ..evaluation.significance import benjamini_hochberg
-from ..heads import HeadId
+from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, tracked
 from ..recipes.structure import Name
 from ..results import Result
-from .analysis import CLASSES, Analysis, Option, Picture, Table, View
+from .analysis import Analysis, Option, Picture, Table, View
 from .recipe import Recipe, found_by
 
 if TYPE_CHECKING:
@@ -92,6 +92,11 @@ def roles(clf: Classifier, data: Dataset, *, progress: Progress | None = None, c
 
     The test is one-sided over examples: the mean of share − baseline against 0, by Student's t. Not for finding out
     what a head is *for*: a head may look somewhere and write nothing that matters.
+
+    >>> import headviz
+    >>> found = headviz.roles(headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=12))
+    >>> found.share.shape == (12, 12, len(found.relations)), found.n
+    (True, 12)
     """
     from scipy import stats
 
@@ -248,7 +253,7 @@ def view(found: Roles) -> View:
 
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
-    return Recipe(found_by("roles", "roles", Name("clf"), Name("data")))
+    return Recipe((found_by("roles", Name("clf"), Name("data")),))
 
 
 ANALYSIS = Analysis(
@@ -262,6 +267,6 @@ ANALYSIS = Analysis(
     view,
     recipe,
     options=(Option("samples", 300, "at most so many examples", "count", "N"),),
-    kinds=(CLASSES,),
+    kinds=(CLASSIFICATION,),
     command="roles",
 )

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ..charts.numbers import number, signed
 from ..errors import MaskError, OptionError, unknown_choice
-from ..heads import HeadId
+from ..heads import CLASSIFICATION, HeadId
 from ..results import Result
-from .analysis import CLASSES, THESIS, Analysis, Option, Picture, Table, View
+from .analysis import THESIS, Analysis, Option, Picture, Table, View
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -125,6 +125,6 @@ ANALYSIS = Analysis(
         Option("coefficient", "spearman", "spearman, kendall or pearson", metavar="C"),
         Option("target", "predicted", "class to explain", metavar="T"),
     ),
-    kinds=(CLASSES,),
+    kinds=(CLASSIFICATION,),
     page="head",
 )

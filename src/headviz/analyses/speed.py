@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import OptionError
-from ..heads import HeadMask
+from ..heads import CLASSIFICATION, HeadMask
 from ..progress import Cancel, Progress, after, tracked
 from ..recipes.structure import Name
 from ..results import Result
 from . import published
-from .analysis import CLASSES, MICHEL, Analysis, Option, Picture, Table, View
+from .analysis import MICHEL, Analysis, Option, Picture, Table, View
 from .recipe import Recipe, found_by
 
 if TYPE_CHECKING:
@@ -78,6 +78,12 @@ def speed(
     """Time both models in turn on random texts of ``length`` tokens; the first round warms up and is not counted.
 
     Without ``length`` it is 128, or what the model can take if that is less.
+
+    >>> import headviz
+    >>> clf = headviz.load("demo", device="cpu")
+    >>> found = headviz.speed(clf, clf.full_mask.without(["0.0"]), batches=(1,), length=16, repeats=2)
+    >>> [row.batch for row in found.rows]
+    [1]
     """
     import torch
 
@@ -266,7 +272,7 @@ def view(found: Speed) -> View:
 
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
-    return Recipe(found_by("speed", "speed", Name("clf"), Name("mask"), length=options["length"]))
+    return Recipe((found_by("speed", Name("clf"), Name("mask"), length=options["length"]),))
 
 
 ANALYSIS = Analysis(
@@ -287,5 +293,5 @@ ANALYSIS = Analysis(
         Option("batches", "1,4,16,64", "batch sizes", metavar="A,B,…"),
     ),
     published.speeds,
-    (CLASSES,),
+    (CLASSIFICATION,),
 )

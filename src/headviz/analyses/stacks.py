@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..charts.numbers import points as in_points
 from ..errors import MaskError
 from ..evaluation.verdict import MARGIN
+from ..heads import TRANSLATION
 from ..progress import Cancel, Progress, part, tracked
 from ..recipes.structure import Let, Name
 from ..reference import find
@@ -24,7 +25,7 @@ from ..results import Result
 from . import pruning_curve, published
 from .ablation import Ablation, ablate
 from .all_but_one import AllButOne, Select, all_but_one
-from .analysis import MARGIN_OPTION, MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, TRANSLATIONS, Analysis, Table, View
+from .analysis import MARGIN_OPTION, MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, Analysis, Table, View
 from .common import Subject
 from .pruning_curve import PruningCurves, pruning_curves
 from .recipe import EVALUATOR, Recipe, evaluator_of, found_by, scored_by
@@ -32,8 +33,8 @@ from .recipe import EVALUATOR, Recipe, evaluator_of, found_by, scored_by
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ..evaluation.evaluator import Evaluator
-    from ..models.classifier import Classifier
+    from ..evaluation.mask_evaluator import MaskEvaluator
+    from ..models.base import TransformerModel
     from .given import Given
 
 LEVEL = 0.01  # p values below it are marked, as in the published tables
@@ -86,7 +87,7 @@ class StackRow(Result):
         return {"marked": self.marked}
 
 
-def by_stack(clf: Classifier, ablation: Ablation) -> list[StackTable]:
+def by_stack(clf: TransformerModel, ablation: Ablation) -> list[StackTable]:
     """A table of single-head ablations cut into the model's stacks."""
     return [
         StackTable(stack, ablation.delta[rows.start : rows.stop], ablation.p_value[rows.start : rows.stop])
@@ -94,7 +95,7 @@ def by_stack(clf: Classifier, ablation: Ablation) -> list[StackTable]:
     ]
 
 
-def rows_by_stack(clf: Classifier, found: AllButOne) -> list[StackRow]:
+def rows_by_stack(clf: TransformerModel, found: AllButOne) -> list[StackRow]:
     """All-but-one results with the layers counted inside their stacks."""
     out = []
     for row in found.rows:
@@ -104,7 +105,7 @@ def rows_by_stack(clf: Classifier, found: AllButOne) -> list[StackRow]:
 
 
 def stack_curves(
-    evaluator: Evaluator,
+    evaluator: MaskEvaluator,
     scores: NDArray,
     *,
     step: float = 0.1,
@@ -163,10 +164,10 @@ class StackReport(Result):
 
 
 def stack_report(
-    evaluator: Evaluator,
+    evaluator: MaskEvaluator,
     score: str,
     scores: NDArray,
-    other: Evaluator | None = None,
+    other: MaskEvaluator | None = None,
     *,
     step: float = 0.1,
     margin: float = MARGIN,
@@ -175,6 +176,14 @@ def stack_report(
 ) -> StackReport:
     """Ablate, reduce and prune stack by stack. ``other`` is the data that the kept heads are chosen on (Table 5);
     without it they are chosen on the reported data (Table 2). ``score`` is only the name of ``scores``.
+
+    >>> import headviz
+    >>> clf, data = headviz.load("demo-translation", device="cpu"), headviz.load_task("demo-translation", limit=2)
+    >>> small = headviz.prune(clf, headviz.HeadMask.only(clf.num_layers, clf.num_heads, ["0.0", "4.0", "8.0"]))
+    >>> scores = headviz.score_heads(small, data, "magnitude").values
+    >>> report = headviz.stack_report(headviz.evaluator_of(small, data), "magnitude", scores, step=0.5)
+    >>> [table.stack for table in report.tables]
+    ['encoder', 'cross', 'decoder']
     """
     clf = evaluator.clf
     select: Select = "same" if other is None else "other"
@@ -270,10 +279,7 @@ def _marked(points: float, mark: bool) -> str:
 def recipe(options: Mapping[str, Any]) -> Recipe:
     other = (evaluator_of("some"),) if options["select"] == "other" else ()
     return Recipe(
-        (
-            Let("scores", scored_by("taylor")),
-            *found_by("stacks", "stack_report", EVALUATOR, "taylor", Name("scores"), *other),
-        ),
+        (Let("scores", scored_by("taylor")), found_by("stack_report", EVALUATOR, "taylor", Name("scores"), *other)),
         ("evaluator", "some"),
     )
 
@@ -290,6 +296,6 @@ ANALYSIS = Analysis(
     recipe,
     options=(SELECT, ORDER, STEP, MARGIN_OPTION, SAMPLES, SEED),
     published=published.by_stack,
-    kinds=(TRANSLATIONS,),
+    kinds=(TRANSLATION,),
     command="stacks",
 )

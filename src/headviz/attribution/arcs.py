@@ -1,6 +1,6 @@
-"""Which connections of an attention map to look at: by part of a pair, without special tokens, the strongest.
+"""Choose which connections of an attention map to draw: of a part of the pair, without special tokens, the strongest.
 
-Pure selection for pictures; scores always use all connections.
+Only pictures use this; scores always use all connections.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack, overload
 
 import torch
 from torch import Tensor
@@ -19,15 +19,19 @@ from ..heads import HeadMask
 from ..models.fast.linear import FastLinear
 from ..progress import Cancel, Progress, after, tracked
 from ..storage.store import Store
-from .conductance import Label
-from .explaining import Explainer, store_for
+from .explaining import Explainer, Label, MapsOptions, Texts, store_for
 from .integration import BUDGET, ExampleMaps, Target, Walk, gradients, groups
+from .maps import Maps
 from .rules import SCALING_RULES, AttAttrOptions, Weights
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
 
 
+@overload
+def attattr(clf: Classifier, text: str, pair: str | None = None, **options: Unpack[MapsOptions]) -> Maps: ...
+@overload
+def attattr(clf: Classifier, text: Texts, pair: Texts | None = None, **options: Unpack[MapsOptions]) -> list[Maps]: ...
 def attattr(
     clf: Classifier,
     text: str | Sequence[str],
@@ -43,8 +47,15 @@ def attattr(
     cache: Store | bool = True,
     cancel: Cancel | None = None,
     progress: Progress | None = None,
-) -> Any:  # Maps, or a list of them for a list of texts
-    """Self-attention attribution of one text or pair, or of a list of them; options as for ``conductance``."""
+) -> Maps | list[Maps]:
+    """Self-attention attribution of one text or pair, or of a list of them; options as for ``conductance``.
+
+    >>> import headviz
+    >>> clf = headviz.load("demo", device="cpu")
+    >>> maps = headviz.attattr(clf, "the small dog runs .", "the dog sleeps .", steps=2)
+    >>> maps.method, maps.steps
+    ('attattr', 2)
+    """
     options = AttAttrOptions(steps, rule)
     explainer = Explainer(clf, "attattr", sweep, mask, budget, store_for(cache), cancel, progress)
     return explainer.explain(text, pair, label, target, options, tolerance)

@@ -1,4 +1,4 @@
-"""What a mask changes in the attention that is left: the distance between two models' maps of one text."""
+"""How far a mask moves the attention of the other heads: the distance of two maps of one text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def attention_shift(clf: Classifier, text: str, pair: str | None, mask: HeadMask) -> np.ndarray:
     """[L, H] mean over queries of half the sum of absolute differences, 0 = the same, 1 = nothing in common.
 
-    A head that is off, or not there, is NaN: where it looks no longer matters. Not a measure of importance.
+    NaN for a head that is off or removed. Not a measure of importance.
     """
     batch = clf.collate(encode(clf, [text], None if pair is None else [pair]))
     maps = []

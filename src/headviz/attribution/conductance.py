@@ -1,27 +1,39 @@
 """``headviz.conductance``: which attention connections carried the prediction, for all heads at once.
 
 Attr(A)_ij = ∫ ∂F/∂A_ij · dA_ij/da da along the straight path of word embeddings from a baseline (padding in
-place of every word) to the input; F is the logit of the target class. ``path`` walks, ``rules`` integrates.
+place of every word) to the input; F is the logit of the target class. ``integration`` walks along the path, ``rules``
+says where it stops and how the stops are weighted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack, overload
 
 from ..heads import HeadMask
 from ..progress import Cancel, Progress
 from ..storage.store import Store
-from .explaining import Explainer, store_for
+from .explaining import Explainer, Label, MapsOptions, Texts, store_for
 from .integration import BUDGET, sweep
+from .maps import Maps
 from .rules import DEFAULT_RULE, DEFAULT_STEPS, PathOptions
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
 
-Label = str | int
+
+class ConductanceKeywords(MapsOptions, total=False):
+    precision: str
 
 
+@overload
+def conductance(
+    clf: Classifier, text: str, pair: str | None = None, **options: Unpack[ConductanceKeywords]
+) -> Maps: ...
+@overload
+def conductance(
+    clf: Classifier, text: Texts, pair: Texts | None = None, **options: Unpack[ConductanceKeywords]
+) -> list[Maps]: ...
 def conductance(
     clf: Classifier,
     text: str | Sequence[str],
@@ -38,15 +50,22 @@ def conductance(
     cache: Store | bool = True,
     cancel: Cancel | None = None,
     progress: Progress | None = None,
-) -> Any:  # Maps, or a list of them for a list of texts
-    """Attention and attribution maps of one text or pair, or of a list of them.
+) -> Maps | list[Maps]:
+    """Attention and attribution maps of one text or pair; for a list of texts, a list of maps.
 
-    ``steps`` are intervals of the path. ``target`` is "predicted" (by the model as it stands, mask included),
-    "gold" (with ``label=``), or a class. ``tolerance=0.02`` doubles the steps until the estimated error is
-    below 2 % and the last doubling changed no more than that. ``rule="captum"`` gives what Captum's
-    LayerConductance gives. ``precision="bfloat16"`` is a faster preview. Peak memory stays near ``budget`` bytes
-    besides the model, unless one node of one text needs more. ``progress(done, total)`` counts points of the path;
-    refining begins anew. Not for causal claims: an attribution of 0 does not mean that removing the head is free.
+    ``steps`` are the intervals of the path. ``target`` is "predicted" (by the model under the mask), "gold" (with
+    ``label=``), or a class. ``tolerance=0.02`` doubles the steps until the estimated error is below 2 % and the last
+    doubling changed no more than that. ``rule="captum"`` gives what Captum's LayerConductance gives.
+    ``precision="bfloat16"`` is a faster preview. Peak memory stays near ``budget`` bytes besides the model, unless one
+    node of one text needs more. ``progress(done, total)`` counts points of the path; doubling the steps begins anew.
+
+    An attribution of 0 does not mean that removing the head is free: ``headviz.ablate`` measures that.
+
+    >>> import headviz
+    >>> clf = headviz.load("demo", device="cpu")
+    >>> maps = headviz.conductance(clf, "the small dog runs .", "the dog sleeps .", steps=4)
+    >>> maps.attribution.shape == (12, 12, len(maps.tokens), len(maps.tokens))
+    True
     """
     options = PathOptions(steps, rule, precision)
     explainer = Explainer(clf, "conductance", sweep, mask, budget, store_for(cache), cancel, progress)

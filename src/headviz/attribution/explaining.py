@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
@@ -21,11 +21,29 @@ from .rules import Options
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
 
+Label = str | int  # a class, by name or number
+Texts = list[str] | tuple[str, ...]
+
 VERSION = 1  # raise it when the same input would give other values
 MAX_STEPS = 512  # where refining stops
 
 # (classifier, encodings, targets, options, mask, budget, cancel, progress) -> one ExampleMaps per encoding
 Sweep = Callable[..., list[ExampleMaps]]
+
+
+class MapsOptions(TypedDict, total=False):
+    """Keywords that ``conductance`` and ``attattr`` share."""
+
+    steps: int
+    rule: str
+    target: Label
+    label: Label | Sequence[Label] | None
+    mask: HeadMask | None
+    tolerance: float | None
+    budget: int
+    cache: Store | bool
+    cancel: Cancel | None
+    progress: Progress | None
 
 
 @dataclass(frozen=True)
@@ -45,8 +63,8 @@ class Explainer:
         self,
         text: str | Sequence[str],
         pair: str | Sequence[str] | None,
-        label: str | int | Sequence[str | int] | None,
-        target: str | int,
+        label: Label | Sequence[Label] | None,
+        target: Label,
         options: Options,
         tolerance: float | None = None,
     ) -> Maps | list[Maps]:
@@ -167,7 +185,7 @@ def _arrays(maps: ExampleMaps) -> dict[str, np.ndarray]:
 def _listed(text: str | Sequence[str]) -> list[str]:
     if isinstance(text, Iterable) and not isinstance(text, str):
         return list(text)
-    return [text]  # what is no text is refused where texts are checked
+    return [text]  # ``encode`` rejects whatever is not a text
 
 
 def store_for(cache: Store | bool) -> Store | None:

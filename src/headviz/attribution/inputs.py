@@ -1,4 +1,4 @@
-"""What a user gave to explain, checked: texts become encodings, a target becomes a class number."""
+"""Check what a user wants explained: texts become encodings, a target becomes a class number."""
 
 from __future__ import annotations
 
@@ -7,53 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import ModelError, OptionError, TaskError, shown, unknown_choice
-from ..tasks import TASKS
+from ..errors import OptionError, TaskError, shown, unknown_choice
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
 
 PREDICTED, GOLD = "predicted", "gold"
-# a model may say in its config.json how many texts it reads; headviz writes it when it fine-tunes
-NUM_TEXTS = "headviz_num_texts"
-
-
-def expected_texts(clf: Classifier) -> int | None:
-    """1 for single texts, 2 for pairs, None when nothing tells.
-
-    The model's config says it, or its class names do when every known task with these classes agrees.
-    """
-    said = getattr(clf.config, NUM_TEXTS, None)
-    if said in (1, 2):
-        return int(said)
-    names = {name.casefold() for name in clf.classes or ()}
-    found = {
-        task.num_texts
-        for task in TASKS.values()
-        if task.label_names and {n.casefold() for n in task.label_names} == names
-    }
-    return found.pop() if len(found) == 1 else None
-
-
-def check_pairing(clf: Classifier, paired: bool) -> None:
-    """Complain about a pair for a single-text model, and the reverse."""
-    wanted = expected_texts(clf)
-    if wanted == 2 and not paired:
-        raise TaskError(
-            f"'{clf.name}' compares two texts ({', '.join(clf.labels)}), but only one was given. Give its pair as well."
-        )
-    if wanted == 1 and paired:
-        raise TaskError(
-            f"'{clf.name}' reads one text ({', '.join(clf.labels)}), but a pair was given. "
-            f"Leave the pair out; if the model does take pairs, set {NUM_TEXTS} to 2 in its config.json."
-        )
 
 
 def encode(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None) -> list[Encoding]:
     """Encodings of texts somebody typed: an empty text, or one without a known word, is an error."""
     if not texts:
         raise TaskError("There is no text to explain. Give at least one.")
-    check_pairing(clf, pairs is not None)
+    clf.check_texts(pairs is not None)
     if pairs is not None and len(pairs) != len(texts):
         raise TaskError(f"There are {len(texts)} texts but {len(pairs)} pairs. Give one pair for each text.")
     for words in (texts, pairs or ()):
@@ -82,8 +48,7 @@ def _check_known(clf: Classifier, text: str, alone: Encoding) -> None:
 
 def resolve_target(clf: Classifier, target: str | int, label: str | int | None = None) -> int | None:
     """The class to explain; None = the predicted one. A regression has a single output, 0."""
-    if clf.kind != "classification":
-        raise ModelError(f"'{clf.name}' is a {clf.kind} model and has no classes to explain. Load a classifier.")
+    clf.check_classes()
     if clf.is_regression:
         if target not in (PREDICTED, GOLD, 0):
             raise OptionError(f"'{clf.name}' predicts a number; its target is 'predicted', not {shown(target)}.")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
 
 BUDGET = 2**30  # bytes
-# More tokens in one pass than this are no faster: weights are read once per pass, activations leave the cache.
+# More tokens in one pass are not faster: the activations no longer fit in the processor's cache.
 TOKENS_AT_ONCE = 2048
 
 
@@ -42,7 +42,7 @@ class ExampleMaps:
     target: int
 
 
-# the class to explain; None = the one predicted by the model as it stands, mask included
+# the class to explain; None = the one that the model predicts under the mask
 Target = int | None
 
 
@@ -196,7 +196,7 @@ def gradients(of: Tensor, by: Sequence[Tensor]) -> list[Tensor]:
 
 
 def groups(clf: Classifier, encodings: Sequence[Encoding], steps: int, budget: int) -> Iterator[slice]:
-    """Examples that share their passes: as many as the budget holds and as still make them faster."""
+    """Examples that share their passes: as many as the budget holds, up to ``TOKENS_AT_ONCE``."""
     length = max(len(e) for e in encodings)
     # what one example keeps for the whole sweep: two sums, the last nodes of two strides, its maps
     kept = clf.num_layers * clf.num_heads * length**2 * 4 * 8

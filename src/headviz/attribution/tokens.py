@@ -70,7 +70,14 @@ def token_attributions(
     label: str | int | None = None,
     mask: HeadMask | None = None,
 ) -> TokenAttributions:
-    """Signed attributions of the tokens of one text or pair; they sum to F(x) − F(x'), up to ``error``."""
+    """Signed attributions of the tokens of one text or pair; they sum to F(x) − F(x'), up to ``error``.
+
+    >>> import headviz
+    >>> clf = headviz.load("demo", device="cpu")
+    >>> found = headviz.token_attributions(clf, "the small dog runs .", "the dog sleeps .", steps=4)
+    >>> found.tokens[:4], len(found.values) == len(found.tokens)
+    (('[CLS]', 'the', 'small', 'dog'), True)
+    """
     from captum.attr import LayerIntegratedGradients
 
     require_model(clf)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..analyses.analysis import Analysis, Option
-from ..analyses.catalogue import ANALYSES
+from ..analyses.catalogue import ANALYSES, analyses_for
 from ..errors import OptionError
 from ..progress import Progress
 from .ablate import add_evaluator, add_figure, check_figure, evaluator_for, save_figure, with_agreement
@@ -19,6 +19,7 @@ from .view_text import Shown, text_of
 if TYPE_CHECKING:
     from ..evaluation.evaluator import Evaluator
     from ..heads import HeadMask
+    from ..models.base import TransformerModel
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
@@ -110,8 +111,9 @@ class FromArguments:
     def clf(self) -> Classifier:
         clf = load_model(self.args)
         analysis = ANALYSES[self.args.analysis]
-        if clf.kind not in analysis.kinds:
-            fit = ", ".join(a.line.removeprefix("headviz ") for a in ANALYSES.values() if clf.kind in a.kinds)
+        fitting = analyses_for(clf.kind)
+        if analysis not in fitting:
+            fit = ", ".join(a.line.removeprefix("headviz ") for a in fitting)
             raise OptionError(
                 f"'{analysis.name}' is not made for {clf.kind} models such as '{clf.name}'. "
                 + (f"These are: {fit}." if fit else "Choose a classifier.")
@@ -127,10 +129,11 @@ class FromArguments:
         self.made = self.on(self.data)
         return self.made
 
-    def on(self, data: Dataset, clf: Classifier | None = None) -> Evaluator:
-        return evaluator_for(self.args, self.clf if clf is None else clf, data)
+    def on(self, data: Dataset, clf: TransformerModel | None = None) -> Evaluator:
+        own: Any = self.clf if clf is None else clf
+        return evaluator_for(self.args, own, data)
 
-    def sample(self, clf: Classifier | None = None) -> Dataset:
+    def sample(self, clf: TransformerModel | None = None) -> Dataset:
         """A balanced sample of the training split; ``--limit`` is about the reported data only."""
         from ..tasks import sample
 
@@ -148,7 +151,7 @@ class FromArguments:
         asked = self.args.mask is not None or self.args.off is not None
         return read_mask(self.args, self.clf) if asked else None
 
-    def score(self, clf: Classifier, name: str, data: Dataset) -> Any:
+    def score(self, clf: TransformerModel, name: str, data: Dataset) -> Any:
         from ..scores import score_heads
 
         with progress_bar(f"scoring, {name}") as progress:

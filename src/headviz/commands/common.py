@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MaskError, OptionError
+from ..errors import MaskError
 from ..heads import HeadId, HeadMask, parse_heads
 from ..progress import progress_bar as progress_bar
 from .number_types import positive_int, seed, short, whole
@@ -63,12 +63,8 @@ def add_translation(parser: argparse.ArgumentParser) -> None:
 
 def reading(args: argparse.Namespace, clf: Classifier) -> Classifier:
     """The model, with the prefix and the languages asked for."""
-    from ..models.translator import Translator
-
     if args.prefix is None and args.languages is None:
         return clf
-    if not isinstance(clf, Translator):
-        raise OptionError(f"--prefix and --languages are for translation models; '{clf.name}' is none.")
     codes = None if args.languages is None else [c.strip() for c in args.languages.split(",")]
     return clf.reading(args.prefix, codes)
 
@@ -97,13 +93,6 @@ def check_early(args: argparse.Namespace) -> None:
         raise MaskError(f"'{given}' looks binary or octal, and masks are hexadecimal: write 0x{given}.")
     pick_device(args.device)
     pick_dtype(getattr(args, "dtype", None))
-
-
-def is_recurrent(model: Any) -> bool:
-    """A translator without attention heads."""
-    from ..models.recurrent import RnnTranslator
-
-    return isinstance(model, RnnTranslator)
 
 
 def load_data(args: argparse.Namespace, split: str | None = None) -> Dataset:

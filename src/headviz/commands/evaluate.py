@@ -17,7 +17,6 @@ from .common import (
     add_model,
     add_task,
     add_translation,
-    is_recurrent,
     load_data,
     load_model,
     number,
@@ -47,8 +46,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         raise OptionError("--compare is about heads that are off. Name them: --off 3.5,7.0 or --mask HEX.")
     data = load_data(args)  # before the model, which takes longer: a wrong column is named at once
     clf = reading(args, load_model(args))
-    # a recurrent translator has no heads; asked to switch one off, it says so
-    mask = None if is_recurrent(clf) and args.mask is None and args.off is None else read_mask(args, clf)
+    # a model without heads says so only where it is asked to switch one off
+    mask = None if args.mask is None and args.off is None else read_mask(args, clf)
     about = {"label_order": args.label_order, "beams": args.beams}
     compared = {}
     with progress_bar("evaluating") as progress:
@@ -66,7 +65,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if data.labels is not None and any(np.isnan(v) for v in result.metrics.values()):
         undefined = undefined_for(data, result.logits, class_order(clf, data, args.label_order))
     about = {"model": clf.name, "task": data.task.name, "split": data.split, "origin": data.origin}
-    return {**about, **result.to_json(), "undefined": undefined, **compared}
+    return {**about, **result.to_dict(), "undefined": undefined, **compared}
 
 
 def show(result: dict[str, Any]) -> str:

@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "heads_per_layer": clf.heads_per_layer,
         "seed": args.seed,
         "options": options.to_dict(),
-        **result.to_json(),
+        **result.to_dict(),
         "examples": {"train": len(train), "dev": len(dev)},
         "updates": trained.updates,
         "epochs": trained.epochs,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .common import add_model, is_recurrent, load_model, table
+from .common import add_model, load_model, table
 from .number_types import positive_int
 
 
@@ -16,9 +16,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..models.fast.stages import how_evaluated
+    from ..models.recurrent import RnnTranslator
 
-    clf = load_model(args)
-    if is_recurrent(clf):
+    clf: Any = load_model(args)
+    if isinstance(clf, RnnTranslator):
         return _recurrent(clf)
     cost = clf.cost(length=args.length)
     return {
@@ -31,6 +32,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "stacks": {name: [rows.start, rows.stop] for name, rows in clf.stacks.items()},
         "head_size": clf.head_size,
         "labels": list(clf.classes or ()),
+        "answers": clf.answers,
         "regression": clf.classes is not None and clf.is_regression,
         "digest": clf.digest,
         "tokenizer_digest": clf.tokenizer_digest,
@@ -58,6 +60,7 @@ def _recurrent(model: Any) -> dict[str, Any]:
         "kind": model.kind,
         "stacks": {},
         "labels": [],
+        "answers": model.answers,
         "digest": model.digest,
         "parameters": model.parameters,
         "sizes": {name: getattr(config, name) for name in ("embedding", "hidden", "units")},
@@ -73,7 +76,7 @@ def _show_recurrent(result: dict[str, Any]) -> str:
         [
             ("model", f"{result['name']} ({result['family']})"),
             ("attention heads", "none"),
-            ("labels", _labels(result)),
+            ("labels", result["answers"]),
             ("sizes", ", ".join(f"{name} {size}" for name, size in result["sizes"].items())),
             ("parameters", f"{result['parameters']:,}"),
             ("running on", f"{result['device']}, {result['dtype']}"),
@@ -95,7 +98,7 @@ def show(result: dict[str, Any]) -> str:
         [
             ("model", f"{result['name']} ({result['family']})"),
             ("layers × heads", heads),
-            ("labels", _labels(result)),
+            ("labels", result["answers"]),
             ("parameters", f"{result['parameters']:,}"),
             ("FLOPs", f"{result['flops'] / 1e9:.3g} G for {result['flops_length']} tokens"),
             ("longest input", f"{result['max_length']} tokens"),
@@ -105,9 +108,3 @@ def show(result: dict[str, Any]) -> str:
             ("digest", result["digest"]),
         ]
     )
-
-
-def _labels(result: dict[str, Any]) -> str:
-    if result["kind"] == "translation":
-        return "none (translates)"
-    return "a number (regression)" if result["regression"] else ", ".join(result["labels"])

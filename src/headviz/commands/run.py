@@ -99,7 +99,7 @@ def _plan(prepared: Prepared, threads: int | None) -> dict[str, Any]:
 def _after_start(args: argparse.Namespace, record: RunRecord) -> dict[str, Any] | None:
     if args.wait:
         return _wait(args, record.id)
-    return reading.show(record.id).to_json()
+    return reading.show(record.id).to_dict()
 
 
 def _wait(args: argparse.Namespace, run_id: str) -> dict[str, Any] | None:
@@ -112,7 +112,7 @@ def _wait(args: argparse.Namespace, run_id: str) -> dict[str, Any] | None:
         warn(f"run {run_id} goes on. See it: headviz run show {run_id}. Stop it: headviz run cancel {run_id}")
         raise
     bar.close()
-    result = reading.show(run_id).to_json()
+    result = reading.show(run_id).to_dict()
     if result["state"] == DONE:
         return result
     # the steps so far are printed even though the run did not succeed
@@ -138,7 +138,7 @@ class _Bar:
         if self.live and time.monotonic() >= self.next:
             self.next = time.monotonic() + 0.5
             view = reading.show(record.id, log_lines=0)
-            sys.stderr.write(f"\r\x1b[K{view.state}: {run_text.doing(view.to_json())}")
+            sys.stderr.write(f"\r\x1b[K{view.state}: {run_text.doing(view.to_dict())}")
             sys.stderr.flush()
 
     def close(self) -> None:
@@ -208,7 +208,7 @@ def _list_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(args: argparse.Namespace) -> dict[str, Any]:
-    return {"runs": [v.to_json() for v in reading.overview(archived=args.archived)]}
+    return {"runs": [v.to_dict() for v in reading.overview(archived=args.archived)]}
 
 
 def _show_arguments(parser: argparse.ArgumentParser) -> None:
@@ -223,11 +223,11 @@ def _show_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _show(args: argparse.Namespace) -> dict[str, Any]:
-    return {**reading.show(args.id).to_json(), "margin": args.margin}
+    return {**reading.show(args.id).to_dict(), "margin": args.margin}
 
 
 def _cancel(args: argparse.Namespace) -> dict[str, Any]:
-    return reading.show(service.cancel(args.id, args.user).id).to_json()
+    return reading.show(service.cancel(args.id, args.user).id).to_dict()
 
 
 def _resume_arguments(parser: argparse.ArgumentParser) -> None:

@@ -33,7 +33,12 @@ __all__ = [
 
 
 def demo_folder(kind: str = "finetuned") -> Path:
-    """The folder of the fine-tuned model, the pretrained one, the fine-tuning checkpoints, or the translation model."""
+    """The folder of the fine-tuned model, the pretrained one, the fine-tuning checkpoints, or the translation model.
+
+    >>> import headviz
+    >>> headviz.demo_folder("finetuned").name
+    'finetuned'
+    """
     if kind not in FOLDERS:
         raise UserError(f"The demo has no folder {kind!r}. It has: {', '.join(FOLDERS)}.")
     folder = DATA / kind

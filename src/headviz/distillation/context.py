@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from ..errors import ModelError, OptionError, TaskError
-from ..models.base import TRANSLATION
+from ..errors import ModelError, OptionError
+from ..evaluation.dispatch import check_data
+from ..models.base import Model
 from ..models.recurrent import RnnTranslator
 from .classifying import Classifying
 from .conditional import Prior
@@ -82,32 +83,24 @@ class Context:
 
 def open_context(plan: DistillationPlan, folder: Path) -> Context:
     """Load the teacher and the data and remove the part; a ``UserError`` where they do not fit together."""
-    teacher = _load(plan, plan.model)
-    removal = Removal.parse(plan.remove)
+    teacher, removal = _load(plan, plan.model), Removal.parse(plan.remove)
     if isinstance(teacher, RnnTranslator):
         if not removal.attention:
             raise OptionError(
                 f"'{plan.model}' is a recurrent translator, and {plan.remove} is not in it. Choose --remove attention."
             )
         student, partition = without_attention(teacher.model)
-        train, dev = _data(plan)
+        train, dev = _data(plan, teacher)
         rnn_problem = RnnTranslating(teacher, train, dev)
         return Context(plan, folder, teacher, rnn_problem, rnn_problem.with_model(teacher, student), partition)
     removed = remove(teacher, removal)
-    train, dev = _data(plan)
-    problem = _problem(plan, teacher, train, dev)
+    train, dev = _data(plan, teacher)
+    problem: Problem
+    if teacher.classes is None:
+        problem = Translating(teacher, train, dev)
+    else:
+        problem = Classifying(teacher, train, dev, plan.label_order)
     return Context(plan, folder, teacher, problem, removed.student, removed.partition)
-
-
-def _problem(plan: DistillationPlan, teacher: Any, train: Dataset, dev: Dataset) -> Problem:
-    if teacher.kind == TRANSLATION:
-        return Translating(teacher, train, dev)
-    if train.is_translation:
-        raise TaskError(
-            f"'{plan.model}' is a {teacher.kind} model and cannot translate. "
-            "Choose a translation model, or another task."
-        )
-    return Classifying(teacher, train, dev, plan.label_order)
 
 
 def _load(plan: DistillationPlan, name: str) -> Any:
@@ -116,8 +109,11 @@ def _load(plan: DistillationPlan, name: str) -> Any:
     return load(name, revision=plan.revision if name == plan.model else None, device=plan.device)
 
 
-def _data(plan: DistillationPlan) -> tuple[Dataset, Dataset]:
-    return plan.dataset(plan.train_split, plan.train_limit), plan.dataset(plan.dev_split, plan.dev_limit)
+def _data(plan: DistillationPlan, teacher: Model) -> tuple[Dataset, Dataset]:
+    train, dev = plan.dataset(plan.train_split, plan.train_limit), plan.dataset(plan.dev_split, plan.dev_limit)
+    for data in (train, dev):
+        check_data(teacher, data, plan.label_order)
+    return train, dev
 
 
 def same_shapes(teacher: nn.Module, other: nn.Module, name: str) -> dict[str, torch.Tensor]:

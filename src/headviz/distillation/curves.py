@@ -20,11 +20,11 @@ class Point:
     kl: float | None = None  # nats per weight, of variational inference
     seconds: float = 0.0  # of training so far, without the measuring
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "seconds": round(self.seconds, 3)}
 
     @classmethod
-    def from_json(cls, given: dict[str, Any]) -> Point:
+    def from_dict(cls, given: dict[str, Any]) -> Point:
         return cls(**given)
 
 

@@ -143,7 +143,7 @@ def _student(context: Context, piece: str, progress: PhaseProgress | None, cance
     return {
         "init": init,
         "seed": seed,
-        "curve": [p.to_json() for p in trained.curve],
+        "curve": [p.to_dict() for p in trained.curve],
         "metrics": trained.metrics,
         "parameters": sum(p.numel() for p in subject.model.parameters()),
         "digest": subject.digest,
@@ -160,6 +160,13 @@ def distil(
 
     The state is written after every piece. Nothing is written before plan, model and data have been checked.
     At the end the folder itself holds the model of the first initialisation and seed; the others lie below it.
+
+    >>> import headviz, tempfile
+    >>> few = {"train_limit": 16, "dev_limit": 16, "training": {"steps": 1, "every": 1}}
+    >>> plan = headviz.DistillationPlan("demo", "demo", "layers:3,4", inits=("copy",), **few)
+    >>> outcome = headviz.distil(plan, tempfile.mkdtemp() + "/student")
+    >>> outcome["remove"], len(outcome["students"])
+    ('layers:3,4', 1)
     """
     place = outside_path(folder, "--out")
     state = load(plan, place)

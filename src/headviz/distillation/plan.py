@@ -24,6 +24,10 @@ class DistillationPlan(Source):
     """What is removed, how students are made and with which seeds. ``model`` is the teacher.
 
     The plan does not say where results go.
+
+    >>> import headviz
+    >>> headviz.DistillationPlan("demo", "demo", "layers:3,4", inits=("random", "copy")).inits
+    ('random', 'copy')
     """
 
     remove: str

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import ModelError, TaskError
+from ..errors import ModelError
 from ..models.fresh_weights import fresh
 from ..progress import Cancel
 
@@ -82,15 +82,6 @@ class TransformerData(TaskData):
     def fresh(self, model: nn.Module, seed: int) -> nn.Module:
         made: nn.Module = fresh(model, seed)
         return made
-
-
-def require_translation(data: Dataset) -> None:
-    """A ``TaskError`` for a task that is not a translation."""
-    if not data.is_translation:
-        raise TaskError(
-            f"Task '{data.task.name}' is not a translation, but this model translates. "
-            "Choose demo-translation, or custom-translation with your own files."
-        )
 
 
 class Batches:

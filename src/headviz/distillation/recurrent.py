@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ..models.recurrent import BEGIN, END, RnnTranslator, padded
 from ..models.recurrent_network import Rnn, redrawn
 from ..progress import Cancel, tracked
-from .problem import Call, TaskData, require_translation
+from .problem import Call, TaskData
 
 if TYPE_CHECKING:
     from ..tasks import Dataset
@@ -23,8 +23,6 @@ class RnnTranslating(TaskData):
     """Sentence pairs. A target word is one observation, the end of the sentence included."""
 
     def __init__(self, teacher: RnnTranslator, train: Dataset, dev: Dataset) -> None:
-        require_translation(train)
-        require_translation(dev)
         super().__init__(train, dev)
         self.device = teacher.device
         self.sources = [teacher.source.encode(t) for t in train.texts]

@@ -106,7 +106,7 @@ def _student(plan: DistillationPlan, state: State, init: str) -> dict[str, Any] 
     there = [state["students"][p] for p in pieces if p in state["students"]]
     if not there:
         return None
-    curves = [[Point.from_json(p) for p in s["curve"]] for s in there]
+    curves = [[Point.from_dict(p) for p in s["curve"]] for s in there]
     names = list(curves[0][-1].metrics)
     final = {name: band([c[-1].metrics[name] for c in curves]) for name in names}
     return {

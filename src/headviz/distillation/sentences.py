@@ -10,7 +10,7 @@ from torch import Tensor
 from ..evaluation.dispatch import evaluate
 from ..models.translator import NO_TOKEN
 from ..progress import Cancel
-from .problem import Call, TransformerData, require_translation
+from .problem import Call, TransformerData
 
 if TYPE_CHECKING:
     from ..models.translator import Translator
@@ -21,8 +21,6 @@ class Translating(TransformerData):
     """Sentence pairs, teacher-forced. A token of the reference is one observation, its end mark included."""
 
     def __init__(self, teacher: Translator, train: Dataset, dev: Dataset) -> None:
-        require_translation(train)
-        require_translation(dev)
         super().__init__(teacher, train, dev)
         self.teacher = teacher
         self.encodings = teacher.encode(list(train.texts), list(train.references))

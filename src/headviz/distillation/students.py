@@ -264,7 +264,7 @@ class _Run:
             self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
         self.step = about["step"]
         self.seconds = about["curve"][-1]["seconds"]
-        self.curve = [Point.from_json(p) for p in about["curve"]]
+        self.curve = [Point.from_dict(p) for p in about["curve"]]
         self._show()
 
     def checkpoint(self, place: Path | None) -> None:
@@ -277,7 +277,7 @@ class _Run:
         tensors |= {f"s/{n}": p.detach() for n, p in self.log_sd.items()}
         for i, state in self.optimizer.state_dict()["state"].items():
             tensors |= {f"{part}/{i}": torch.as_tensor(state[part]) for part in MOMENTS}
-        about = {"fingerprint": self.mark, "step": self.step, "curve": [p.to_json() for p in self.curve]}
+        about = {"fingerprint": self.mark, "step": self.step, "curve": [p.to_dict() for p in self.curve]}
         whole = {n: t.cpu().contiguous() for n, t in tensors.items()}
         with replacing(place / CHECKPOINT) as part:
             save_file(whole, part, metadata={"about": json.dumps(about)})

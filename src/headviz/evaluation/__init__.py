@@ -1,4 +1,4 @@
-"""Metrics under a mask: plain, fast again and again, for translations, and what a difference is worth."""
+"""Metrics under one mask or many, for classifiers and translations, and the uncertainty of differences."""
 
 from typing import TYPE_CHECKING
 

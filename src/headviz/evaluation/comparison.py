@@ -172,7 +172,7 @@ def _with_constant(answers: Answers, found: Delta) -> Delta:
 
 
 def _resampled(answers: TextAnswers, masked: NDArray, metric: str, full: float, seed: int, name: str) -> Delta:
-    """Paired bootstrap resampling of BLEU. chrF comes without an interval: it is there to be read beside BLEU."""
+    """Paired bootstrap resampling of BLEU. chrF has no interval: it only accompanies BLEU."""
     n, unknown = len(answers.gold), float("nan")
     if metric != "bleu":
         return Delta(metric, n, full, measure(answers, masked, metric), unknown, unknown, unknown, name)

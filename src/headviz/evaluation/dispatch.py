@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, overload
 
-from ..errors import OptionError
-from ..heads import HeadMask
+import numpy as np
+
+from ..errors import OptionError, TaskError
+from ..heads import TRANSLATION, HeadMask
 from ..models.base import Model
 from ..models.classifier import Classifier
 from ..models.network import require_model
+from ..models.recurrent import RnnTranslator
 from ..progress import Cancel, Progress
 from ..tasks.dataset import require_dataset
 from .evaluator import Evaluator, EvaluatorOptions
-from .plain import BATCH_TOKENS, Evaluation, class_order, evaluate_classes
-from .translation import TranslationEvaluator, TranslationOptions, evaluate_translation, require_translation
+from .mask_evaluator import MaskEvaluator
+from .plain import BATCH_TOKENS, Evaluation, class_order, evaluate_classes, gold_for
+from .translation import (
+    TranslationEvaluator,
+    TranslationOptions,
+    evaluate_translation,
+    require_sentences,
+    require_translation,
+)
 
 if TYPE_CHECKING:
     from ..tasks import Dataset
@@ -26,6 +36,49 @@ def check_fit(clf: Model, data: Dataset, label_order: Sequence[str] | str | None
         class_order(clf, data, label_order)
     else:
         require_translation(clf, data)
+
+
+def check_data(clf: Model, data: Dataset, label_order: Sequence[str] | str | None = None) -> None:
+    """Refuse data that ``evaluate`` would refuse, for a model with or without heads."""
+    if isinstance(clf, RnnTranslator):
+        require_sentences(clf.name, data)
+    else:
+        check_fit(clf, data, label_order)
+
+
+def check_texts(clf: Model, data: Dataset) -> None:
+    """Refuse texts that the model does not read: pairs, single texts, or sentences to translate."""
+    if isinstance(clf, Classifier) and not data.is_translation:
+        clf.check_texts(data.pairs is not None)
+    else:
+        require_translation(clf, data)
+
+
+def check_gold(clf: Model, data: Dataset, purpose: str) -> None:
+    """Refuse data without gold answers: labels for a classifier, references for a translation model."""
+    sentences = data.is_translation or clf.kind == TRANSLATION
+    if sentences:
+        require_translation(clf, data)
+    if (data.pairs if sentences else data.labels) is None:
+        lacking = "references" if sentences else "labels"
+        raise TaskError(
+            f"The {data.split} split of '{data.task.name}' carries no {lacking}, and {purpose}. "
+            f"Name the column of the {lacking}."
+        )
+
+
+def gold_answers(
+    clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None = None
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The model's output for each class of the task, and the gold answers in the model's own terms.
+
+    Both are None for sentences to translate: their references are in the encodings.
+    """
+    if data.is_translation:
+        return None, None
+    _ = data.gold  # complains about data without labels
+    order = class_order(clf, data, label_order)
+    return order, gold_for(data, order)
 
 
 def evaluate(
@@ -41,21 +94,41 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate under a mask (None = every head the model has).
 
-    Texts of similar length share a batch of at most ``batch_tokens`` tokens, padding included.
-    Between batches ``progress(done, total)`` is told, and ``cancel()`` may stop everything with
-    ``Cancelled``. For many masks on the same data use ``headviz.Evaluator``, which reuses layers.
+    Texts of similar length share a batch of at most ``batch_tokens`` tokens, padding included. ``progress(done,
+    total)`` is called after each batch; ``cancel()`` is asked before it and stops everything with ``Cancelled``.
+    ``label_order`` gives the model's class for each class of the task, where their names do not match.
+    A translation model gives a ``TranslationEvaluation``; only there, ``beams`` > 1 searches.
 
-    A translation model gives a ``TranslationEvaluation``; ``beams`` is for those alone, 1 = greedy.
+    For many masks on the same data use ``headviz.Evaluator``, which reuses layers.
+
+    >>> import headviz
+    >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=30)
+    >>> found = headviz.evaluate(clf, data, mask=headviz.HeadMask.full(12, 12).without([(3, 5)]))
+    >>> sorted(found.metrics), found.logits.shape
+    (['accuracy'], (30, 3))
     """
     require_model(clf)
     require_dataset(data)
-    how: Any = {"batch_tokens": batch_tokens, "progress": progress, "cancel": cancel}
     if isinstance(clf, Classifier) and not data.is_translation:
         _refuse_beams(beams)
-        return evaluate_classes(clf, data, mask, label_order=label_order, **how)
-    return evaluate_translation(clf, data, mask, beams=beams, **how)
+        return evaluate_classes(
+            clf, data, mask, batch_tokens=batch_tokens, label_order=label_order, progress=progress, cancel=cancel
+        )
+    return evaluate_translation(
+        clf, data, mask, beams=beams, batch_tokens=batch_tokens, progress=progress, cancel=cancel
+    )
 
 
+@overload
+def evaluator_of(
+    clf: Classifier,
+    data: Dataset,
+    options: EvaluatorOptions | None = None,
+    *,
+    label_order: Sequence[str] | str | None = None,
+    beams: int = 1,
+) -> Evaluator: ...
+@overload
 def evaluator_of(
     clf: Model,
     data: Dataset,
@@ -63,8 +136,25 @@ def evaluator_of(
     *,
     label_order: Sequence[str] | str | None = None,
     beams: int = 1,
-) -> Any:
-    """An evaluator of many masks that fits the model: for a classifier or for a translator."""
+) -> MaskEvaluator: ...
+def evaluator_of(
+    clf: Model,
+    data: Dataset,
+    options: EvaluatorOptions | None = None,
+    *,
+    label_order: Sequence[str] | str | None = None,
+    beams: int = 1,
+) -> MaskEvaluator:
+    """An evaluator of many masks that fits the model: ``Evaluator`` or ``TranslationEvaluator``.
+
+    ``options`` and ``label_order`` are for classifiers, ``beams`` is for translators. A model and data that do not
+    belong together are a ``TaskError``.
+
+    >>> import headviz
+    >>> evaluator = headviz.evaluator_of(headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=30))
+    >>> evaluator.precision
+    'float32'
+    """
     require_model(clf)
     require_dataset(data)
     if isinstance(clf, Classifier) and not data.is_translation:

@@ -1,4 +1,4 @@
-"""Re-evaluation that feels instant: many masks on one data set, computing only what a mask can change.
+"""Evaluate many masks on one data set, computing only what each mask can change.
 
 A mask changes nothing before the first layer in which it differs. The evaluator keeps the states that enter each
 layer, named by the heads that were off before it, and starts from the deepest one that fits. It also keeps the
@@ -31,7 +31,8 @@ from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..tasks import predicted
 from ..tasks.dataset import require_dataset
-from .comparison import Answers, Comparison, compare
+from .comparison import Answers
+from .mask_evaluator import MaskEvaluator
 from .plain import Evaluation, class_order, constants_for, counts_for, encode_data, gold_for, metrics_for
 from .state_cache import Name, StateCache, plan
 
@@ -90,8 +91,18 @@ class _Slot:
     states: list[State] = field(default_factory=list)
 
 
-class Evaluator:
-    """Bound to one classifier and one data set. Safe to share between threads and sessions."""
+class Evaluator(MaskEvaluator):
+    """Many masks of one classifier on one data set. Safe to share between threads.
+
+    >>> import headviz
+    >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=30)
+    >>> evaluator = headviz.Evaluator(clf, data)
+    >>> compared = evaluator.compare(clf.full_mask.without([(11, 0)]))
+    >>> compared.primary.metric, compared.primary.n
+    ('accuracy', 30)
+    """
+
+    clf: Classifier
 
     def __init__(
         self,
@@ -138,10 +149,6 @@ class Evaluator:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> Evaluation:
-        """The evaluation under a mask (None = every head the model has).
-
-        ``keep=False`` leaves no states behind: right for a sweep of masks that nobody will build upon.
-        """
         start = time.perf_counter()
         whole = self.clf.under(mask)
         logits = self._seen(whole.off)
@@ -161,31 +168,26 @@ class Evaluator:
             constant=constants_for(self.data),
         )
 
-    def predictions(self, mask: HeadMask | None = None, **options: Any) -> np.ndarray:
-        """Class numbers of the task, -1 for an output that is none of its classes; a regression's values."""
-        return predicted(self.evaluate(mask, **options).logits, self.order, self.clf.is_regression)
-
-    def answers(self, reference: HeadMask | None = None, **options: Any) -> Answers:
-        """Gold labels and the reference's predictions, for comparisons. The reference is the full model."""
-        classes = 0 if self.clf.is_regression else len(self.data.label_names)
-        return Answers(self.data.gold, self.predictions(reference, **options), classes)
-
-    def compare(
+    def predictions(
         self,
-        mask: HeadMask,
-        reference: HeadMask | None = None,
+        mask: HeadMask | None = None,
         *,
+        keep: bool = True,
         progress: Progress | None = None,
         cancel: Cancel | None = None,
-    ) -> Comparison:
-        """A mask against the full model (or another mask) on the same examples, with all uncertainty."""
-        answers = self.answers(reference, progress=progress, cancel=cancel)
-        masked = self.predictions(mask, progress=progress, cancel=cancel)
-        return compare(answers, masked, self.data.task.metrics, self.data.slices)
+    ) -> np.ndarray:
+        """Class numbers of the task, -1 for an output that is none of its classes; a regression's values."""
+        logits = self.evaluate(mask, keep=keep, progress=progress, cancel=cancel).logits
+        return predicted(logits, self.order, self.clf.is_regression)
+
+    def answers(
+        self, reference: HeadMask | None = None, *, progress: Progress | None = None, cancel: Cancel | None = None
+    ) -> Answers:
+        classes = 0 if self.clf.is_regression else len(self.data.label_names)
+        return Answers(self.data.gold, self.predictions(reference, progress=progress, cancel=cancel), classes)
 
     @property
     def precision(self) -> str:
-        """What the layers compute in: float32, bfloat16, …"""
         return str(self._stages.dtype).removeprefix("torch.")
 
     def agreement(self, mask: HeadMask | None = None) -> Agreement:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import OptionError, TaskError
-from ..heads import HeadMask
+from ..heads import TRANSLATION, HeadMask
 from ..progress import Cancel, Progress, tracked
+from ..results import Result
 from .constant import counts
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ BATCH_TOKENS = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(Result):
     """What a model says about a data set under one mask."""
 
     metrics: dict[str, float]  # NaN where a metric is undefined on these predictions
@@ -56,8 +57,8 @@ class Evaluation:
         exp = np.exp(self.logits - self.logits.max(axis=1, keepdims=True))
         return exp / exp.sum(axis=1, keepdims=True)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values for the command line and for files; an undefined metric is null."""
+    def to_dict(self) -> dict[str, Any]:
+        """Without the logits and the gold answers; an undefined metric is None."""
         return {
             "metrics": {k: (None if np.isnan(v) else float(v)) for k, v in self.metrics.items()},
             "predicted": self.predicted,
@@ -129,10 +130,15 @@ def class_order(clf: Classifier, data: Dataset, label_order: Sequence[str] | str
     """For each class of the task the model's output for it, matched by name or given by the user."""
     from ..tasks import label_map
 
-    if clf.kind == "translation":
+    if clf.kind == TRANSLATION:
         raise TaskError(
             f"'{clf.name}' translates and has no classes. Evaluate it on task demo-translation or custom-translation "
             "with headviz evaluate, ablate or stacks (headviz.TranslationEvaluator in Python)."
+        )
+    if data.is_translation:
+        raise TaskError(
+            f"Task '{data.task.name}' is a translation: it needs an encoder-decoder model, such as demo-translation, "
+            f"and '{clf.name}' has classes ({', '.join(clf.classes or ())})."
         )
     if clf.is_regression and not data.is_regression:
         raise TaskError(

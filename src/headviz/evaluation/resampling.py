@@ -1,4 +1,4 @@
-"""The paired swap test of metrics that are no plain mean.
+"""The paired swap test of metrics that are not a mean over examples.
 
 Class metrics depend on how many examples have each (gold, full answer, masked answer); those counts are
 swapped, not the examples, which is the same in distribution and takes no longer for 40,000 examples than
@@ -129,7 +129,7 @@ def regression_swap_p(gold: NDArray, full: NDArray, masked: NDArray, metric: str
 def _weighted_r(weight: NDArray, x: NDArray, y: NDArray) -> Floats:
     """Pearson's r of each row under its weights [R, N]; x and y are [N] or [R, N].
 
-    NaN where a side is constant. That is asked of the values: a constant's variance is rounded to a little above 0.
+    NaN where a side is constant. The values tell: rounding leaves a constant a variance a little above 0.
     """
     varies = _varies(weight, x) & _varies(weight, y)
     total = weight.sum(axis=-1, keepdims=True)
@@ -156,6 +156,6 @@ def _rows(total: int, n: int) -> Iterator[int]:
 def _p_value(deltas: Floats, observed: float) -> float:
     if np.isnan(observed):
         return float("nan")
-    deltas = deltas[~np.isnan(deltas)]  # a swap that leaves one answer only has no metric, and says nothing
+    deltas = deltas[~np.isnan(deltas)]  # a swap may leave the metric undefined
     extreme = np.count_nonzero(np.abs(deltas) >= abs(observed) - 1e-12)
     return float((1 + extreme) / (1 + len(deltas)))

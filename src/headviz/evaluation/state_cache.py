@@ -1,8 +1,7 @@
 """A byte-limited store of hidden states, shared by threads that evaluate different masks.
 
 Space is reserved before a state is computed, so that the limit holds while it is being computed. States in
-use cannot be evicted, since their memory would not come back; when nothing can make room, a state is simply
-not kept.
+use are not evicted, since that would free no memory. A state for which there is no room is not kept.
 """
 
 from __future__ import annotations
@@ -110,9 +109,9 @@ class StateCache:
 
 
 def plan(budget: int, layers: int, state: int, context: int, first_only: bool) -> Keep:
-    """Room for two paths of states, the full model's and the mask in hand; then for outputs inside layers.
+    """What to keep: the states of the full model and of one mask, then the heads' outputs inside layers.
 
-    Where even that is too much, evenly spaced layers are kept, which makes the mean way to recompute shortest.
+    If the budget is too small for that, evenly spaced layers are kept: then the least has to be computed again.
     """
     inner = layers - first_only  # the first tokens' states in the last layer hardly count
     if inner == 0 or state == 0:

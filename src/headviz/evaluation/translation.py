@@ -21,7 +21,8 @@ from ..models.network import require_model
 from ..models.recurrent import RnnTranslator, words_of
 from ..progress import Cancel, Progress, tracked
 from ..tasks.dataset import require_dataset
-from .comparison import Comparison, TextAnswers, compare
+from .comparison import TextAnswers
+from .mask_evaluator import MaskEvaluator
 from .plain import BATCH_TOKENS, Evaluation, batches
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from ..models.translator import Translator
     from ..tasks import Dataset
 
-# a broken model may go on forever: a translation ends at this many tokens per source token, and so many more
+# a broken model may never stop: a translation ends after 2 tokens per source token and 20 more
 LENGTH_FACTOR, LENGTH_EXTRA = 2, 20
-SENTENCES = 256  # that a recurrent model translates between two looks at the cancel flag
+SENTENCES = 256  # a recurrent model asks the cancel flag once per so many sentences
 TOKENISED = "bleu-tokenised"
 
 
@@ -60,8 +61,8 @@ class TranslationEvaluation(Evaluation):
     def probabilities(self) -> np.ndarray:
         raise TaskError("A translation has no class probabilities.")
 
-    def to_json(self) -> dict[str, Any]:
-        return super().to_json() | {"signatures": self.signatures, "beams": self.beams, "cut": self.cut}
+    def to_dict(self) -> dict[str, Any]:
+        return super().to_dict() | {"signatures": self.signatures, "beams": self.beams, "cut": self.cut}
 
 
 def evaluate_translation(
@@ -79,21 +80,25 @@ def evaluate_translation(
 
     start = time.perf_counter()
     if isinstance(clf, RnnTranslator):
-        return _recurrent(clf, data, mask, beams, progress, cancel)
-    translator = require_translation(clf, data)
-    found = _Found(*translate(translator, data.texts, mask, beams, batch_tokens, progress, cancel))
-    if data.pairs is not None:
-        found.truncated += sum(e.truncated for e in translator.encode(data.texts, data.references))
+        under, found = None, _recurrent(clf, data, mask, beams, progress, cancel)
+        mine, theirs = ([" ".join(words_of(t)) for t in side] for side in (found.texts, data.references))
+    else:
+        translator = require_translation(clf, data)
+        under = clf.under(mask)
+        found = _Found(*translate(translator, data.texts, mask, beams, batch_tokens, progress, cancel))
+        if data.pairs is not None:
+            found.truncated += sum(e.truncated for e in translator.encode(data.texts, data.references))
+        mine, theirs = (_tokenised(translator, list(side)) for side in (found.texts, data.references))
     scores = {
         "bleu": bleu(found.texts, data.references),
         "chrf": chrf(found.texts, data.references),
-        TOKENISED: bleu(_tokenised(translator, found.texts), _tokenised(translator, list(data.references)), "none"),
+        TOKENISED: bleu(mine, theirs, "none"),
     }
     return TranslationEvaluation(
         metrics={name: score.value for name, score in scores.items()},
         logits=np.empty((len(data), 0), dtype=np.float32),
         gold=None,
-        mask=clf.under(mask),
+        mask=under,
         seconds=time.perf_counter() - start,
         truncated=found.truncated,
         translations=tuple(found.texts),
@@ -111,42 +116,22 @@ def _recurrent(
     beams: int,
     progress: Progress | None,
     cancel: Cancel | None,
-) -> TranslationEvaluation:
-    """The same for a model without heads: greedy, in words of its own vocabulary."""
-    from ..tasks.bleu import bleu, chrf
-
-    start = time.perf_counter()
+) -> _Found:
+    """Greedy translations of a model without heads, in words of its own vocabulary."""
     if mask is not None:
-        clf.gates(mask)
+        clf.gates(mask)  # says that it has no heads
     if beams != 1:
         raise OptionError(f"'{clf.name}' is {clf.title} and translates greedily: leave beams at 1.")
-    _require_sentences(clf.name, data)
+    require_sentences(clf.name, data)
     texts: list[str] = []
     parts = [data.texts[at : at + SENTENCES] for at in range(0, len(data), SENTENCES)]
     for sentences in tracked(parts, progress, cancel, size=len):
         texts += clf.translate(sentences)
-    mine, theirs = ([" ".join(words_of(t)) for t in side] for side in (texts, data.references))
-    scores = {
-        "bleu": bleu(texts, data.references),
-        "chrf": chrf(texts, data.references),
-        TOKENISED: bleu(mine, theirs, "none"),
-    }
-    return TranslationEvaluation(
-        metrics={name: score.value for name, score in scores.items()},
-        logits=np.empty((len(data), 0), dtype=np.float32),
-        gold=None,
-        mask=None,
-        seconds=time.perf_counter() - start,
-        truncated=0,
-        translations=tuple(texts),
-        references=data.references,
-        signatures={name: score.signature for name, score in scores.items()},
-        beams=1,
-        cut=sum(len(words_of(t)) >= clf.max_length for t in texts),
-    )
+    return _Found(texts, sum(len(words_of(t)) >= clf.max_length for t in texts))
 
 
-def _require_sentences(name: str, data: Dataset) -> None:
+def require_sentences(name: str, data: Dataset) -> None:
+    """One clear line for a task that is no translation."""
     if not data.is_translation:
         raise TaskError(
             f"'{name}' translates, but task '{data.task.name}' is no translation. "
@@ -169,15 +154,15 @@ def require_translation(clf: Model, data: Dataset) -> Translator:
             f"Task '{data.task.name}' is a translation: it needs an encoder-decoder model (Marian, BART, mBART, T5), "
             f"such as demo-translation, and '{clf.name}' is {clf.title}, an encoder only."
         )
-    _require_sentences(clf.name, data)
+    require_sentences(clf.name, data)
     return clf
 
 
 @dataclass
 class _Found:
     texts: list[str]
-    cut: int
-    truncated: int = 0
+    cut: int  # translations that reached the length bound
+    truncated: int = 0  # sentences that were cut before they were read
 
 
 def translate(
@@ -189,7 +174,14 @@ def translate(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> tuple[list[str], int]:
-    """Translations in the order of the texts, and how many of them were cut at the length bound."""
+    """Translations in the order of the texts, and how many of them were cut at the length bound.
+
+    >>> import headviz
+    >>> clf, data = headviz.load("demo-translation", device="cpu"), headviz.load_task("demo-translation", limit=2)
+    >>> texts, cut = headviz.translate(clf, data.texts)
+    >>> len(texts), cut
+    (2, 0)
+    """
     if batch_tokens < 1:
         raise OptionError(f"batch_tokens must be at least 1, not {batch_tokens}.")
     encodings = clf.encode(list(texts))
@@ -199,7 +191,7 @@ def translate(
         chosen = [encodings[i] for i in index]
         bounds = [_bound(clf, len(e)) for e in chosen]
         ids = clf.generate(clf.collate(chosen), mask, beams=beams, max_new_tokens=max(bounds)).tolist()
-        # each by its own bound, so that no sentence depends on those that it was translated with
+        # each by its own bound: a translation must not depend on the others in its batch
         own = [row[: 1 + bound] for row, bound in zip(ids, bounds, strict=True)]
         cut += sum(_runs_on(clf, row, bound) for row, bound in zip(own, bounds, strict=True))
         for i, text in zip(index, clf.decode(own), strict=True):
@@ -218,7 +210,7 @@ def _runs_on(clf: Translator, row: list[int], bound: int) -> bool:
 
 
 def _tokenised(clf: Translator, texts: list[str]) -> list[str]:
-    # counted, not read by the model: a broken model's long text is no reason for a warning
+    # no warning of long texts: these tokens are only counted
     return [" ".join(clf.tokenizer.tokenize(text, verbose=False)) for text in texts]
 
 
@@ -236,8 +228,17 @@ class TranslationOptions:
                 raise OptionError(f"{name} must be at least 1, not {getattr(self, name)}.")
 
 
-class TranslationEvaluator:
-    """Bound to one translator and one data set; masks already seen are not translated again. Safe to share."""
+class TranslationEvaluator(MaskEvaluator):
+    """Many masks of one translator on one data set, in the model's own precision. Safe to share.
+
+    >>> import headviz
+    >>> clf = headviz.load("demo-translation", device="cpu")
+    >>> evaluator = headviz.TranslationEvaluator(clf, headviz.load_task("demo-translation", limit=2))
+    >>> sorted(evaluator.evaluate().metrics)
+    ['bleu', 'bleu-tokenised', 'chrf']
+    """
+
+    clf: Translator
 
     def __init__(self, clf: Model, data: Dataset, options: TranslationOptions | None = None) -> None:
         self.clf = require_translation(clf, data)
@@ -247,7 +248,6 @@ class TranslationEvaluator:
 
     @property
     def precision(self) -> str:
-        """The model's own; translations come in no other."""
         return str(self.clf.dtype).removeprefix("torch.")
 
     def evaluate(
@@ -258,7 +258,6 @@ class TranslationEvaluator:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> TranslationEvaluation:
-        """The evaluation under a mask (None = every head the model has)."""
         off = self.clf.under(mask).off
         with self._lock:
             if off in self._results:
@@ -287,14 +286,10 @@ class TranslationEvaluator:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> NDArray:
-        """The translations under a mask, in the data's order."""
         return self.evaluate(mask, keep=keep, progress=progress, cancel=cancel).predictions
 
-    def answers(self, mask: HeadMask | None = None, *, cancel: Cancel | None = None) -> TextAnswers:
-        """References and the translations that others are compared with."""
-        return TextAnswers.of(self.data.references, self.evaluate(mask, cancel=cancel).translations)
-
-    def compare(self, mask: HeadMask, *, progress: Progress | None = None, cancel: Cancel | None = None) -> Comparison:
-        """Masked against full, on the same sentences."""
-        masked = self.predictions(mask, progress=progress, cancel=cancel)
-        return compare(self.answers(cancel=cancel), masked, self.data.task.metrics, self.data.slices)
+    def answers(
+        self, reference: HeadMask | None = None, *, progress: Progress | None = None, cancel: Cancel | None = None
+    ) -> TextAnswers:
+        found = self.evaluate(reference, progress=progress, cancel=cancel)
+        return TextAnswers.of(self.data.references, found.translations)

@@ -18,16 +18,11 @@ from .cost import Cost, cost
 from .network import Network
 from .saving import export_masked, save
 
-# kinds of output a model may have
-CLASSIFICATION = "classification"
-MASKED_LM = "masked-lm"
-TRANSLATION = "translation"
-
 
 class Model(Protocol):
     """What ``headviz.load`` gives: a network that can be identified, evaluated, distilled and saved.
 
-    A model without attention heads answers questions about heads with a ``ModelError`` that says so.
+    A model without attention heads raises a ``ModelError`` wherever it is asked for heads.
     """
 
     @property
@@ -63,6 +58,8 @@ class Model(Protocol):
 
     def row_name(self, row: int) -> str: ...
     def under(self, mask: HeadMask | None) -> HeadMask: ...
+    def check_classes(self) -> None: ...
+    def check_texts(self, paired: bool) -> None: ...
     def gates(self, mask: HeadMask | None) -> tuple[Gate, ...]: ...
     def save(self, folder: str | Path) -> Path: ...
 
@@ -105,13 +102,25 @@ class TransformerModel(Network, ABC):
 
     @property
     def classes(self) -> tuple[str, ...] | None:
-        """The names of the classes that it answers with, in the order of the logits; None where it has none."""
+        """Names of the classes in the order of the logits; None for a model without classes."""
         return None
 
     @property
     @abstractmethod
     def answers(self) -> str:
-        """What it answers with, for people to read."""
+        """What it answers with, in words."""
+
+    def check_classes(self) -> None:
+        """Complain unless it answers with a class, or a number, that can be explained."""
+        raise ModelError(f"'{self.name}' is a {self.kind} model and has no classes to explain. Load a classifier.")
+
+    def check_texts(self, paired: bool) -> None:
+        """Complain about a pair for a model of single texts, and the reverse."""
+
+    @property
+    def mask_token(self) -> int:
+        """The id that stands for a hidden token; a ``ModelError`` without a masked-language head."""
+        raise ModelError(f"'{self.name}' has no masked-language head. Load the pre-trained model with masked_lm=True.")
 
     @abstractmethod
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Sequence[Encoded]:
@@ -127,7 +136,7 @@ class TransformerModel(Network, ABC):
 
     @abstractmethod
     def labelled(self, encodings: Sequence[Any], gold: Sequence[float] | None) -> dict[str, Tensor]:
-        """A batch with what it should answer as ``labels``: gold answers, or the encodings' references."""
+        """A batch with the gold answers as ``labels``; a translation model takes the encodings' references."""
 
     @abstractmethod
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -135,7 +144,7 @@ class TransformerModel(Network, ABC):
 
     @property
     def training_options(self) -> dict[str, Any]:
-        """What transformers' own forward pass is given besides a batch while training."""
+        """Further arguments of transformers' forward pass in training."""
         return {}
 
     @torch.inference_mode()

@@ -12,8 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from ..attention import HeadCall
-from ..errors import ModelError
-from .base import CLASSIFICATION, TransformerModel
+from ..errors import ModelError, TaskError
+from ..heads import CLASSIFICATION, MASKED_LM
+from ..tasks import TASKS
+from .base import TransformerModel
+
+# a model may say in its config.json how many texts it reads; headviz writes it when it fine-tunes
+NUM_TEXTS = "headviz_num_texts"
 
 
 class Encoding(NamedTuple):
@@ -69,6 +74,45 @@ class Classifier(TransformerModel):
             positions -= int(self.config.pad_token_id) + 1
         longest = min(positions, int(self.tokenizer.model_max_length))
         return longest if self.cut_at is None else min(longest, self.cut_at)
+
+    @property
+    def num_texts(self) -> int | None:
+        """1 for single texts, 2 for pairs, None when nothing tells.
+
+        The model's config says it, or its class names do when every known task with these classes agrees.
+        """
+        said = getattr(self.config, NUM_TEXTS, None)
+        if said in (1, 2):
+            return int(said)
+        names = {name.casefold() for name in self.labels}
+        found = {
+            task.num_texts
+            for task in TASKS.values()
+            if task.label_names and {n.casefold() for n in task.label_names} == names
+        }
+        return found.pop() if len(found) == 1 else None
+
+    def check_texts(self, paired: bool) -> None:
+        wanted, classes = self.num_texts, ", ".join(self.labels)
+        if wanted == 2 and not paired:
+            raise TaskError(
+                f"'{self.name}' compares two texts ({classes}), but only one was given. Give its pair as well."
+            )
+        if wanted == 1 and paired:
+            raise TaskError(
+                f"'{self.name}' reads one text ({classes}), but a pair was given. "
+                f"Leave the pair out; if the model does take pairs, set {NUM_TEXTS} to 2 in its config.json."
+            )
+
+    def check_classes(self) -> None:
+        if self.kind != CLASSIFICATION:
+            super().check_classes()
+
+    @property
+    def mask_token(self) -> int:
+        if self.kind != MASKED_LM or self.tokenizer.mask_token_id is None:
+            return super().mask_token
+        return int(self.tokenizer.mask_token_id)
 
     # input ------------------------------------------------------------------------------------
 

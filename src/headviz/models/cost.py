@@ -15,8 +15,8 @@ from .position_tables import removed_parameters
 class Cost:
     """Parameters, and floating-point operations for one text of ``length`` tokens.
 
-    A multiply-add counts as two operations. Only matrix products are counted: they are what the
-    time goes into. Embedding look-ups, norms, activations and the classification head are left out
+    A multiply-add counts as two operations. Only matrix products are counted: they take most of
+    the time. Embedding look-ups, norms, activations and the classification head are left out
     of the FLOPs; the parameters are all of them. For a translation model ``length`` is that of both
     sentences, and the decoder runs over the whole translation once.
     """

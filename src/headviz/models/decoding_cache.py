@@ -1,4 +1,4 @@
-"""The key-value cache for translating: sized by what comes, and right for layers that have lost all their heads."""
+"""The key-value cache for translating. It also works where a layer has lost all its heads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from ..attention import transformers
 
 
 class _Layer(transformers.cache_utils.DynamicLayer):
-    """transformers takes a layer without heads for one that has seen no token, and the next token's place from it."""
+    """Counts the tokens of a layer without heads as well.
+
+    transformers reads the next token's position from the cache. Its own count takes a layer without heads as empty.
+    """
 
     def get_seq_length(self) -> int:
         keys = self.keys
@@ -16,7 +19,7 @@ class _Layer(transformers.cache_utils.DynamicLayer):
 
 
 def new_cache() -> Any:
-    """An empty cache. It grows layer by layer: transformers sizes a T5 decoder's by the layers of the encoder."""
+    """An empty cache that grows layer by layer. transformers would give T5's decoder as many layers as its encoder."""
     caches = transformers.DynamicCache(), transformers.DynamicCache()
     for cache in caches:
         cache.layer_class_to_replicate = _Layer

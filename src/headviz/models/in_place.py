@@ -18,8 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import MaskError, ModelError
-from ..heads import HeadMask
-from .base import CLASSIFICATION, TRANSLATION
+from ..heads import CLASSIFICATION, TRANSLATION, HeadMask
 from .families import family_of
 from .kinds import full_grid
 from .network import Network

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ModelError
-from ..heads import HeadMask
-from .base import CLASSIFICATION, MASKED_LM, TRANSLATION
+from ..heads import CLASSIFICATION, MASKED_LM, TRANSLATION, HeadMask
 from .classifier import Classifier
 from .families import family_of
 from .translator import Translator, grid_of
@@ -78,7 +77,7 @@ def forget_pruned_heads(config: Any) -> None:
     vars(config).pop("pruned_heads", None)
 
 
-def wrapped(model: Any, tokenizer: Any, present: HeadMask, name: str, kind: str) -> Any:
+def wrapped(model: Any, tokenizer: Any, present: HeadMask, name: str, kind: str) -> Classifier | Translator:
     """Our class around it."""
     if kind == TRANSLATION:
         return Translator(model, tokenizer, present, name)

@@ -1,7 +1,7 @@
-"""Taking heads, feed-forward blocks and whole layers out of a model, and saying which weights are left.
+"""Remove heads, feed-forward blocks and whole layers from a model, and say which weights are left.
 
-Heads go as ``prune`` takes them. Of a feed-forward block W_2's bias stays, as W_O's does when a layer loses all its
-heads. Layers behind a removed one move up. The caller's model is left as it was.
+Heads are removed as ``prune`` does it. A removed feed-forward block leaves the bias of W_2, as a layer without heads
+leaves that of W_O. Later layers move up. The caller's model is not changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .base import TransformerModel
 from .families import FAMILIES, Family, family_of
 from .families.sheet import Layers
 from .hollow import HOLLOW, Place, hollowed
-from .pruning import kept_rows, prune, require_prunable
+from .pruning import kept_rows, prune, require_prunable, slice_columns, slice_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Trimmed:
 
     classifier: TransformerModel
     kept: dict[str, Piece]  # name in the smaller model -> entries of the larger one
-    zeroed: tuple[Piece, ...]  # entries of the larger model whose zero takes the removed parts out of it
+    zeroed: tuple[Piece, ...]  # entries of the larger model; with these at zero the removed parts do nothing
     exact: bool  # whether the larger model with these zeros computes just what the smaller one does
     remark: str = ""
 
@@ -58,7 +58,7 @@ class Trimmed:
 def trim(
     clf: TransformerModel, heads: HeadMask | None = None, ffn: Sequence[Place] = (), layers: Sequence[Place] = ()
 ) -> Trimmed:
-    """Remove all of it at once, with the teacher's own weights in what is left."""
+    """Remove these heads, blocks and layers at once. What is left keeps the teacher's weights."""
     stacks = removable(clf.family) if ffn or layers else {}
     for place in (*ffn, *layers):
         require_place(clf, stacks, place)
@@ -140,13 +140,10 @@ def hollow(model: Any, places: Iterable[Place], stacks: Mapping[str, Layers]) ->
     """Empty these feed-forward blocks in place: width zero, the outer bias stays."""
     for stack, layer in places:
         inner, outer = block(model, stacks[stack], layer)
+        none = torch.zeros(0, dtype=torch.long, device=outer.weight.device)
         for m in inner:
-            m.weight = nn.Parameter(m.weight.detach()[:0].clone(), requires_grad=False)
-            if m.bias is not None:
-                m.bias = nn.Parameter(m.bias.detach()[:0].clone(), requires_grad=False)
-            m.out_features = 0
-        outer.weight = nn.Parameter(outer.weight.detach()[:, :0].clone(), requires_grad=False)
-        outer.in_features = 0
+            slice_rows(m, none)
+        slice_columns(outer, none)
         gone = {k: list(v) for k, v in getattr(model.config, HOLLOW, {}).items()}
         gone[stack] = sorted({*gone.get(stack, []), layer})
         setattr(model.config, HOLLOW, gone)
@@ -210,7 +207,7 @@ def _keep(model: Any, parts: Layers, modules: nn.ModuleList, left: list[int]) ->
         m: Any
         for m in layer.modules():
             if getattr(m, "layer_idx", None) is not None:
-                m.layer_idx = number  # the cache of a decoder goes by it
+                m.layer_idx = number  # a decoder's cache is indexed by it
     config = model.config
     setattr(config, parts.count, len(left))
     holder = model.base_model.get_submodule(parts.modules.rpartition(".")[0]) if "." in parts.modules else None

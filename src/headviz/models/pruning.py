@@ -22,7 +22,14 @@ def prune(clf: N, mask: HeadMask) -> N:
     """A new, smaller model with the same logits as ``clf`` under ``mask``.
 
     Heads keep their original numbers: pruning twice by those numbers is pruning once by both. The
-    caller's model is left as it was, and shares no memory with the result.
+    caller's model is left as it was, and shares no memory with the result. A family whose heads can only be masked is
+    a ``ModelError``.
+
+    >>> import headviz
+    >>> clf = headviz.load("demo", device="cpu")
+    >>> small = headviz.prune(clf, clf.full_mask.without([(0, 1), (0, 2)]))
+    >>> small.heads_per_layer[:2], clf.heads_per_layer[:2]
+    ([10, 12], [12, 12])
     """
     require_model(clf)
     require_prunable(clf)
@@ -38,8 +45,8 @@ def cut(clf: N, kept: HeadMask) -> N:
             continue
         query, key, value, output = smaller.projections(layer)
         for matrix in (query, key, value):
-            _slice_rows(matrix, index)
-        _slice_columns(output, index)
+            slice_rows(matrix, index)
+        slice_columns(output, index)
     position.fit(smaller, clf.present)
     return smaller
 
@@ -53,19 +60,6 @@ def require_prunable(clf: Network) -> None:
         )
 
 
-def empty_like_pruned(model: nn.Module, present: HeadMask, head_size: int, place: Network) -> None:
-    """Give a model with all heads the shapes of a pruned one, so that pruned weights can be loaded into it."""
-    everything = HeadMask.full(present.num_layers, present.num_heads)
-    for layer in range(present.num_layers):
-        index = kept_rows(everything, present, layer, head_size, torch.device("cpu"))
-        if index is not None:
-            query, key, value, output = place.projections(layer)
-            for matrix in (query, key, value):
-                _slice_rows(matrix, index)
-            _slice_columns(output, index)
-    position.fit(dataclasses.replace(place, present=present), everything)
-
-
 def kept_rows(
     before: HeadMask, after: HeadMask, layer: int, head_size: int, device: torch.device
 ) -> torch.Tensor | None:
@@ -77,14 +71,16 @@ def kept_rows(
     return torch.tensor(rows, dtype=torch.long, device=device)
 
 
-def _slice_rows(matrix: nn.Linear, index: torch.Tensor) -> None:
+def slice_rows(matrix: nn.Linear, index: torch.Tensor) -> None:
+    """Keep these outputs of a linear map, in place."""
     matrix.weight = _like(matrix.weight, matrix.weight.detach()[index])
     if matrix.bias is not None:
         matrix.bias = _like(matrix.bias, matrix.bias.detach()[index])
     matrix.out_features = len(index)
 
 
-def _slice_columns(matrix: nn.Linear, index: torch.Tensor) -> None:
+def slice_columns(matrix: nn.Linear, index: torch.Tensor) -> None:
+    """Keep these inputs of a linear map, in place."""
     matrix.weight = _like(matrix.weight, matrix.weight.detach()[:, index])
     matrix.in_features = len(index)
 

@@ -1,4 +1,4 @@
-"""transformers' own messages and bars are for its own users; headviz' users get ours instead."""
+"""Silence transformers' messages and progress bars: headviz shows its own."""
 
 from __future__ import annotations
 

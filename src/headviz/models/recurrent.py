@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from ..errors import ModelError, OptionError
+from ..heads import TRANSLATION
 from ..storage.paths import outside_path
-from .base import TRANSLATION
 from .folder_check import naming, numbers_in, read_json
 from .recurrent_network import Rnn, RnnConfig
 from .saving import size_of, write_folder
@@ -38,7 +38,7 @@ def words_of(text: str) -> list[str]:
 
 
 def joined(words: Sequence[str]) -> str:
-    """A sentence of words: the marks that end or divide it stand close to the word before."""
+    """Words as a sentence, without a space before . , ; : ! ?"""
     return re.sub(r" ([.,;:!?])", r"\1", " ".join(words))
 
 
@@ -91,8 +91,8 @@ def padded(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor,
 class RnnTranslator:
     """A network with its vocabularies. Weights are frozen and in evaluation mode.
 
-    It translates and can be evaluated and distilled like any other model. It has no attention heads: whatever asks
-    for them gets a ``ModelError``.
+    It translates and can be evaluated and distilled like any other model. It has no attention heads, and raises a
+    ``ModelError`` when asked for them.
     """
 
     model: Rnn
@@ -152,7 +152,7 @@ class RnnTranslator:
         raise OptionError(f"'{self.name}' is {self.title} and takes no prefix and no languages.")
 
     def no_heads(self, *_: object) -> NoReturn:
-        """The answer to every question about heads."""
+        """Raised by everything that is about heads."""
         raise ModelError(
             f"'{self.name}' is {self.title} and has no attention heads to look into, to mask or to remove. "
             "It can be evaluated and distilled."
@@ -160,7 +160,10 @@ class RnnTranslator:
 
     classes = None
     num_layers = num_heads = heads_per_layer = present = stacks = family = property(no_heads)
-    gates = under = row_name = no_heads
+    gates = under = row_name = check_classes = no_heads
+
+    def check_texts(self, paired: bool) -> None:
+        """It reads single sentences; their pairs are references."""
 
     @property
     def parameters(self) -> int:

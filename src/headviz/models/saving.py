@@ -152,7 +152,7 @@ def size_of(model: torch.nn.Module) -> int:
 
 
 def _open_as_usual(folder: Path) -> None:
-    """Let everything be read by whom the umask says: temporary folders and safetensors files are private at first."""
+    """Give all files the permissions of the umask. Temporary folders and safetensors files start private."""
     probe = folder / ".mode"  # asking for the umask would change it for the other threads
     probe.touch()
     mode = probe.stat().st_mode & 0o777
@@ -163,7 +163,7 @@ def _open_as_usual(folder: Path) -> None:
 
 
 def _enterable(mode: int) -> int:
-    """Who may read a folder may also enter it."""
+    """The mode of a folder: whoever may read it may also enter it."""
     return mode | (mode & 0o444) >> 2
 
 

@@ -19,14 +19,14 @@ from torch import Tensor, nn
 
 from ..attention import HeadCall, Kernel, RunOrder
 from ..errors import ModelError, OptionError, TaskError, unknown_choice
-from ..heads import ENCODER, HeadMask
-from .base import TRANSLATION, TransformerModel
+from ..heads import ENCODER, TRANSLATION, HeadMask
+from .base import TransformerModel
 from .decoding_cache import new_cache
 from .families import CROSS, DECODER
 from .quiet import quiet
 
 DEFAULT_LENGTH = 512  # of models without a bound of their own (relative positions)
-NO_TOKEN = -100  # label of a place that takes no part in the loss
+NO_TOKEN = -100  # label of padding, which the loss ignores
 
 
 class SentenceEncoding(NamedTuple):
@@ -61,7 +61,7 @@ class Translator(TransformerModel):
                 f"The mask of heads has {self.num_layers} rows, but {self.family.title} has {self.encoder_layers} "
                 f"encoder layers and {self.decoder_layers} decoder layers with two attentions each."
             )
-        # transformers refuses keywords of generate() that it does not know; ours reaches the attention function
+        # generate() refuses keywords that transformers does not know, and ours must reach the attention function
         self.model._validate_model_kwargs = _any_keyword  # type: ignore[assignment]
 
     @property
@@ -166,7 +166,7 @@ class Translator(TransformerModel):
     def forward(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
         """The logits [B, T, V] of the references' tokens; gradients flow if the caller has enabled them.
 
-        What the call kept is put into the order of the grid's rows.
+        Probabilities and outputs that the call keeps are put into the order of the grid's rows.
         """
         if "decoder_input_ids" not in batch:
             raise TaskError("Teacher-forced logits need the references: encode(sources, references).")
@@ -284,4 +284,4 @@ def _padded(rows: Sequence[Sequence[int]], fill: int) -> Tensor:
 
 
 def _any_keyword(model_kwargs: dict[str, Any]) -> None:
-    """Stands in for transformers' check of generate()'s keywords."""
+    """In place of transformers' check of generate()'s keywords: every keyword is allowed."""

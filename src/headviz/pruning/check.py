@@ -12,12 +12,11 @@ import torch
 from .. import __version__
 from ..attention import transformers
 from ..errors import ModelError, OptionError, TaskError
-from ..evaluation.plain import class_order
-from ..evaluation.translation import require_translation
+from ..evaluation.dispatch import check_fit, check_gold
 from ..heads import HeadMask
-from ..models.base import TRANSLATION
 from ..models.pruning import require_prunable
 from ..progress import Cancel, PhaseProgress, of_phase
+from ..scores.catalogue import PRESETS, SCORES, check_kind
 from . import sizes
 from .algorithms import ALGORITHMS
 from .finetune.training import require_trainable
@@ -141,40 +140,23 @@ def _check_model(clf: Classifier, plan: PruningPlan) -> None:
 
 def _check_data(context: Context, plan: PruningPlan) -> None:
     clf, task = context.clf, context.dev.task
-    if task.is_translation or clf.kind == TRANSLATION:
-        _check_translation(context, plan)
-        return
-    class_order(clf, context.dev, plan.label_order)
-    class_order(clf, context.train, plan.label_order)
-    if not task.is_regression and plan.label_order is None and clf.num_labels != len(task.label_names):
+    for data in (context.train, context.dev, context.pool or context.train):
+        check_gold(clf, data, "pruning needs them")
+        check_fit(clf, data, plan.label_order)
+    score = PRESETS[plan.score].score if plan.score in PRESETS else plan.score
+    if score in SCORES and not ALGORITHMS[plan.algorithm].only_score and context.score is None:
+        check_kind(SCORES[score], clf.kind)
+    if clf.classes is None:
+        if plan.label_order is not None:
+            raise OptionError("A translation has no classes: leave label_order out.")
+        if plan.score_source != "fine-tuned":
+            raise OptionError("Masked-language scores are for encoders; a translation model has no such head.")
+    elif not task.is_regression and plan.label_order is None and len(clf.classes) != len(task.label_names):
         raise TaskError(
             f"Task '{task.name}' has {len(task.label_names)} labels ({', '.join(task.label_names)}), but "
-            f"'{clf.name}' has {clf.num_labels} ({', '.join(clf.labels)}). Choose a model that was fine-tuned on this "
-            "task, or say with --label-order which output means what.",
-            options=("label_order",),
+            f"'{clf.name}' has {len(clf.classes)} ({', '.join(clf.classes)}). Choose a model that was fine-tuned on "
+            "this task, or say with --label-order which output means what."
         )
-    for data in (context.train, context.dev, context.pool or context.train):
-        if data.labels is None:
-            raise TaskError(f"The {data.split} split of '{task.name}' carries no labels, and pruning needs them.")
-
-
-def _check_translation(context: Context, plan: PruningPlan) -> None:
-    """The same for a translation task, for every split that a run reads."""
-    clf = context.clf
-    for data in (context.train, context.dev, context.pool or context.train):
-        require_translation(clf, data)
-        if data.pairs is None:
-            raise TaskError(f"The {data.split} split of '{data.task.name}' has no references, and pruning needs them.")
-    if plan.label_order is not None:
-        raise OptionError("A translation has no classes: leave label_order out.")
-    if plan.score_source != "fine-tuned":
-        raise OptionError("Masked-language scores are for encoders; a translation model has no such head.")
-    if not ALGORITHMS[plan.algorithm].only_score and context.score is None:
-        from ..scores.catalogue import SCORES, preset_named
-        from ..scores.translation import check
-
-        name = plan.score if plan.score in SCORES else preset_named(plan.score).score
-        check(clf, context.dev, SCORES[name])
 
 
 def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
@@ -183,8 +165,8 @@ def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
     by_steps = plan.sparsities is None and plan.last_step == sizes.FULL
     notes = sizes.beyond(rows * heads, heads_off(plan, rows, heads), plan.until) if by_steps else []
     said = (_share_note(context.sample(plan, seed, plan.samples).report, plan, seed) for seed in plan.seeds)
-    notes += dict.fromkeys(note for note in said if note)  # the same note of several seeds is given once
-    if context.dev.is_translation:
+    notes += dict.fromkeys(note for note in said if note)  # what is not about a seed is said once
+    if "bleu" in context.dev.task.metrics:
         from ..tasks.bleu import bleu
 
         notes.append(f"BLEU by sacrebleu: {bleu(context.dev.references, context.dev.references).signature}")

@@ -145,7 +145,7 @@ class Context:
         if record.model is None:
             return None
         try:
-            clf = load(self.folder / record.model, device=self.clf.device)
+            clf: Any = load(self.folder / record.model, device=self.clf.device)
         except ModelError:
             return None
         if clf.digest != record.model_digest:
@@ -158,7 +158,8 @@ class Context:
 def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | None = None) -> Context:
     """Load all models and data of a plan; an ``OptionError`` if the base model is missing."""
     base = base_of(plan)
-    clf = reading(plan, load(plan.model, revision=plan.revision, device=plan.device))
+    loaded: Any = load(plan.model, revision=plan.revision, device=plan.device)
+    clf = reading(plan, loaded)
     train = plan.dataset(plan.train_split, plan.train_limit)
     dev = plan.dataset(plan.dev_split, plan.dev_limit)
     if base is None:
@@ -166,7 +167,7 @@ def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | N
 
     def load_base(seed: int) -> Classifier:
         fresh = clf.classes  # None for a translation model: it has no head to replace
-        found = load(base, revision=plan.base_revision, device=plan.device, fresh_labels=fresh, seed=seed)
+        found: Any = load(base, revision=plan.base_revision, device=plan.device, fresh_labels=fresh, seed=seed)
         found = reading(plan, found)
         return found if plan.initialisation == "pretrained" else randomised(found, seed)
 

@@ -14,7 +14,7 @@ import torch
 
 from ..attention import HeadCall
 from ..attribution.rules import PathOptions
-from ..errors import ModelError, OptionError, TaskError
+from ..errors import OptionError, TaskError
 from ..evaluation.plain import batches, encode_data
 from ..progress import tracked
 from ..scores.masked_place import masked_rows
@@ -89,8 +89,7 @@ def masked_gradients(
     cancel: Cancel | None = None,
 ) -> np.ndarray:
     """∂Loss(x)/∂ξ of the mean cross-entropy over a text's masked places: [n, L, H], 0 for heads that are off."""
-    if mlm.kind != "masked-lm" or mlm.tokenizer.mask_token_id is None:
-        raise ModelError(f"'{mlm.name}' has no masked-language head. Load the pre-trained model with masked_lm=True.")
+    hidden = mlm.mask_token
     encodings = encode_data(mlm, data)
     places = [masked_places(e, seed, i) for i, e in enumerate(encodings)]
     out = np.zeros((len(data), mlm.num_layers, mlm.num_heads))
@@ -100,7 +99,7 @@ def masked_gradients(
         row = torch.tensor([r for r, i in enumerate(index) for _ in places[i]], device=mlm.device)
         column = torch.tensor([p for i in index for p in places[i]], device=mlm.device)
         truth = batch["input_ids"][row, column].clone()
-        batch["input_ids"][row, column] = mlm.tokenizer.mask_token_id
+        batch["input_ids"][row, column] = hidden
         weight = torch.tensor([1 / len(places[i]) for i in index for _ in places[i]], device=mlm.device)
         own = [
             (torch.ones(1, h, 1, 1) if g is None else g).expand(len(index), -1, -1, -1).clone().to(mlm.device)

@@ -47,6 +47,11 @@ class PruningPlan(Source):
     ends at ``until``; with ``last_step="full"`` it is as large as the others, so the run ends at the first sparsity
     that is not below ``until``. ``sparsities`` replaces step and until by a list, such as (0.3, 0.5, 0.7, 0.9).
     The plan does not say where results go: that is the context's folder.
+
+    >>> import headviz
+    >>> plan = headviz.PruningPlan("demo", "demo", "isp", score="magnitude", step=0.25)
+    >>> plan.score, plan.until
+    ('magnitude', 0.9)
     """
 
     algorithm: str

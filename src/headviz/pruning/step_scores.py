@@ -47,8 +47,9 @@ def score_table(
     """
     if parts is not None:
         from ..scores.parts import join
+        from ..scores.scoring import Scoring as HeadScoring
 
-        found: Any = join(clf, data, [dict(p) for p in parts], **_keywords(plan, how))
+        found: Any = join(HeadScoring(clf, data, **_keywords(plan, how)), [dict(p) for p in parts])
     elif function is None:
         from ..scores import score_heads
 
@@ -126,12 +127,12 @@ def measured_part(
 ) -> Mapping[str, np.ndarray]:
     """The values of one part's examples. ``memory`` keeps the encoded texts for the other parts."""
     from ..scores.parts import measure
-    from ..scores.scoring import Job
+    from ..scores.scoring import Scoring as HeadScoring
 
     key = (clf.digest, clf.under(how.mask).hex, data.digest, plan.digest, how.seed)
     known = memory.get("scoring")
     if known is None or known[0] != key:
-        known = memory["scoring"] = (key, Job(clf, data, **_keywords(plan, how)))
+        known = memory["scoring"] = (key, HeadScoring(clf, data, **_keywords(plan, how)))
     known[1].progress, known[1].cancel = how.progress, how.cancel
     return measure(known[1], part)
 

@@ -46,10 +46,9 @@ def lines_of(plan: Mapping[str, Any]) -> tuple[Any, ...]:
         said["finetune"] = {k: v for k, v in said["finetune"].items() if v != default.get(k)}
     words = {"title": Name("plan.title"), "device": Name("plan.device")}
     return (
-        Import("headviz.pruning", ("PruningPlan",)),
+        Import("headviz"),
         _SERVICE,
-        Import("headviz.runs.prepare", ("prepare",)),
-        Let("plan", Call("prepare", (Call("PruningPlan", (), said, folded=True),))),
+        Let("plan", Call("headviz.prepare", (Call("headviz.PruningPlan", (), said, folded=True),))),
         Call("service.start", (PRUNE, Name("plan.spec")), words),
     )
 

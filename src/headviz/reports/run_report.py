@@ -42,7 +42,7 @@ def write_run(view: RunView, path: Path) -> Path:
 def run_json(view: RunView) -> str:
     """A run as JSON, with the summary of its state if it has one."""
     return (
-        json.dumps(view.to_json() | {"summary": _summary(view)}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        json.dumps(view.to_dict() | {"summary": _summary(view)}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     )
 
 
@@ -71,7 +71,7 @@ def run_table(view: RunView, full: bool) -> Table:
 
 def run_html(view: RunView) -> str:
     """The HTML report."""
-    run, record = view.to_json(), view.record
+    run, record = view.to_dict(), view.record
     page = Page(record.title, f"headviz {record.version} · run {record.id} · {view.state}")
     if record.error:
         page.text(record.error)
@@ -127,7 +127,7 @@ def _figure(view: RunView, run: dict[str, Any], summary: Mapping[str, Any]) -> t
 
     if run["kind"] in report_heads.KINDS:
         return report_heads.figure_of(run)
-    runs = [c.to_json() for c in view.children] or [run]
+    runs = [c.to_dict() for c in view.children] or [run]
     curves = [c for c in (curve_of(r) for r in runs) if c is not None]
     if not curves:
         return None

@@ -46,7 +46,7 @@ class Curve:
 
 
 def curve_of(run: Mapping[str, Any], metric: str | None = None, name: str | None = None) -> Curve | None:
-    """The curve of a run as JSON (``RunView.to_json``); None before there is anything to draw.
+    """The curve of a run as JSON (``RunView.to_dict``); None before there is anything to draw.
 
     It begins at 0 % with the full model that the steps are compared with: each seed's own, where it has one.
     """

@@ -53,6 +53,12 @@ def prepare(plan: PruningPlan) -> Prepared:
     """Load the models and data of a plan and check it; a ``UserError`` says what cannot work.
 
     The spec holds the digests of weights and data, and a worker that finds others refuses to continue.
+
+    >>> import headviz
+    >>> plan = headviz.PruningPlan("demo", "demo", "mask-search", samples=20, dev_limit=20, device="cpu")
+    >>> prepared = headviz.prepare(plan)
+    >>> prepared.spec["algorithm"], sorted(prepared.spec["digests"])
+    ('mask-search', ['base', 'data', 'model'])
     """
     return prepare_all([plan])[0]
 

@@ -89,7 +89,7 @@ class RunView:
         """The share of the work that is on record, full models included, for a progress bar."""
         return min(1.0, (len(self.steps) + len(self.baseline)) / max(1, self.record.expected))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As ``headviz run show --json`` prints it."""
         record, spec = self.record, self.record.spec
         out: dict[str, Any] = {name: getattr(record, name) for name in _OF_RECORD}
@@ -110,7 +110,7 @@ class RunView:
             "log": list(self.log),
         }
         if record.kind == SWEEP:
-            out["children"] = [c.to_json() for c in self.children]
+            out["children"] = [c.to_dict() for c in self.children]
             out["results"] = [r.__dict__ for r in self.results()]
         return out
 

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import OptionError, unknown_choice
+from ..heads import CLASSIFICATION, MASKED_LM, TRANSLATION
 from .options import AblationOptions, AttAttrScoreOptions, ConductanceOptions, NoOptions, RandomOptions, TaylorOptions
 
 DEFAULT = "conductance-spearman"
@@ -57,6 +58,11 @@ class Score:
     def reads_maps(self) -> bool:
         """Whether it explains a class by attribution maps, which translations have not."""
         return self.needs in ("conductance", "attattr")
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of model that have it."""
+        return (CLASSIFICATION,) if self.reads_maps else (CLASSIFICATION, MASKED_LM, TRANSLATION)
 
     @property
     def seeded(self) -> bool:
@@ -254,6 +260,15 @@ def correlates(name: str) -> bool:
     return name in SCORES and bool(SCORES[name].correlation)
 
 
-def names_for(translates: bool) -> tuple[str, ...]:
+def names_for(kind: str) -> tuple[str, ...]:
     """The scores that this kind of model has."""
-    return tuple(s.name for s in SCORES.values() if not (translates and s.reads_maps))
+    return tuple(s.name for s in SCORES.values() if kind in s.kinds)
+
+
+def check_kind(score: Score, kind: str) -> None:
+    """Complain about a score that this kind of model does not have."""
+    if kind not in score.kinds:
+        raise OptionError(
+            f"Score '{score.name}' explains the class that a model predicts, and a {kind} model has none. "
+            f"Choose one of: {', '.join(names_for(kind))}."
+        )

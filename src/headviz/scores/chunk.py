@@ -40,14 +40,19 @@ class Chunk:
         )
 
 
+# gives for each example the rest of the work, for another thread
+Run = Callable[[Chunk], Sequence[Callable[[], Tables]]]
+
+
 @dataclass(frozen=True)
 class Sweep:
     """One line of the table below."""
 
     version: int  # raise it when the same example would give other tables
-    run: Callable[[Chunk], Sequence[Callable[[], Tables]]]  # per example: the rest of the work, for another thread
+    run: Run
     split: Callable[[Chunk], Iterator[slice]]  # examples that share their passes
     settings: Callable[[Any], dict[str, Any]]  # the options that change the tables
     uses_target: bool = False
     uses_gold: bool = False
+    sentences: Run | None = None  # what runs in place of ``run`` on sentences to translate
     window: int = 64  # examples among which those of similar length are put together

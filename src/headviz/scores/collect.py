@@ -1,7 +1,7 @@
-"""Per-example values of a sweep: read from the cache, computed where missing, kept as they come.
+"""Per-example values of a sweep: read from the cache, or computed and kept.
 
-Examples are taken in the order of their content's digest. That order is as good as random, so the first few
-are a fair sample; and it is the same whatever the order of the data, so nothing depends on that.
+Examples are taken in the order of their content's digest. That order is as good as random, so the first few are a fair
+sample. It does not depend on the order of the data.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Collector:
         self.order = sorted(self._twins)
 
     def finished(self) -> np.ndarray:
-        """Positions of the measured examples, in the order of their content: sums then never depend on the data's."""
+        """Positions of the measured examples, by digest: sums must not depend on the order of the data."""
         return np.array([i for key in self.order for i in self._twins[key] if self.done[i]], dtype=np.int64)
 
     def _key(self, sweep: str, i: int, settings: dict) -> str:
@@ -135,11 +135,12 @@ class Collector:
             return
         keys = sorted(keys, key=lambda key: (len(self.chunk.encodings[self._twins[key][0]]), key))
         chunk = self._chunk([self._twins[key][0] for key in keys], cancel)
+        run = (self.sweep.sentences if chunk.data.is_translation else None) or self.sweep.run
         waiting: list[tuple[list[str], Future[list[Tables]]]] = []
         with room_for_statistics(), ThreadPoolExecutor(1, "headviz-statistics") as pool:
             try:
                 for part in tracked(self.sweep.split(chunk), cancel=cancel):
-                    rest = self.sweep.run(chunk.part(part))
+                    rest = run(chunk.part(part))
                     waiting.append((keys[part], pool.submit(_finish, rest)))
                     while len(waiting) > _AHEAD:
                         self._keep(*waiting.pop(0), progress)
@@ -171,7 +172,7 @@ class Collector:
 
 
 def windows(examples: int, size: int) -> Iterator[slice]:
-    """What is measured together: 4, 4, 8, 16, … examples up to ``size``, then so many at a time."""
+    """What is measured together: 4, 4, 8, 16, … examples, and from ``size`` on always ``size``."""
     start, now = 0, FIRST
     while start < examples:
         yield slice(start, min(start + now, examples))

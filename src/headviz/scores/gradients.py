@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 
 from ..attention import HeadCall
-from ..attribution import integration as path
-from ..attribution.integration import Walk
+from ..attribution.integration import Walk, gradients
 from ..models.fast.linear import FastLinear
 from ..models.translator import NO_TOKEN
 from .chunk import Chunk, Tables
@@ -27,7 +26,15 @@ from .chunk import Chunk, Tables
 
 def gates(chunk: Chunk) -> list[Callable[[], Tables]]:
     """The sweep of the gates, for each example: "signed", the derivative, and "token", its tokens' absolute parts."""
-    parts = _of_sentences(chunk) if chunk.data.is_translation else _of_texts(chunk)
+    return _tables(chunk, _of_texts(chunk))
+
+
+def sentence_gates(chunk: Chunk) -> list[Callable[[], Tables]]:
+    """The same for sentences to translate."""
+    return _tables(chunk, _of_sentences(chunk))
+
+
+def _tables(chunk: Chunk, parts: Sequence[Tensor]) -> list[Callable[[], Tables]]:
     clf, size = chunk.clf, len(chunk.encodings)
     tables = {name: np.full((size, clf.num_layers, clf.num_heads), np.nan) for name in ("signed", "token")}
     for layer, part in enumerate(parts):
@@ -48,7 +55,7 @@ def _of_texts(chunk: Chunk) -> Sequence[Tensor]:
     call = clf.call(chunk.mask, keep_outputs=True)
     with torch.enable_grad(), FastLinear():
         logits = walk.choose(clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), call))
-        grads = path.gradients(summed_loss(logits, chunk.gold, clf.is_regression), call.outputs)
+        grads = gradients(summed_loss(logits, chunk.gold, clf.is_regression), call.outputs)
     # ξ multiplies the output, so its derivative is their product
     return [(o.detach() * g).sum(dim=-1).cpu().double() for o, g in zip(call.outputs, grads, strict=True)]
 

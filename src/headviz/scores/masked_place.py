@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from ..attention import HeadCall
 from ..attribution import integration as path
 from ..attribution.rules import PathOptions
-from ..errors import ModelError, OptionError, TaskError, unknown_choice
+from ..errors import OptionError, TaskError, unknown_choice
 from ..evaluation.plain import encode_data
-from ..models.base import MASKED_LM
 from ..models.classifier import Classifier, Encoding
 from ..progress import Cancel, Progress, tracked
 from .sweeps import correlate
@@ -89,8 +88,7 @@ def masked_rows(
         raise OptionError(unknown_choice("statistic", statistic, STATISTICS))
     if copies < 1:
         raise OptionError(f"At least one masked copy of each text is needed, not {copies}.")
-    if mlm.kind != MASKED_LM or mlm.tokenizer.mask_token_id is None:
-        raise ModelError(f"'{mlm.name}' has no masked-language head. Load the pre-trained model with masked_lm=True.")
+    mask_token = mlm.mask_token
     kept = mlm.under(mask).array()
     encodings = encode_data(mlm, data)
     out = np.full((len(encodings), *kept.shape), np.nan)
@@ -100,7 +98,7 @@ def masked_rows(
             # one copy at a time: each has its own place to look at
             at_place = _AtPlace(**{f.name: getattr(mlm, f.name) for f in dataclasses.fields(mlm)}, position=place)
             ids = list(encoding.ids)
-            truth, ids[place] = ids[place], int(mlm.tokenizer.mask_token_id)
+            truth, ids[place] = ids[place], mask_token
             hidden = Encoding(ids, encoding.types, encoding.truncated, encoding.special)
             maps = path.sweep(at_place, [hidden], [truth], options or PathOptions(), mask, cancel=cancel)[0]
             found.append(correlate(maps, kept)[statistic])

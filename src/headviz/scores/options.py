@@ -20,6 +20,7 @@ from ..attribution.rules import (
 from ..errors import OptionError, unknown_choice
 
 ROWS = ("all", "influential")
+OptionValue = str | int | float | bool | None  # what an option of a score may be
 ABS_LEVELS = ("example", "token", "batch", "signed")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,66 +10,125 @@ import numpy as np
 
 from .. import plugins
 from ..attribution.explaining import store_for
-from ..attribution.inputs import GOLD, check_pairing, resolve_target
+from ..attribution.inputs import GOLD, resolve_target
 from ..attribution.integration import BUDGET
 from ..errors import OptionError, TaskError
-from ..evaluation.plain import class_order, encode_data, gold_for
+from ..evaluation.dispatch import check_texts, gold_answers
+from ..evaluation.plain import class_order, encode_data
 from ..heads import HeadMask, HeadScores
-from ..models.base import TRANSLATION
 from ..models.network import require_model
+from ..progress import Cancel, Progress
 from ..storage.store import Store
 from ..tasks.dataset import require_dataset
-from . import translation
 from .author_code import width_for
-from .catalogue import DEFAULT, Score, preset_named, score_named
+from .catalogue import DEFAULT, Score, check_kind, preset_named, score_named
 from .collect import Collector
 from .measures import Given, row_of
-from .options import AblationOptions, ConductanceOptions, build
+from .options import AblationOptions, ConductanceOptions, OptionValue, build
 from .statistics import BOTTOM, Summary, stability, summarised
 from .task_loss import check_metric
 
 if TYPE_CHECKING:
+    from ..models.base import TransformerModel
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
-Progress = Callable[[int, int], None]
-Cancel = Callable[[], bool]
 
-
-def score_heads(clf: Classifier, data: Dataset, score: str | None = None, **options: Any) -> HeadScores:
+def score_heads(
+    clf: TransformerModel,
+    data: Dataset,
+    score: str | None = None,
+    *,
+    preset: str | None = None,
+    mask: HeadMask | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+    cache: Store | bool = True,
+    budget: int = BUDGET,
+    label_order: Sequence[str] | str | None = None,
+    **options: OptionValue,
+) -> HeadScores:
     """A head score over exactly these examples: [L, H], high = keep, NaN = not measured.
 
-    ``score`` is a name of ``headviz.scores.SCORES`` (default conductance-spearman), or give ``preset=`` for a
-    published choice. Heads that ``mask=`` switches off, or that the model no longer has, are NaN. Further
-    keywords: ``progress``, ``cancel``, ``cache`` (False = neither read nor write), ``budget`` in bytes,
-    ``label_order``, and the score's own options (rule, rows, abs_level, …).
+    ``score`` is a name of ``headviz.scores.SCORES`` (default conductance-spearman); ``preset`` is a published choice
+    instead. ``options`` are the score's own (rule, rows, abs_level, …). Heads that ``mask`` switches off, or that the
+    model no longer has, are NaN. ``cache=False`` neither reads nor writes; ``budget`` is in bytes.
 
     Values per example are kept in the cache: a larger sample, another correlation or an interrupted call
     continues from there. The result depends neither on batches nor on the order of the data.
+    An unknown score or option is an ``OptionError``; data that the model cannot read is a ``TaskError``.
+
+    >>> import headviz
+    >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=8)
+    >>> found = headviz.score_heads(clf, data, score="taylor", abs_level="token")
+    >>> found.values.shape, found.samples
+    ((12, 12), 8)
     """
-    job = Job(clf, data, score, **options)
-    for _ in job.grow():
+    scoring = Scoring(
+        clf,
+        data,
+        score,
+        preset=preset,
+        mask=mask,
+        progress=progress,
+        cancel=cancel,
+        cache=cache,
+        budget=budget,
+        label_order=label_order,
+        **options,
+    )
+    for _ in scoring.grow():
         pass
-    return job.result()
+    return scoring.result()
 
 
-def score_progressive(clf: Classifier, data: Dataset, score: str | None = None, **options: Any) -> Iterator[HeadScores]:
+def score_progressive(
+    clf: TransformerModel,
+    data: Dataset,
+    score: str | None = None,
+    *,
+    preset: str | None = None,
+    mask: HeadMask | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+    cache: Store | bool = True,
+    budget: int = BUDGET,
+    label_order: Sequence[str] | str | None = None,
+    **options: OptionValue,
+) -> Iterator[HeadScores]:
     """The same, as it grows: a first table after 4 examples, then after 8, 16, 32, 64 and every 64.
 
     Each comes with narrower intervals and its ``stability``. Stop whenever it is good enough; what was
     computed is kept. The last one equals ``score_heads``.
+
+    >>> import headviz
+    >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=8)
+    >>> [found.samples for found in headviz.score_progressive(clf, data, "taylor")]
+    [4, 8]
     """
-    job = Job(clf, data, score, **options)
-    for _ in job.grow():
-        yield job.result()
+    scoring = Scoring(
+        clf,
+        data,
+        score,
+        preset=preset,
+        mask=mask,
+        progress=progress,
+        cancel=cancel,
+        cache=cache,
+        budget=budget,
+        label_order=label_order,
+        **options,
+    )
+    for _ in scoring.grow():
+        yield scoring.result()
 
 
-class Job:
+class Scoring:
     """One call of ``score_heads``: what it is about, and what has been measured."""
 
     def __init__(
         self,
-        clf: Classifier,
+        clf: TransformerModel,
         data: Dataset,
         score: str | None = None,
         *,
@@ -80,7 +139,7 @@ class Job:
         cache: Store | bool = True,
         budget: int = BUDGET,
         label_order: Sequence[str] | str | None = None,
-        **options: Any,
+        **options: OptionValue,
     ) -> None:
         require_model(clf)
         require_dataset(data)
@@ -94,7 +153,8 @@ class Job:
         self.options = build(self.score.options, self.score.name, options)
         clf.gates(mask)  # refuses a mask of another model
         self.mask = clf.under(mask)
-        self.clf, self.data, self.preset = clf, data, preset
+        self.clf: Any = clf  # a score of maps asks a classifier for its classes
+        self.data, self.preset = data, preset
         self.progress, self.cancel = progress, cancel
         self.truncated = 0
         self.order: np.ndarray | None = None
@@ -105,19 +165,15 @@ class Job:
         clf, data = self.clf, self.data
         if len(data) == 0:
             raise TaskError("There is nothing to score heads on: the data set has no examples.")
-        if data.is_translation or clf.kind == TRANSLATION:
-            translation.check(clf, data, self.score)
-        else:
-            check_pairing(clf, data.pairs is not None)
+        check_texts(clf, data)
+        check_kind(self.score, clf.kind)
         if isinstance(self.options, AblationOptions):
             check_metric(data, self.options.metric)  # before anything is measured
         target = getattr(self.options, "target", None)
         gold = None
-        if not data.is_translation and (target == GOLD or self.score.needs_labels):
-            _ = data.gold  # complains about data without labels
-            self.order = class_order(clf, data, label_order)
-            gold = gold_for(data, self.order)
-        elif not data.is_translation and data.labels is not None:
+        if target == GOLD or self.score.needs_labels:
+            self.order, gold = gold_answers(clf, data, label_order)
+        elif data.labels is not None:
             self.unlike = _unlike(clf, data, label_order)
         encodings = encode_data(clf, data)
         self.truncated = sum(e.truncated for e in encodings)
@@ -226,11 +282,11 @@ def gate_gradients(
     cancel: Cancel | None = None,
 ) -> np.ndarray:
     """∂Loss(x)/∂ξ of every example and head, as the score ``fisher`` squares it: [n, L, H], 0 for removed heads."""
-    job = Job(clf, data, "fisher", cache=False, label_order=label_order, progress=progress, cancel=cancel)
-    for _ in job.grow():
+    scoring = Scoring(clf, data, "fisher", cache=False, label_order=label_order, progress=progress, cancel=cancel)
+    for _ in scoring.grow():
         pass
-    assert job.collector is not None
-    return np.nan_to_num(job.collector.rows["signed"])
+    assert scoring.collector is not None
+    return np.nan_to_num(scoring.collector.rows["signed"])
 
 
 def _unlike(clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None) -> str:

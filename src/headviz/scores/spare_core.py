@@ -1,7 +1,7 @@
-"""A core for the statistics: torch takes one thread fewer while they run beside it.
+"""Leave one core to the statistics: torch uses one thread fewer while they run.
 
-With as many torch threads as cores, the thread that ranks would push one of them off its core, and all others
-would wait for it at the end of every small matrix product.
+With as many torch threads as cores, the statistics would take a core from one of them, and at the end of every small
+matrix product all the others would wait for it.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def layer_normed(s: Summary, on: NDArray[np.bool_]) -> Summary:
 
 
 def exact(values: NDArray) -> Summary:
-    """A table that no example stands behind."""
+    """A table that is computed without examples, so without uncertainty."""
     unknown = np.full(values.shape, np.nan)
     return Summary(values.astype(np.float64), unknown, unknown, unknown, np.zeros(values.shape, np.int64))
 
@@ -117,10 +117,9 @@ def draw(n: int, seed: int = 0, resamples: int = RESAMPLES) -> Counts:
 def stability(s: Summary, on: NDArray[np.bool_]) -> float:
     """Expected share of the bottom 20 % of heads that another sample of this size would agree on.
 
-    The overlap of pairs of resamples: both vary, as two samples do. They vary around values that are themselves
-    further apart than the true ones, by what the sample adds, so these are first drawn together by as much.
-    1 = the ranking is settled; BOTTOM = no better than chance. NaN where no example stands behind the values, or
-    only one.
+    It is the mean overlap of pairs of resamples. Sampling noise also spreads the values themselves, so these are
+    first moved towards their median by that much. 1 = the ranking is settled; BOTTOM = no better than chance. NaN
+    with fewer than two examples.
     """
     measured = on & ~np.isnan(s.values)
     k = round(BOTTOM * int(measured.sum()))
@@ -138,11 +137,11 @@ def stability(s: Summary, on: NDArray[np.bool_]) -> float:
 
 
 def _own_share(values: NDArray, noise: NDArray) -> float:
-    """How far apart heads truly are, as a share of how far apart they look; [heads], [R, heads].
+    """The spread of the heads without sampling noise, as a share of the spread observed; [heads], [R, heads].
 
-    By medians and quartiles: a few heads with large values and large noise say nothing about the others.
+    From medians and quartiles, so that a few heads with large values and large noise do not decide.
     """
-    apart = noise - np.nanmedian(noise, axis=1, keepdims=True)  # what moves all heads alike does no harm
+    apart = noise - np.nanmedian(noise, axis=1, keepdims=True)  # a shift of all heads does not change the ranking
     added = float(np.nanmedian(np.nanvar(apart, axis=0)))
     low, high = np.quantile(values, (0.25, 0.75))
     spread = ((high - low) / _NORMAL_QUARTILES) ** 2

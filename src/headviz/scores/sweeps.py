@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..attribution import attattr as attattr_maps
-from ..attribution import integration as path
+from ..attribution import integration
 from ..attribution.integration import ExampleMaps
 from ..attribution.rules import AttAttrOptions, PathOptions
 from ..evaluation.evaluator import Evaluator, EvaluatorOptions
@@ -41,7 +41,9 @@ def _conductance(chunk: Chunk) -> list[Callable[[], Tables]]:
     if chunk.options.code:
         found = author_code.sweep(chunk)
     else:
-        found = path.sweep(chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel)
+        found = integration.sweep(
+            chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel
+        )
     kept = chunk.mask.array()
     return [lambda maps=maps: correlate(maps, kept) for maps in found]  # type: ignore[misc]
 
@@ -108,7 +110,7 @@ def _attattr(chunk: Chunk) -> list[Callable[[], Tables]]:
 
 
 def _by_nodes(chunk: Chunk) -> Iterator[slice]:
-    return path.groups(chunk.clf, chunk.encodings, int(chunk.options.steps), chunk.budget)
+    return integration.groups(chunk.clf, chunk.encodings, int(chunk.options.steps), chunk.budget)
 
 
 # derivatives by the gates -------------------------------------------------------------------------
@@ -125,8 +127,6 @@ def _by_tokens(chunk: Chunk) -> Iterator[slice]:
 
 def _ablation(chunk: Chunk) -> list[Callable[[], Tables]]:
     """Logits of each example with all heads, and without each of them."""
-    if chunk.data.is_translation:
-        return translation.ablation(chunk)
     clf, mask = chunk.clf, chunk.mask
     model = Evaluator(clf, chunk.data, EvaluatorOptions(budget=chunk.budget))
     full = model.evaluate(mask, cancel=chunk.cancel).logits
@@ -143,6 +143,8 @@ def _all_at_once(chunk: Chunk) -> Iterator[slice]:
 SWEEPS: dict[str, Sweep] = {
     "conductance": Sweep(1, _conductance, _by_nodes, _path, uses_target=True),
     "attattr": Sweep(1, _attattr, _by_nodes, _integration, uses_target=True),
-    "gates": Sweep(1, gradients.gates, _by_tokens, lambda options: {}, uses_gold=True),
-    "ablation": Sweep(1, _ablation, _all_at_once, lambda options: {}, window=256),
+    "gates": Sweep(
+        1, gradients.gates, _by_tokens, lambda options: {}, uses_gold=True, sentences=gradients.sentence_gates
+    ),
+    "ablation": Sweep(1, _ablation, _all_at_once, lambda options: {}, window=256, sentences=translation.ablation),
 }

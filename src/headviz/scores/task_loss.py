@@ -29,13 +29,11 @@ _CORRELATIONS = {"pearson": pearson, "spearman": spearman}
 
 def check_metric(data: Dataset, metric: str | None) -> str:
     """The measure meant, if the task has it."""
-    if data.is_translation:
-        if metric not in (None, "bleu"):
-            raise OptionError(f"The ablation score of a translation is measured in bleu, not in '{metric}'.")
-        return "bleu"
     name = data.task.primary_metric if metric is None else metric
     if name not in data.task.metrics:
         raise OptionError(unknown_choice(f"metric of '{data.task.name}'", name, data.task.metrics))
+    if name == "chrf":
+        raise OptionError("The ablation score of a translation is measured in bleu, not in 'chrf'.")
     return name
 
 
@@ -46,7 +44,7 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
     examples give the standard errors, and how stable the ranking is.
     """
     name = check_metric(data, metric)
-    if data.is_translation:
+    if name == "bleu":
         return cost_in_bleu(rows, data)
     assert order is not None
     full, without = rows["full"], rows["without"]  # [n, C], [n, L, H, C]

@@ -1,4 +1,4 @@
-"""Which scores a translation has, and what switching a head off costs it in BLEU.
+"""What switching a head off costs a translation in BLEU.
 
 Shapes: n sentences, L rows, H heads.
 """
@@ -11,29 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import OptionError
-from ..evaluation.translation import TranslationEvaluator, require_translation
+from ..evaluation.translation import TranslationEvaluator
 from ..tasks.bleu import bleu_of, differing, interval
 from ..tasks.bleu import counts as bleu_counts
-from .catalogue import Score, names_for
 from .chunk import Chunk, Tables
 from .statistics import Counts, Summary, draw
 
 if TYPE_CHECKING:
-    from ..models.classifier import Classifier
     from ..tasks import Dataset
 
 _RESAMPLES = 200
-
-
-def check(clf: Classifier, data: Dataset, score: Score) -> None:
-    """Complain about a score, a model or data that translation cannot do with."""
-    require_translation(clf, data)
-    if score.reads_maps:
-        raise OptionError(
-            f"Score '{score.name}' explains the class that a model predicts, and a translation has none. "
-            f"For translation models choose one of: {', '.join(names_for(translates=True))}."
-        )
 
 
 def ablation(chunk: Chunk) -> list[Callable[[], Tables]]:

@@ -83,11 +83,6 @@ def label_map(model_labels: Sequence[str], data: Dataset, label_order: Sequence[
     regression the result is ``[0]``, the model's only output.
     """
     task = data.task
-    if task.is_translation:
-        raise TaskError(
-            f"Task '{task.name}' is a translation: it needs an encoder-decoder model, such as demo-translation, "
-            f"and this model has classes ({', '.join(model_labels)})."
-        )
     if task.is_regression:
         if len(model_labels) != 1:
             raise TaskError(

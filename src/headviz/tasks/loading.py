@@ -8,6 +8,8 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
+
 from ..errors import TaskError, shown
 from ..storage.paths import outside_path
 from . import columns
@@ -17,7 +19,7 @@ from .dataset import Dataset
 from .hub import read_hub
 from .readers import FORMATS, Table, read_table
 from .strata import limited
-from .translation import local_pairs, shipped_pairs
+from .translation import local_pairs
 
 MOST_GENERATED = 1_000_000  # examples of a generated task: some minutes, and 1 GB of memory
 _OTHER_STEMS = {"dev": ("validation",)}
@@ -43,6 +45,11 @@ def load_task(
     label and slice. ``text_columns``: one or two, as a sequence or ``"a,b"``. ``slice_column``: groups to report
     separately. ``regression``: for ``custom``, whether labels are numbers to be predicted; None = yes if a label is
     a number with decimals.
+
+    >>> import headviz
+    >>> data = headviz.load_task("demo", limit=30)
+    >>> len(data), data.label_names
+    (30, ('entailment', 'neutral', 'contradiction'))
     """
     task = check_request(name, split)
     mapped = text_columns is not None or label_column is not None or slice_column is not None
@@ -96,9 +103,7 @@ def _column_names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def _load_shipped(task: Task, split: str, limit: int | None = None) -> Dataset:
-    """The shipped rows; if a limit asks for more, a task with a generator makes them."""
-    if task.is_translation:
-        return shipped_pairs(task, split)
+    """The shipped rows: text, pair, label (if there are classes), slice. A generator makes what a limit asks beyond."""
     module = import_module(str(task.source.module))
     rows = module.read_split(split)
     origin = "shipped with headviz"
@@ -112,10 +117,10 @@ def _load_shipped(task: Task, split: str, limit: int | None = None) -> Dataset:
     return Dataset(
         task,
         split,
-        texts=tuple(row.premise for row in rows),
-        pairs=tuple(row.hypothesis for row in rows),
-        labels=[index[row.label] for row in rows],  # type: ignore[arg-type]
-        slices=tuple(row.phenomenon for row in rows),
+        texts=tuple(row[0] for row in rows),
+        pairs=tuple(row[1] for row in rows),
+        labels=np.array([index[row.label] for row in rows]) if index else None,
+        slices=tuple(row[-1] for row in rows),
         slice_name=task.slice_name,
         origin=origin,
     )

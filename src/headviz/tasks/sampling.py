@@ -29,6 +29,11 @@ def sample(
     would undo the balance. For a regression, fifths of the label take the place of classes.
     Do not use this to shrink a split for evaluation, because it changes the shares of the classes:
     ``load_task(limit=…)`` does not.
+
+    >>> import headviz
+    >>> some = headviz.sample(headviz.load_task("demo"), 60, seed=0)
+    >>> some.report.per_class
+    {'entailment': 20, 'neutral': 20, 'contradiction': 20}
     """
     require_dataset(data)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:

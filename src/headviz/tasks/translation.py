@@ -1,4 +1,4 @@
-"""Read translation data: sources and references, from the shipped corpus or from files with two columns.
+"""Read translation data: sources and references, from files with two columns.
 
 A data set of a translation task has the sources as ``texts``, the references as ``pairs``, and no labels.
 """
@@ -6,7 +6,6 @@ A data set of a translation task has the sources as ``texts``, the references as
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +17,6 @@ from .readers import Table, read_table
 
 _MAP = "Name the source and the reference: --text-columns SOURCE,TARGET (text_columns=)."
 NESTED = "translation"  # published parquet files hold one column of {language: sentence}
-
-
-def shipped_pairs(task: Task, split: str) -> Dataset:
-    """The split that comes with headviz."""
-    rows = import_module(str(task.source.module)).read_split(split)
-    return Dataset(
-        task,
-        split,
-        texts=tuple(row.source for row in rows),
-        pairs=tuple(row.target for row in rows),
-        slices=tuple(row.construction for row in rows),
-        slice_name=task.slice_name,
-        origin="shipped with headviz",
-    )
 
 
 def local_pairs(task: Task, split: str, path: Path, columns: Sequence[str] | None, slice_column: str | None) -> Dataset:

@@ -1,4 +1,4 @@
-"""The sheet that a model family fills in: where it keeps what headviz works on, and what cannot be done with it.
+"""The sheet that a model family fills in: where its matrices and layers are, and what cannot be done with it.
 
 Paths are relative to ``model.base_model``. ``{i}`` in a path stands for the layer; a family that finds its layers
 another way names its own placeholders and fills them in ``place``.
@@ -46,11 +46,11 @@ class Layers:
     modules: str  # the module list
     count: str = ""  # its length in the configuration
     writes: tuple[str, ...] = ()  # linear maps whose output is added to the residual stream
-    inner: tuple[str, ...] = ()  # into the feed-forward block; those that a layer has count
+    inner: tuple[str, ...] = ()  # into the feed-forward block; paths that a layer does not have are skipped
     outer: str = ""  # out of it
     pre_norm: bool = False
     own_count: str | None = None  # the same length in the stack's own configuration, where it has one
-    first_differs: bool = False  # the first layer is built otherwise than the rest, so it cannot be removed
+    first_differs: bool = False  # the first layer has parts that the others need, so it cannot be removed
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The few dense operations that evaluation time goes into, each by the fastest exact way at hand."""
+"""The dense operations that take most of the time, each computed exactly and as fast as the processor can."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 def _onednn() -> Any:
     """oneDNN's linear layer, or None.
 
-    ``F.linear`` takes MKL for float32, which on other makers' processors leaves half of the speed unused.
-    The operator is the one that PyTorch's own compiler emits; it is no public name, so its presence and
-    its answer are checked once, and ``F.linear`` serves where either fails.
+    ``F.linear`` uses MKL for float32, which reaches half the speed on processors that are not Intel's. PyTorch's
+    compiler uses this operator, but it is not public. So we check once that it exists and gives the right answer;
+    otherwise ``F.linear`` is used.
     """
     if not torch.backends.mkldnn.is_available():
         return None

@@ -1,11 +1,11 @@
-"""A classifier taken apart into stages: embed, then layer after layer, then read out.
+"""A classifier in stages: embed, then layer after layer, then read out.
 
-Evaluation under many masks starts in the middle of the model, from states that the mask cannot touch. A stage
-works on packed rows (see ``packing``): no padding anywhere. Nothing of the classifier is edited; fused or
-converted weights are copies.
+Evaluation under many masks starts in the middle of the model, from states that the mask cannot change. A stage
+works on packed rows without padding (see ``packing``). The classifier is not edited; fused or converted weights are
+copies.
 
-A family whose sheet describes its layers runs in the fast stages; one that says how to run its own modules, in those;
-any other in whole passes.
+The family's sheet decides: with ``post_norm`` it runs in the fast stages, with ``own_layers`` in its own modules one
+by one, and with neither in whole passes.
 """
 
 from __future__ import annotations
@@ -62,6 +62,11 @@ def stages_for(clf: Classifier, dtype: torch.dtype | None = None) -> Stages:
 def is_fast(clf: Classifier) -> bool:
     """Whether the fast stages know this model, which repairs and lower precision need."""
     return _kind(clf) is PostNormStages
+
+
+def runs_layer_by_layer(clf: Classifier) -> bool:
+    """Whether the work between two layers can be seen: by our own layers, or in a pass of an encoder-decoder model."""
+    return clf.family.translates or is_fast(clf)
 
 
 def how_evaluated(clf: Classifier) -> str:

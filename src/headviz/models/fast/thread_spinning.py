@@ -1,8 +1,8 @@
-"""How threads of a matrix product wait for each other: briefly.
+"""Make the threads of a matrix product wait for each other without spinning for long.
 
-By default they spin for milliseconds. As soon as anything else runs on the machine, spinning threads take the
-processor from the very ones they wait for, and work slows down many times. A thousand turns, then sleep, costs nothing
-on a quiet machine. For programs of headviz's own; whoever imports the library decides for themselves.
+By default a waiting thread spins for milliseconds. When other programs run on the machine, spinning threads take the
+processor from the threads they wait for, and work becomes many times slower. So a thread spins a thousand times and
+then sleeps, which costs nothing on a quiet machine. Only headviz's own programs set this; the library does not.
 """
 
 from __future__ import annotations

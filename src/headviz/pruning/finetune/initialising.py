@@ -18,4 +18,5 @@ def randomised(clf: Classifier, seed: int) -> Classifier:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         fresh = type(model)(model.config)
-    return wrap(fresh.to(device=clf.device, dtype=clf.dtype), clf.tokenizer, f"{clf.name} (random weights)")
+    found: Any = wrap(fresh.to(device=clf.device, dtype=clf.dtype), clf.tokenizer, f"{clf.name} (random weights)")
+    return found

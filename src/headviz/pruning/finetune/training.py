@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from ...attribution.inputs import NUM_TEXTS
 from ...errors import OptionError, TaskError
-from ...evaluation.plain import class_order, gold_for, metrics_for
-from ...evaluation.translation import require_translation
-from ...models.base import TRANSLATION
+from ...evaluation.dispatch import check_gold, gold_answers
+from ...evaluation.plain import gold_for, metrics_for
+from ...models.classifier import NUM_TEXTS
 from ...models.quiet import quiet
 from ...tasks.labels import parse_order
 from ..options import FinetuneOptions, seed_number
@@ -75,9 +74,8 @@ def fine_tune(
     start = time.perf_counter()
     seed_number(seed)
     require_trainable(clf, train, dev, options)
-    texts = train.is_translation
-    order = None if texts else class_order(clf, train, label_order)
-    rows = Rows(clf, train, None if order is None else gold_for(train, order))
+    order, gold = gold_answers(clf, train, label_order)
+    rows = Rows(clf, train, gold)
     measured = None
     if dev is not None and order is not None and _measures(options):
         measured = Rows(clf, dev, gold_for(dev, order))
@@ -85,7 +83,7 @@ def fine_tune(
         claim(place, clf, train, options, seed)
         model: Any = copy.deepcopy(clf.model)
         model.requires_grad_(True)
-        if not texts:
+        if order is not None:
             setattr(model.config, NUM_TEXTS, 1 if train.pairs is None else 2)
         metrics = None if dev is None or order is None else lambda logits: metrics_for(dev, logits, order)
         saves = folder is not None or options.early_stopping is not None
@@ -121,10 +119,12 @@ def head_labels(train: Dataset, label_order: Sequence[str] | str | None = None) 
 
 def require_trainable(clf: Classifier, train: Dataset, dev: Dataset | None, options: FinetuneOptions) -> None:
     """A ``UserError`` if this training cannot begin."""
-    if train.is_translation or clf.kind == TRANSLATION:
-        _require_sentences(clf, train, options)
-    elif train.labels is None:
-        raise TaskError("These examples carry no gold labels, and training needs them. Name the label column.")
+    check_gold(clf, train, "training needs them")
+    if clf.classes is None and _measures(options):
+        raise OptionError(
+            "Dev metrics per epoch and early stopping are for classifiers: translating dev after each epoch takes "
+            "longer than the epoch. Leave them out and measure the trained model."
+        )
     if len(train) < 1:
         raise TaskError("There is nothing to train on: the data set has no examples.")
     if options.early_stopping is not None and dev is None:
@@ -135,17 +135,6 @@ def require_trainable(clf: Classifier, train: Dataset, dev: Dataset | None, opti
         )
     if clf.dtype != torch.float32:
         raise OptionError(f"Weights are trained in float32, not {clf.dtype}. Load the model without a dtype.")
-
-
-def _require_sentences(clf: Classifier, train: Dataset, options: FinetuneOptions) -> None:
-    require_translation(clf, train)
-    if train.pairs is None:
-        raise TaskError("These sentences carry no references, and training needs them. Name their column.")
-    if _measures(options):
-        raise OptionError(
-            "Dev metrics per epoch and early stopping are for classifiers: translating dev after each epoch takes "
-            "longer than the epoch. Leave them out and measure the trained model."
-        )
 
 
 def _measures(options: FinetuneOptions) -> bool:

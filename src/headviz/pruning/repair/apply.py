@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ModelError, OptionError, unknown_choice
-from ...models.fast.stages import is_fast
+from ...models.fast.stages import runs_layer_by_layer
 from ...models.pruning import prune
 from .bias import compensate
 from .kinds import NOTHING, REPAIRS
@@ -67,7 +67,7 @@ def require_repairable(clf: Classifier, repair: str) -> None:
             f"{clf.family.title} has no bias behind its attention, so 'bias' has nowhere to put the mean of the "
             "removed heads. Choose repair 'tune' or 'refit'."
         )
-    if repair in ("tune", "refit") and not clf.family.translates and not is_fast(clf):
+    if repair in ("tune", "refit") and not runs_layer_by_layer(clf):
         raise ModelError(
             f"Repair '{repair}' goes through the layers of {clf.family.title} one by one, and headviz does not know "
             "them. Choose repair 'bias'."

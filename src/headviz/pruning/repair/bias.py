@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...evaluation.plain import encode_data
-from ...models.base import TRANSLATION
 from ...progress import tracked
 from .moments import Moments, moments, set_weights, weights_of
 from .sentence_streams import sentence_moments
@@ -62,7 +61,7 @@ def output_moments(
     full: Classifier, data: Dataset, progress: Progress | None = None, cancel: Cancel | None = None
 ) -> list[Moments]:
     """Second moments of every layer's head outputs in the full model."""
-    if full.kind == TRANSLATION:
+    if len(full.stacks) > 1:
         return sentence_moments(full, data, progress, cancel)  # type: ignore[arg-type]
     stream = Stream.begin(full, encode_data(full, data))
     found = []

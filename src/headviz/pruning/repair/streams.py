@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 from ...evaluation.plain import encode_data
-from ...models.base import TRANSLATION
 from ...models.fast.packing import Chunk, pack
 from ...models.fast.stages import Stages, stages_for
 from ...progress import tracked
@@ -85,7 +84,7 @@ def rebuild(
     """
     total = {"before": 0.0, "after": 0.0, "energy": 0.0}
 
-    if full.kind == TRANSLATION:
+    if len(full.stacks) > 1:
         layers = sentence_layers(full, small, data, progress, cancel)  # type: ignore[arg-type]
     else:
         layers = text_layers(full, small, data, progress, cancel)

@@ -93,7 +93,7 @@ class FinetuneJob(RunJob):
         )
         shutil.rmtree(tools.folder / MODEL, ignore_errors=True)  # left by an attempt that ended before its record
         trained.classifier.save(tools.folder / MODEL)
-        found = result.to_json()
+        found = result.to_dict()
         return json.dumps(
             {
                 "sparsity": clf.present.sparsity,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...errors import RunError
 from ...pruning.options import Source
@@ -39,7 +39,8 @@ def _classifier(
             code="source-changed",
             resumable=False,
         )
-    return load(model, revision=revision, device=device, fresh_labels=fresh, seed=seed)
+    found: Any = load(model, revision=revision, device=device, fresh_labels=fresh, seed=seed)
+    return found
 
 
 @lru_cache(maxsize=4)

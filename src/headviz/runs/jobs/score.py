@@ -21,7 +21,7 @@ from ..kinds import RunJob, Tools
 from .loaded import JobSpec
 
 if TYPE_CHECKING:
-    from ...scores.scoring import Job as Scoring
+    from ...scores.scoring import Scoring
 
 CHECK, JOIN = "check", "join"
 
@@ -85,6 +85,7 @@ class ScoringJob(RunJob):
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         from ...pruning.state import ScorePart
         from ...scores.parts import count, join, measure
+        from ...scores.scoring import Scoring
 
         tools.progress("loading", 0, 0)
         begun = time.perf_counter()
@@ -98,7 +99,7 @@ class ScoringJob(RunJob):
             return ScorePart(tables, time.perf_counter() - begun).to_bytes()
         state = _unpacked(parcel)
         parts = [ScorePart.from_bytes(state.found[name]) for name in self._names(state)]
-        table = join(job.clf, job.data, [dict(p.tables) for p in parts], **_options(self.spec))
+        table = join(Scoring(job.clf, job.data, **_options(self.spec)), [dict(p.tables) for p in parts])
         seconds = sum(p.seconds for p in parts) + time.perf_counter() - begun
         return json.dumps({**table.to_dict(), "seconds": seconds}).encode()
 
@@ -172,10 +173,10 @@ def _options(spec: ScoreSpec) -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def _scoring(spec: ScoreSpec) -> Scoring:
     """Model, sample and token ids, made once per process."""
-    from ...scores.scoring import Job
+    from ...scores.scoring import Scoring
     from ...tasks import sample
 
     clf, data = spec.classifier(), spec.dataset(spec.split, spec.limit)
     lengths = None if spec.length_filter == "none" else clf.tokenizer
     drawn = sample(data, spec.samples, spec.seed, spec.length_filter, lengths)
-    return Job(clf, drawn, **_options(spec))
+    return Scoring(clf, drawn, **_options(spec))

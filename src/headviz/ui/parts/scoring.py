@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import TaskError
 from ...heads import HeadId, HeadMask, HeadScores
 from ...scores.catalogue import SCORES
+from ...tasks.catalogue import get_task
 from ..shell import jobs, loaders, show
 from ..shell.view import View
 
@@ -119,8 +120,13 @@ def sample(view: View, clf: Classifier) -> Dataset:
         if wrong.code != "no-split":
             raise
         source = loaders.dataset(view)
-    lengths = None if source.is_translation else [len(e) for e in encode_data(clf, source)]
+    lengths = [len(e) for e in encode_data(clf, source)] if counts_tokens(view) else None
     return headviz.sample(source, min(view.samples, len(source)), seed=view.seed, lengths=lengths)
+
+
+def counts_tokens(view: View) -> bool:
+    """Whether the length of an example is counted in the model's tokens; that of a sentence pair is in words."""
+    return not get_task(view.task).is_translation
 
 
 def sample_notes(data: Dataset, wanted: int) -> tuple[str, ...]:

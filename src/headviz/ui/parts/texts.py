@@ -51,7 +51,7 @@ def choose(data: Dataset, key: str) -> Text:
     """Fields for the text, and buttons to choose an example. An edited text is the user's own."""
     view = state.view()
     shown = current(view, data)
-    paired = shown.pair is not None and not data.is_translation
+    names = _names(data, shown)
     memory = f"{key}__seq"
 
     def edited() -> None:
@@ -64,8 +64,8 @@ def choose(data: Dataset, key: str) -> Text:
     component("editor")(
         key=key,
         data={
-            "texts": [shown.text, shown.pair or ""] if paired else [shown.text],
-            "names": _names(data) if paired else ["Sentence" if data.is_translation else "Text"],
+            "texts": [shown.text, shown.pair or ""][: len(names)],
+            "names": names,
             "seq": st.session_state.get(memory, 0),
             "limit": LONGEST,
         },
@@ -77,7 +77,12 @@ def choose(data: Dataset, key: str) -> Text:
     return current(state.view(), data)
 
 
-def _names(data: Dataset) -> list[str]:
+def _names(data: Dataset, shown: Text) -> list[str]:
+    """What the fields are called: one for each text that the model reads."""
+    if data.is_translation:
+        return ["Sentence"]
+    if shown.pair is None:
+        return ["Text"]
     return {"demo": ["Premise", "Hypothesis"], "mnli": ["Premise", "Hypothesis"]}.get(data.task.name, ["Text", "Pair"])
 
 

@@ -148,7 +148,7 @@ def _translation_task() -> None:
     """A button for the usual mistake: a translation model with a task that is not a translation."""
     view = state.view()
     with suppress(UserError, ImportError):
-        if loaders.shape(view).translates and "translation" not in view.task:
+        if not loaders.shape(view).labels and "translation" not in view.task:
             st.button(
                 "Use the demo translation task",
                 key="take_translation",
@@ -212,7 +212,7 @@ def examples_said(limit: int, size: int | None) -> str:
 
 def explains_classes(view: View, what: str) -> bool:
     """Whether this page can show the view's model. For a translation model it shows links to other pages."""
-    if not loaders.shape(view).translates:
+    if loaders.shape(view).labels:
         return True
     st.info(
         f"{show.plain(what)} explains the class that a model predicts, and a translation has none. For a translation "

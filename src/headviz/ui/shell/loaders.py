@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ...errors import ModelError, TaskError, UserError
-from ...heads import HeadMask
+from ...heads import CLASSIFICATION, TRANSLATION, HeadMask
 from ...models.fast.thread_spinning import wait_briefly
 from ...models.folder_check import check_config, labels_of, read_json
 from ...models.named import NAMED
+from ...scores.catalogue import names_for
 from ...storage.home import home
 from ...storage.paths import outside_path
 from .memo import Memo
@@ -89,7 +90,8 @@ def classifier(view: View) -> Classifier:
 def _classifier(name: str, revision: str, device: str, dtype: str) -> Classifier:
     import headviz
 
-    return headviz.load(name, revision=revision or None, device=device, dtype=dtype or None)
+    found: Any = headviz.load(name, revision=revision or None, device=device, dtype=dtype or None)
+    return found
 
 
 @dataclass(frozen=True)
@@ -105,8 +107,13 @@ class Shape:
         return f"{self.present.num_layers}×{self.present.num_heads}"
 
     @property
-    def translates(self) -> bool:
-        return bool(self.stacks)
+    def kind(self) -> str:
+        return TRANSLATION if self.stacks else CLASSIFICATION
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """The names of the scores that the model has."""
+        return names_for(self.kind)
 
     @property
     def rows(self) -> tuple[str, ...] | None:

@@ -11,7 +11,7 @@ from ....analyses.catalogue import ANALYSES
 from ....analyses.recipe import EVALUATOR, evaluator_of
 from ....errors import UserError
 from ....heads import HeadMask
-from ....recipes.structure import Call, Command, Import, Let, Name, Recipe
+from ....recipes.structure import Call, Command, Let, Name, Recipe
 from ...parts import scoring
 from ...shell import recipes, state
 from ...shell.view import View
@@ -39,7 +39,6 @@ def _lines(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str, A
     if "data" in analysis.needs:
         yield recipes.task(view)
     if "evaluator" in made.uses:
-        yield Import("headviz.evaluation.dispatch", ("evaluator_of",))
         yield Let(EVALUATOR.text, evaluator_of("data"))
     if "other" in made.uses:
         unseen, other = view.task in UNSEEN, OTHER.get(view.task, view.task)
@@ -49,8 +48,7 @@ def _lines(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str, A
         yield recipes.task(replace(view, limit=0), "train", "train")
         yield Let("some", Call("headviz.sample", (Name("train"), SAMPLES), {"seed": view.seed, **lengths}))
     if "checkpoints" in made.uses and view.model == "demo":
-        yield Import("headviz.demo", ("demo_folder",))
-        yield Let("checkpoints", Call("demo_folder", ("checkpoints",)))
+        yield Let("checkpoints", Call("headviz.demo_folder", ("checkpoints",)))
     elif "checkpoints" in made.uses:
         yield Let("checkpoints", view.base or "checkpoints")
     if analysis.takes_mask_away:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....analyses.analysis import Analysis
-from ....analyses.catalogue import ANALYSES
+from ....analyses.catalogue import ANALYSES, analyses_for
 from ....analyses.common import ORACLE
 from ....errors import TaskError, UserError
 from ....heads import HeadMask
-from ....scores.catalogue import names_for
 from ...parts import published, scoring
 from ...parts.measure import key_of
 from ...shell import jobs, loaders, show, state
@@ -23,6 +22,7 @@ from . import drawing
 
 if TYPE_CHECKING:
     from ....evaluation.evaluator import Evaluator
+    from ....models.base import TransformerModel
     from ....models.classifier import Classifier
     from ....tasks import Dataset
 
@@ -32,10 +32,9 @@ OTHER = {"mnli": "mnli-mm", "mnli-mm": "mnli"}
 UNSEEN = ("demo", "demo-translation")  # tasks that come with a second evaluation split
 
 
-def offered(translates: bool) -> tuple[list[str], list[str]]:
+def offered(kind: str) -> tuple[list[str], list[str]]:
     """The analyses for this kind of model, and those that have another page."""
-    kind = "translation" if translates else "classification"
-    fit = [a for a in ANALYSES.values() if kind in a.kinds]
+    fit = analyses_for(kind)
     return [a.name for a in fit if not a.page], [a.name for a in fit if a.page]
 
 
@@ -56,10 +55,11 @@ class FromPage:
     def evaluator(self) -> Evaluator:
         return loaders.evaluator(self.clf, self.data)
 
-    def on(self, data: Dataset, clf: Classifier | None = None) -> Evaluator:
-        return loaders.evaluator(clf or self.clf, data)
+    def on(self, data: Dataset, clf: TransformerModel | None = None) -> Evaluator:
+        own: Any = clf or self.clf
+        return loaders.evaluator(own, data)
 
-    def sample(self, clf: Classifier | None = None) -> Dataset:
+    def sample(self, clf: TransformerModel | None = None) -> Dataset:
         from ....tasks import sample
 
         train = loaders.train(self.view)
@@ -72,7 +72,7 @@ class FromPage:
         """The mask, for an analysis that is about it; the others start from the full model."""
         return self.chosen if self.analysis.takes_mask_away and self.chosen.off else None
 
-    def score(self, clf: Classifier, name: str, data: Dataset) -> Any:
+    def score(self, clf: TransformerModel, name: str, data: Dataset) -> Any:
         import headviz
 
         if clf is self.clf and name in self.known:
@@ -106,7 +106,7 @@ def orders(view: View, known: Sequence[str]) -> list[str]:
     """Scores to prune by: those that have tables, else the view's own."""
     if known:
         return list(known)
-    able = names_for(loaders.shape(view).translates)
+    able = loaders.shape(view).scores
     return [view.score if view.score in able else able[0]]
 
 

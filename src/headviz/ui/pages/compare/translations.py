@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ....heads import HeadMask
-from ....recipes.structure import Call, Command, Import, Name, Recipe
+from ....recipes.structure import Call, Command, Name, Recipe
 from ...parts import first_mask as firstmask
 from ...parts.texts import Text
 from ...shell import jobs, recipes, show, state
@@ -84,10 +84,9 @@ def recipe(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
     mask = state.mask(clf.present)
     lines = (
         recipes.HEADVIZ,
-        Import("headviz.evaluation.translation", ("translate",)),
         recipes.load(view),
         recipes.mask_of(mask),
-        Call("print", (Call("translate", (Name("clf"), [shown.text], Name("mask"))),)),
+        Call("print", (Call("headviz.translate", (Name("clf"), [shown.text], Name("mask"))),)),
     )
     options = (*recipes.model_given(view), *recipes.data_given(view), *recipes.mask_given(mask))
     return Recipe(lines, Command(("evaluate",), options)).written()

@@ -178,8 +178,6 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
     """A form to upload a table: it is read, the user names its columns, and it is stored under its digest."""
     import pandas as pd
 
-    from ....attribution.inputs import expected_texts
-
     sent = st.file_uploader("A table with texts and labels, to measure on", type=list(KINDS), key="upload")
     if sent is None:
         st.caption(
@@ -205,7 +203,7 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
     names, first = list(table), pd.DataFrame({n: cells[:3] for n, cells in table.items()})
     st.dataframe(first, hide_index=True, height="content")
     guess = guess_label(table, () if clf is None else clf.classes or ())
-    wanted = None if clf is None else expected_texts(clf)
+    wanted = None if clf is None else clf.num_texts
     texts = st.multiselect(
         "Text columns (one, or two for pairs)",
         names,

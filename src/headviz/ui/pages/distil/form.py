@@ -14,8 +14,8 @@ from ....distillation.plan import DistillationPlan
 from ....distillation.removal import Removal
 from ....errors import OptionError, UserError
 from ....heads import HeadId
-from ....recipes.structure import Call, Command, Import, Let, Name, Recipe
-from ...shell import loaders, numbers, show, state
+from ....recipes.structure import Call, Command, Let, Name, Recipe
+from ...shell import loaders, numbers, recipes, show, state
 from ...shell.loaders import Shape
 from ...shell.view import View
 from ..runs import actions as runactions
@@ -200,10 +200,9 @@ def recipe(plan: DistillationPlan) -> tuple[str, str]:
         "learning_rate": plan.training.learning_rate,
     }
     lines = (
-        Import("headviz.distillation.driver", ("distil",)),
-        Import("headviz.distillation.plan", ("DistillationPlan",)),
-        Let("plan", Call("DistillationPlan", (), given | {"training": training})),
-        Let("result", Call("distil", (Name("plan"), "student"))),
+        recipes.HEADVIZ,
+        Let("plan", Call("headviz.DistillationPlan", (), given | {"training": training})),
+        Let("result", Call("headviz.distil", (Name("plan"), "student"))),
     )
     options = (
         ("model", plan.model),

@@ -10,8 +10,8 @@ import streamlit as st
 
 from ....charts.palette import scale_for
 from ....heads import HeadScores
-from ....recipes.structure import Call, Command, Each, Get, Import, Lambda, Let, Name, Recipe
-from ....scores.catalogue import correlates, names_for
+from ....recipes.structure import Call, Command, Each, Get, Lambda, Let, Name, Recipe
+from ....scores.catalogue import correlates
 from ...parts import abilities, scoring
 from ...shell import jobs, recipes, show, state
 from ...shell import view_report as viewreport
@@ -48,11 +48,11 @@ def introduction(view: View) -> None:
 def controls(view: View, shape: Shape) -> None:
     """Which score, of which weights, on how many examples."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        state.choose("score", "Score", names_for(shape.translates), width=220)
-        if shape.translates:
-            state.update(weights="fine-tuned")
-        else:
+        state.choose("score", "Score", shape.scores, width=220)
+        if shape.labels:
             state.switch("weights", "Weights", WEIGHTS)
+        else:
+            state.update(weights="fine-tuned")
         state.number(
             "samples",
             "Minimum examples",
@@ -208,7 +208,7 @@ def card(ready: dict[str, HeadScores], shape: Shape) -> None:
         parts.append("switched off in the Mask lab")
     st.caption(show.plain("  ·  ".join(parts)))
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        if not shape.translates:
+        if shape.labels:
             st.page_link("pages/head.py", label="Look into it", icon=":material/search:")
         off = head in state.mask(present).off
         st.button(
@@ -260,7 +260,7 @@ def recipe(view: View, shown: HeadScores | None = None) -> tuple[str, str]:
     if shown is not None and shown.samples:
         view = replace(view, samples=shown.samples)
     train = replace(view, limit=0)
-    counted = {} if shipped or "translation" in view.task else {"lengths": Name("clf.tokenizer")}
+    counted = {"lengths": Name("clf.tokenizer")} if scoring.counts_tokens(view) and not shipped else {}
     words = {"seed": view.seed, **counted}  # the shipped tables' sample counts words, not tokens
     lines = [
         recipes.HEADVIZ,
@@ -280,10 +280,9 @@ def recipe(view: View, shown: HeadScores | None = None) -> tuple[str, str]:
     about = {"score": view.score, "data": view.task, "n": Call("len", (some,))}
     grids = (Name("grids.pretrained"), Name("grids.fine_tuned"), Name("grids.difference"))
     lines += [
-        Import("headviz.analyses.correlation", ("correlation_grids",)),
         Let("before", Each(fresh, "s", Call("range", (scoring.FRESH_HEADS,)))),
         Let("table", Lambda("model", table)),
-        Let("grids", Call("correlation_grids", (clf, Name("before"), Name("table")), about)),
+        Let("grids", Call("headviz.correlation_grids", (clf, Name("before"), Name("table")), about)),
         Call("print", grids),
     ]
     options += (("base", base), ("heads", scoring.FRESH_HEADS))

@@ -211,7 +211,7 @@ def recipe(view: View, run: RunView | None = None) -> tuple[str, str]:
 
     if run is not None and run.children:
         return _sweep_recipe(run)
-    if run is not None and (again := recipe_of(run.to_json())):
+    if run is not None and (again := recipe_of(run.to_dict())):
         steps = Get(Call("reading.show", (run.record.id,)), "steps")
         return replace(again, lines=(*again.lines, Import("headviz.runs", ("reading",)), steps)).written()
     name = st.session_state.get("new_algorithm", "one-importance")
@@ -232,7 +232,7 @@ def _sweep_recipe(run: RunView) -> tuple[str, str]:
     specs = [c.record.spec for c in run.children]
     axes = {n: list(dict.fromkeys(str(s.get(n)) for s in specs)) for n in ("task", "algorithm", "score")}
     axes["seeds"] = list(dict.fromkeys(str(seed) for s in specs for seed in s.get("seeds") or ()))
-    first = recipe_of(run.children[0].to_json())
+    first = recipe_of(run.children[0].to_dict())
     command = Command(("run", "sweep")) if first is None else replace(first.command, words=("run", "sweep"))
     results = Call(Get(Call("reading.show", (run.record.id,)), "results"))  # the table above
     lines = (Import("headviz.runs", ("reading",)), results)

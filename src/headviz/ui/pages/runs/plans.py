@@ -109,7 +109,7 @@ def further(view: View, key: str, algorithms: Sequence[Algorithm], scores: Seque
     shape = loaders.shape(view)
     options: dict[str, Any] = {}
     with st.expander("More options", icon=":material/tune:"), st.container(horizontal=True):
-        if shape.translates:
+        if shape.stacks:
             stacks = ["", *(name for name, _ in shape.stacks)]
             options["stack"] = st.selectbox(
                 "Heads of",
@@ -154,7 +154,7 @@ def further(view: View, key: str, algorithms: Sequence[Algorithm], scores: Seque
         masked = all(s in MASKED_LM_SCORES for s in scores) and not any(
             a.scores_trained or a.only_score for a in algorithms
         )
-        if masked and scores and not shape.translates:
+        if masked and scores and shape.labels:
             options["score_source"] = st.selectbox(
                 "Model that is scored",
                 SCORE_SOURCES,

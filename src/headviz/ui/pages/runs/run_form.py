@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....errors import UserError
-from ....scores.catalogue import names_for
 from ...parts import score_form as scoreform
 from ...shell import jobs, loaders, show
 from ...shell.view import View
@@ -43,7 +42,7 @@ def form(view: View) -> None:
     """The options of one pruning run."""
     from ....pruning.algorithms import ALGORITHMS
 
-    known = names_for(loaders.shape(view).translates)
+    known = loaders.shape(view).scores
     left, middle, right = st.columns([2, 2, 1])
     with left:
         name = st.selectbox("Algorithm", list(ALGORITHMS), format_func=plans.title_of, key="new_algorithm")

@@ -98,7 +98,7 @@ def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
         f"{v.record.title} ({v.record.id}{f', n = {n:,}' if differ and n else ''})"
         for v, n in zip(views, sizes, strict=True)
     ]
-    found = (curve_of(v.to_json(), metric, name) for v, name in zip(views, called, strict=True))
+    found = (curve_of(v.to_dict(), metric, name) for v, name in zip(views, called, strict=True))
     curves = [c for c in found if c is not None]
     level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in curves))
     show.figure(

@@ -127,7 +127,7 @@ def curves(view: RunView, task: str) -> list[Curve]:
             groups.setdefault((str(spec.get("algorithm")), str(spec.get("score"))), []).append(child)
     found = []
     for (algorithm, score), children in groups.items():
-        own = [c for child in children if (c := curve_of(child.to_json())) is not None]
+        own = [c for child in children if (c := curve_of(child.to_dict())) is not None]
         if not own:
             continue
         metric = own[0].metric

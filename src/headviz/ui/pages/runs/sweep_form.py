@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....errors import OptionError, UserError
-from ....scores.catalogue import names_for
 from ...parts import score_form as scoreform
 from ...shell import jobs, loaders, show
 from ...shell.view import View
@@ -38,7 +37,7 @@ def form(view: View) -> None:
         format_func=plans.title_of,
         key="sweep_algorithms",
     )
-    known = names_for(loaders.shape(view).translates)
+    known = loaders.shape(view).scores
     at = view.score if view.score in known else known[0]
     scores = b.multiselect("Scores", known, list(dict.fromkeys([at, "random"])), key="sweep_scores")
     algorithms = [ALGORITHMS[n] for n in names]

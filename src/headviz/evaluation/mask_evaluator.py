@@ -1,0 +1,74 @@
+"""What an evaluator of many masks can be asked, whatever its model answers with."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from numpy.typing import NDArray
+
+from ..heads import HeadMask
+from ..models.base import TransformerModel
+from ..progress import Cancel, Progress
+from .comparison import Answers, Comparison, compare
+from .plain import Evaluation
+
+if TYPE_CHECKING:
+    from ..tasks import Dataset
+
+
+class MaskEvaluator(ABC):
+    """Bound to one model and one data set. Masks already seen are not computed again. Safe to share between threads.
+
+    ``mask=None`` is the full model: every head that it has.
+    """
+
+    clf: TransformerModel
+    data: Dataset
+
+    @property
+    @abstractmethod
+    def precision(self) -> str:
+        """What the layers compute in: float32, bfloat16, …"""
+
+    @abstractmethod
+    def evaluate(
+        self,
+        mask: HeadMask | None = None,
+        *,
+        keep: bool = True,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> Evaluation:
+        """The evaluation under a mask. ``keep=False`` leaves no states behind: right for a sweep of masks that
+        nobody will build upon."""
+
+    @abstractmethod
+    def predictions(
+        self,
+        mask: HeadMask | None = None,
+        *,
+        keep: bool = True,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> NDArray:
+        """[n] what the model answers under a mask, in the data's order and the task's own terms."""
+
+    @abstractmethod
+    def answers(
+        self, reference: HeadMask | None = None, *, progress: Progress | None = None, cancel: Cancel | None = None
+    ) -> Answers:
+        """Gold answers and the predictions under ``reference``, which other masks are compared with."""
+
+    def compare(
+        self,
+        mask: HeadMask,
+        reference: HeadMask | None = None,
+        *,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> Comparison:
+        """A mask against the reference on the same examples, with all uncertainty."""
+        answers = self.answers(reference, progress=progress, cancel=cancel)
+        masked = self.predictions(mask, progress=progress, cancel=cancel)
+        return compare(answers, masked, self.data.task.metrics, self.data.slices)

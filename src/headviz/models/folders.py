@@ -1,0 +1,181 @@
+"""What a model folder holds: tokenizer and weights, each read or refused with one clear line."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from ..attention import NAME, transformers
+from ..errors import ModelError
+from ..heads import CLASSIFICATION, TRANSLATION, HeadMask
+from .folder_check import CONFIG, LAYERS, naming
+from .folder_check import HEADS as MOST_HEADS
+from .fresh_weights import renew_head
+from .kinds import HEADS, auto_class, full_grid, wrapped
+from .layer_removal import hollow_like
+from .pruning import cut
+from .quiet import quiet
+from .saving import FORMAT, RECORD, WEIGHTS
+
+SAFE = {"trust_remote_code": False}
+VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
+
+# transformers loads a family's modules at first use, and the weights of a fresh head come from one generator
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def models_inside(folder: Path, name: object) -> str:
+    """Where the model may be: a folder with several exports is easily taken for one."""
+    inside = sorted(p.parent.name for p in folder.glob("*/config.json"))
+    if not inside:
+        return "Give the folder that holds the model."
+    return f"Did you mean {' or '.join(str(Path(str(name)) / i) for i in inside[:4])}?"
+
+
+def check_activations(raw: dict[str, Any], name: object) -> None:
+    known = transformers.activations.ACT2FN
+    for key in ("hidden_act", "activation", "activation_function", "hidden_activation", "classifier_activation"):
+        if raw.get(key) is not None and (not isinstance(raw[key], str) or raw[key] not in known):
+            given = str(raw[key])[:40]
+            raise ModelError(f"config.json of '{name}': {key} is '{given}'; choose one of {', '.join(sorted(known))}.")
+
+
+def weights_present(folder: Path, name: object) -> None:
+    if (folder / "model.safetensors").exists() or (folder / "model.safetensors.index.json").exists():
+        return
+    if any(folder.glob("*.bin")) or any(folder.glob("*.pt")) or any(folder.glob("*.ckpt")):
+        raise ModelError(
+            f"'{name}' has its weights only as pickle files, which can run code when opened and are not loaded. "
+            "Convert them to safetensors first (load and save the model once with transformers)."
+        )
+    raise ModelError(f"'{name}' holds no weights: a file model.safetensors is needed.")
+
+
+def load_plain(
+    folder: Path, name: object, raw: dict[str, Any], fresh_labels: tuple[str, ...] | None, kind: str, seed: int
+) -> Any:
+    with naming(CONFIG, name):
+        config = transformers.AutoConfig.from_pretrained(folder, **SAFE)
+    if fresh_labels is not None:
+        config.id2label = dict(enumerate(fresh_labels))
+        config.label2id = {v: i for i, v in enumerate(fresh_labels)}
+        config.problem_type = "regression" if len(fresh_labels) == 1 else "single_label_classification"
+    options = {"use_safetensors": True, "weights_only": True, "attn_implementation": NAME, **SAFE}
+    with _ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), quiet():
+        torch.manual_seed(seed)
+        with naming("The weights", name):
+            model, report = auto_class(kind).from_pretrained(
+                folder,
+                config=config,
+                dtype=torch.float32,
+                output_loading_info=True,
+                ignore_mismatched_sizes=fresh_labels is not None,
+                **options,
+            )
+    missing = sorted(report["missing_keys"])
+    if fresh_labels is not None:
+        inside = [k for k in missing if k.startswith(f"{model.base_model_prefix}.") and ".pooler." not in k]
+        if inside:
+            raise ModelError(f"'{name}' lacks weights of the encoder itself: {', '.join(inside[:3])}.")
+        if not any(k for k in missing if not k.startswith(f"{model.base_model_prefix}.")):
+            renew_head(model, seed)  # the file holds a trained head, which is not what was asked for
+    elif missing:
+        architecture = ", ".join(raw.get("architectures") or []) or "an encoder"
+        remedy = {CLASSIFICATION: "Choose a fine-tuned classifier, or fine-tune it first."}
+        raise ModelError(
+            f"'{name}' ({architecture}) has no trained {HEADS[kind]}: {', '.join(missing[:3])} missing. "
+            + remedy.get(kind, "Load a pre-trained model.")
+        )
+    return model
+
+
+def load_pruned(folder: Path, record: dict[str, Any], name: object) -> tuple[Any, HeadMask, str]:
+    if record.get("format") != FORMAT:
+        raise ModelError(
+            f"'{name}' was saved in format {record.get('format')}; this version of headviz reads {FORMAT}."
+        )
+    present, kind = _recorded(record, name)
+    return _with_shapes(folder, present, kind, WEIGHTS, name), present, kind
+
+
+def load_pruned_by_transformers(folder: Path, kind: str, name: object) -> tuple[Any, HeadMask]:
+    """A model whose configuration lists removed heads, as transformers 4 wrote it."""
+    weights_present(folder, name)
+    with naming(CONFIG, name):
+        present = full_grid(transformers.AutoConfig.from_pretrained(folder, **SAFE), kind)
+    return _with_shapes(folder, present, kind, "model.safetensors", name), present
+
+
+def _with_shapes(folder: Path, present: HeadMask, kind: str, weights: str, name: object) -> Any:
+    """A model that has only the heads ``present``, with its weights from a file."""
+    with _ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), quiet(), naming(CONFIG, name):
+        config = transformers.AutoConfig.from_pretrained(folder, **SAFE)
+        model = auto_class(kind).from_config(config, attn_implementation=NAME, **SAFE)
+        if kind == TRANSLATION:
+            model.generation_config = transformers.GenerationConfig.from_pretrained(folder)
+    everything = HeadMask.full(present.num_layers, present.num_heads)
+    with naming(RECORD, name):
+        shaped = wrapped(model, None, everything, "", kind)
+        cut(shaped, present)
+        hollow_like(model)
+    try:
+        state = load_file(folder / weights)
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{weights} of '{name}' cannot be read: {error}. Save the pruned model again.") from error
+    try:
+        missing, unexpected = model.load_state_dict(state, strict=False)
+    except RuntimeError as error:
+        raise ModelError(
+            f"The weights of '{name}' do not fit its record: {str(error).splitlines()[-1].strip()}"
+        ) from error
+    tied = {k for k in missing if _is_tied(model, k, state)}
+    if unexpected or set(missing) - tied:
+        raise ModelError(f"The weights of '{name}' do not fit its configuration. Save the pruned model again.")
+    return model
+
+
+def _recorded(record: dict[str, Any], name: object) -> tuple[HeadMask, str]:
+    """Which heads a pruned model has, and its kind."""
+    for key in ("present", "num_layers", "num_heads", "kind"):
+        if key not in record:
+            raise ModelError(f"{RECORD} of '{name}' lacks '{key}'. Save the pruned model again.")
+    sizes = record["num_layers"], record["num_heads"]
+    for key, size, most in zip(("num_layers", "num_heads"), sizes, (3 * LAYERS, MOST_HEADS), strict=True):
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= most:
+            raise ModelError(f"{RECORD} of '{name}': {key} is a whole number from 1 to {most:,}.")
+    kind = str(record["kind"])[:40]
+    if kind not in HEADS:
+        raise ModelError(f"{RECORD} of '{name}' names an unknown kind of model, '{kind}'. Update headviz.")
+    return HeadMask.from_hex(str(record["present"]), *sizes), kind
+
+
+def _is_tied(model: torch.nn.Module, key: str, state: dict[str, torch.Tensor]) -> bool:
+    """Whether a weight missing from a file is another name of one that is there."""
+    own = model.state_dict()
+    return any(own[key].data_ptr() == own[k].data_ptr() for k in state if k in own)
+
+
+def load_tokenizer(folder: Path, name: object) -> Any:
+    if not any(any(folder.glob(pattern)) for pattern in VOCABULARIES):
+        # transformers would make an empty tokenizer, to which every word is unknown
+        raise ModelError(
+            f"'{name}' has no tokenizer: one of {', '.join(VOCABULARIES)} is needed. "
+            "Save the tokenizer into the model's folder."
+        )
+    with _ONE_AT_A_TIME, quiet(), naming("The tokenizer", name):
+        try:
+            return transformers.AutoTokenizer.from_pretrained(folder, **SAFE)
+        except ImportError as error:
+            missing = re.search(r"requires the (\S+) library", str(error))
+            if missing is None:
+                raise
+            raise ModelError(
+                f"The tokenizer of '{name}' needs the package {missing[1].lower()}, which is not installed: "
+                "pip install 'headviz[translation]'."
+            ) from error
