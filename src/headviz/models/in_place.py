@@ -133,13 +133,14 @@ def prune_heads(model: Any, heads: Heads) -> None:
     }
 
 
-def _place(model: Any) -> Network:
+def _place(given: Any) -> Network:
     """Where the rows of a model are. Neither its tokenizer nor its head is needed."""
+    model: Any = given
     if isinstance(model, Network):
         raise ModelError(
             "This is headviz's own model: give the mask to the call instead, as in evaluate(…, mask=mask)."
         )
-    if not isinstance(model, nn.Module) or not hasattr(getattr(model, "config", None), "model_type"):
+    if not isinstance(given, nn.Module) or not hasattr(getattr(model, "config", None), "model_type"):
         raise ModelError("A transformers model is needed, such as BertForSequenceClassification.")
     if hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None:
         raise ModelError("This model is compiled, so a mask could be passed over. Give the model before torch.compile.")
@@ -201,8 +202,9 @@ def _open(place: Network) -> None:
         if _HOOKED[place.model] > 1:
             return
         outputs = {id(m): m for row in range(place.num_layers) for m in [place.projections(row).output]}
+        base: Any = place.model.base_model
         _HANDLES[place.model] = [
-            place.model.base_model.register_forward_pre_hook(_begin),
+            base.register_forward_pre_hook(_begin),
             *(output.register_forward_pre_hook(_gate) for output in outputs.values()),
         ]
 

@@ -57,8 +57,8 @@ def _averaged(given: Given, name: str, options: ConductanceOptions) -> Summary:
     if not options.code:
         return found
     void = found.undefined > 0
-    tables = {n: np.where(void, np.nan, getattr(found, n)) for n in ("values", "stderr", "low", "high")}
-    return replace(found, **tables)
+    values, stderr, low, high = (np.where(void, np.nan, t) for t in (found.values, found.stderr, found.low, found.high))
+    return replace(found, values=values, stderr=stderr, low=low, high=high)
 
 
 def row_of(name: str, options: ConductanceOptions) -> str:

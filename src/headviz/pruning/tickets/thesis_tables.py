@@ -59,12 +59,12 @@ def table_62(states: Sequence[State], margin: float = MARGIN) -> Layout:
         rows.append(
             (
                 *(r.task, r.algorithm, r.score, r.repair, r.kind),
-                percent(best and best.sparsity),
-                spread(best and best.mean, best and best.sd, r.metric),
+                percent(best.sparsity if best else None),
+                spread(best.mean if best else None, best.sd if best else None, r.metric),
                 spread(full.full_mean, full.full_sd, r.metric),
                 full.seeds,
                 rate(full.false_win_rate),
-                percent(safe and safe.sparsity),
+                percent(safe.sparsity if safe else None),
                 "–" if excludes is None else f"{excludes:.1f}",
                 percent(r.published[0]),
                 *r.published[1:],
