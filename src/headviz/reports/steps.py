@@ -88,15 +88,8 @@ def compared(view: RunView) -> str:
 
 def tickets(found: Sequence[Mapping[str, Any]], metric: str) -> Table:
     """The winning tickets of a run's summary; one seed has no spread, so it has none."""
-    header: tuple[str, ...] = (
-        "heads removed",
-        f"{metric}, mean",
-        "sd",
-        f"full model's {metric}, mean",
-        "sd",
-        "seeds",
-        "wins",
-    )
+    header: tuple[str, ...]
+    header = ("heads removed", f"{metric}, mean", "sd", f"full model's {metric}, mean", "sd", "seeds", "wins")
     tests = [t["within"] for t in found if t["within"] is not None]
     header += ("loss excluded, points", f"within {tests[0]['margin']:g} points") if tests else ()
     words = {True: "yes", False: "no", None: "not known: one seed"}

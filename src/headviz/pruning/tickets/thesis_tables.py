@@ -23,8 +23,8 @@ from .margin import MARGIN, caveat, margin_words
 from .winning import comparable, kind, mean_and_sd, score_of, ticket_rows
 
 # task -> column of the published table
-COLUMNS_63 = ("mnli", "qnli", "qqp", "sst2", "mrpc", "cola")
-COLUMNS_64 = ("mnli", "qnli", "mrpc", "sst2", "cola")
+COLUMNS_63: tuple[str, ...] = ("mnli", "qnli", "qqp", "sst2", "mrpc", "cola")
+COLUMNS_64: tuple[str, ...] = ("mnli", "qnli", "mrpc", "sst2", "cola")
 # our score -> its row in 6.3; the rows of 6.4 are those of the table of algorithms
 ROWS_63 = {
     "taylor": "Michel (alpha 1.0)",

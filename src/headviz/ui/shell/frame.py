@@ -112,8 +112,8 @@ def _guarded(page: st.Page) -> None:
     try:
         line, corner = _context_line()
         notices = st.container()
-        for line in plugins.refused():
-            notices.warning(show.plain(line), icon=":material/extension_off:")
+        for refusal in plugins.refused():
+            notices.warning(show.plain(refusal), icon=":material/extension_off:")
         _notices(notices)
         _inside.page = page.title
         viewreport.begin()

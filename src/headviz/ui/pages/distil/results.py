@@ -117,8 +117,7 @@ def finding(found: dict[str, Any], metric: str) -> str:
     else:
         said = "Whether a start from the teacher helps is not clear: the intervals overlap"
     title, reached, without = best["title"], best["metrics"][metric], base["metrics"][metric]
-    ends = f"{metric} {show.number(reached)} from {title}, {show.number(without)} from random weights"
-    return f"{said} ({ends})."
+    return f"{said} ({metric} {show.number(reached)} from {title}, {show.number(without)} from random weights)."
 
 
 def _results(found: dict[str, Any], metric: str) -> None:

@@ -124,7 +124,7 @@ def headline(found: Maps, chosen: HeadId) -> None:
         if len(found.labels) > 1
         else show.number(float(found.logits[0]))
     )
-    unsure = answers.doubt(found.probabilities) if len(found.labels) > 1 else ""
+    unsure = answers.doubt(found.probabilities.tolist()) if len(found.labels) > 1 else ""
     about = f"Prediction: {said}{f' ({unsure})' if unsure else ''}. Class explained: {found.target_label}."
     error = found.error
     exact = "no error estimate with this rule" if error != error else f"estimated integration error {100 * error:.1f} %"
