@@ -45,12 +45,12 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
         shown.append(("parameters", *less))
     with st.container(horizontal=True, gap="medium"):
         for i, (name, value, below) in enumerate(shown):
-            colour, told = ("gray", "") if i else (show.tone(low, high), note)
+            told = "" if i else note
             st.metric(
                 show.plain(name),
                 show.plain(value),
                 show.plain(below),
-                delta_color=colour,
+                delta_color="gray" if i else show.tone(low, high),
                 delta_arrow="off",
                 width="content",
                 help=show.plain(told),
