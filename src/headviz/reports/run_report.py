@@ -118,7 +118,7 @@ def findings(view: RunView) -> list[str]:
         return [f"{c.record.title}: {said.strip()}" for c in view.children if (said := one_class(c.steps))]
     if view.record.kind != PRUNE or not view.steps:
         return []
-    return [finding(list(view.to_json()["steps"]), next(iter(view.steps[-1]["metrics"])))]
+    return [finding(list(view.to_dict()["steps"]), next(iter(view.steps[-1]["metrics"])))]
 
 
 def _figure(view: RunView, run: dict[str, Any], summary: Mapping[str, Any]) -> tuple[str, Any, str] | None:
