@@ -199,7 +199,7 @@ def test_no_masked_export_without_a_feed_forward_block(tmp_path):
         ("ffn:decoder.1", ModelError, "no decoder layers"),
         ("heads:9.0", MaskError, "does not exist"),
         ("heads:" + ",".join(f"{i}.{j}" for i in range(3) for j in range(4)), MaskError, "every head"),
-        ("heads:1.0+layers:1", MaskError, "goes with"),
+        ("heads:1.0+layers:1", OptionError, "goes with its layer"),
         ("ffn:1+layers:1", OptionError, "Name one"),
         ("attention", ModelError, "heads, not one attention"),
         ("", OptionError, "Nothing to remove"),

@@ -164,7 +164,7 @@ def test_a_recurrent_translator_takes_no_head_no_other_precision_and_no_classes(
         with pytest.raises(ModelError, match=reason):
             headviz.load(tmp_path / "rnn", **options)
     made = headviz.load(tmp_path / "rnn")
-    with pytest.raises(TaskError, match="not a translation"):
+    with pytest.raises(TaskError, match="is no translation"):
         headviz.evaluate(made, Dataset(get_task("demo"), "dev", ("a",), ("b",), np.array([0])))
     data = Dataset(TASKS["custom-translation"], "dev", tuple(SOURCES), tuple(TARGETS))
     with pytest.raises(OptionError, match="leave beams"):

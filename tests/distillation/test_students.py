@@ -315,5 +315,5 @@ def test_unlabelled_and_foreign_data_are_refused():
     with pytest.raises(TaskError, match="gold labels"):
         Classifying(clf, bare, problem.dev)
     teacher = RnnTranslator.new(["a"], ["b"], embedding=2, hidden=2, units=2)
-    with pytest.raises(TaskError, match="is not a translation"):
+    with pytest.raises(TaskError, match="has no reference translations"):
         RnnTranslating(teacher, problem.train, problem.dev)

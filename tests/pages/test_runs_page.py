@@ -131,7 +131,7 @@ def test_a_retrained_run_names_its_baselines_and_opens_its_own_model(
     monkeypatch.setenv("HEADVIZ_ROOTS", f"{studio_folder}:{RunFiles(run).folder}")
     app = open_page("runs", run=run, step="1")
     assert not app.exception
-    assert "the full θ0 retrained in the same way reaches" in said(app)
+    assert "the full θ0 retrained alike reaches" in said(app)
     table = next(d.value for d in app.dataframe if "model" in d.value.columns)
     assert list(table["model"]) == ["θ* as given", "full θ0, retrained alike", "pruned", "pruned"]
     assert {m.label for m in app.metric} >= {"θ* as given", "full θ0, retrained alike"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import headviz
-from headviz.errors import Cancelled, RunError
+from headviz.errors import Cancelled, OptionError, RunError
 from headviz.heads import HeadId, HeadMask
 from headviz.models.pruning import prune
 from headviz.pruning import PruningPlan, State
@@ -131,7 +131,7 @@ def test_a_zip_holds_the_step_s_model_both_ways(place, registry, tmp_path):
     for clf in (small, whole):
         np.testing.assert_allclose(headviz.evaluate(clf, context.dev).logits, wanted, atol=1e-5)
     assert {"report.json", "curve.csv"} <= {p.name for p in (tmp_path / "there" / "small").iterdir()}
-    with pytest.raises(RunError, match="not an empty folder"):
+    with pytest.raises(OptionError, match="not an empty folder"):
         save_model(run.id, tmp_path / "there")
 
 

@@ -3,10 +3,11 @@
 import importlib
 import importlib.util
 import sys
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pytest
 
+from headviz.demo.example import Example
 from headviz.tasks import load_task
 
 
@@ -20,10 +21,7 @@ with_data = pytest.mark.skipif(not _shipped(), reason="this checkout has no demo
 
 
 def test_rows_become_examples(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [
-        SimpleNamespace(premise="a", hypothesis="b", label="neutral", phenomenon="negation"),
-        SimpleNamespace(premise="c", hypothesis="d", label="entailment", phenomenon="numbers"),
-    ]
+    rows = [Example("a", "b", "neutral", "negation"), Example("c", "d", "entailment", "numbers")]
     stand_in = ModuleType("headviz.demo")
     stand_in.read_split = {"unseen": rows}.__getitem__  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "headviz.demo", stand_in)
