@@ -52,7 +52,9 @@ class HeadId(NamedTuple):
         """The form users type: ``3.5``."""
         return f"{self.layer}.{self.head}"
 
-    json_text = dotted
+    @property
+    def json_text(self) -> str:
+        return self.dotted
 
     @classmethod
     def parse(cls, text: str) -> HeadId:
