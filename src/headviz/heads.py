@@ -2,14 +2,12 @@
 
 layer   a transformer layer, ``l = 0 .. L-1``; a row of the grid of heads
 head    one attention head of a layer, ``h = 0 .. H-1``; written ``L3·H5`` on screen, ``3.5`` as input
-stack   a named range of rows: ``encoder`` is all there is of a classifier; a translation model's grid has the rows
-        of ``encoder``, ``cross`` (the decoder's attention to the encoder) and ``decoder``, one below the other
+stack   a named range of rows: a classifier has ``encoder``, a translation model ``encoder``, ``cross`` and ``decoder``
 mask    which heads are switched on (1) and off (0), of all stacks together
-score   a head's importance, high = keep; NaN = not measured
-metric  a task's own measure, such as accuracy
+score   a head's importance, high = keep; NaN = not measured; metric: a task's own measure, such as accuracy
 kind    what a model answers with: a class (or a number), a hidden word, or a translation
 
-Layers and heads count from zero everywhere. A really pruned model keeps its original numbers.
+Layers and heads count from zero. A really pruned model keeps its original numbers.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ def test_a_regression_is_trained_on_squares():
 
 
 def test_what_cannot_be_trained(clf):
-    with pytest.raises(TaskError, match="no gold labels"):
+    with pytest.raises(TaskError, match="carries no labels"):
         fine_tune(clf, Dataset(TRAIN.task, "train", TRAIN.texts, TRAIN.pairs), O)
     with pytest.raises(TaskError, match="nothing to train on"):
         fine_tune(clf, TRAIN.subset([]), O)

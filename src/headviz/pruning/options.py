@@ -86,7 +86,7 @@ class FinetuneOptions:
         share(self.fall, "fall")
         share(self.beta2, "beta2")
         whole(self.accumulation, "accumulation", 1)
-        number(self.max_grad_norm, "max_grad_norm", 0, 1e9, above=True)
+        number(self.max_grad_norm, "max_grad_norm", 0, LARGEST_RATE, above=True)
         number(self.weight_decay, "weight_decay", 0, 1e6)
         choice(self.precision, "precision", PRECISIONS)
         choice(self.schedule, "schedule", SCHEDULES)
