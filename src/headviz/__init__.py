@@ -46,6 +46,7 @@ _MODULES = {
     "analyses.harmful": "harmful",
     "analyses.pruning_curve": "pruning_curves",
     "analyses.redundant": "redundant",
+    "analyses.grading": "grade",
     "analyses.roles": "roles",
     "analyses.speed": "speed",
     "analyses.stacks": "stack_report",
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from .analyses.correlation import correlation_grids as correlation_grids
     from .analyses.cross_dataset import cross_dataset as cross_dataset
     from .analyses.dynamics import dynamics as dynamics
+    from .analyses.grading import grade as grade
     from .analyses.harmful import harmful as harmful
     from .analyses.pruning_curve import pruning_curves as pruning_curves
     from .analyses.redundant import redundant as redundant

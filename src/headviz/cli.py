@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("evaluate", "metrics on a task, with heads switched off"),
     "ablate": ("ablate", "what each head costs, with significance"),
     "analyse": ("analyse", "the published analyses: all-but-one, pruning curves, speed, …"),
+    "grade": ("grade", "which head score is right: every score graded on one model"),
     "roles": ("roles", "what each head looks at: the token before, the same word, …"),
     "stacks": ("stacks", "translation models: ablation, all-but-one and curves of each stack of heads"),
     "finetune": ("finetune", "train a pre-trained encoder on a task, whole or with heads removed"),

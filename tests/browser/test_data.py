@@ -45,7 +45,7 @@ def test_a_wrong_model_is_said_and_the_right_one_stays(visit: Open, query: dict[
 WRONG_FILES = (
     ("latin.csv", b"text,label\ncaf\xe9,1\n", "latin.csv is not UTF-8"),
     ("empty.csv", b"", "empty.csv is empty"),
-    ("one.csv", b"text\na dog\n", "at least a text and a label column"),
+    ("one.csv", b"text\na dog\n", "It needs a text column and a label column"),
     ("no.parquet", b"not a table", "no.parquet is not a complete parquet file"),
     ("half.jsonl", b'{"text": "a dog", "label"', "half.jsonl, line 1: not valid JSON"),
 )

@@ -124,7 +124,7 @@ def test_pasted_text_that_is_no_mask_is_answered_beside_it(visit: Open, query: d
     for wrong, said in (
         ("12", "neither a mask of 36 hexadecimal digits nor a list"),
         ("99.1", "99"),
-        ('{"off": "3.5"}', "needs a list of heads"),
+        ('{"off": "3.5"}', "has no list of heads"),
     ):
         field.fill(wrong)
         field.press("Control+Enter")

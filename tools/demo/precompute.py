@@ -25,13 +25,13 @@ def tables(samples: int = SAMPLES, fresh_samples: int = FRESH_SAMPLES) -> list[d
     from headviz.tasks import load_task, sample
 
     classifier, train = load("demo", device="cpu"), load_task("demo", split="train")
-    chosen = sample(train, samples, seed=0)
+    chosen = sample(train, samples, seed=0, lengths=classifier.tokenizer)  # as the page and the command draw it
     out = []
     for name in SCORES:
         began = time.monotonic()
         out.append({**score_heads(classifier, chosen, score=name).to_dict(), "weights": "fine-tuned"})
         print(f"{name}: {time.monotonic() - began:.1f} s", flush=True)
-    few = sample(train, fresh_samples, seed=0)
+    few = sample(train, fresh_samples, seed=0, lengths=classifier.tokenizer)
     fresh = [
         score_heads(
             load("demo-pretrained", device="cpu", fresh_labels=classifier.labels, seed=seed), few, score=DEFAULT

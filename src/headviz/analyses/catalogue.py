@@ -21,6 +21,8 @@ _MODULES = (
     "dynamics",
     "harmful",
     "redundant",
+    "grading",
+    "grading",
     "roles",
     "correlation",
     "scatter",

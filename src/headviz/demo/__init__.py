@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
+from ..heads import HeadId
 from .example import LABELS, Example
 
 DATA = Path(__file__).parent / "data"
@@ -70,6 +71,13 @@ def generate_split(name: str, count: int) -> tuple[Example, ...]:
     from .corpus import generate
 
     return tuple(generate(name, count, seed=1, short=short_share()))
+
+
+@cache
+def planted_heads() -> tuple[HeadId, ...]:
+    """The heads that training gave a part to: three for each phenomenon."""
+    roles: dict[str, list[list[int]]] = json.loads((DATA / "roles.json").read_text(encoding="utf-8"))
+    return tuple(sorted(HeadId(*head) for heads in roles.values() for head in heads))
 
 
 @cache

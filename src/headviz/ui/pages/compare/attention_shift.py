@@ -84,7 +84,7 @@ def largest_change(head: HeadId, tokens: Sequence[str], before: np.ndarray, afte
     if abs(now - was) < 0.005:
         return f"{head} looks where it looks without the mask."
     more = "more" if now > was else "less"
-    return show.plain(
+    return (
         f"{head}: {_named(tokens, query)} looks {more} at {_named(tokens, key)} than without the mask, "
         f"{now:.2f} instead of {was:.2f}."
     )

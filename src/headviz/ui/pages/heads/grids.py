@@ -256,12 +256,11 @@ def ranking(found: HeadScores, shape: Shape) -> None:
 def recipe(view: View, shown: HeadScores | None = None) -> tuple[str, str]:
     """The table on the page from the library and from the command line."""
     clf, some = Name("clf"), Name("some")
-    shipped = shown is not None and scoring.is_shipped(shown, view)
     if shown is not None and shown.samples:
         view = replace(view, samples=shown.samples)
     train = replace(view, limit=0)
-    counted = {"lengths": Name("clf.tokenizer")} if scoring.counts_tokens(view) and not shipped else {}
-    words = {"seed": view.seed, **counted}  # the shipped tables' sample counts words, not tokens
+    counted = {"lengths": Name("clf.tokenizer")} if scoring.counts_tokens(view) else {}
+    words = {"seed": view.seed, **counted}
     lines = [
         recipes.HEADVIZ,
         recipes.load(view),

@@ -1,0 +1,115 @@
+"""Grades of scores: areas by hand, chance for chance, the demo's known heads, what is refused."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import headviz
+from headviz import HeadMask, UserError
+from headviz.analyses import grading
+from headviz.analyses.grading import SHARES, auroc, grade
+from headviz.cli import main
+from headviz.demo import planted_heads
+from headviz.evaluation.dispatch import evaluate
+from headviz.heads import HeadId, lowest
+from headviz.tasks import Dataset
+from support.analysed import learnt
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return learnt(160, wrong=0.05).data
+
+
+@pytest.fixture(scope="module")
+def clf() -> headviz.Classifier:
+    return learnt(160, wrong=0.05).clf
+
+
+def test_areas_are_those_of_pruning_by_hand(clf: headviz.Classifier, data: Dataset) -> None:
+    """Score on one half, remove on the other, plain evaluation, both ways."""
+    found = grade(clf, data, ["taylor", "magnitude"])
+    halves = grading._halves(data)
+    assert sorted(t for half in halves for t in half.texts) == sorted(data.texts)
+    for name in ("taylor", "magnitude"):
+        areas = []
+        for scored, pruned in (halves, halves[::-1]):
+            values = headviz.score_heads(clf, scored, name).values
+            gold = np.asarray(pruned.gold)
+            floor = np.bincount(gold).max() / len(gold)
+            full = evaluate(clf, pruned).metrics["accuracy"]
+            left = []
+            for share in SHARES:
+                mask = clf.full_mask.without(lowest(values, round(share * 12), clf.full_mask.kept))
+                left.append((evaluate(clf, pruned, mask).metrics["accuracy"] - floor) / (full - floor))
+            areas.append(np.mean(left))
+        (one,) = [g for g in found.scores if g.score == name]
+        assert one.area == pytest.approx(np.mean(areas), abs=1e-9)
+        assert one.area_low <= one.area <= one.area_high
+
+
+def test_the_exact_order_beats_its_reverse_and_random_is_its_own_baseline(
+    clf: headviz.Classifier, data: Dataset
+) -> None:
+    found = {g.score: g for g in grade(clf, data, ["ablation", "random"]).scores}
+    assert found["ablation"].area > found["ablation"].area_top
+    assert found["random"].lead == 0
+    assert found["ablation"].auroc is None
+
+
+def test_auroc_by_hand() -> None:
+    values = np.array([[0.9, 0.1], [0.5, np.nan]])
+    assert auroc(values, {HeadId(0, 0)}) == 1
+    assert auroc(values, {HeadId(0, 1)}) == 0
+    assert auroc(values, {HeadId(1, 0)}) == 0.5
+    assert auroc(np.ones((2, 2)), {HeadId(0, 0)}) == 0.5
+    assert np.isnan(auroc(values, {HeadId(1, 1)}))
+
+
+def test_random_values_and_shuffled_heads_give_chance() -> None:
+    rng = np.random.default_rng(0)
+    everything = HeadMask.full(12, 12).kept
+    planted = set(planted_heads())
+    assert len(planted) == 39
+    by_chance = [auroc(rng.random((12, 12)), planted) for _ in range(400)]
+    assert np.mean(by_chance) == pytest.approx(0.5, abs=0.01)
+    values = np.zeros((12, 12))
+    for head in planted:
+        values[head] = 1
+    assert auroc(values, planted) == 1
+    drawn = [{everything[i] for i in rng.choice(144, 39, replace=False)} for _ in range(400)]
+    assert np.mean([auroc(values, heads) for heads in drawn]) == pytest.approx(0.5, abs=0.02)
+
+
+@pytest.mark.slow
+def test_the_demos_known_heads_are_found_by_exact_cost_and_not_by_chance() -> None:
+    clf, data = headviz.load("demo"), headviz.load_task("demo", limit=200)
+    found = {g.score: g for g in grade(clf, data, ["taylor", "random"]).scores}
+    assert found["random"].auroc == pytest.approx(0.5, abs=0.06)
+    assert found["taylor"].auroc > 0.6
+    assert found["taylor"].area > found["random"].area
+
+
+def test_what_cannot_be_graded(clf: headviz.Classifier, data: Dataset) -> None:
+    with pytest.raises(UserError, match="at least 40"):
+        grade(clf, data.subset(range(39)), ["taylor"])
+    with pytest.raises(UserError, match="tailor"):
+        grade(clf, data, ["tailor"])
+    with pytest.raises(UserError, match="at least one score"):
+        grade(clf, data, [])
+    always = np.full(len(data), np.bincount(np.asarray(evaluate(clf, data).predictions)).argmin())
+    with pytest.raises(UserError, match="one class for all"):
+        grade(clf, Dataset(data.task, "dev", data.texts, data.pairs, always), ["taylor"])
+
+
+def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ["grade", "--model", "demo", "--task", "demo", "--limit", "60", "--scores", "magnitude"]
+    assert main([*words, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["best"] == "magnitude"
+    assert {"score", "auroc", "area", "area_low", "area_high", "stability", "seconds"} <= set(result["scores"][0])
+    assert result["planted"] == 39
+    assert main(words) == 0
+    assert "random orders" in capsys.readouterr().out
