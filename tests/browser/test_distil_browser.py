@@ -25,7 +25,7 @@ def test_a_part_is_chosen_students_are_trained_and_the_curves_come(visit: Callab
     v.go("distil", model="demo-translation", task="demo-translation", limit="8")
     start = v.page.get_by_role("button", name="Start", exact=True)
     assert start.is_disabled()
-    v.page.get_by_text("Choose what to remove").wait_for()
+    v.page.get_by_text("Choose what to remove").first.wait_for()
     v.page.locator('.cell[aria-label^="cross 1·H3"]').first.click()
     v.settle()
     layers = v.page.locator(".st-key-distil_layers")

@@ -113,7 +113,7 @@ def test_runs_are_compared_on_one_picture(visit: Open, query: dict[str, str], fi
     page = opened(v, finished["sweep"], "sweep", **query)
     page.get_by_role("tab", name="Its runs").click()
     v.settle()
-    pick(v, "Open one of them", finished["member"])
+    pick(v, "Open a run", finished["member"])
     page.get_by_role("button", name="Back to its sweep").wait_for()
     page.get_by_text("After removing").wait_for()
     v.settle()

@@ -354,7 +354,7 @@ def view(found: Grades) -> View:
 def recipe(options: Mapping[str, Any]) -> Recipe:
     asked = options.get("scores")
     names = [name.strip() for name in asked.split(",")] if asked else None
-    return Recipe(found_by("grading", "grade", Name("clf"), Name("data"), *([names] if names else [])))
+    return Recipe((found_by("grade", Name("clf"), Name("data"), *([names] if names else [])),))
 
 
 ANALYSIS = Analysis(

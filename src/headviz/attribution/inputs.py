@@ -65,7 +65,7 @@ def resolve_target(clf: Classifier, target: str | int, label: str | int | None =
 def _class(clf: Classifier, given: str | int) -> int:
     if isinstance(given, str) and given in clf.labels:
         return clf.labels.index(given)
-    if isinstance(given, str) and given.strip().isdecimal():
+    if isinstance(given, str) and given.strip().isdecimal() and len(given) < 10:
         given = int(given)
     # numpy's integers too, but not True
     if isinstance(given, int | np.integer) and not isinstance(given, bool) and 0 <= given < clf.num_labels:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import OptionError, TaskError, unknown_choice
+from ..errors import OptionError, TaskError, shown, unknown_choice
 from ..results import Result
 from . import resampling
 from .comparison import Answers, deltas
@@ -55,7 +55,7 @@ def paired(
     if metric not in known:
         raise OptionError(unknown_choice("metric", metric, known))
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-        raise OptionError(f"The level must be a number between 0 and 1, such as 0.95, not {level!r}.")
+        raise OptionError(f"The level must be a number between 0 and 1, such as 0.95, not {shown(level)}.")
     classes = metric in resampling.CLASS_METRICS
     rows = {
         name: _row(values, name, classes) for name, values in (("gold", gold), ("before", before), ("after", after))

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import urlencode
 
+from ...errors import one_line
 from ...evaluation.verdict import MARGIN
 from ...scores.catalogue import DEFAULT
 
@@ -154,12 +155,14 @@ def from_address(address: Mapping[str, str]) -> tuple[View, list[str]]:
         if name not in FIELDS:
             near = get_close_matches(name, FIELDS, n=1)
             hint = f" Did you mean '{near[0]}'?" if near else ""
-            complaints.append(f"headviz does not know '{name[:40]}' in the address and ignores it.{hint}")
+            complaints.append(f"headviz does not know '{one_line(name[:40])}' in the address and ignores it.{hint}")
             continue
         try:
             values[name] = _read(name, text)
         except ValueError:
-            complaints.append(f"The address has {name}={text[:40]}, which is not possible; {FIELDS[name]!r} is shown.")
+            complaints.append(
+                f"The address has {name}={one_line(text[:40])}, which is not possible; {FIELDS[name]!r} is shown."
+            )
     return View(**values), complaints
 
 
