@@ -130,7 +130,7 @@ def _halves(data: Dataset) -> tuple[Dataset, Dataset]:
     """Every other example of the data in the order of kind, label and length, so that both halves are alike."""
     gold = np.asarray(data.labels if data.labels is not None else np.zeros(len(data)))
     kinds = np.unique(data.slices, return_inverse=True)[1] if data.slices else np.zeros(len(data), dtype=int)
-    order = np.lexsort((np.arange(len(data)), [len(t) for t in data.texts], gold, kinds))
+    order = np.lexsort((np.arange(len(data)), np.array([len(t) for t in data.texts]), gold, kinds))
     return data.subset(order[0::2].tolist()), data.subset(order[1::2].tolist())
 
 
@@ -332,6 +332,7 @@ def view(found: Grades) -> View:
         [g.score, g.area, g.area_low, g.area_high, g.lead, g.area_top, g.agreement, g.auroc, g.stability, g.seconds]
         for g in found.scores
     ]
+    columns: tuple[str, ...]
     columns = ("score", "area", "95 % low", "95 % high", "lead over random", "area, highest removed first")
     columns += ("agreement with exact cost", "AUROC", "stability", "seconds per example")
     truth = f"{found.planted} heads with a known part" if found.planted else "no head's part is known: AUROC is empty"
