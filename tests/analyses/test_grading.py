@@ -9,13 +9,20 @@ import pytest
 import headviz
 from headviz import HeadMask, UserError
 from headviz.analyses import grading
-from headviz.analyses.grading import SHARES, auroc, grade
+from headviz.analyses.grading import grade
+from headviz.analyses.orders import SHARES, auroc, halves_of
 from headviz.cli import main
 from headviz.demo import planted_heads
 from headviz.evaluation.dispatch import evaluate
 from headviz.heads import HeadId, lowest
 from headviz.tasks import Dataset
 from support.analysed import learnt
+
+
+@pytest.fixture(autouse=True)
+def few_random_orders(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("slow") is None:
+        monkeypatch.setattr(grading, "SEEDS", 3)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +38,7 @@ def clf() -> headviz.Classifier:
 def test_areas_are_those_of_pruning_by_hand(clf: headviz.Classifier, data: Dataset) -> None:
     """Score on one half, remove on the other, plain evaluation, both ways."""
     found = grade(clf, data, ["taylor", "magnitude"])
-    halves = grading._halves(data)
+    halves = halves_of(data)
     assert sorted(t for half in halves for t in half.texts) == sorted(data.texts)
     for name in ("taylor", "magnitude"):
         areas = []
@@ -104,6 +111,7 @@ def test_what_cannot_be_graded(clf: headviz.Classifier, data: Dataset) -> None:
         grade(clf, Dataset(data.task, "dev", data.texts, data.pairs, always), ["taylor"])
 
 
+@pytest.mark.slow
 def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     words = ["grade", "--model", "demo", "--task", "demo", "--limit", "60", "--scores", "magnitude"]
     assert main([*words, "--json"]) == 0

@@ -17,7 +17,11 @@ from headviz.heads import HeadMask
 RUN_HERE = [a.name for a in ANALYSES.values() if not a.page and "classification" in a.kinds]
 STACKED = [a.name for a in ANALYSES.values() if not a.page and "translation" in a.kinds]
 # what the small model's view has not
-MISSING = {"cross-dataset": "one dev set only", "dynamics": "Name a folder with checkpoints"}
+MISSING = {
+    "cross-dataset": "one dev set only",
+    "dynamics": "Name a folder with checkpoints",
+    "grade": "Grading needs at least 40 examples",
+}
 OFF = HeadMask.full(3, 4).without([(0, 0), (1, 1), (2, 3)])
 
 

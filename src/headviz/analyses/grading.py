@@ -16,14 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..charts.numbers import number
-from ..errors import OptionError, TaskError
-from ..evaluation.dispatch import evaluator_of
-from ..heads import CLASSIFICATION, HeadId, HeadMask, lowest
-from ..progress import Cancel, Progress, stop_if, tracked
+from ..errors import OptionError
+from ..heads import CLASSIFICATION, HeadId
+from ..progress import Cancel, Progress, tracked
 from ..recipes.structure import Name
 from ..results import Result
 from ..scores.catalogue import SCORES, score_named
 from .analysis import Analysis, Option, Picture, Table, View
+from .orders import Half, auroc, halves_of, overlap, spearman
+from .pruning_curve import ORACLE
 from .recipe import Recipe, found_by
 
 if TYPE_CHECKING:
@@ -31,16 +32,12 @@ if TYPE_CHECKING:
 
     from plotly.graph_objects import Figure
 
-    from ..evaluation.evaluator import Evaluator
     from ..models.classifier import Classifier
     from ..tasks import Dataset
     from .given import Given
 
 RANDOM, ABLATION = "random", "ablation"
-SHARES = tuple(k / 10 for k in range(1, 10))
 SEEDS = 20  # orders that the random score is averaged over
-FIFTH = 0.2
-DRAWS = 2000
 LEAST = 40  # examples
 MIB = "areas as in the Mechanistic Interpretability Benchmark (ICML 2025)"
 
@@ -106,7 +103,7 @@ def grade(
     >>> found.scores[-1].score == found.best
     False
     """
-    usual = [name for name, score in SCORES.items() if CLASSIFICATION in score.kinds]
+    usual = [name for name, score in SCORES.items() if clf.kind in score.kinds]
     names = list(dict.fromkeys(usual if scores is None else scores))
     for name in names:
         score_named(name)
@@ -114,7 +111,7 @@ def grade(
         raise OptionError("Name at least one score to grade.")
     if len(data) < LEAST:
         raise OptionError(f"Grading needs at least {LEAST} examples, to measure on one half and remove on the other.")
-    halves = [_Half(clf, half) for half in _halves(data)]
+    halves = [Half(clf, half) for half in halves_of(data)]
     planted = _planted(clf)
     found = {}
     for name in tracked([*names, *([RANDOM] if RANDOM not in names else [])], progress, cancel):
@@ -124,58 +121,6 @@ def grade(
     grades = [_graded(name, found[name], base, found[best] if name != best else None) for name in names]
     grades.sort(key=lambda g: -g.area)
     return Grades(tuple(grades), best, 0 if planted is None else len(planted), len(data), data.task.title)
-
-
-def _halves(data: Dataset) -> tuple[Dataset, Dataset]:
-    """Every other example of the data in the order of kind, label and length, so that both halves are alike."""
-    gold = np.asarray(data.labels if data.labels is not None else np.zeros(len(data)))
-    kinds = np.unique(data.slices, return_inverse=True)[1] if data.slices else np.zeros(len(data), dtype=int)
-    order = np.lexsort((np.arange(len(data)), np.array([len(t) for t in data.texts]), gold, kinds))
-    return data.subset(order[0::2].tolist()), data.subset(order[1::2].tolist())
-
-
-class _Half:
-    """One half: predictions under masks, resampled with the same draws for all scores."""
-
-    def __init__(self, clf: Classifier, data: Dataset) -> None:
-        self.data = data
-        self.evaluator: Evaluator = evaluator_of(clf, data)
-        self.gold = np.asarray(self.evaluator.data.gold)
-        self.weights = np.random.default_rng(0).multinomial(len(data), np.full(len(data), 1 / len(data)), DRAWS)
-        self.weights = np.concatenate([np.ones((1, len(data)), dtype=self.weights.dtype), self.weights])
-        self.regression = clf.is_regression
-        self.full = self._metric(self.evaluator.predictions(clf.full_mask))
-        self.constant = np.zeros(len(self.weights))
-        if not self.regression:
-            majority = np.bincount(self.gold.astype(np.int64)).argmax()
-            self.constant = self._metric(np.full(len(self.gold), majority))
-        if not self.full[0] > self.constant[0]:
-            raise TaskError(f"'{clf.name}' is no better here than one class for all, so no order can be graded.")
-
-    def _metric(self, predictions: NDArray) -> NDArray[np.float64]:
-        """[1 + draws] of accuracy or Pearson's r; the first is that of the half itself."""
-        w, n = self.weights, len(self.gold)
-        if not self.regression:
-            accuracy: NDArray[np.float64] = w @ (predictions == self.gold) / n
-            return accuracy
-        x, y = predictions.astype(float), self.gold.astype(float)
-        ex, ey = w @ x / n, w @ y / n
-        spread = (w @ (x * x) / n - ex**2).clip(0) * (w @ (y * y) / n - ey**2).clip(0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            r: NDArray[np.float64] = (w @ (x * y) / n - ex * ey) / np.sqrt(spread)
-        return np.where(spread > 1e-18, r, 0.0)  # one answer for all follows nothing
-
-    def area(self, present: HeadMask, values: NDArray, cancel: Cancel | None) -> NDArray[np.float64]:
-        """[1 + draws]: what is left, averaged over the shares, with the lowest values removed first."""
-        known = self.full - self.constant
-        total = np.zeros(len(self.weights))
-        for share in SHARES:
-            stop_if(cancel)
-            gone = lowest(values, round(share * len(present.kept)), present.kept)
-            left = self._metric(self.evaluator.predictions(present.without(gone), keep=False))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                total += np.where(known > 0, (left - self.constant) / known, 0.0)
-        return total / len(SHARES)
 
 
 @dataclass(frozen=True)
@@ -195,7 +140,7 @@ class _Measured:
 
 
 def _measured(
-    clf: Classifier, halves: Sequence[_Half], name: str, planted: frozenset[HeadId] | None, cancel: Cancel | None
+    clf: Classifier, halves: Sequence[Half], name: str, planted: frozenset[HeadId] | None, cancel: Cancel | None
 ) -> _Measured:
     from ..scores import score_heads
 
@@ -213,10 +158,10 @@ def _measured(
             areas.append(half.area(present, values, cancel))
             # a random order from its other end is another random order
             tops.append(areas[-1][0] if name == RANDOM else half.area(present, -values, cancel)[0])
-            agreements.append(_spearman(values, cost))
+            agreements.append(spearman(values, cost))
             if planted is not None:
                 rocs.append(auroc(values, planted))
-    stable = [_overlap(a, b, present) for a, b in zip(*per_half, strict=True)]
+    stable = [overlap(a, b, present) for a, b in zip(*per_half, strict=True)]
     return _Measured(
         np.mean(areas, axis=0),
         float(np.mean(tops)),
@@ -261,44 +206,14 @@ def _planted(clf: Classifier) -> frozenset[HeadId] | None:
     return frozenset(planted_heads()) if clf.digest == shipped else None
 
 
-def auroc(values: NDArray, positives: frozenset[HeadId] | set[HeadId]) -> float:
-    """The probability that a head of ``positives`` has a higher value than another; ties count half."""
-    from scipy.stats import rankdata
-
-    known = np.isfinite(values)
-    wanted = np.zeros(values.shape, dtype=bool)
-    for head in positives:
-        wanted[head] = True
-    ranks = rankdata(values[known])
-    good = wanted[known]
-    n, m = int(good.sum()), int((~good).sum())
-    if not n or not m:
-        return float("nan")
-    return float((ranks[good].sum() - n * (n + 1) / 2) / (n * m))
-
-
-def _spearman(a: NDArray, b: NDArray) -> float:
-    from scipy.stats import spearmanr
-
-    both = np.isfinite(a) & np.isfinite(b)
-    if both.sum() < 3 or np.ptp(a[both]) == 0 or np.ptp(b[both]) == 0:
-        return float("nan")
-    return float(spearmanr(a[both], b[both]).statistic)
-
-
-def _overlap(a: NDArray, b: NDArray, present: HeadMask) -> float:
-    """Which share of the lowest fifth both tables name."""
-    count = max(1, round(FIFTH * len(present.kept)))
-    first, second = (set(lowest(values, count, present.kept)) for values in (a, b))
-    return len(first & second) / count
-
-
 # how it is shown ------------------------------------------------------------------------------
 
 
 def run(given: Given) -> Grades:
     asked = given.option("scores")
     names = None if asked is None else [name.strip() for name in asked.split(",") if name.strip()]
+    if names is not None:  # what pruning curves call the order of single ablations
+        names = [ABLATION if name == ORACLE else name for name in names]
     return grade(given.clf, given.data, names, given.progress, cancel=given.cancel)
 
 

@@ -1,0 +1,107 @@
+"""How good an order of heads is: what is left of a model when heads are removed in it, and who agrees with it."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TaskError
+from ..heads import HeadId, HeadMask, lowest
+from ..progress import Cancel, stop_if
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
+    from ..tasks import Dataset
+
+SHARES = tuple(k / 10 for k in range(1, 10))
+FIFTH = 0.2
+DRAWS = 2000
+
+
+def halves_of(data: Dataset) -> tuple[Dataset, Dataset]:
+    """Every other example of the data in the order of kind, label and length, so that both halves are alike."""
+    gold = np.asarray(data.labels if data.labels is not None else np.zeros(len(data)))
+    kinds = np.unique(data.slices, return_inverse=True)[1] if data.slices else np.zeros(len(data), dtype=int)
+    order = np.lexsort((np.arange(len(data)), np.array([len(t) for t in data.texts]), gold, kinds))
+    return data.subset(order[0::2].tolist()), data.subset(order[1::2].tolist())
+
+
+class Half:
+    """One half: predictions under masks, resampled with the same draws for all scores."""
+
+    def __init__(self, clf: Classifier, data: Dataset) -> None:
+        from ..evaluation.dispatch import evaluator_of
+
+        self.data = data
+        self.evaluator = evaluator_of(clf, data)
+        self.gold = np.asarray(self.evaluator.data.gold)
+        self.weights = np.random.default_rng(0).multinomial(len(data), np.full(len(data), 1 / len(data)), DRAWS)
+        self.weights = np.concatenate([np.ones((1, len(data)), dtype=self.weights.dtype), self.weights])
+        self.regression = clf.is_regression
+        self.full = self._metric(self.evaluator.predictions(clf.full_mask))
+        self.constant = np.zeros(len(self.weights))
+        if not self.regression:
+            majority = np.bincount(self.gold.astype(np.int64)).argmax()
+            self.constant = self._metric(np.full(len(self.gold), majority))
+        if not self.full[0] > self.constant[0]:
+            raise TaskError(f"'{clf.name}' is no better here than one class for all, so no order can be graded.")
+
+    def _metric(self, predictions: NDArray) -> NDArray[np.float64]:
+        """[1 + draws] of accuracy or Pearson's r; the first is that of the half itself."""
+        w, n = self.weights, len(self.gold)
+        if not self.regression:
+            accuracy: NDArray[np.float64] = w @ (predictions == self.gold) / n
+            return accuracy
+        x, y = predictions.astype(float), self.gold.astype(float)
+        ex, ey = w @ x / n, w @ y / n
+        spread = (w @ (x * x) / n - ex**2).clip(0) * (w @ (y * y) / n - ey**2).clip(0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            r: NDArray[np.float64] = (w @ (x * y) / n - ex * ey) / np.sqrt(spread)
+        return np.where(spread > 1e-18, r, 0.0)  # one answer for all follows nothing
+
+    def area(self, present: HeadMask, values: NDArray, cancel: Cancel | None) -> NDArray[np.float64]:
+        """[1 + draws]: what is left, averaged over the shares, with the lowest values removed first."""
+        known = self.full - self.constant
+        total = np.zeros(len(self.weights))
+        for share in SHARES:
+            stop_if(cancel)
+            gone = lowest(values, round(share * len(present.kept)), present.kept)
+            left = self._metric(self.evaluator.predictions(present.without(gone), keep=False))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                total += np.where(known > 0, (left - self.constant) / known, 0.0)
+        return total / len(SHARES)
+
+
+def auroc(values: NDArray, positives: Set[HeadId]) -> float:
+    """The probability that a head of ``positives`` has a higher value than another; ties count half."""
+    from scipy.stats import rankdata
+
+    known = np.isfinite(values)
+    wanted = np.zeros(values.shape, dtype=bool)
+    for head in positives:
+        wanted[head] = True
+    ranks = rankdata(values[known])
+    good = wanted[known]
+    n, m = int(good.sum()), int((~good).sum())
+    if not n or not m:
+        return float("nan")
+    return float((ranks[good].sum() - n * (n + 1) / 2) / (n * m))
+
+
+def spearman(a: NDArray, b: NDArray) -> float:
+    from scipy.stats import spearmanr
+
+    both = np.isfinite(a) & np.isfinite(b)
+    if both.sum() < 3 or np.ptp(a[both]) == 0 or np.ptp(b[both]) == 0:
+        return float("nan")
+    return float(spearmanr(a[both], b[both]).statistic)
+
+
+def overlap(a: NDArray, b: NDArray, present: HeadMask) -> float:
+    """Which share of the lowest fifth both tables name."""
+    count = max(1, round(FIFTH * len(present.kept)))
+    first, second = (set(lowest(values, count, present.kept)) for values in (a, b))
+    return len(first & second) / count
