@@ -9,7 +9,7 @@ import pytest
 import headviz
 from headviz import HeadMask, UserError
 from headviz.analyses import grading
-from headviz.analyses.grading import grade
+from headviz.analyses.grading import Grade, Grades, figure, finding, grade
 from headviz.analyses.orders import SHARES, auroc, halves_of
 from headviz.cli import main
 from headviz.demo import planted_heads
@@ -121,3 +121,22 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert result["planted"] == 39
     assert main(words) == 0
     assert "random orders" in capsys.readouterr().out
+
+
+def graded(name: str, area: float, lead: tuple[float, float, float], behind: float | None) -> Grade:
+    ends = (None, None) if behind is None else (behind - 0.05, behind + 0.05)
+    return Grade(name, None, area, area - 0.1, area + 0.1, 0.2, *lead, behind, *ends, 0.5, 0.5, 0.1)
+
+
+def test_a_score_that_is_worse_than_random_is_not_passed_over() -> None:
+    good, equal = graded("taylor", 0.8, (0.3, 0.2, 0.4), None), graded("fisher", 0.79, (0.29, 0.2, 0.4), 0.01)
+    worse, unclear = graded("magnitude", 0.3, (-0.2, -0.3, -0.1), 0.5), graded("kurtosis", 0.5, (0.0, -0.1, 0.1), 0.3)
+    found = Grades((good, equal, unclear, worse), "taylor", 0, 100, "some data")
+    assert found.untold == ("kurtosis", "magnitude")
+    assert finding(found) == (
+        "On this model use taylor: removing heads by it keeps 0.80 of what the model knows, not told from fisher. "
+        "Not shown to be better than random orders: kurtosis, magnitude."
+    )
+    (line,) = figure(found).layout.shapes
+    assert line.x0 == pytest.approx(0.5)
+    assert "not shown to be better" in finding(Grades((unclear, worse), "kurtosis", 0, 100, "some data"))
