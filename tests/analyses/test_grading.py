@@ -134,7 +134,7 @@ def test_a_score_that_is_worse_than_random_is_not_passed_over() -> None:
     found = Grades((good, equal, unclear, worse), "taylor", 0, 100, "some data")
     assert found.untold == ("kurtosis", "magnitude")
     assert finding(found) == (
-        "On this model use taylor: removing heads by it keeps 0.80 of what the model knows, not told from fisher. "
+        "On this model use taylor: removing heads by it keeps 0.8 of what the model knows, not told from fisher. "
         "Not shown to be better than random orders: kurtosis, magnitude."
     )
     (line,) = figure(found).layout.shapes
