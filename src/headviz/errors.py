@@ -62,6 +62,9 @@ class ModelError(UserError):
     code = "model"
 
 
+UNTRAINED = "untrained-head"  # code of the ModelError for pre-trained weights without a classification head
+
+
 class TaskError(UserError):
     """A task or its data cannot be read, or does not fit the model."""
 

@@ -62,6 +62,18 @@ def test_info(capsys: pytest.CaptureFixture[str], model: Path) -> None:
     assert result["parameters"] == sum(p.numel() for p in clf.model.parameters())
 
 
+def test_info_of_a_pretrained_encoder_is_its_shape(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    whole = headviz.load(tiny_folder(tmp_path / "whole", layers=2, heads=3, hidden=12), device="cpu")
+    folder = tmp_path / "encoder"
+    whole.model.base_model.save_pretrained(folder)
+    whole.tokenizer.save_pretrained(folder)
+    result = call(capsys, "info", "--model", folder)
+    assert (result["layers"], result["heads_per_layer"]) == (2, [3, 3])
+    assert (result["labels"], result["digest"]) == ([], None)
+    assert result["parameters"] == sum(p.numel() for p in whole.model.base_model.parameters())
+    assert "no trained classification head" in mistake(capsys, "evaluate", "--model", folder, "--task", "demo")
+
+
 @pytest.mark.parametrize("how", ["--off", "--mask"])
 def test_evaluate_under_a_mask(capsys: pytest.CaptureFixture[str], model: Path, data: Path, how: str) -> None:
     mask = headviz.HeadMask.full(12, 12).without([(3, 5), (7, 0)])

@@ -130,6 +130,8 @@ def test_the_command_gives_the_same_plan_back():
         step=0.2,
         keep_per_layer=1,
         label_order=("it's", "b"),
+        text_columns=("a, or b", "c"),
+        dev_limit=60,
         score_options=(("abs_level", "batch"),),
     )
     recipe = recipe_of({"kind": "prune", "spec": {**plan.to_dict(), "digests": {"model": "x"}}})
@@ -137,6 +139,7 @@ def test_the_command_gives_the_same_plan_back():
     line = recipe.written()[1]
     words = shlex.split(line.replace("\\\n", " "))
     assert words[:3] == ["headviz", "run", "start"]
+    assert words[words.index("--dev-limit") + 1] == "60"
     parser = argparse.ArgumentParser()
     add_plan(parser)
     parser.add_argument("--spec")

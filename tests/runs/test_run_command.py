@@ -144,6 +144,22 @@ def test_a_real_plan_is_shown_and_run_and_saved(registry, capsys, tmp_path, real
     assert library.load(saved["pruned"], device="cpu").present.hex == run["steps"][0]["mask"]
 
 
+def test_several_scores_are_a_sweep(capsys):
+    words = "--model demo --task demo --algorithm one-importance --score taylor,random".split()
+    status, _, err = headviz(capsys, "start", *words)
+    assert status == 2
+    assert "--score taylor,random, use headviz run sweep" in err
+
+
+def test_a_change_stands_with_its_interval():
+    from headviz.commands.run_text import _change
+
+    known = {"change": {"accuracy": {"delta": -0.048, "low": -0.0612, "high": -0.031, "p": 0.001}}}
+    assert _change(known, "accuracy") == "-4.8 [-6.1, -3.1]"
+    assert _change({"change": {"accuracy": {"delta": 0.0001, "low": None, "high": None}}}, "accuracy") == "0.0"
+    assert _change({}, "accuracy") == "–"
+
+
 def test_the_times_of_a_plan_add_up():
     from headviz.commands.run_text import show
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..errors import UNTRAINED, ModelError
 from .common import add_model, load_model, table
 from .number_types import positive_int
 
@@ -15,13 +16,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ..models.fast.stages import how_evaluated
     from ..models.recurrent import RnnTranslator
 
-    clf: Any = load_model(args)
+    try:
+        clf: Any = load_model(args)
+    except ModelError as error:
+        if error.code != UNTRAINED:
+            raise
+        return _pretrained(args)
     if isinstance(clf, RnnTranslator):
         return _recurrent(clf)
-    cost = clf.cost(length=args.length)
+    return _described(clf, args.length)
+
+
+def _pretrained(args: argparse.Namespace) -> dict[str, Any]:
+    """The same for weights without a classification head: no labels, no digest, the encoder's parameters."""
+    from ..models.loading import load
+
+    clf: Any = load(args.model, revision=args.revision, device=args.device, dtype=args.dtype, fresh_labels=("0", "1"))
+    own = {
+        "labels": [],
+        "answers": "none yet: a pre-trained encoder. Train a head with headviz finetune",
+        "digest": None,
+        "parameters": sum(p.numel() for p in clf.model.base_model.parameters()),
+    }
+    return {**_described(clf, args.length), **own, "evaluation": "after fine-tuning"}
+
+
+def _described(clf: Any, length: int) -> dict[str, Any]:
+    from ..models.fast.stages import how_evaluated
+
+    cost = clf.cost(length=length)
     return {
         "name": clf.name,
         "family": clf.family.title,
@@ -105,6 +130,6 @@ def show(result: dict[str, Any]) -> str:
             ("heads can be", "masked and really removed" if result["prunable"] else "masked, not really removed"),
             ("evaluation", result["evaluation"]),
             ("running on", f"{result['device']}, {result['dtype']}"),
-            ("digest", result["digest"]),
+            ("digest", result["digest"] or "–"),
         ]
     )

@@ -126,6 +126,11 @@ def read_plan(args: argparse.Namespace, spec: dict[str, Any] | None = None, **ch
     for name in ("model", "task", "algorithm"):
         if not options.get(name):
             raise OptionError(f"--{name} is needed. See: headviz run start --help")
+    for name in ("task", "algorithm", "score"):
+        if "," in str(options.get(name, "")):
+            raise OptionError(
+                f"A run has one {name}. For several, such as --{name} {options[name]}, use headviz run sweep."
+            )
     if any(getattr(args, f.name, None) is not None for f in fields(FinetuneOptions)):
         found = options.get("finetune")
         recipe = _recipe(options) if found is None else FinetuneOptions.from_dict(found)

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from ..attention import NAME, transformers
-from ..errors import ModelError
+from ..errors import UNTRAINED, ModelError
 from ..heads import CLASSIFICATION, TRANSLATION, HeadMask
 from .folder_check import CONFIG, LAYERS, naming
 from .folder_check import HEADS as MOST_HEADS
@@ -90,7 +90,8 @@ def load_plain(
         remedy = {CLASSIFICATION: "Choose a fine-tuned classifier, or fine-tune it first."}
         raise ModelError(
             f"'{name}' ({architecture}) has no trained {HEADS[kind]}: {', '.join(missing[:3])} missing. "
-            + remedy.get(kind, "Load a pre-trained model.")
+            + remedy.get(kind, "Load a pre-trained model."),
+            code=UNTRAINED,
         )
     return model
 

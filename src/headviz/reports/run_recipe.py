@@ -13,7 +13,7 @@ from ..recipes.structure import Call, Command, Import, Let, Name, Recipe
 from ..runs.record import PRUNE
 
 _NAMED = ("model", "task", "algorithm", "score")  # what every plan says
-_FLAGS = ("model", "base", "task", "data", "algorithm", "score", "samples", "step", "until", "seeds")
+_WITHOUT_FLAG = ("finetune", "score_options", "retrain_full", "flops_length", "train_split", "dev_split")  # these go into --spec
 _START = ("run", "start")
 _SERVICE = Import("headviz.runs", ("service",))
 
@@ -28,12 +28,17 @@ def recipe_of(run: Mapping[str, Any]) -> Recipe | None:
         return Recipe((_SERVICE, Call("service.start", (kind, spec))), command)
     changed, files = _changed(spec), list(plugins.files_of(spec))
     plan = {name: spec[name] for name in _NAMED} | changed
-    flags = {name: spec.get(name) if name in (*_NAMED, "base", "data") else changed.get(name) for name in _FLAGS}
-    rest = {name: value for name, value in changed.items() if name not in _FLAGS}
+    rest = {name: value for name, value in changed.items() if name in _WITHOUT_FLAG or _holds_commas(value)}
+    flags = {name.replace("_", "-"): value for name, value in plan.items() if name not in rest}
     more = json.dumps(rest, ensure_ascii=False) if rest else None
     options = (*(("plugin", file) for file in files), *flags.items(), ("spec", more))
     loading = (Import("headviz", ("plugins",)), Call("plugins.load", (files,))) if files else ()
     return Recipe((*loading, *lines_of(plan)), Command(_START, options), folded=True)
+
+
+def _holds_commas(value: Any) -> bool:
+    """Whether a list cannot be written with commas between its parts."""
+    return isinstance(value, list) and any("," in str(part) for part in value)
 
 
 def lines_of(plan: Mapping[str, Any]) -> tuple[Any, ...]:
