@@ -74,6 +74,29 @@ def test_info_of_a_pretrained_encoder_is_its_shape(capsys: pytest.CaptureFixture
     assert "no trained classification head" in mistake(capsys, "evaluate", "--model", folder, "--task", "demo")
 
 
+def test_an_interrupted_training_says_where_it_goes_on(
+    capsys: pytest.CaptureFixture[str], model: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from headviz.pruning.finetune import training
+
+    def stopped(*_: object, folder: Path, **__: object) -> None:
+        folder.mkdir(exist_ok=True)
+        (folder / "weights").write_bytes(bytes(3_000_000))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "fine_tune", stopped)
+    (tmp_path / "data").mkdir()
+    for split in ("train", "dev"):
+        (tmp_path / "data" / f"{split}.csv").write_text((data / "dev.csv").read_text())
+    words = ["finetune", "--model", str(model), *map(str, custom(tmp_path / "data")), "--out", str(tmp_path / "new")]
+    assert main(words) == 130
+    said = capsys.readouterr().err
+    assert f"checkpoints of 3 MB are in {tmp_path / '.new-training'}; the same command goes on from there" in said
+    assert "goes on from the checkpoints" not in said
+    assert main(words) == 130
+    assert "goes on from the checkpoints in" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("how", ["--off", "--mask"])
 def test_evaluate_under_a_mask(capsys: pytest.CaptureFixture[str], model: Path, data: Path, how: str) -> None:
     mask = headviz.HeadMask.full(12, 12).without([(3, 5), (7, 0)])

@@ -61,11 +61,16 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             result = evaluate(clf, data, mask, progress=progress, **about)
     if result.truncated:
         warn(f"{result.truncated} of {result.n} texts were cut to the model's {clf.max_length} tokens.")
-    undefined = {}
-    if data.labels is not None and any(np.isnan(v) for v in result.metrics.values()):
-        undefined = undefined_for(data, result.logits, class_order(clf, data, args.label_order))
+    undefined = reasons(clf, data, result, args.label_order)
     about = {"model": clf.name, "task": data.task.name, "split": data.split, "origin": data.origin}
     return {**about, **result.to_dict(), "undefined": undefined, **compared}
+
+
+def reasons(clf: Any, data: Any, result: Any, label_order: Any) -> dict[str, str]:
+    """Why a metric has no value, by metric."""
+    if data.labels is None or not any(np.isnan(v) for v in result.metrics.values()):
+        return {}
+    return undefined_for(data, result.logits, class_order(clf, data, label_order))
 
 
 def show(result: dict[str, Any]) -> str:

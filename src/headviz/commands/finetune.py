@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MaskError
+from ..errors import Cancelled, MaskError
+from ..evaluation.constant import remark
 from ..heads import HeadMask, parse_heads
 from ..storage.paths import new_folder
 from ..storage.writing import replace_file
@@ -70,6 +71,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..pruning.finetune.training import fine_tune, require_trainable
     from ..pruning.options import seed_number
     from ..results import plain
+    from .evaluate import reasons
 
     out = new_folder(args.out)
     seed_number(args.seed)
@@ -82,6 +84,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     options = _with_curve(options)
     require_trainable(clf, train, dev, options)
     checkpoints = out.parent / f".{out.name}-training"
+    if checkpoints.exists():
+        warn(f"goes on from the checkpoints in {checkpoints}")
     try:
         with progress_bar("training") as progress:
             trained = fine_tune(
@@ -94,6 +98,11 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
                 folder=checkpoints,
                 progress=progress,
             )
+    except (Cancelled, KeyboardInterrupt):
+        if checkpoints.exists():
+            size = sum(f.stat().st_size for f in checkpoints.rglob("*") if f.is_file()) / 1e6
+            warn(f"checkpoints of {size:,.0f} MB are in {checkpoints}; the same command goes on from there")
+        raise
     except Diverged as error:
         # going on from its checkpoints would diverge again, and another learning rate must start without them
         shutil.rmtree(checkpoints, ignore_errors=True)
@@ -114,6 +123,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "seed": args.seed,
         "options": options.to_dict(),
         **result.to_dict(),
+        "undefined": reasons(trained.classifier, dev, result, args.label_order),
         "examples": {"train": len(train), "dev": len(dev)},
         "updates": trained.updates,
         "epochs": trained.epochs,
@@ -144,7 +154,9 @@ def show(result: dict[str, Any]) -> str:
         rows.append((f"dev {name} by epoch", " ".join(number(p["metrics"][name], 3) for p in dev)))
     if result["best_epoch"] is not None:
         rows.append(("kept", f"the weights after epoch {result['best_epoch']:g}"))
-    return table(rows)
+    first = remark(result["predicted"], result["constant"].get("accuracy"))
+    unsaid = [f"{name} has no value: {reason}." for name, reason in result["undefined"].items()]
+    return "\n".join([*([first, ""] if first else []), table(rows), *unsaid])
 
 
 def _model(args: argparse.Namespace, train: Dataset) -> Classifier:

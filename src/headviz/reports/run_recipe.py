@@ -13,7 +13,8 @@ from ..recipes.structure import Call, Command, Import, Let, Name, Recipe
 from ..runs.record import PRUNE
 
 _NAMED = ("model", "task", "algorithm", "score")  # what every plan says
-_WITHOUT_FLAG = ("finetune", "score_options", "retrain_full", "flops_length", "train_split", "dev_split")  # these go into --spec
+# these go into --spec
+_WITHOUT_FLAG = ("finetune", "score_options", "retrain_full", "flops_length", "train_split", "dev_split")
 _START = ("run", "start")
 _SERVICE = Import("headviz.runs", ("service",))
 
