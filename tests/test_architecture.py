@@ -23,7 +23,7 @@ LEVELS = [
     "scores charts",
     "analyses pruning distillation",
     "runs reports",
-    "cli commands __main__",
+    "cli commands __main__ notebook",
     "ui",
 ]
 PACKAGES = " ".join(LEVELS).split()

@@ -3,12 +3,14 @@
 ``import headviz`` is light: torch and transformers load at the first call that needs them.
 """
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .compat import old_names
 from .errors import UserError
 from .heads import HeadId, HeadMask, HeadScores
+from .results import shown_by
 
 __version__ = "0.1.0"
 old_names.install()
@@ -56,6 +58,8 @@ _MODULES = {
     "pruning.plan": "PruningPlan",
     "runs.prepare": "prepare",
     "progress": "progress_bar",
+    "notebook.board": "show",
+    "storage.exchange": "pruned_heads read_mask read_scores write_mask write_scores",
 }
 _LAZY = {name: module for module, names in _MODULES.items() for name in names.split()}
 
@@ -107,16 +111,29 @@ if TYPE_CHECKING:
     from .models.pruning import prune as prune
     from .models.recurrent import RnnTranslator as RnnTranslator
     from .models.translator import Translator as Translator
+    from .notebook.board import show as show
     from .progress import progress_bar as progress_bar
     from .pruning.plan import PruningPlan as PruningPlan
     from .runs.prepare import prepare as prepare
     from .scores.scoring import score_heads as score_heads
     from .scores.scoring import score_progressive as score_progressive
+    from .storage.exchange import pruned_heads as pruned_heads
+    from .storage.exchange import read_mask as read_mask
+    from .storage.exchange import read_scores as read_scores
+    from .storage.exchange import write_mask as write_mask
+    from .storage.exchange import write_scores as write_scores
     from .tasks import Dataset as Dataset
     from .tasks import SampleReport as SampleReport
     from .tasks import Task as Task
     from .tasks import load_task as load_task
     from .tasks import sample as sample
+
+
+def _display(way: str) -> Callable[..., Any]:
+    return lambda value, **options: getattr(import_module(".notebook.display", __name__), way)(value, **options)
+
+
+shown_by(html=_display("html"), figure=_display("figure"))
 
 
 def __getattr__(name: str) -> Any:

@@ -20,7 +20,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import MaskError, shown
-from .results import Result
+from .results import Result, Shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,7 +121,7 @@ def _parse_in_stack(text: str, stacks: Mapping[str, range] | None) -> HeadId:
 
 
 @dataclass(frozen=True)
-class HeadMask:
+class HeadMask(Shown):
     """Which heads are on. Immutable and hashable: usable as a cache key.
 
     A head that the grid does not have is a ``MaskError``.

@@ -1,4 +1,4 @@
-"""Typed results become JSON in one way.
+"""Typed results become JSON in one way, and show themselves in notebooks in one way.
 
 NaN and infinity become null, tables nested lists, a mask its hexadecimal text, a head ``L.H``.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,28 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-class Result:
+_shown: dict[str, Callable[..., Any]] = {}  # "html" and "figure"
+
+
+def shown_by(**ways: Callable[..., Any]) -> None:
+    """How results become HTML and figures. The package sets this, because only its upper half knows both."""
+    _shown.update(ways)
+
+
+class Shown:
+    """Mixed into what a notebook shows by itself."""
+
+    def _repr_html_(self) -> str:
+        """A small piece of HTML that asks no address and reads on a light and on a dark page."""
+        html: str = _shown["html"](self)
+        return html
+
+    def plot(self, **options: Any) -> Any:
+        """The plotly figure. A ``UserError`` if this result has none."""
+        return _shown["figure"](self, **options)
+
+
+class Result(Shown):
     """Mixed into every frozen result dataclass."""
 
     def to_dict(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import pytest
 
 from headviz.errors import MaskError
 from headviz.heads import HeadId, HeadMask
+from headviz.storage.exchange import mask_from_text, mask_json
 from headviz.ui.shell import mask_edit as maskedit
 from headviz.ui.shell.mask_edit import History
 
@@ -112,11 +113,14 @@ MASK = FULL.without([(0, 1), (2, 3)])
         "0.1\n2.3",
         '["0.1", "2.3"]',
         "[[0, 1], [2, 3]]",
-        maskedit.to_json(MASK, model="demo"),
+        mask_json(MASK, model="demo"),
+        '{"0": [1], "2": [3]}',
+        '{"pruned_heads": {"0": [1], "2": [3]}, "num_labels": 2}',
+        "[[1, 0, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0]]",
     ],
 )
 def test_pasted_masks_are_read(text: str) -> None:
-    assert maskedit.parse_mask(text, 3, 4) == MASK
+    assert mask_from_text(text, 3, 4) == MASK
 
 
 @pytest.mark.parametrize(
@@ -134,11 +138,15 @@ def test_pasted_masks_are_read(text: str) -> None:
         "[[0, true]]",
         json.dumps({"layers": 12, "heads": 12, "off": []}),
         "<script>alert(1)</script>",
+        "mask.json",
+        '{"3": "5"}',
+        '{"x": [5]}',
+        '{"0": [true]}',
     ],
 )
 def test_pasted_nonsense_says_what_is_wrong(text: str) -> None:
     with pytest.raises(MaskError) as caught:
-        maskedit.parse_mask(text, 3, 4)
+        mask_from_text(text, 3, 4)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 250
 
@@ -146,10 +154,10 @@ def test_pasted_nonsense_says_what_is_wrong(text: str) -> None:
 def test_heads_may_be_named_by_their_stack() -> None:
     stacks = {"encoder": range(2), "cross": range(2, 4), "decoder": range(4, 6)}
     for text in ("cross.1.3, 0.2", '["cross.1.3", "0.2"]', '{"off": ["cross.1.3", [0, 2]]}'):
-        assert maskedit.parse_mask(text, 6, 4, stacks).off == ((0, 2), (3, 3))
+        assert mask_from_text(text, 6, 4, stacks).off == ((0, 2), (3, 3))
     for wrong in ("cross.2.0", "middle.0.0", '["cross.0.9"]', '[""]'):
         with pytest.raises(MaskError):
-            maskedit.parse_mask(wrong, 6, 4, stacks)
+            mask_from_text(wrong, 6, 4, stacks)
 
 
 def test_named_masks() -> None:

@@ -23,7 +23,9 @@ from .retraining import retraining
 PER_PHENOMENON = {"train": 200, "dev": 200, "unseen": 100}
 SEED = 20_260
 COUNTED_PAIRS = 200_000
-LIMIT = 24 * 1024 * 1024
+# a beginning, a middle and an end of the training; the others come back with the training's command
+CHECKPOINTS = ["step-00500", "step-03500", "step-12000"]
+LIMIT = 16 * 1024 * 1024  # unpacked; a wheel of it is under 15 MB
 
 
 def write_data(folder: Path, short: float) -> None:
@@ -60,7 +62,7 @@ def write_model(source: Path, target: Path) -> None:
     save_file(tensors, target / "model.safetensors", metadata={"format": "pt"})
 
 
-def write_run(run: Path, out: Path, checkpoints: list[str] | None) -> None:
+def write_run(run: Path, out: Path, checkpoints: list[str]) -> None:
     """The models and facts of a run. What a run that began with shipped weights did not make stays as it is."""
     for kind in ("finetuned", "pretrained"):
         if (run / kind).exists():
@@ -76,7 +78,7 @@ def write_run(run: Path, out: Path, checkpoints: list[str] | None) -> None:
     if (run / "checkpoints").exists():
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
         for path in sorted((run / "checkpoints").iterdir()):
-            if checkpoints is None or path.name in checkpoints:
+            if path.name in checkpoints:
                 write_model(path, out / "checkpoints" / path.name)
 
 
@@ -87,7 +89,7 @@ def main() -> None:
         "--run", type=Path, help="folder of a finished training run; without it only the data are written"
     )
     parser.add_argument("--out", type=Path, default=DATA)
-    parser.add_argument("--checkpoints", nargs="*", help="names of the checkpoints to keep (default: all)")
+    parser.add_argument("--checkpoints", nargs="*", default=CHECKPOINTS, help=f"to ship: {' '.join(CHECKPOINTS)}")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     short = short_share()

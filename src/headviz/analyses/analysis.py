@@ -107,6 +107,7 @@ class Grid:
     tips: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     formula: str = ""
     source: str = ""
+    form: str = "%+.2f"  # printf format of a value, as text
 
 
 @dataclass(frozen=True)

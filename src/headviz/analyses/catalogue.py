@@ -22,7 +22,6 @@ _MODULES = (
     "harmful",
     "redundant",
     "grading",
-    "grading",
     "roles",
     "correlation",
     "scatter",

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..heads import HeadMask
+from ..results import Shown
 
 
 @dataclass(frozen=True, eq=False)
-class Maps:
+class Maps(Shown):
     """Attention and attribution of every head for one text or pair.
 
     A head that was really removed is NaN in both. A head that is masked keeps its attention; its attribution

@@ -18,6 +18,7 @@ from ..errors import OptionError
 from ..heads import HeadMask
 from ..models.fast.linear import FastLinear
 from ..models.network import require_model
+from ..results import Shown
 from .inputs import encode, resolve_target
 from .integration import Walk, baseline_ids
 from .rules import check_steps
@@ -30,7 +31,7 @@ _ROWS = 32  # embeddings in one pass
 
 
 @dataclass(frozen=True, eq=False)
-class TokenAttributions:
+class TokenAttributions(Shown):
     """One number per token, signed: positive = it spoke for the class. [CLS] and [SEP] are 0 by construction."""
 
     values: np.ndarray  # [T]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,6 +61,22 @@ def slices(deltas: Sequence[Delta], metric: str, constant: float | None = None) 
 
 def _shares(deltas: Sequence[Delta]) -> bool:
     return all(0 <= v <= 1 for d in deltas for v in (d.full, d.masked) if v == v)
+
+
+def metric_bars(metrics: Mapping[str, float], constant: Mapping[str, float | None]) -> go.Figure:
+    """One bar per metric; the stroke is what one class for all reaches."""
+    names = [safe(name) for name in metrics]
+    fig = go.Figure(go.Bar(y=names, x=list(metrics.values()), orientation="h", marker={"color": BETTER}, name="model"))
+    fig.add_scatter(
+        y=names,
+        x=[constant.get(name) for name in metrics],
+        mode="markers",
+        name="one class for all",
+        marker={"symbol": "line-ns-open", "size": 18, "line": {"width": 2.5}, "color": NEUTRAL},
+    )
+    fig.update_traces(hovertemplate="%{y} %{x:.4f}<extra></extra>")
+    fig.update_yaxes(autorange="reversed")
+    return frame(fig, 110 + ROW * max(2, len(names)), top=34)
 
 
 def confusion(full: np.ndarray, masked: np.ndarray, labels: Sequence[str]) -> go.Figure:

@@ -61,6 +61,30 @@ def marked_map(
     return frame(fig, 130 + ROW * max(3, len(rows)), top=34)
 
 
+def head_map(values: np.ndarray, name: str, low: np.ndarray | None = None, high: np.ndarray | None = None) -> go.Figure:
+    """A value for every head [L, H], with its interval on hover; not measured stays empty."""
+    ends = None
+    if low is not None and high is not None:
+        ends = [[f" [{a:.3g}, {b:.3g}]" for a, b in zip(*row, strict=True)] for row in zip(low, high, strict=True)]
+    scale = scale_for([float(v) for v in values.ravel()])
+    fig = go.Figure(
+        go.Heatmap(
+            z=values,
+            customdata=ends,
+            zmin=scale.lo,
+            zmax=scale.hi,
+            colorscale=either_scale(scale.diverging),
+            xgap=1.5,
+            ygap=1.5,
+            colorbar={"thickness": 9, "len": 0.9, "tickformat": ".2~g"},
+            hovertemplate=f"L%{{y}}·H%{{x}}<br>{safe(name)} %{{z:.4g}}{'%{customdata}' if ends else ''}<extra></extra>",
+        )
+    )
+    fig.update_yaxes(autorange="reversed", title="layer", dtick=1, showgrid=False, zeroline=False)
+    fig.update_xaxes(title="head", dtick=1, showgrid=False, zeroline=False)
+    return frame(fig, 90 + ROW * max(3, len(values)), top=34)
+
+
 def changes(
     names: Sequence[str],
     intervals: Sequence[tuple[float, float, float]],

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import MaskError
 from ..heads import HeadId, HeadMask, parse_heads
 from ..progress import progress_bar as progress_bar
+from ..storage import exchange
 from .number_types import positive_int, seed, short, whole
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def add_mask(parser: argparse.ArgumentParser) -> None:
     """``--off`` or ``--mask``."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--off", metavar="L.H,…", help="heads to switch off, such as 3.5,7.0; of a stack: cross.1.5")
-    which.add_argument("--mask", metavar="HEX", help="a whole mask in hexadecimal, as headviz prints it")
+    which.add_argument("--mask", metavar="HEX", help="a mask as headviz prints it, or a file: .json, .npy, .txt")
 
 
 def add_translation(parser: argparse.ArgumentParser) -> None:
@@ -120,7 +121,9 @@ def read_mask(args: argparse.Namespace, clf: Classifier) -> HeadMask:
     """The mask asked for. Heads that were removed from the model stay off."""
     mask = HeadMask.full(clf.num_layers, clf.num_heads)
     if args.mask is not None:
-        mask = HeadMask.from_hex(args.mask, clf.num_layers, clf.num_heads)
+        files = args.mask.strip().lower().endswith(exchange.FILES)
+        read: Any = exchange.read_mask if files else HeadMask.from_hex
+        mask = read(args.mask, clf.num_layers, clf.num_heads)
     elif args.off is not None:
         heads = parse_heads(args.off, clf.stacks)
         if not heads:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 from urllib.request import urlopen
@@ -70,30 +71,46 @@ def check_place(address: str, port: int) -> None:
 def run(args: argparse.Namespace) -> None:
     wanted = wished(args.model, args.task, args.data)
     check_place(args.address, args.port)
-    command = [
-        *(sys.executable, "-m", "streamlit", "run", str(app_file())),
-        *("--server.address", args.address, "--server.port", str(args.port)),
-        *("--browser.gatherUsageStats", "false"),
-    ]
     if wanted:
         host = "127.0.0.1" if args.address in ("0.0.0.0", "::") else args.address
         link = f"http://{f'[{host}]' if ':' in host else host}:{args.port}/"
         sys.stderr.write(f"headviz: {link}?{urlencode(wanted)}\n")
         if not args.headless:  # Streamlit would open its plain address
             threading.Thread(target=_open, args=(link, f"{link}?{urlencode(wanted)}"), daemon=True).start()
-    if args.headless or wanted:
-        command += ["--server.headless", "true"]
+    folders = [wanted[key] for key in ("model", "data") if os.path.isdir(wanted.get(key, ""))]
+    command, environment = server(args.address, args.port, folders, headless=bool(args.headless or wanted))
+    status = subprocess.run(command, env=environment, check=False).returncode
+    if status not in (0, 130, -2, -15):
+        raise UserError(f"The dashboard's server ended with status {status}; its own message stands above.")
+
+
+def server(address: str, port: int, folders: Sequence[str], *, headless: bool) -> tuple[list[str], dict[str, str]]:
+    """The command that starts a dashboard which may also read these folders, and its environment."""
+    command = [
+        *(sys.executable, "-m", "streamlit", "run", str(app_file())),
+        *("--server.address", address, "--server.port", str(port)),
+        *("--browser.gatherUsageStats", "false"),
+        *(("--server.headless", "true") if headless else ()),
+    ]
     files = [plugin.source for plugin in plugins.loaded() if plugin.code]
     given = [*files, os.environ.get(plugins.FILES, "")]  # the dashboard names those that could not be loaded here
-    folders = [wanted[key] for key in ("model", "data") if os.path.isdir(wanted.get(key, ""))]
     environment = {
         **os.environ,
         plugins.FILES: os.pathsep.join(filter(None, given)),
         ROOTS: os.pathsep.join(filter(None, [*folders, os.environ.get(ROOTS, "")])),
     }
-    status = subprocess.run(command, env=environment, check=False).returncode
-    if status not in (0, 130, -2, -15):
-        raise UserError(f"The dashboard's server ended with status {status}; its own message stands above.")
+    return command, environment
+
+
+def answers(address: str, seconds: float) -> bool:
+    """Whether a dashboard answers there within so many seconds."""
+    for _ in range(int(4 * seconds)):
+        try:
+            with urlopen(f"{address}_stcore/health", timeout=1):
+                return True
+        except OSError:
+            time.sleep(0.25)
+    return False
 
 
 def wished(model: str | None, task: str | None, data: str | None) -> dict[str, str]:
@@ -123,15 +140,8 @@ def _folder(text: str, what: str) -> str:
 
 def _open(server: str, link: str) -> None:
     """Open the browser once the server answers; after a minute without an answer it is left to the user."""
-    for _ in range(240):
-        try:
-            with urlopen(f"{server}_stcore/health", timeout=1):
-                break
-        except OSError:
-            time.sleep(0.25)
-    else:
-        return
-    webbrowser.open(link)
+    if answers(server, 60):
+        webbrowser.open(link)
 
 
 def show(result: None) -> str:

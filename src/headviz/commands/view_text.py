@@ -56,7 +56,7 @@ def _grid(grid: Grid, rows: tuple[str, ...]) -> str:
     for layer, values in enumerate(grid.values):
         name = rows[layer] if rows else f"L{layer}"
         cells = [
-            ("–" if v != v else f"{v:+.2f}") + ("*" if (layer, head) in grid.marks else " ")
+            ("–" if v != v else grid.form % v) + ("*" if (layer, head) in grid.marks else " ")
             for head, v in enumerate(values)
         ]
         lines.append([name, *cells])
@@ -66,17 +66,18 @@ def _grid(grid: Grid, rows: tuple[str, ...]) -> str:
 def _table(given: Table, names: tuple[str, ...]) -> str:
     rows = given.rows[: given.shortened]
     cells = [
-        [_cell(value, column, given, names) for column, value in zip(given.columns, row, strict=True)] for row in rows
+        [cell_text(value, column, given, names) for column, value in zip(given.columns, row, strict=True)]
+        for row in rows
     ]
     left = f" ({len(rows)} of {len(given.rows)})" if len(rows) < len(given.rows) else ""
     return f"{given.caption}{left}\n" + table([given.columns, *cells])
 
 
-def _cell(value: Any, column: str, given: Table, names: tuple[str, ...]) -> str:
+def cell_text(value: Any, column: str, given: Table, names: tuple[str, ...]) -> str:
     if isinstance(value, HeadId):
         return head_name(value, names) if names else value.dotted
     if isinstance(value, tuple):
-        return " + ".join(_cell(one, column, given, names) for one in value)
+        return " + ".join(cell_text(one, column, given, names) for one in value)
     if value is None or value != value:
         return "–"
     if column in CHANCE:

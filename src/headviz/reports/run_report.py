@@ -78,10 +78,10 @@ def run_html(view: RunView) -> str:
     summary = _summary(view)
     for said in findings(view):
         page.text(said)
-    if drawn := _figure(view, run, summary):
-        heading, figure, caption = drawn
+    if drawn := figure(view):
+        heading, fig, caption = drawn
         page.heading(heading)
-        page.figure(figure)
+        page.figure(fig)
         page.text(caption, soft=True)
     header, rows = run_table(view, full=False)
     if rows:
@@ -121,10 +121,11 @@ def findings(view: RunView) -> list[str]:
     return [finding(list(view.to_dict()["steps"]), next(iter(view.steps[-1]["metrics"])))]
 
 
-def _figure(view: RunView, run: dict[str, Any], summary: Mapping[str, Any]) -> tuple[str, Any, str] | None:
-    """Heading, figure and caption of what a run is about."""
+def figure(view: RunView) -> tuple[str, Any, str] | None:
+    """Heading, figure and caption of what a run is about; None without one."""
     from ..runs.curves import curve_of, run_curves
 
+    run = view.to_dict()
     if run["kind"] in report_heads.KINDS:
         return report_heads.figure_of(run)
     runs = [c.to_dict() for c in view.children] or [run]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..results import Shown
 from . import baselines
 from .files import RunFiles
 from .process import monotonic, place
@@ -46,7 +47,7 @@ class WorkerReport:
 
 
 @dataclass(frozen=True)
-class RunView:
+class RunView(Shown):
     """A run as it is now. ``steps`` are those of pruned models, ``baseline`` those of full models.
 
     In a pruning run each has a ``role``; a pruned one also says which full model it is compared with (``against``)

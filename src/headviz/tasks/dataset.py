@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import TaskError
+from ..results import Shown
 from .catalogue import Task
 from .sample_report import SampleReport
 
@@ -28,7 +29,7 @@ class Example(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Dataset:
+class Dataset(Shown):
     """Examples in file order. Two data sets are equal if their content is; ``digest`` identifies the content.
 
     ``labels`` are indices into ``label_names`` (int64), numbers for a regression (float64), or None without gold

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +14,9 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+# A dashboard that ``headviz.show`` started stands in a page of a notebook on this machine.
+NOTEBOOKS = " http://localhost:* http://127.0.0.1:* vscode-webview:"
 
 # Streamlit's page has scripts and styles of its own in line, compiles its components, and draws pictures as data.
 # Nothing may come from, or go to, another address; the page may not be shown inside another site's.
@@ -29,7 +33,7 @@ POLICY = "; ".join(
         "object-src 'none'",
         "base-uri 'self'",
         "form-action 'self'",
-        "frame-ancestors 'self'",
+        f"frame-ancestors 'self'{NOTEBOOKS if os.environ.get('HEADVIZ_NOTEBOOK') == '1' else ''}",
     ]
 )
 HEADERS = (

@@ -1,14 +1,13 @@
-"""Edits of a mask: history, drags, 'lowest k', imported text, named masks. No streamlit here."""
+"""Edits of a mask: history, drags, 'lowest k', named masks. No streamlit here."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ...errors import MaskError
-from ...heads import HeadId, HeadMask, lowest, parse_heads
+from ...heads import HeadId, HeadMask, lowest
 
 DEPTH = 200  # steps of undo kept: a long session stays under 10 kB
 NAME_LENGTH = 60
@@ -77,62 +76,6 @@ def off_at_random(mask: HeadMask, count: int, present: HeadMask, seed: int = 0) 
 def inverted(mask: HeadMask, present: HeadMask) -> HeadMask:
     """Heads that are on become off, and the reverse; pruned heads stay off."""
     return mask.toggled(present.kept).with_(present.off)
-
-
-def parse_mask(text: str, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None = None) -> HeadMask:
-    """Read an imported mask: hexadecimal digits, a list such as ``3.5,7.0``, or the JSON that headviz exports.
-
-    With a model's ``stacks`` heads may be named by them (``cross.1.5``).
-    """
-    text = text.strip()
-    if not text:
-        raise MaskError("There is no mask. Paste hexadecimal digits, a list such as 3.5,7.0, or headviz's JSON.")
-    if text.startswith(("{", "[")):
-        return _parse_json(text, num_layers, num_heads, stacks)
-    digits = -(-num_layers * num_heads // 4)
-    if "." in text or "·" in text:
-        return HeadMask.full(num_layers, num_heads).without(parse_heads(text.replace("\n", ","), stacks))
-    if len(text.lower().removeprefix("0x")) == digits or len(text) > 8:
-        return HeadMask.from_hex(text, num_layers, num_heads)
-    raise MaskError(
-        f"'{text[:40]}' is neither a mask of {digits} hexadecimal digits nor a list of heads such as 3.5,7.0."
-    )
-
-
-def _parse_json(text: str, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None) -> HeadMask:
-    try:
-        read = json.loads(text)
-    except (ValueError, RecursionError) as broken:
-        raise MaskError("This JSON is not complete. Copy the whole text of the exported mask.") from broken
-    off = read.get("off") if isinstance(read, dict) else read
-    if isinstance(read, dict):
-        grid = read.get("layers", num_layers), read.get("heads", num_heads)
-        if grid != (num_layers, num_heads):
-            raise MaskError(f"This mask is for {grid[0]}×{grid[1]} heads, the model has {num_layers}×{num_heads}.")
-    if not isinstance(off, list):
-        raise MaskError('This JSON has no list of heads. It needs {"off": ["3.5", "7.0"]}.')
-    heads = []
-    for item in off:
-        if isinstance(item, str):
-            heads += parse_heads(item, stacks) or [HeadId.parse(item)]
-        elif isinstance(item, list) and len(item) == 2 and all(type(x) is int for x in item):
-            heads.append(HeadId(*item))
-        else:
-            raise MaskError(f"'{str(item)[:40]}' is not a head. Write \"3.5\" or [3, 5].")
-    return HeadMask.full(num_layers, num_heads).without(heads)
-
-
-def to_json(mask: HeadMask, *, model: str = "", digest: str = "") -> str:
-    """The text that ``parse_mask`` reads back, with the model it was made on."""
-    record = {
-        "layers": mask.num_layers,
-        "heads": mask.num_heads,
-        "off": [h.dotted for h in mask.off],
-        "hex": mask.hex,
-        "model": model,
-        "digest": digest,
-    }
-    return json.dumps(record, indent=1)
 
 
 def save_named(saved: Mapping[str, str], name: str, mask: HeadMask) -> dict[str, str]:

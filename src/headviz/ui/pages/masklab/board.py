@@ -10,6 +10,7 @@ import streamlit as st
 
 from ....errors import MaskError
 from ....heads import HeadMask
+from ....storage.exchange import mask_from_text, mask_json
 from ...shell import loaders, show, state
 from ...shell import mask_edit as maskedit
 from ...shell.view import View
@@ -75,7 +76,7 @@ def toolbar(present: HeadMask, values: Any = None, scores: Sequence[str] = ()) -
 
 def _json(mask: HeadMask, view: View) -> str:
     """The mask's file, with the digest of the weights. Made at the click, because the model may still be loading."""
-    return maskedit.to_json(mask, model=view.model, digest=loaders.classifier(view).digest)
+    return mask_json(mask, model=view.model, digest=loaders.classifier(view).digest)
 
 
 def _many(present: HeadMask, mask: HeadMask, values: Any) -> None:
@@ -161,7 +162,7 @@ def _read(present: HeadMask) -> None:
         text = upload.getvalue().decode("utf-8", "replace")
     try:
         stacks = loaders.shape(state.view()).ranges
-        state.set_mask(maskedit.parse_mask(text, present.num_layers, present.num_heads, stacks))
+        state.set_mask(mask_from_text(text, present.num_layers, present.num_heads, stacks))
         st.session_state["paste_error"] = ""
     except MaskError as wrong:
         st.session_state["paste_error"] = str(wrong)

@@ -1,0 +1,1 @@
+"""What a Jupyter notebook shows: results as small HTML, figures, and the dashboard in a frame."""

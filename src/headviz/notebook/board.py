@@ -1,0 +1,154 @@
+"""``headviz.show``: the dashboard in a notebook's cell, on the model, the data and the mask at hand."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import socket
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from ..commands import serve
+from ..errors import OptionError, UserError
+from ..heads import HeadMask
+from ..models.named import NAMED
+from ..results import Shown
+
+if TYPE_CHECKING:
+    from ..models.base import Model
+    from ..tasks import Dataset
+
+HOST = "127.0.0.1"
+WAIT = 120  # seconds for the server's start
+PAGES = {"heads": "", "head": "head", "masklab": "masklab", "compare": "compare", "analyses": "analyses"}
+
+
+@dataclass(frozen=True)
+class Board(Shown):
+    """A page of the running dashboard. In a notebook it shows itself; ``url`` opens it in a tab of its own."""
+
+    url: str
+    height: int = 900
+
+    def __repr__(self) -> str:
+        return f"<Board {self.url}>"
+
+    def _repr_html_(self) -> str:
+        link = escape(self.url)
+        return (
+            f'<iframe src="{link}" title="headviz" width="100%" height="{self.height}" style="border:0"></iframe>'
+            f'<div><a href="{link}" target="_blank">open in a tab</a></div>'
+        )
+
+
+def show(
+    model: Model | str = "demo",
+    data: Dataset | None = None,
+    mask: HeadMask | None = None,
+    *,
+    page: str = "masklab",
+    height: int = 900,
+) -> Board:
+    """Open the dashboard on a model, data and a mask, inside the notebook.
+
+    ``model`` is a loaded model or what ``headviz.load`` takes. ``page`` is one of "heads", "head", "masklab", "compare"
+    and "analyses". One server serves all boards of this Python process, on this machine only, and ends with it. A model
+    or data set that no name stands for is written into a temporary folder that goes away at the same time.
+
+    >>> import headviz
+    >>> board = headviz.show("demo", page="heads")  # doctest: +SKIP
+    """
+    if page not in PAGES:
+        raise OptionError(f"There is no page '{page}' to show. Choose one of {', '.join(PAGES)}.")
+    if isinstance(height, bool) or not isinstance(height, int) or not 100 <= height <= 10_000:
+        raise OptionError("height is a number of pixels, from 100 to 10000.")
+    view = {"model": model if isinstance(model, str) else name_of(model)}
+    if data is not None:
+        view |= address_of(data)
+    if mask is not None:
+        if not isinstance(model, str):
+            model.under(mask)
+        view["mask"] = mask.hex
+    return Board(f"{started()}{PAGES[page]}?{urlencode({**view, 'embed': 'true'})}", height)
+
+
+def name_of(model: Model) -> str:
+    """A name or a folder under which the dashboard finds the very same weights."""
+    from ..models.loading import load
+
+    known: Any = None
+    if model.name in NAMED or os.path.isdir(model.name) or "/" in model.name:
+        try:
+            known = load(model.name, device="cpu")
+        except UserError:
+            known = None  # the name was given by the user, and stands for nothing
+    if known is not None and known.digest == model.digest:
+        return str(Path(model.name).resolve()) if os.path.isdir(model.name) else model.name
+    folder = place() / f"model-{model.digest[:16]}"
+    if not folder.exists():
+        model.save(folder)
+    return str(folder)
+
+
+def address_of(data: Dataset) -> dict[str, str]:
+    """The address's fields for these examples: their task if it gives just them, else files that hold them."""
+    from ..tasks import load_task
+
+    try:
+        same = load_task(data.task.name, split=data.split, limit=len(data)).digest == data.digest
+    except UserError:  # data of its own, from files
+        same = False
+    if same and data.split == "dev":
+        return {"task": data.task.name, "limit": str(len(data))}
+    if not data.label_names:
+        raise OptionError(
+            f"Only classes can be shown from a notebook; '{data.task.name}' has none. Open its files instead."
+        )
+    folder = place() / f"data-{data.digest[:16]}"
+    folder.mkdir(exist_ok=True)
+    rows = [
+        {k: v for k, v in {"a": e.text, "b": e.pair, "label": e.label, "slice": e.slice}.items() if v is not None}
+        for e in data
+    ]
+    for split in ("train", "dev"):
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        (folder / f"{split}.jsonl").write_text(text, encoding="utf-8")
+    fields = {"task": "custom", "data": str(folder), "columns": "a,b" if data.pairs is not None else "a", "limit": "0"}
+    fields |= {"label": "label"} if data.labels is not None else {}
+    return fields | ({"groups": "slice"} if data.slices is not None else {})
+
+
+@cache
+def place() -> Path:
+    """A folder of this process, gone at its end."""
+    folder = tempfile.TemporaryDirectory(prefix="headviz-notebook-")
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
+
+
+@cache
+def started() -> str:
+    """The address of this process's dashboard, which is started at the first call."""
+    with socket.socket() as free:
+        free.bind((HOST, 0))
+        port = free.getsockname()[1]
+    command, environment = serve.server(HOST, port, [str(place())], headless=True)
+    log = place() / "server.log"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            command, env={**environment, "HEADVIZ_NOTEBOOK": "1"}, stdout=out, stderr=out, stdin=subprocess.DEVNULL
+        )
+    atexit.register(process.terminate)
+    address = f"http://{HOST}:{port}/"
+    if not serve.answers(address, WAIT):
+        process.terminate()
+        said = log.read_text(errors="replace").strip().splitlines()
+        raise UserError(f"The dashboard did not start: {said[-1] if said else 'it said nothing'}.")
+    return address

@@ -1,0 +1,346 @@
+"""How each result shows itself: its view, from which HTML is made, and its figure.
+
+An analysis brings both in its own module. Here are those of the other results; what is not in ``_VIEWS`` shows its
+fields as a table.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..analyses.analysis import Grid, Table, View
+from ..charts import numbers
+from ..errors import OptionError
+from ..heads import HeadId, HeadMask, HeadScores, head_of
+from .html import html_of
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from ..attribution.maps import Maps
+    from ..attribution.patching import Patching
+    from ..attribution.tokens import TokenAttributions
+    from ..evaluation.comparison import Comparison, Delta
+    from ..evaluation.paired import Paired
+    from ..evaluation.plain import Evaluation
+    from ..runs.reading import RunView
+    from ..tasks import Dataset
+
+FEW = 5  # rows of a table that only gives an idea
+LONGEST = 120  # characters of a text in a table
+
+
+def html(value: Any) -> str:
+    """What ``_repr_html_`` gives."""
+    return html_of(view_of(value), type(value).__name__)
+
+
+def figure(value: Any, **options: Any) -> Figure:
+    """What ``.plot()`` gives."""
+    draw = _named(_FIGURES, value)
+    if draw is None:
+        described = _described(value)
+        if described is None:
+            raise OptionError(f"{type(value).__name__} has no figure of its own.")
+        draw = described.figure
+    return draw(value, **options)
+
+
+def view_of(value: Any) -> View:
+    """A result for its readers."""
+    make = _named(_VIEWS, value)
+    if make is not None:
+        view: View = make(value)
+        return view
+    described = _described(value)
+    found: View = _fields(value) if described is None else described.view(value)
+    return found
+
+
+def _named(table: dict[str, Callable[..., Any]], value: Any) -> Callable[..., Any] | None:
+    return next((table[kind.__name__] for kind in type(value).__mro__ if kind.__name__ in table), None)
+
+
+def _described(value: Any) -> Any:
+    """The analysis whose result this is; None for parts of results and for all else."""
+    analysis = getattr(sys.modules[type(value).__module__], "ANALYSIS", None)
+    returned = None if analysis is None else analysis.run.__annotations__.get("return")
+    return analysis if returned in (type(value), type(value).__name__) else None
+
+
+def _fields(value: Any) -> View:
+    """What has no view of its own: its plain values, one per line."""
+    rows = [
+        (name, str(content)[:LONGEST])
+        for name, content in value.to_dict().items()
+        if content is None or isinstance(content, str | int | float | bool)
+    ]
+    return View("", (Table("fields", ("field", "value"), rows),))
+
+
+# masks and scores -----------------------------------------------------------------------------
+
+
+def _mask(mask: HeadMask) -> View:
+    values = np.where(mask.array(), 1.0, np.nan)
+    off = ", ".join(map(str, mask.off[:20])) + (f" and {len(mask.off) - 20} more" if len(mask.off) > 20 else "")
+    grid = Grid("mask", mask, values, "on", "Full squares are on, hollow ones are off.", form="%.0f")
+    return View(f"{mask}" + (f": {off}." if off else "."), grid=grid)
+
+
+def _scores(scores: HeadScores) -> View:
+    ranked = scores.ranked()
+    chosen = ranked if len(ranked) <= 2 * FEW else [*ranked[:FEW], *ranked[-FEW:]]
+    rows = [
+        (
+            1 + ranked.index(head),
+            head,
+            *(float(t[head]) for t in (scores.values, scores.interval_low, scores.interval_high)),
+        )
+        for head in chosen
+    ]
+    caption = "The highest and the lowest heads, with 95 % intervals over examples."
+    table = Table("ranked", ("rank", "head", "score", "low", "high"), rows, caption)
+    grid = Grid("scores", scores.mask, scores.values, scores.score, "High = keep. Hollow = not measured.", form="%.3g")
+    said = f"{scores.score} over {scores.samples:,} examples"
+    if scores.stability == scores.stability:
+        said += f"; {100 * scores.stability:.0f} % of the lowest fifth would be named by another sample of this size"
+    return View(said + ".", (table,), grid, note=" ".join(scores.notes))
+
+
+def _head_figure(values: np.ndarray, name: str, low: Any = None, high: Any = None) -> Figure:
+    from ..charts.heads import head_map
+
+    return head_map(values, name, low, high)
+
+
+def _scores_figure(scores: HeadScores) -> Figure:
+    return _head_figure(scores.values, scores.score, scores.interval_low, scores.interval_high)
+
+
+# one text -------------------------------------------------------------------------------------
+
+
+def strength(maps: Maps) -> np.ndarray:
+    """[L, H] sum of the sizes of a head's attributions; NaN for a removed head."""
+    found: np.ndarray = np.abs(maps.attribution.astype(np.float64)).sum(axis=(2, 3))
+    return found
+
+
+def _maps(maps: Maps) -> View:
+    size, flat = strength(maps), np.abs(np.nan_to_num(maps.attribution)).ravel()
+    rows = []
+    for at in np.argsort(-flat, kind="stable")[: 2 * FEW]:
+        layer, head, query, key = (int(i) for i in np.unravel_index(at, maps.attribution.shape))
+        value = maps.attribution[layer, head, query, key]
+        attention = maps.attention[layer, head, query, key]
+        rows.append((HeadId(layer, head), maps.tokens[query], maps.tokens[key], float(value), float(attention)))
+    caption = "The strongest connections of all heads."
+    table = Table("strongest", ("head", "query", "key", "attribution", "attention"), rows, caption)
+    grid = Grid("strength", maps.mask, size, maps.method, "Sum of the sizes of each head's attributions.", form="%.3g")
+    said = f"'{maps.target_label}' explained by {maps.method}, {len(maps.tokens)} tokens"
+    said += f"; the answer is '{maps.labels[maps.predicted]}'" if len(maps.labels) > 1 else ""
+    said += f"; integration error {100 * maps.error:.1f} %." if maps.error == maps.error else "."
+    return View(said, (table,), grid, note=" ".join(maps.notes))
+
+
+def _maps_figure(maps: Maps, head: Any = None, what: str = "attribution") -> Figure:
+    """All heads by strength; with ``head``, its map: ``what`` is "attribution" or "attention"."""
+    from ..charts.maps import matrix
+
+    if what not in ("attribution", "attention"):
+        raise OptionError(f"what is 'attribution' or 'attention', not '{what}'.")
+    if head is None:
+        return _head_figure(strength(maps), "sum of |attribution|")
+    layer, number = head_of(head)
+    HeadMask.full(*maps.attention.shape[:2]).without([(layer, number)])  # refuses a head that is not there
+    return matrix(getattr(maps, what)[layer, number], maps.tokens, maps.tokens, what, what == "attribution")
+
+
+def _tokens(found: TokenAttributions) -> View:
+    rows = sorted(zip(found.tokens, map(float, found.values), strict=True), key=lambda row: -abs(row[1]))
+    said = f"What each token speaks for '{found.target_label}'; integration error {100 * found.error:.1f} %."
+    return View(said, (Table("tokens", ("token", "attribution"), rows, formats={"attribution": "%+.3f"}),))
+
+
+def _tokens_figure(found: TokenAttributions) -> Figure:
+    from ..charts.maps import token_rows
+
+    return token_rows([("tokens", found.target_label, found.values)], found.tokens)
+
+
+def _patching(found: Patching) -> View:
+    known = np.nan_to_num(found.effect)
+    order = np.argsort(-np.abs(known), axis=None, kind="stable")[:FEW]
+    rows = [(head, float(known[head])) for head in (HeadId(*divmod(int(i), known.shape[1])) for i in order)]
+    said = f"Each head of '{found.to_label}' put into '{found.from_label}', one at a time. Measured: {found.measured}."
+    caption = "0 = the answer stays, 1 = it becomes the donor's."
+    mask = HeadMask.from_array(~np.isnan(found.effect))
+    return View(
+        said,
+        (Table("strongest", ("head", "effect"), rows, "The strongest heads.", {"effect": "%+.3f"}),),
+        Grid("effect", mask, found.effect, "effect", caption),
+    )
+
+
+# evaluations ----------------------------------------------------------------------------------
+
+
+def _evaluation(found: Evaluation) -> View:
+    rows = [(name, value, found.constant.get(name)) for name, value in found.metrics.items()]
+    parts = [Table("metrics", ("metric", "value", "one class for all"), rows, formats={"value": "%.4f"})]
+    if found.predicted:
+        parts.append(Table("predicted", ("answer", "times"), list(found.predicted.items())))
+    off = None if found.mask is None or found.mask.is_full else _mask(found.mask).grid
+    said = f"{found.n:,} examples, {found.mask or 'no heads'}, {found.seconds:.1f} s"
+    said += f", {found.truncated:,} texts cut to the model's length." if found.truncated else "."
+    return View(said, tuple(parts), off)
+
+
+def _evaluation_figure(found: Evaluation) -> Figure:
+    from ..charts.answers import metric_bars
+
+    return metric_bars(found.metrics, found.constant)
+
+
+def _delta_row(delta: Delta) -> tuple[Any, ...]:
+    ends = (delta.delta, delta.interval_low, delta.interval_high)
+    return (
+        delta.name or delta.metric,
+        delta.n,
+        delta.full,
+        delta.masked,
+        *(delta.scale * v for v in ends),
+        delta.p_value,
+    )
+
+
+def _deltas(key: str, first: str, found: tuple[Delta, ...], caption: str) -> Table:
+    columns = (first, "n", "full", "masked", "change, points", "95 % low", "95 % high", "p")
+    formats = dict.fromkeys(columns[4:7], "%+.2f") | dict.fromkeys(columns[2:4], "%.4f")
+    return Table(key, columns, [_delta_row(d) for d in found], caption, formats)
+
+
+def _delta(found: Delta) -> View:
+    return View(_change(found), (_deltas("change", "metric", (found,), "The masked model against the full one."),))
+
+
+def _change(found: Delta) -> str:
+    if found.undefined:
+        return found.undefined
+    low, high = (numbers.points(v, found.scale) for v in (found.interval_low, found.interval_high))
+    return f"{found.metric} changes by {numbers.points(found.delta, found.scale)} points [{low}, {high}]."
+
+
+def _comparison(found: Comparison) -> View:
+    tables = [_deltas("metrics", "metric", found.deltas, "Paired on the same examples.")]
+    if found.slices:
+        tables.append(_deltas("slices", "slice", found.slices, f"{found.primary.metric} by slice."))
+    return View(_change(found.primary), tuple(tables))
+
+
+def _comparison_figure(found: Comparison) -> Figure:
+    from ..charts.answers import slices
+
+    return slices(found.slices or found.deltas, found.primary.metric, found.primary.constant)
+
+
+def _paired(found: Paired) -> View:
+    from ..tasks import points_in
+
+    scale = points_in(found.metric)
+    low, high = numbers.points(found.low, scale), numbers.points(found.high, scale)
+    said = (
+        f"{found.metric} changes by {numbers.points(found.difference, scale)} points [{low}, {high}], "
+        f"{numbers.p_text(found.p)}, over {found.n:,} examples: {found.worse:,} worse, {found.better:,} better."
+    )
+    return View(said)
+
+
+def _paired_figure(found: Paired) -> Figure:
+    from ..charts.heads import changes
+    from ..charts.style import tone
+    from ..tasks import points_in
+
+    scale = points_in(found.metric)
+    ends = tuple(scale * v for v in (found.difference, found.low, found.high))
+    return changes(
+        [found.metric],
+        [(ends[0], ends[1], ends[2])],
+        [(found.p, float("nan"))],
+        axis="change, points",
+        colour=tone(found.low, found.high),
+        nothing="",
+    )
+
+
+# data and runs --------------------------------------------------------------------------------
+
+
+def _dataset(data: Dataset) -> View:
+    shown = [(i, *(_short(part) for part in data[i])) for i in range(min(FEW, len(data)))]
+    used = [True, True, data.pairs is not None, data.labels is not None, data.slices is not None]
+    columns = ("example", "text", "pair", "label", data.slice_name or "slice")
+    rows = [tuple(cell for cell, use in zip(row, used, strict=True) if use) for row in shown]
+    parts = [Table("examples", tuple(c for c, use in zip(columns, used, strict=True) if use), rows, "The first ones.")]
+    if data.labels is not None and data.label_names:
+        counts = np.bincount(data.labels, minlength=len(data.label_names))
+        parts.append(Table("labels", ("label", "examples"), list(zip(data.label_names, counts.tolist(), strict=True))))
+    return View(f"{data.task.title}, {data.split}: {len(data):,} examples.", tuple(parts), note=" ".join(data.notes))
+
+
+def _short(part: Any) -> Any:
+    return part if not isinstance(part, str) or len(part) <= LONGEST else part[: LONGEST - 1] + "…"
+
+
+def _run(view: RunView) -> View:
+    from ..reports.run_report import findings, run_table
+
+    header, rows = run_table(view, full=False)
+    done, expected = view.count
+    steps = f"{done} of {expected} steps" if expected else f"{done} steps"
+    return View(
+        " ".join([f"{view.record.title} is {view.state}: {steps}.", *findings(view)]),
+        (Table("steps", header, rows),) if rows else (),
+        note=view.record.error or "",
+    )
+
+
+def _run_figure(view: RunView) -> Figure:
+    from ..reports.run_report import figure as drawn
+
+    found = drawn(view)
+    if found is None:
+        raise OptionError("This run has nothing to draw yet.")
+    fig: Figure = found[1]
+    return fig
+
+
+_VIEWS: dict[str, Callable[[Any], View]] = {
+    "HeadMask": _mask,
+    "HeadScores": _scores,
+    "Maps": _maps,
+    "TokenAttributions": _tokens,
+    "Patching": _patching,
+    "Evaluation": _evaluation,
+    "Delta": _delta,
+    "Comparison": _comparison,
+    "Paired": _paired,
+    "Dataset": _dataset,
+    "RunView": _run,
+}
+_FIGURES: dict[str, Callable[..., Any]] = {
+    "HeadMask": lambda mask: _head_figure(np.where(mask.array(), 1.0, np.nan), "on"),
+    "HeadScores": _scores_figure,
+    "Maps": _maps_figure,
+    "TokenAttributions": _tokens_figure,
+    "Patching": lambda found: _head_figure(found.effect, "effect"),
+    "Evaluation": _evaluation_figure,
+    "Comparison": _comparison_figure,
+    "Paired": _paired_figure,
+    "RunView": _run_figure,
+}

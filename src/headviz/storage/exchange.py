@@ -1,0 +1,261 @@
+"""Masks and scores of other tools: read from and written in the forms that people exchange.
+
+A mask is hexadecimal digits, a list of heads, ``{layer: [heads that are off]}`` as ``prune_heads`` takes it, a
+``config.json`` whose ``pruned_heads`` says the same, a table of ones (kept) and zeros, or headviz's own JSON. Scores
+are a table, one row per layer, or headviz's own JSON. Files end in ``.json``, ``.npy`` or ``.txt``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import MaskError, OptionError, shown
+from ..heads import MOST, HeadId, HeadMask, HeadScores, parse_heads
+from .paths import out_file, outside_path
+from .writing import disk_errors, replace_file
+
+if TYPE_CHECKING:
+    import numpy as np
+
+FILES = (".json", ".npy", ".txt")
+LARGEST = 64 * 1024 * 1024  # bytes of a file that is read
+
+
+def read_mask(given: Any, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None = None) -> HeadMask:
+    """A mask from any of the forms above; a ``Path`` or a text with one of their endings names a file.
+
+    With a model's ``stacks`` heads may be named by them (``cross.1.5``). ``UserError`` for all that is no such mask, or
+    one of another grid.
+
+    >>> import headviz
+    >>> headviz.read_mask({"3": [5], "7": [0, 1]}, 12, 12).off == ((3, 5), (7, 0), (7, 1))
+    True
+    >>> headviz.read_mask("3.5, 7.0", 12, 12).off == ((3, 5), (7, 0))
+    True
+    """
+    if isinstance(given, HeadMask):
+        HeadMask.full(num_layers, num_heads).check_grid(given)
+        return given
+    if _names_file(given):
+        given = _content(given)
+    if isinstance(given, str):
+        return mask_from_text(given, num_layers, num_heads, stacks)
+    if isinstance(given, Mapping):
+        return _from_object(given, num_layers, num_heads, stacks)
+    if hasattr(given, "tolist"):
+        given = given.tolist()
+    if not isinstance(given, list | tuple):
+        raise MaskError(f"{shown(given)} is no mask. Give digits, a list of heads, {{layer: [heads]}} or a table.")
+    return _from_list(given, num_layers, num_heads, stacks)
+
+
+def pruned_heads(mask: HeadMask) -> dict[int, list[int]]:
+    """The heads that are off, by layer: what ``prune_heads`` and a config's ``pruned_heads`` take.
+
+    >>> import headviz
+    >>> headviz.pruned_heads(headviz.HeadMask.full(12, 12).without("3.5, 3.7, 7.0"))
+    {3: [5, 7], 7: [0]}
+    """
+    return {layer: list(off) for layer in range(mask.num_layers) if (off := mask.off_in(layer))}
+
+
+def mask_json(mask: HeadMask, *, model: str = "", digest: str = "") -> str:
+    """A mask as JSON, with the model it was made on. ``read_mask`` reads it back."""
+    record = {
+        "layers": mask.num_layers,
+        "heads": mask.num_heads,
+        "off": [h.dotted for h in mask.off],
+        "hex": mask.hex,
+        "pruned_heads": pruned_heads(mask),
+        "model": model,
+        "digest": digest,
+    }
+    return json.dumps(record, indent=1)
+
+
+def write_mask(mask: HeadMask, path: str | Path) -> Path:
+    """Write a mask: ``.json`` with every form, ``.npy`` as a table of booleans (true = kept), ``.txt`` as digits.
+
+    >>> import headviz, tempfile
+    >>> mask = headviz.HeadMask.full(2, 4).without("1.3")
+    >>> written = headviz.write_mask(mask, tempfile.mkdtemp() + "/mask.json")
+    >>> headviz.read_mask(written, 2, 4) == mask
+    True
+    """
+    return _write(path, mask.array(), {".json": mask_json(mask), ".txt": mask.hex + "\n"})
+
+
+def read_scores(given: Any, name: str = "imported") -> HeadScores:
+    """Scores from a table [L, H] (lists, an array, a ``.json`` or ``.npy`` file), or from headviz's own JSON.
+
+    High = keep; None and NaN are heads that were not measured. A table has no intervals.
+
+    >>> import headviz
+    >>> headviz.read_scores([[0.5, None], [0.1, 0.9]]).ranked()[0]
+    HeadId(layer=1, head=1)
+    """
+    import numpy as np
+
+    read = _content(given) if _names_file(given) else given
+    record: Mapping[str, Any] = read if isinstance(read, Mapping) else {"values": read}
+    values = _table(record.get("values"))
+    nothing = np.full_like(values, np.nan)
+    low, high, stderr = (
+        nothing if record.get(key) is None else _table(record[key], values.shape)
+        for key in ("interval_low", "interval_high", "stderr")
+    )
+    mask = record.get("mask")
+    samples, undefined = (record.get(key, 0) for key in ("samples", "undefined"))
+    stability = record.get("stability")
+    if type(samples) is not int or type(undefined) is not int or not isinstance(stability, float | int | None):
+        raise OptionError("These scores are not as headviz writes them: samples and undefined must be whole numbers.")
+    return HeadScores(
+        score=str(record.get("score", name))[:80],
+        values=values,
+        stderr=stderr,
+        interval_low=low,
+        interval_high=high,
+        samples=samples,
+        undefined=undefined,
+        undefined_by_head=np.zeros(values.shape, dtype=np.int64),
+        stability=float("nan") if stability is None else float(stability),
+        mask=HeadMask.full(*values.shape) if mask is None else read_mask(mask, *values.shape),
+        settings={},
+    )
+
+
+def write_scores(scores: HeadScores, path: str | Path) -> Path:
+    """Write scores: ``.json`` with intervals and settings, ``.npy`` as the table alone.
+
+    >>> import headviz, tempfile
+    >>> scores = headviz.read_scores([[0.5, 0.2]])
+    >>> headviz.read_scores(headviz.write_scores(scores, tempfile.mkdtemp() + "/scores.npy")).values.tolist()
+    [[0.5, 0.2]]
+    """
+    return _write(path, scores.values, {".json": scores.to_json(indent=1)})
+
+
+def _names_file(given: Any) -> bool:
+    return isinstance(given, Path) or (isinstance(given, str) and given.strip().lower().endswith(FILES))
+
+
+def _content(given: str | Path) -> Any:
+    """What a file holds: an array, what JSON reads, or a text."""
+    import numpy as np
+
+    path = outside_path(given, "the file")
+    if not path.is_file():
+        raise OptionError(f"There is no file '{shown(str(path))}'.")
+    if path.stat().st_size > LARGEST:
+        raise OptionError(f"'{path.name}' is larger than {LARGEST >> 20} MiB, which no mask or table of scores is.")
+    try:
+        if path.suffix.lower() == ".npy":
+            return np.load(path)  # refuses pickles
+        text = path.read_text(encoding="utf-8")
+        return json.loads(text) if path.suffix.lower() == ".json" else text
+    except (ValueError, EOFError, RecursionError) as error:
+        raise OptionError(f"'{path.name}' cannot be read: it is not a whole {path.suffix} file.") from error
+
+
+def _write(path: str | Path, table: np.ndarray, texts: Mapping[str, str]) -> Path:
+    import io
+
+    import numpy as np
+
+    place = out_file(path, "file")
+    ending = place.suffix.lower()
+    if ending not in (".npy", *texts):
+        raise OptionError(f"'{place.name}' must end in {', '.join(('.npy', *texts))}.")
+    body: bytes | str
+    if ending == ".npy":
+        raw = io.BytesIO()
+        np.save(raw, table, allow_pickle=False)
+        body = raw.getvalue()
+    else:
+        body = texts[ending]
+    with disk_errors(place, len(body)):
+        replace_file(place, body)
+    return place
+
+
+def _table(given: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    import numpy as np
+
+    try:
+        table = np.array(given, dtype=np.float64)  # None becomes NaN
+    except (TypeError, ValueError):
+        table = np.empty(0)
+    if table.ndim != 2 or not table.size or max(table.shape) > MOST or (shape is not None and table.shape != shape):
+        raise OptionError("Scores are a table of numbers with one row for each layer, all equally long.")
+    return table
+
+
+def mask_from_text(text: str, layers: int, heads: int, stacks: Mapping[str, range] | None = None) -> HeadMask:
+    """A mask that somebody typed or pasted. Other than for ``read_mask``, no text names a file."""
+    text = text.strip()
+    if not text:
+        raise MaskError("There is no mask. Paste hexadecimal digits, a list such as 3.5,7.0, or headviz's JSON.")
+    if text.startswith(("{", "[")):
+        try:
+            read = json.loads(text)
+        except (ValueError, RecursionError) as broken:
+            raise MaskError("This JSON is not complete. Copy the whole text of the exported mask.") from broken
+        read_into = _from_object if isinstance(read, dict) else _from_list
+        return read_into(read, layers, heads, stacks)
+    digits = -(-layers * heads // 4)
+    if "." in text or "·" in text:
+        return HeadMask.full(layers, heads).without(parse_heads(text.replace("\n", ","), stacks))
+    if len(text.lower().removeprefix("0x")) == digits or len(text) > 8:
+        return HeadMask.from_hex(text, layers, heads)
+    raise MaskError(
+        f"'{text[:40]}' is neither a mask of {digits} hexadecimal digits nor a list of heads such as 3.5,7.0."
+    )
+
+
+def _from_object(read: Mapping[Any, Any], layers: int, heads: int, stacks: Mapping[str, range] | None) -> HeadMask:
+    """headviz's own JSON, a config with ``pruned_heads``, or heads by layer."""
+    if isinstance(read.get("off"), list):
+        grid = read.get("layers", layers), read.get("heads", heads)
+        if grid != (layers, heads):
+            raise MaskError(f"This mask is for {grid[0]}×{grid[1]} heads, the model has {layers}×{heads}.")
+        return _from_list(read["off"], layers, heads, stacks)
+    by_layer = read.get("pruned_heads", read)
+    off = []
+    if not isinstance(by_layer, Mapping):
+        raise MaskError('pruned_heads must be an object of layers, such as {"3": [5]}.')
+    for layer, found in by_layer.items():
+        if not str(layer).strip().isdecimal() or len(str(layer)) > 6 or isinstance(layer, bool):
+            raise MaskError('This JSON has no list of heads. It needs {"off": ["3.5", "7.0"]} or {"3": [5], "7": [0]}.')
+        if not isinstance(found, Sequence) or isinstance(found, str) or not all(type(h) is int for h in found):
+            raise MaskError(f'The heads of layer {int(layer)} must be a list of whole numbers, such as "3": [5].')
+        off += [HeadId(int(layer), head) for head in found]
+    return HeadMask.full(layers, heads).without(off)
+
+
+def _from_list(given: Sequence[Any], layers: int, heads: int, stacks: Mapping[str, range] | None) -> HeadMask:
+    """A table of the whole grid, or the heads that are off."""
+    if len(given) == layers and all(_is_row(row, heads) for row in given):
+        return HeadMask.from_array(given)
+    off: list[HeadId] = []
+    for item in given:
+        if isinstance(item, str):
+            off += parse_heads(item, stacks) or [HeadId.parse(item)]
+        elif isinstance(item, list | tuple) and len(item) == 2 and all(type(x) is int for x in item):
+            off.append(HeadId(*item))
+        elif isinstance(item, list | tuple):
+            raise MaskError(
+                f"This table does not fit: {layers} rows of {heads} are needed, each value 1 (kept) or 0 (off)."
+            )
+        else:
+            raise MaskError(f"'{str(item)[:40]}' is not a head. Write \"3.5\" or [3, 5].")
+    return HeadMask.full(layers, heads).without(off)
+
+
+def _is_row(row: Any, heads: int) -> bool:
+    """A row of ones and zeros. Two heads of a layer with two heads would look like a pair; such a list is a table."""
+    if not isinstance(row, list | tuple) or len(row) != heads:
+        return False
+    return all(isinstance(v, bool | int | float) and v in (0, 1) for v in row)

@@ -1,0 +1,107 @@
+"""Masks and scores of other tools."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headviz
+from headviz import HeadMask, UserError
+
+MASK = HeadMask.full(3, 4).without(["0.1", "2.3"])
+TABLE = MASK.array()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        MASK,
+        MASK.hex,
+        {0: [1], 2: [3]},
+        {"0": [1], "2": (3,)},
+        {"pruned_heads": {"0": [1], "2": [3]}, "hidden_size": 8},
+        TABLE,
+        TABLE.astype(np.float32),
+        TABLE.astype(int).tolist(),
+        [(0, 1), "2.3"],
+    ],
+)
+def test_every_form_of_a_mask_is_read(given: Any) -> None:
+    assert headviz.read_mask(given, 3, 4) == MASK
+
+
+@pytest.mark.parametrize("ending", [".json", ".npy", ".txt"])
+def test_what_is_written_is_read(ending: str, tmp_path: Path) -> None:
+    path = headviz.write_mask(MASK, tmp_path / f"mask{ending}")
+    assert headviz.read_mask(path, 3, 4) == MASK
+    assert headviz.read_mask(str(path), 3, 4) == MASK
+    with pytest.raises(UserError):
+        headviz.read_mask(path, 4, 4)
+
+
+def test_other_tools_read_what_is_written(tmp_path: Path) -> None:
+    headviz.write_mask(MASK, tmp_path / "mask.npy")
+    assert np.array_equal(np.load(tmp_path / "mask.npy"), TABLE)
+    read = json.loads(headviz.write_mask(MASK, tmp_path / "mask.json").read_text())
+    assert read["pruned_heads"] == {"0": [1], "2": [3]}
+    assert headviz.pruned_heads(MASK) == {0: [1], 2: [3]}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        3,
+        {"0": 1},
+        {"0": ["1"]},
+        {"0": [9]},
+        {"-1": [0]},
+        [[0, 0, 0, 2]] * 3,
+        [[1] * 5] * 3,
+        np.ones(4),
+        "none.json",
+    ],
+)
+def test_what_is_no_mask_is_one_clear_line(given: Any) -> None:
+    with pytest.raises(UserError) as said:
+        headviz.read_mask(given, 3, 4)
+    assert "\n" not in str(said.value)
+
+
+def test_no_pickle_is_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "mask.npy", np.array([object()]), allow_pickle=True)
+    with pytest.raises(UserError, match="cannot be read"):
+        headviz.read_mask(tmp_path / "mask.npy", 3, 4)
+
+
+def test_scores_come_and_go(tmp_path: Path) -> None:
+    table = [[0.5, None], [0.1, 0.9]]
+    (tmp_path / "mine.json").write_text(json.dumps(table))
+    for given in (table, np.array(table, dtype=float), tmp_path / "mine.json"):
+        scores = headviz.read_scores(given, name="mine")
+        assert scores.score == "mine"
+        assert np.array_equal(scores.values, np.array(table, dtype=float), equal_nan=True)
+        assert [h.dotted for h in scores.ranked()] == ["1.1", "0.0", "1.0"]
+    for ending in (".json", ".npy"):
+        again = headviz.read_scores(headviz.write_scores(scores, tmp_path / f"scores{ending}"))
+        assert np.array_equal(again.values, scores.values, equal_nan=True)
+
+
+def test_headvizs_own_scores_keep_their_intervals(tmp_path: Path) -> None:
+    from support.tiny import tiny_classifier
+
+    clf, data = tiny_classifier(), headviz.load_task("demo", limit=12)
+    scores = headviz.score_heads(clf, data, score="taylor")
+    again = headviz.read_scores(headviz.write_scores(scores, tmp_path / "s.json"))
+    assert np.allclose(again.interval_low, scores.interval_low, equal_nan=True)
+    assert (again.score, again.samples, again.mask) == (scores.score, scores.samples, scores.mask)
+
+
+@pytest.mark.parametrize("given", [[1, 2], [[1], [2, 3]], [["a"]], {"values": [[1]], "stderr": [[1, 2]]}, {}, "no.npy"])
+def test_what_are_no_scores_is_one_clear_line(given: Any) -> None:
+    with pytest.raises(UserError):
+        headviz.read_scores(given)
