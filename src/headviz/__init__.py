@@ -55,6 +55,7 @@ _MODULES = {
     "demo": "demo_folder",
     "distillation.driver": "distil",
     "distillation.plan": "DistillationPlan",
+    "pruning.faster.faster": "prune_faster",
     "pruning.plan": "PruningPlan",
     "runs.prepare": "prepare",
     "progress": "progress_bar",
@@ -113,6 +114,7 @@ if TYPE_CHECKING:
     from .models.translator import Translator as Translator
     from .notebook.board import show as show
     from .progress import progress_bar as progress_bar
+    from .pruning.faster.faster import prune_faster as prune_faster
     from .pruning.plan import PruningPlan as PruningPlan
     from .runs.prepare import prepare as prepare
     from .scores.scoring import score_heads as score_heads

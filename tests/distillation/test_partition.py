@@ -185,10 +185,11 @@ def test_the_fast_evaluation_agrees_on_an_empty_feed_forward_block():
     np.testing.assert_allclose(out, logits(clf).numpy(), atol=1e-5)
 
 
-def test_no_masked_export_without_a_feed_forward_block(tmp_path):
+def test_a_removed_feed_forward_block_comes_back_as_zeros_in_a_masked_export(tmp_path):
     clf = remove(tiny_classifier("bert"), Removal.parse("ffn:1")).student
-    with pytest.raises(ModelError, match="feed-forward"):
-        clf.export_masked(tmp_path / "export")
+    folder = clf.export_masked(tmp_path / "export")
+    assert not (folder / "headviz.json").exists()
+    np.testing.assert_allclose(logits(headviz.load(folder)).numpy(), logits(clf).numpy(), atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -134,14 +134,14 @@ def test_refit_is_least_squares_of_the_streams(clf):
     plain = headviz.prune(clf, MASK)
     full, mine, outputs = parts(clf, DATA), parts(fixed, DATA), outputs_of(fixed, DATA)
     for layer in range(3):
-        out, old = outputs[layer], weights_of(plain, layer)
+        out, old = outputs[layer], weights_of(plain.projections(layer).output)
         ridge = 1e-3 * (out**2).sum() / out.shape[1]
         x = np.hstack([out, np.ones((len(out), 1))])
         wanted = full[layer][0] + full[layer][1] - mine[layer][1]
         a = np.vstack([x, np.sqrt(ridge) * np.eye(x.shape[1])[:-1]])
         b = np.vstack([wanted - x @ old, np.zeros((out.shape[1], old.shape[1]))])
         expected = old + np.linalg.lstsq(a, b, rcond=None)[0]
-        np.testing.assert_allclose(weights_of(fixed, layer), expected, atol=2e-4)
+        np.testing.assert_allclose(weights_of(fixed.projections(layer).output), expected, atol=2e-4)
 
 
 @pytest.mark.parametrize("repair", ["bias", "tune", "refit"])
@@ -163,7 +163,10 @@ def test_a_full_mask_changes_next_to_nothing(clf, repair):
 def test_without_any_head_refit_is_the_best_constant(clf):
     empty = HeadMask.full(3, 4).without(HeadMask.full(3, 4).heads())
     fixed = repaired(clf, empty, DATA, "refit").classifier
-    first = outputs_of(clf, DATA)[0] @ weights_of(clf, 0)[:-1] + weights_of(clf, 0)[-1]
+    first = (
+        outputs_of(clf, DATA)[0] @ weights_of(clf.projections(0).output)[:-1]
+        + weights_of(clf.projections(0).output)[-1]
+    )
     np.testing.assert_allclose(fixed.projections(0).output.bias, first.mean(axis=0), atol=1e-5)
 
 

@@ -34,7 +34,7 @@ def outputs_of(clf, data=DATA):
 
 
 def attended(clf, row, outputs):
-    weights = weights_of(clf, row)
+    weights = weights_of(clf.projections(row).output)
     return outputs @ weights[:-1] + weights[-1]
 
 
@@ -49,7 +49,7 @@ def test_bias_is_the_removed_heads_mean_output_without_padding(family):
     for row, out in enumerate(outputs_of(clf)):
         lost = out.copy()
         lost[:, kept_columns(MASK, row, clf.head_size)] = 0
-        mean = (lost @ weights_of(clf, row)[:-1]).mean(axis=0)
+        mean = (lost @ weights_of(clf.projections(row).output)[:-1]).mean(axis=0)
         expected = plain.projections(row).output.bias.double().numpy() + mean
         np.testing.assert_allclose(fixed.projections(row).output.bias, expected, atol=1e-5)
 
@@ -63,7 +63,7 @@ def test_the_row_that_runs_last_is_the_plain_least_squares_solution(family, repa
     mask = HeadMask.full(ROWS, HEADS).without([(LAST, 0), (LAST, 2)])
     fixed = repaired(clf, mask, DATA, repair)
     whole = outputs_of(clf)[LAST]
-    own, columns = weights_of(clf, LAST), kept_columns(mask, LAST, clf.head_size)
+    own, columns = weights_of(clf.projections(LAST).output), kept_columns(mask, LAST, clf.head_size)
     kept, wanted = whole[:, columns], attended(clf, LAST, whole)
     start = np.vstack([own[columns], own[-1:]])
     if repair == "refit":
@@ -85,10 +85,12 @@ def test_the_row_that_runs_last_is_the_plain_least_squares_solution(family, repa
         b = np.concatenate([(wanted - start[-1]).ravel() - parts.sum(axis=1), np.zeros(parts.shape[1])])
         by = 1 + np.linalg.lstsq(a, b, rcond=None)[0]
         expected = start * np.append(np.repeat(by, clf.head_size), 1.0)[:, None]
-    np.testing.assert_allclose(weights_of(fixed.classifier, LAST), expected, atol=2e-4)
+    np.testing.assert_allclose(weights_of(fixed.classifier.projections(LAST).output), expected, atol=2e-4)
     for row in range(ROWS):
         if row != LAST:  # nothing was missing there
-            np.testing.assert_allclose(weights_of(fixed.classifier, row), weights_of(clf, row), atol=2e-4)
+            np.testing.assert_allclose(
+                weights_of(fixed.classifier.projections(row).output), weights_of(clf.projections(row).output), atol=2e-4
+            )
 
 
 @pytest.mark.parametrize("family", TRANSLATION_NAMES)
@@ -117,7 +119,9 @@ def test_neither_model_is_touched_and_order_does_not_matter(repair):
     assert all(torch.equal(p, weights[n]) for n, p in clf.model.named_parameters())
     assert not any(m._forward_pre_hooks for m in (*clf.model.modules(), *a.model.modules()))
     for row in range(ROWS):
-        np.testing.assert_allclose(weights_of(a, row), weights_of(b, row), atol=1e-5)
+        np.testing.assert_allclose(
+            weights_of(a.projections(row).output), weights_of(b.projections(row).output), atol=1e-5
+        )
 
 
 @pytest.mark.parametrize("repair", ["bias", "tune", "refit"])
@@ -125,7 +129,9 @@ def test_a_full_mask_changes_next_to_nothing(repair):
     clf = tiny_translator("mbart")
     fixed = repaired(clf, HeadMask.full(ROWS, HEADS), DATA, repair).classifier
     for row in range(ROWS):
-        np.testing.assert_allclose(weights_of(fixed, row), weights_of(clf, row), atol=1e-4)
+        np.testing.assert_allclose(
+            weights_of(fixed.projections(row).output), weights_of(clf.projections(row).output), atol=1e-4
+        )
 
 
 @pytest.mark.parametrize("family", ["marian", "t5"])

@@ -34,13 +34,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_training(parser)
 
 
-def add_training(parser: argparse.ArgumentParser) -> None:
-    """How to train; the defaults are the model's own recipe, or the thesis's."""
+def add_training(parser: argparse.ArgumentParser, batch: bool = True) -> None:
+    """How to train; the defaults are the model's own recipe, or the thesis's. ``batch`` False leaves that name free."""
     group = parser.add_argument_group(
         "training", "Without these the model's own recipe applies; models without one train as in the 2024 thesis."
     )
     group.add_argument("--epochs", type=between(1e-6, 10_000), metavar="E", help="thesis: 3")
-    group.add_argument("--batch", type=positive_int, metavar="B", help="thesis: 32")
+    if batch:
+        group.add_argument("--batch", type=positive_int, metavar="B", help="thesis: 32")
     group.add_argument("--learning-rate", type=rate, metavar="R", help="thesis: 2e-5")
     group.add_argument("--weight-decay", type=between(0, 10), metavar="D", help="0")
     group.add_argument("--warmup", type=share, metavar="W", help="share of all updates (0)")

@@ -45,6 +45,7 @@ def _pretrained(args: argparse.Namespace) -> dict[str, Any]:
 
 def _described(clf: Any, length: int) -> dict[str, Any]:
     from ..models.fast.stages import how_evaluated
+    from ..models.feed_forward import neurons
 
     cost = clf.cost(length=length)
     return {
@@ -53,6 +54,7 @@ def _described(clf: Any, length: int) -> dict[str, Any]:
         "layers": clf.num_layers,
         "heads": clf.num_heads,
         "heads_per_layer": clf.heads_per_layer,
+        "neurons_per_layer": neurons(clf),
         "kind": clf.kind,
         "stacks": {name: [rows.start, rows.stop] for name, rows in clf.stacks.items()},
         "head_size": clf.head_size,
@@ -113,7 +115,7 @@ def _show_recurrent(result: dict[str, Any]) -> str:
 def show(result: dict[str, Any]) -> str:
     if "sizes" in result:
         return _show_recurrent(result)
-    heads = f"{result['layers']} × {result['heads']}"
+    heads, sizes = f"{result['layers']} × {result['heads']}", result["neurons_per_layer"]
     if len(result["stacks"]) > 1:
         parts = (f"{name} {first}–{stop - 1}" for name, (first, stop) in result["stacks"].items())
         heads += f" (rows: {', '.join(parts)})"
@@ -123,6 +125,7 @@ def show(result: dict[str, Any]) -> str:
         [
             ("model", f"{result['name']} ({result['family']})"),
             ("layers × heads", heads),
+            *([("neurons per layer", " ".join(map(str, sizes)))] if len(set(sizes)) > 1 else []),
             ("labels", result["answers"]),
             ("parameters", f"{result['parameters']:,}"),
             ("FLOPs", f"{result['flops'] / 1e9:.3g} G for {result['flops_length']} tokens"),

@@ -1,4 +1,4 @@
-"""``headviz prune``: really remove heads, or export a masked copy for plain transformers."""
+"""``headviz prune``: really remove heads, or as many heads and neurons as a speed asks for, and save the model."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import MaskError
 from ..storage.paths import new_folder
+from . import faster
 from .common import add_mask, add_model, load_model, read_mask, table
 from .number_types import positive_int
 
@@ -20,18 +21,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="keep all shapes and zero the heads' output columns instead: loads in any transformers, no speed gain",
     )
-    parser.add_argument("--length", type=positive_int, default=128, metavar="T", help="tokens to count FLOPs for (128)")
+    parser.add_argument(
+        "--length", type=positive_int, metavar="T", help="tokens to count FLOPs for, or to measure speed at (128)"
+    )
+    faster.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
+    from ..models.feed_forward import uneven
     from ..models.pruning import prune, require_prunable
 
+    faster.check(args)
     out = new_folder(args.out)
+    if args.faster is not None:
+        return faster.run(args, out)
     clf = load_model(args)
-    if args.off is None and args.mask is None and clf.present.is_full:
-        raise MaskError("Name the heads to remove: --off 3.5,7.0 or --mask HEX.")
-    mask = read_mask(args, clf)
-    before = clf.cost(length=args.length)
+    if args.off is None and args.mask is None and clf.present.is_full and not uneven(clf.config):
+        raise MaskError("Name the heads to remove (--off 3.5,7.0 or --mask HEX), or a speed (--faster 2 --task T).")
+    mask, length = read_mask(args, clf), args.length or 128
+    before = clf.cost(length=length)
     if args.masked:
         folder = clf.export_masked(out, mask)
         after, heads = before, [clf.num_heads] * clf.num_layers
@@ -39,18 +47,21 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         require_prunable(clf)
         smaller = prune(clf, mask)
         folder = smaller.save(out)
-        after, heads = smaller.cost(length=args.length), smaller.heads_per_layer
+        after, heads = smaller.cost(length=length), smaller.heads_per_layer
     return {
         "out": str(folder),
         "masked": args.masked,
         "mask": mask.hex,
         "heads_per_layer": heads,
         "parameters": {"before": before.parameters, "after": after.parameters},
-        "flops": {"before": before.flops, "after": after.flops, "length": args.length},
+        "flops": {"before": before.flops, "after": after.flops, "length": length},
     }
 
 
 def show(result: dict[str, Any]) -> str:
+    if "targets" in result:
+        return faster.show(result)
+
     def change(what: str) -> str:
         before, after = result[what]["before"], result[what]["after"]
         return f"{before:,} → {after:,} ({(after - before) / before:+.1%})"

@@ -14,11 +14,11 @@ from safetensors.torch import load_file
 from ..attention import NAME, transformers
 from ..errors import UNTRAINED, ModelError
 from ..heads import CLASSIFICATION, TRANSLATION, HeadMask
+from .feed_forward import sized_as_recorded
 from .folder_check import CONFIG, LAYERS, naming
 from .folder_check import HEADS as MOST_HEADS
 from .fresh_weights import renew_head
 from .kinds import HEADS, auto_class, full_grid, wrapped
-from .layer_removal import hollow_like
 from .pruning import cut
 from .quiet import quiet
 from .saving import FORMAT, RECORD, WEIGHTS
@@ -124,7 +124,7 @@ def _with_shapes(folder: Path, present: HeadMask, kind: str, weights: str, name:
     with naming(RECORD, name):
         shaped = wrapped(model, None, everything, "", kind)
         cut(shaped, present)
-        hollow_like(model)
+        sized_as_recorded(model)
     try:
         state = load_file(folder / weights)
     except (SafetensorError, OSError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +19,10 @@ from ..errors import ModelError
 from ..heads import HeadMask
 from . import position_tables as position
 from .base import TransformerModel
-from .families import FAMILIES, Family, family_of
+from .families import FAMILIES, Family
 from .families.sheet import Layers
-from .hollow import HOLLOW, Place, hollowed
-from .pruning import kept_rows, prune, require_prunable, slice_columns, slice_rows
+from .feed_forward import HOLLOW, NEURONS, Place, block, hollow
+from .pruning import kept_rows, prune, require_prunable
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,36 +126,6 @@ def _tables(clf: TransformerModel, smaller: TransformerModel, kept: dict[str, Pi
             kept[name] = Piece(name, 1, torch.tensor([old.index(h) for h in new], dtype=torch.long))
 
 
-# feed-forward blocks ---------------------------------------------------------------------------
-
-
-def block(model: Any, parts: Layers, layer: int) -> tuple[list[nn.Linear], nn.Linear]:
-    """The linear maps into a layer's feed-forward block, and the one out of it."""
-    where = model.base_model.get_submodule(parts.modules)[layer]
-    there = dict(where.named_modules())
-    return [there[path] for path in parts.inner if path in there], there[parts.outer]
-
-
-def hollow(model: Any, places: Iterable[Place], stacks: Mapping[str, Layers]) -> None:
-    """Empty these feed-forward blocks in place: width zero, the outer bias stays."""
-    for stack, layer in places:
-        inner, outer = block(model, stacks[stack], layer)
-        none = torch.zeros(0, dtype=torch.long, device=outer.weight.device)
-        for m in inner:
-            slice_rows(m, none)
-        slice_columns(outer, none)
-        gone = {k: list(v) for k, v in getattr(model.config, HOLLOW, {}).items()}
-        gone[stack] = sorted({*gone.get(stack, []), layer})
-        setattr(model.config, HOLLOW, gone)
-
-
-def hollow_like(model: Any) -> None:
-    """Give a whole model the empty blocks that its configuration names, so that such weights can be loaded."""
-    places = hollowed(model.config)
-    if places:
-        hollow(model, places, removable(family_of(model.config.model_type)))
-
-
 # layers ----------------------------------------------------------------------------------------
 
 
@@ -182,7 +152,7 @@ def _without_layers(
         rows |= {row for layer in gone for row in rows_of(clf, stack, layer)}
         left = [i for i in range(len(modules)) if i not in gone]
         _keep(model, parts, modules, left)
-        _renumber_hollow(model.config, stack, left)
+        _renumber(model.config, stack, left)
     after = {name: kept[before[id(p)]] for name, p in model.named_parameters()}
     kept.clear()
     kept.update(after)
@@ -221,10 +191,13 @@ def _keep(model: Any, parts: Layers, modules: nn.ModuleList, left: list[int]) ->
         config.layer_types = [kinds[i] for i in left]
 
 
-def _renumber_hollow(config: Any, stack: str, left: list[int]) -> None:
-    gone = getattr(config, HOLLOW, {})
+def _renumber(config: Any, stack: str, left: list[int]) -> None:
+    """Let the records of removed blocks and neurons name the layers by their new numbers."""
+    gone, sizes = getattr(config, HOLLOW, {}), getattr(config, NEURONS, {})
     if stack in gone:
         setattr(config, HOLLOW, {**gone, stack: [left.index(i) for i in gone[stack] if i in left]})
+    if stack in sizes:
+        setattr(config, NEURONS, {**sizes, stack: [sizes[stack][i] for i in left]})
 
 
 def rows_of(clf: TransformerModel, stack: str, layer: int) -> Iterator[int]:

@@ -18,7 +18,7 @@ from ..heads import HeadMask
 from ..storage.paths import new_folder
 from ..storage.writing import disk_errors
 from . import position_tables as position
-from .hollow import hollowed
+from .feed_forward import fill_up, require_known, uneven
 from .network import Network
 from .pruning import zero_columns
 from .quiet import quiet
@@ -36,7 +36,7 @@ def save(clf: Network, folder: Path) -> Path:
 
     def write(into: Path) -> None:
         clf.tokenizer.save_pretrained(into)
-        if clf.present.is_full and not hollowed(clf.config):
+        if clf.present.is_full and not uneven(clf.config):
             _save_plain(clf.model, into)
             return
         from safetensors.torch import save_file
@@ -62,7 +62,7 @@ def save(clf: Network, folder: Path) -> Path:
 
 
 def export_masked(clf: Network, folder: Path, mask: HeadMask | None = None) -> Path:
-    """Save all original shapes with the switched-off heads' columns of W_O zeroed.
+    """Save all original shapes: removed heads and neurons come back as zeros, heads switched off get zeros in W_O.
 
     Any transformers version loads the folder and gives the masked logits. It saves no time and no
     memory: use ``prune`` and ``save`` for that.
@@ -71,11 +71,8 @@ def export_masked(clf: Network, folder: Path, mask: HeadMask | None = None) -> P
         raise ModelError(
             f"A masked export is not possible: {clf.family.why_not_prunable}. Masks given with each call work."
         )
-    if hollowed(clf.config):
-        raise ModelError(
-            "A masked export is not possible: the model has lost a feed-forward block, and plain transformers "
-            "knows no layer without one. Save it instead; headviz.load reads it."
-        )
+    if uneven(clf.config):
+        require_known(clf.family)
     under = clf.under(mask)
     whole = with_all_shapes(clf)
     for layer in range(clf.num_layers):
@@ -91,8 +88,9 @@ def export_masked(clf: Network, folder: Path, mask: HeadMask | None = None) -> P
 
 
 def with_all_shapes(clf: Network) -> Network:
-    """A copy in which removed heads are back in shape, with zero weights: same logits, original sizes."""
+    """A copy in which removed heads and neurons are back in shape, with zero weights: same logits, original sizes."""
     model = copy.deepcopy(clf.model)
+    fill_up(model)
     whole = dataclasses.replace(clf, model=model, present=HeadMask.full(clf.num_layers, clf.num_heads))
     for layer in range(clf.num_layers):
         kept = clf.present.kept_in(layer)

@@ -15,6 +15,7 @@ import numpy as np
 from ..heads import HeadId, HeadMask, lowest
 
 EXHAUSTIVE = 20_000  # up to so many choices of a layer all are tried; above that, swaps
+SWAPPED = 64  # up to so many units the best swap of all is made each time; above that, one sweep
 
 
 def search(gradients: np.ndarray, count: int, keep_per_layer: int = 0, rows: range | None = None) -> HeadMask:
@@ -36,7 +37,7 @@ def rearranged(mask: HeadMask, gradients: np.ndarray) -> HeadMask:
 
 
 def best_subset(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...]:
-    """As many heads as in ``start`` with the lowest joint Fisher information, by trying all choices or by swaps."""
+    """As many units as in ``start`` with the lowest joint Fisher information: all choices tried, or swaps made."""
     heads, count = len(fisher), len(start)
     if count in (0, heads):
         return start
@@ -46,7 +47,25 @@ def best_subset(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...]:
         np.put_along_axis(chosen, subsets, 1.0, axis=1)
         joint = np.einsum("ch,hg,cg->c", chosen, fisher, chosen, optimize=True)
         return tuple(int(h) for h in subsets[int(np.argmin(joint))])
-    return _swapped(fisher, start)
+    return _swapped(fisher, start) if heads <= SWAPPED else _swept(fisher, start)
+
+
+def _swept(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...]:
+    """Each kept unit in turn, the lowest first, joins those that are off, and the one whose return helps most returns.
+
+    The greedy search of Kwon et al. (2022); quadratic in the number of units, as a layer's neurons need it.
+    """
+    off = np.zeros(len(fisher))
+    off[list(start)] = 1.0
+    pull, diagonal = fisher @ off, np.diag(fisher)
+    for i in np.argsort(diagonal, kind="stable"):
+        if off[i]:
+            continue
+        off[i], pull = 1.0, pull + fisher[i]
+        gone = np.flatnonzero(off)
+        j = gone[int(np.argmax(2 * pull[gone] - diagonal[gone]))]
+        off[j], pull = 0.0, pull - fisher[j]
+    return tuple(int(h) for h in np.flatnonzero(off))
 
 
 def _swapped(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...]:

@@ -23,6 +23,7 @@ def _layers(stack: str, crossing: tuple[str, ...], pre_norm: bool) -> Layers:
         writes=("self_attn.out_proj", "fc2", *crossing),
         inner=("fc1",),
         outer="fc2",
+        neurons=f"{stack}_ffn_dim",
         pre_norm=pre_norm,
     )
 

@@ -35,6 +35,7 @@ def bert_like(
                 writes=("attention.output.dense", "output.dense"),
                 inner=("intermediate.dense",),
                 outer="output.dense",
+                neurons="intermediate_size",
             )
         },
         embeddings="embeddings",

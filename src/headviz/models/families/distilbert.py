@@ -36,6 +36,7 @@ DISTILBERT = Family(
             writes=("attention.out_lin", "ffn.lin2"),
             inner=("ffn.lin1",),
             outer="ffn.lin2",
+            neurons="hidden_dim",
         )
     },
     embeddings="embeddings",

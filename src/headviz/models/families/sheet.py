@@ -48,6 +48,7 @@ class Layers:
     writes: tuple[str, ...] = ()  # linear maps whose output is added to the residual stream
     inner: tuple[str, ...] = ()  # into the feed-forward block; paths that a layer does not have are skipped
     outer: str = ""  # out of it
+    neurons: str = ""  # the configuration's name for how many the block has
     pre_norm: bool = False
     own_count: str | None = None  # the same length in the stack's own configuration, where it has one
     first_differs: bool = False  # the first layer has parts that the others need, so it cannot be removed
@@ -113,6 +114,15 @@ class Family:
     def translates(self) -> bool:
         """Whether it is an encoder-decoder model."""
         return DECODER in self.attention
+
+    @property
+    def why_no_neurons(self) -> str:
+        """Why single neurons of the feed-forward blocks cannot be removed; empty where they can."""
+        if self.shared_layers:
+            return "its layers share weights"
+        if not all(parts.neurons for parts in self.layers.values()):
+            return "headviz does not know how its feed-forward blocks are laid out"
+        return ""
 
     @property
     def prunable(self) -> bool:

@@ -29,6 +29,7 @@ def _layers(stack: str, count: str, attention: tuple[str, ...]) -> Layers:
         # one matrix in the first T5, two in the gated ones
         inner=tuple(f"{feed_forward}.{name}" for name in ("wi", "wi_0", "wi_1")),
         outer=f"{feed_forward}.wo",
+        neurons="d_ff",
         pre_norm=True,
         own_count="num_layers",
         first_differs=True,

@@ -3,7 +3,8 @@
 Where the logits depend on the first token alone, the last layer computes only that row, and its keys and values
 are never formed: q·(W_K x) = (W_Kᵀ q)·x, and Σ p·(W_V x) = W_V·(Σ p·x).
 
-Shapes: N rows of a chunk, n texts, D hidden size, h heads present, d head size, W = h·d, T tokens, B texts of a group.
+Shapes: N rows of a chunk, n texts, D hidden size, h heads present, d head size, W = h·d, T tokens, B texts of a group,
+I neurons of a feed-forward network.
 """
 
 from __future__ import annotations
@@ -139,19 +140,33 @@ class PostNormStages:
         mixed = torch.bmm(pooled.transpose(0, 1), w_value.transpose(1, 2)).transpose(0, 1)  # [n, h, d]
         return mixed.reshape(-1, width) + weights.qkv_bias[2 * width :]
 
-    @torch.inference_mode()
     def finish(self, layer: int, hidden: Tensor, context: Tensor, gates: Sequence[Gate]) -> Tensor:
         """The rest of the layer: mask, W_O, both norms and the feed-forward network. ``hidden`` is the ``entry``."""
+        hidden = self.between(layer, hidden, context, gates)
+        return self.end(layer, hidden, self.neurons(layer, hidden))
+
+    @torch.inference_mode()
+    def between(self, layer: int, hidden: Tensor, context: Tensor, gates: Sequence[Gate]) -> Tensor:
+        """What enters the feed-forward network: mask, W_O and the first norm. ``hidden`` is the ``entry``."""
         weights = self.weights[layer]
         gate = gates[layer]
         if gate is not None:
             context = context * gate.to(context.dtype).view(-1).repeat_interleave(self.size)
         mixed = linear(context, weights.out, weights.out_bias) if context.shape[1] else weights.out_bias
-        hidden = _norm(weights.attention_norm, hidden + mixed)
+        return _norm(weights.attention_norm, hidden + mixed)
+
+    @torch.inference_mode()
+    def neurons(self, layer: int, hidden: Tensor) -> Tensor:
+        """The neurons' activations [N, I] of what enters the feed-forward network."""
+        weights = self.weights[layer]
         inner = linear(hidden, weights.inner, weights.inner_bias, gelu=self.fused_gelu)
-        if not self.fused_gelu:
-            inner = self.activation(inner)
-        return _norm(weights.output_norm, linear(inner, weights.outer, weights.outer_bias).add_(hidden))
+        return inner if self.fused_gelu else self.activation(inner)
+
+    @torch.inference_mode()
+    def end(self, layer: int, hidden: Tensor, neurons: Tensor) -> Tensor:
+        """W_2 and the second norm."""
+        weights = self.weights[layer]
+        return _norm(weights.output_norm, linear(neurons, weights.outer, weights.outer_bias).add_(hidden))
 
     def layer(self, layer: int, hidden: Tensor, chunk: Chunk, gates: Sequence[Gate]) -> Tensor:
         """A whole layer. The last one returns the first tokens' rows only."""

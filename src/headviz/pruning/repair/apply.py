@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ModelError, OptionError, unknown_choice
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from ...models.classifier import Classifier
     from ...progress import Cancel, Progress
     from ...tasks import Dataset
+
+SOLVERS: dict[str, Solve] = {"tune": scale_heads, "refit": refit_output}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +55,7 @@ def repaired(
     if repair == "bias":
         error = compensate(clf, small, data, {} if memory is None else memory, progress, cancel)
     elif repair != NOTHING:
-        scale = partial(scale_heads, head_size=small.head_size)
-        solvers: dict[str, Solve] = {"tune": scale, "refit": refit_output}
-        error = rebuild(clf, small, data, solvers[repair], progress, cancel)
+        error = rebuild(clf, small, data, SOLVERS[repair], progress, cancel)
     return Repaired(small, error, time.perf_counter() - start)
 
 

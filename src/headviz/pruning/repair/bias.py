@@ -39,7 +39,7 @@ def compensate(
     before = after = energy = 0.0
     for layer, m in enumerate(memory[key]):
         gone = small.present.off_in(layer)
-        weights = weights_of(full, layer)
+        weights = weights_of(full.projections(layer).output)
         energy += float(np.sum(weights[:-1] * (m.outer[:-1, :-1] @ weights[:-1])))
         if not gone:
             continue
@@ -51,9 +51,10 @@ def compensate(
         error = float(np.sum(lost * (m.outer @ lost)))
         before += error
         after += max(0.0, error - m.rows * float(mean @ mean))
-        kept = weights_of(small, layer)
+        matrix = small.projections(layer).output
+        kept = weights_of(matrix)
         kept[-1] += mean
-        set_weights(small, layer, kept)
+        set_weights(matrix, kept)
     return {"before": before / energy if energy else 0.0, "after": after / energy if energy else 0.0}
 
 

@@ -1,21 +1,17 @@
-"""The numbers for least squares on one layer: second moments of its heads' outputs, and W_O as one matrix.
+"""The numbers for least squares on one linear map: second moments of what it reads, and the map as one matrix.
 
-Shapes: N rows (tokens), D hidden size, h heads kept, d head size, W = h·d.
+The map is W_O, which reads the heads' outputs, or W_2, which reads the neurons' activations.
+Shapes: N rows (tokens), D hidden size, W what the map reads: h kept heads of size d, or the kept neurons.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor
-
-if TYPE_CHECKING:
-    from ...models.base import TransformerModel
-    from ...models.classifier import Classifier
+from torch import Tensor, nn
 
 RIDGE = 1e-3  # of the mean squared head output: directions that the sample hardly shows stay as they are
 
@@ -25,7 +21,7 @@ class Moments:
     """Second moments over the rows of a layer, in float64."""
 
     rows: int
-    outer: np.ndarray  # [W + 1, W + 1]: outputs with a constant 1 behind them, or 0 where W_O has no bias
+    outer: np.ndarray  # [W + 1, W + 1]: inputs with a constant 1 behind them, or 0 where the map has no bias
     cross: np.ndarray  # [W + 1, D]
     energy: float  # Σ ‖wanted‖²
 
@@ -54,17 +50,15 @@ def moments(pieces: Iterable[tuple[Tensor, Tensor]], constant: bool = True) -> M
     return total
 
 
-def weights_of(clf: TransformerModel, layer: int) -> np.ndarray:
-    """W_O with its bias as the last row (zero where it has none): [W + 1, D], float64."""
-    matrix = clf.projections(layer).output
+def weights_of(matrix: nn.Linear) -> np.ndarray:
+    """A linear map with its bias as the last row (zero where it has none): [W + 1, D], float64."""
     bias = matrix.weight.new_zeros(matrix.out_features) if matrix.bias is None else matrix.bias
     return torch.cat([matrix.weight.T, bias[None]]).detach().double().cpu().numpy()
 
 
-def set_weights(clf: Classifier, layer: int, weights: np.ndarray) -> None:
-    """The inverse of ``weights_of``, for a classifier that belongs to the caller alone."""
-    matrix = clf.projections(layer).output
+def set_weights(matrix: nn.Linear, weights: np.ndarray) -> None:
+    """The inverse of ``weights_of``, for a model that belongs to the caller alone."""
     new = torch.from_numpy(weights).to(matrix.weight)
-    matrix.weight = torch.nn.Parameter(new[:-1].T.contiguous(), requires_grad=False)
+    matrix.weight = nn.Parameter(new[:-1].T.contiguous(), requires_grad=False)
     if matrix.bias is not None:
-        matrix.bias = torch.nn.Parameter(new[-1].contiguous(), requires_grad=False)
+        matrix.bias = nn.Parameter(new[-1].contiguous(), requires_grad=False)

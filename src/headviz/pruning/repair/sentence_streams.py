@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ...evaluation.plain import batches
 from ...heads import ENCODER
@@ -45,14 +45,14 @@ def sentence_moments(
 
 def sentence_layers(
     full: Translator, small: Translator, data: Dataset, progress: Progress | None, cancel: Cancel | None
-) -> Iterator[tuple[int, Moments]]:
-    """``streams.text_layers`` for translation models: rows in the order of running."""
+) -> Iterator[tuple[nn.Linear, int, Moments]]:
+    """``streams.text_layers`` for translation models: W_O of the rows in the order of running."""
     # hooks read the sums: on copies, because the models may be in use elsewhere
     teacher, student = (_copy(clf) for clf in (full, small))
     given = _batches(full, data)
     for row in tracked(map(full.order.row, range(full.num_layers)), progress, cancel):
-        yield row, moments(_pairs(teacher, student, row, given, cancel), _constant(small, row))
         theirs, ours = student.projections(row).output, small.projections(row).output
+        yield ours, small.head_size, moments(_pairs(teacher, student, row, given, cancel), _constant(small, row))
         theirs.weight, theirs.bias = ours.weight, ours.bias
 
 
@@ -60,7 +60,7 @@ def _pairs(
     teacher: Translator, student: Translator, row: int, given: Sequence[dict[str, Any]], cancel: Cancel | None
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """(outputs of the kept heads [N, W], the wanted result of W_O and its bias [N, D]), batch by batch."""
-    weights = torch.from_numpy(weights_of(student, row))
+    weights = torch.from_numpy(weights_of(student.projections(row).output))
     for batch in tracked(given, cancel=cancel):
         wanted, _ = _sum(teacher, row, batch)
         own, outputs = _sum(student, row, batch)

@@ -1,8 +1,9 @@
 """Run the full and the pruned model side by side, layer by layer, on the same sample.
 
 For each layer this gives the outputs of the pruned model's heads, and the attention output that would make the
-residual stream after it equal to the full model's. Texts are packed, so there is no padding. Where the logits depend
-on the first token only, the last layer uses only those rows.
+residual stream after it equal to the full model's; and the same for the neurons of a feed-forward block that has lost
+some. Texts are packed, so there is no padding. Where the logits depend on the first token only, the last layer uses
+only those rows.
 
 Shapes: N rows of a chunk, D hidden size, h heads kept, d head size, W = h·d.
 """
@@ -15,11 +16,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ...evaluation.plain import encode_data
 from ...models.fast.packing import Chunk, pack
 from ...models.fast.stages import Stages, stages_for
+from ...models.feed_forward import neurons, outer_map
 from ...progress import tracked
 from .moments import Moments, moments, set_weights, weights_of
 from .sentence_streams import sentence_layers
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
     from ...tasks import Dataset
 
 CHUNK_TOKENS = 4096
-Solve = Callable[[np.ndarray, Moments], np.ndarray]  # W_O and a layer's moments -> the new W_O
+Solve = Callable[[np.ndarray, Moments, int], np.ndarray]  # a map, its moments, inputs of each head -> the new map
+Part = tuple[nn.Linear, int, Moments]  # W_O with the size of a head, or W_2 with 1, and what it reads and should give
 
 
 @dataclass
@@ -56,17 +59,31 @@ class Stream:
         """The residual stream that the attention's output is added to: [N, D]."""
         return self.stages.entry(layer, self.hidden[i], self.chunks[i])
 
+    def between(self, layer: int, i: int, outputs: Tensor) -> Tensor:
+        """What enters a layer's feed-forward block, and is added to its result: [N, D]."""
+        return self.stages.between(layer, self.entry(layer, i), outputs, self.clf.gates(None))
+
     def attended(self, layer: int, outputs: Tensor) -> Tensor:
         """W_O and its bias over the heads' outputs: [N, D]."""
-        matrix = self.clf.projections(layer).output
-        return torch.nn.functional.linear(outputs, matrix.weight.float(), matrix.bias.float())
+        return _through(self.clf.projections(layer).output, outputs)
+
+    def renew(self) -> None:
+        """Take up weights that were solved."""
+        self.stages = stages_for(self.clf, torch.float32)
+
+    def end(self, layer: int, i: int, between: Tensor) -> None:
+        """Compute the hidden states after a layer."""
+        self.hidden[i] = self.stages.end(layer, between, self.stages.neurons(layer, between))
 
     def pass_layer(self, layer: int, outputs: list[Tensor]) -> None:
         """Compute the hidden states after a layer, with its present weights."""
-        self.stages = stages_for(self.clf, torch.float32)
-        gates = self.clf.gates(None)
+        self.renew()
         for i in range(len(self.chunks)):
-            self.hidden[i] = self.stages.finish(layer, self.entry(layer, i), outputs[i], gates)
+            self.end(layer, i, self.between(layer, i, outputs[i]))
+
+
+def _through(matrix: nn.Linear, inputs: Tensor) -> Tensor:
+    return nn.functional.linear(inputs, matrix.weight.float(), matrix.bias.float())
 
 
 def rebuild(
@@ -77,7 +94,7 @@ def rebuild(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> dict[str, float]:
-    """Solve W_O of each layer of ``small`` in turn (edited in place); ``solve(W_O, moments)`` gives the new one.
+    """Solve W_O of each layer of ``small`` in turn (edited in place), and W_2 where neurons are gone.
 
     The target of a layer includes the errors that earlier layers left in the residual stream. Returns the squared
     error on the sample before and after, as a share of the squared target.
@@ -85,33 +102,59 @@ def rebuild(
     total = {"before": 0.0, "after": 0.0, "energy": 0.0}
 
     if len(full.stacks) > 1:
-        layers = sentence_layers(full, small, data, progress, cancel)  # type: ignore[arg-type]
+        parts = sentence_layers(full, small, data, progress, cancel)  # type: ignore[arg-type]
     else:
-        layers = text_layers(full, small, data, progress, cancel)
-    for layer, m in layers:
-        weights = weights_of(small, layer)
+        parts = text_layers(full, small, data, progress, cancel)
+    for matrix, size, m in parts:
+        weights = weights_of(matrix)
         total["energy"] += m.energy
         total["before"] += m.error(weights)
-        new = solve(weights, m)
-        set_weights(small, layer, new)
+        new = solve(weights, m, size)
+        set_weights(matrix, new)
         total["after"] += m.error(new)
     return {k: total[k] / total["energy"] if total["energy"] else 0.0 for k in ("before", "after")}
 
 
 def text_layers(
     full: Classifier, small: Classifier, data: Dataset, progress: Progress | None, cancel: Cancel | None
-) -> Iterator[tuple[int, Moments]]:
-    """Each layer with its moments, in turn. The caller may change ``small``'s W_O of the layer before the next one."""
+) -> Iterator[Part]:
+    """The parts of each layer, in turn. The caller may change a part's map of ``small`` before the next one."""
     encodings = encode_data(full, data)
     teacher, student = Stream.begin(full, encodings), Stream.begin(small, encodings)
+    chunks, narrowed = range(len(teacher.chunks)), _narrowed(full, small)
     for layer in tracked(range(full.num_layers), progress, cancel):
-        theirs = [teacher.outputs(layer, i) for i in range(len(teacher.chunks))]
-        mine = [student.outputs(layer, i) for i in range(len(student.chunks))]
+        theirs, mine = ([s.outputs(layer, i) for i in chunks] for s in (teacher, student))
         pairs = (
             (mine[i], teacher.entry(layer, i) + teacher.attended(layer, theirs[i]) - student.entry(layer, i))
-            for i in range(len(mine))
+            for i in chunks
         )
-        yield layer, moments(pairs)
-        if layer + 1 < full.num_layers:
-            teacher.pass_layer(layer, theirs)
-            student.pass_layer(layer, mine)
+        yield small.projections(layer).output, small.head_size, moments(pairs)
+        last = layer + 1 == full.num_layers
+        if last and layer not in narrowed:
+            return
+        student.renew()
+        whole, part = (
+            [s.between(layer, i, outputs[i]) for i in chunks] for s, outputs in ((teacher, theirs), (student, mine))
+        )
+        if layer in narrowed:
+            yield outer_map(small, layer), 1, moments(_fed(teacher, student, layer, whole, part))
+            student.renew()
+        for i in chunks if not last else ():
+            teacher.end(layer, i, whole[i])
+            student.end(layer, i, part[i])
+
+
+def _fed(
+    teacher: Stream, student: Stream, layer: int, whole: list[Tensor], part: list[Tensor]
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """(activations of the neurons left [N, I], the wanted result of W_2 and its bias [N, D]), chunk by chunk."""
+    matrix = outer_map(teacher.clf, layer)
+    for theirs, mine in zip(whole, part, strict=True):
+        wanted = theirs + _through(matrix, teacher.stages.neurons(layer, theirs)) - mine
+        yield student.stages.neurons(layer, mine), wanted
+
+
+def _narrowed(full: Classifier, small: Classifier) -> set[int]:
+    """The layers in which the smaller model has fewer neurons."""
+    both = zip(neurons(full), neurons(small), strict=True)
+    return {layer for layer, (before, after) in enumerate(both) if after < before}

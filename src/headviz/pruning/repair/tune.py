@@ -1,4 +1,7 @@
-"""Mask tuning (Kwon et al. 2022): one factor per kept head, by least squares, layer by layer."""
+"""Mask tuning (Kwon et al. 2022): one factor per kept head or neuron, by least squares, layer by layer.
+
+A neuron is a head of size 1 that W_2 reads.
+"""
 
 from __future__ import annotations
 

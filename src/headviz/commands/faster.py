@@ -1,0 +1,146 @@
+"""``headviz prune --faster X``: the options, the work and its output."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ..errors import OptionError
+from .common import add_task, load_data, load_model, number, progress_bar, table
+from .finetune import add_training, training_options
+from .number_types import between, positive_int, seed, short
+
+FASTEST = 1000
+SAMPLES, BATCH = 1024, 32
+OWN = ("batch", "samples", "repair", "heads_only", "onnx", "retrain", "seed", "task", "data", "limit")
+TRAINING = (
+    *("epochs", "learning_rate", "weight_decay", "warmup", "schedule"),
+    *("accumulation", "precision", "early_stopping", "checkpoint_steps"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "a speed, in place of heads", "Heads and feed-forward neurons go until it is met."
+    )
+    group.add_argument(
+        "--faster", type=speeds, metavar="X[,Y,…]", help="so many times as fast on this machine, such as 2"
+    )
+    add_task(group, split=None, required=False)
+    group.add_argument(
+        "--batch", type=positive_int, metavar="B", help=f"texts at once when speed is measured ({BATCH})"
+    )
+    group.add_argument(
+        "--samples", type=positive_int, metavar="N", help=f"train examples to choose and tune on ({SAMPLES})"
+    )
+    group.add_argument("--seed", type=seed, metavar="S", help="of the sample, and of a training (0)")
+    group.add_argument("--repair", metavar="NAME", help="of the kept weights: tune (default), refit, none")
+    group.add_argument("--heads-only", action="store_true", help="leave the neurons as they are")
+    group.add_argument("--onnx", action="store_true", help="write model.onnx too, checked against the model")
+    group.add_argument("--retrain", action="store_true", help="train the smaller model on the train split")
+    add_training(parser, batch=False)
+
+
+def speeds(text: str) -> list[float]:
+    """A reader of one speed or several, for argparse."""
+    read = between(1, FASTEST)
+    found = [read(part.strip()) for part in text.split(",")] if len(text) <= 400 else []
+    if not found or min(found) <= 1:
+        raise argparse.ArgumentTypeError(f"'{short(text)}' is no speed above 1, such as 1.5, or several: 1.5,2")
+    if len(set(found)) < len(found):
+        raise argparse.ArgumentTypeError(f"'{short(text)}' names a speed twice")
+    return found
+
+
+def check(args: argparse.Namespace) -> None:
+    """Refuse options that contradict each other, before anything is loaded."""
+    if args.faster is None:
+        given = [n for n in (*OWN, *TRAINING) if getattr(args, n) not in (None, False)]
+        if given:
+            raise OptionError(f"--{given[0].replace('_', '-')} goes with --faster X. Leave it out, or name a speed.")
+        return
+    for name in ("off", "mask", "masked"):
+        if getattr(args, name):
+            raise OptionError(f"--faster chooses what is removed; --{name} names it. Give one of the two.")
+    if args.task is None:
+        raise OptionError("--faster needs the task whose answers are to be kept: --task T [--data DIR].")
+    if not args.retrain:
+        for name in TRAINING:
+            if getattr(args, name) is not None:
+                raise OptionError(f"--{name.replace('_', '-')} is for a training: add --retrain, or leave it out.")
+    from ..pruning.faster.faster import FasterOptions
+
+    FasterOptions(**{k: v for k, v in (("repair", args.repair),) if v is not None})
+
+
+def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+    from ..pruning.faster.faster import prune_faster
+
+    if args.onnx:
+        from ..models.onnx import require_onnx
+
+        require_onnx()
+    clf = load_model(args)
+    whole = argparse.Namespace(**{**vars(args), "limit": None})
+    train, dev = load_data(args, "train"), load_data(whole, "dev")
+    retrain = None
+    if args.retrain:
+        from ..pruning.finetune.recipe import recipe_of
+
+        retrain = training_options(argparse.Namespace(**{**vars(args), "batch": None}), recipe_of(args.model))
+    with progress_bar("working") as bar:
+        found: Any = prune_faster(
+            clf,
+            train,
+            args.faster,
+            dev=dev,
+            batch=args.batch or BATCH,
+            length=args.length,
+            samples=args.samples or SAMPLES,
+            remove="heads" if args.heads_only else "both",
+            repair=args.repair or "tune",
+            retrain=retrain,
+            seed=args.seed or 0,
+            label_order=args.label_order,
+            progress=lambda phase, done, total: bar(done, total),
+        )
+    targets = []
+    for one in found:
+        folder = out if len(found) == 1 else out / f"{one.target:g}x"
+        folder = one.model.save(folder)
+        if args.onnx:
+            from ..models.onnx import export_onnx
+
+            export_onnx(one.model, folder / "model.onnx")
+        targets.append({"out": str(folder), **one.to_dict()})
+    top = targets[0] if len(targets) == 1 else {"baseline": targets[0]["baseline"]}
+    return {**top, "task": args.task, "targets": targets}
+
+
+def show(result: dict[str, Any]) -> str:
+    rows: list[Any] = [("target", "measured", "95 % interval", "measure", "before", "after", "change", "saved")]
+    for t in result["targets"]:
+        change = t["change"] or {}
+        name = change.get("metric", "")
+        rows.append(
+            (
+                f"{t['target']:g}×",
+                f"{t['speedup']:.2f}×",
+                f"{t['speedup_low']:.2f} to {t['speedup_high']:.2f}",
+                name,
+                number((t["baseline"] or {}).get(name)),
+                number((t["metrics"] or {}).get(name)),
+                f"{change['difference']:+.4f} ({change['low']:+.4f} to {change['high']:+.4f})" if change else "–",
+                t["out"],
+            )
+        )
+    first = result["targets"][0]
+    lines = [
+        table(rows),
+        f"Speed: batches of {first['batch']} texts of {first['length']} tokens, {first['table']['device']}.",
+    ]
+    for t in result["targets"]:
+        lines.append(f"{t['target']:g}×: heads per layer {' '.join(map(str, t['heads_per_layer']))}")
+        lines.append(f"      neurons per layer {' '.join(map(str, t['neurons_per_layer']))}")
+    return "\n".join(lines)

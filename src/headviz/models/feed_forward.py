@@ -1,0 +1,177 @@
+"""Feed-forward blocks with fewer neurons than the family's configuration says, or with none.
+
+The model's configuration records the sizes, so that a saved model is read back and its digest differs.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+from ..errors import ModelError
+from ..heads import ENCODER, HeadMask
+from .families import FAMILIES, family_of
+from .families.sheet import Layers
+from .network import Network
+from .pruning import cut, require_prunable, slice_columns, slice_rows
+
+N = TypeVar("N", bound=Network)
+Place = tuple[str, int]  # stack and layer
+
+HOLLOW = "removed_feed_forward"  # in the configuration: {stack: [layers without a feed-forward block]}
+NEURONS = "feed_forward_neurons"  # in the configuration: {stack: [neurons of each layer]}
+
+
+def uneven(config: Any) -> bool:
+    """Whether a configuration says that blocks are gone or narrowed."""
+    return any(getattr(config, HOLLOW, {}).values()) or bool(getattr(config, NEURONS, {}))
+
+
+def block(model: Any, parts: Layers, layer: int) -> tuple[list[nn.Linear], nn.Linear]:
+    """The linear maps into a layer's feed-forward block, and the one out of it."""
+    where = model.base_model.get_submodule(parts.modules)[layer]
+    there = dict(where.named_modules())
+    return [there[path] for path in parts.inner if path in there], there[parts.outer]
+
+
+def outer_map(clf: Network, layer: int) -> nn.Linear:
+    """W_2 of an encoder's layer."""
+    return block(clf.model, clf.family.layers[ENCODER], layer)[1]
+
+
+def neurons(clf: Network) -> list[int]:
+    """How many neurons each layer has, the stacks one after the other; empty for an unknown layout."""
+    if clf.family.why_no_neurons:
+        return []
+    return [
+        block(clf.model, parts, layer)[1].in_features
+        for parts in clf.family.layers.values()
+        for layer in range(len(clf.module(parts.modules)))
+    ]
+
+
+def smaller(clf: N, present: HeadMask, kept: Sequence[Sequence[int]]) -> N:
+    """A copy of an encoder with only these heads, and in each layer these neurons, counted as they are now.
+
+    Weights that stay whole are shared with ``clf``; nothing of it is changed.
+    """
+    (stack, parts), *more = require_neurons(clf).items()
+    if more:
+        raise ModelError(f"Neurons of {clf.family.title} cannot be removed: only encoders are known so far.")
+    require_prunable(clf)
+    shared = {id(p): p for p in clf.model.parameters()}
+    model: Any = copy.deepcopy(clf.model, shared)
+    found = cut(dataclasses.replace(clf, model=model), clf.present | present)
+    for layer, (places, there) in enumerate(zip(kept, neurons(clf), strict=True)):
+        if len(places) < there:
+            keep_neurons(model, parts, layer, places)
+    sizes = neurons(found)
+    if any(size != getattr(model.config, parts.neurons) for size in sizes):
+        setattr(model.config, NEURONS, {stack: sizes})
+    return found
+
+
+def keep_neurons(model: Any, parts: Layers, layer: int, places: Sequence[int]) -> None:
+    """Cut a block down to these neurons, in place. The outer bias stays."""
+    inner, outer = block(model, parts, layer)
+    index = torch.tensor(list(places), dtype=torch.long, device=outer.weight.device)
+    for matrix in inner:
+        slice_rows(matrix, index)
+    slice_columns(outer, index)
+
+
+def hollow(model: Any, places: Iterable[Place], stacks: Mapping[str, Layers]) -> None:
+    """Empty these feed-forward blocks in place: no neuron is left, the outer bias stays."""
+    for stack, layer in places:
+        keep_neurons(model, stacks[stack], layer, ())
+        gone = {k: list(v) for k, v in getattr(model.config, HOLLOW, {}).items()}
+        gone[stack] = sorted({*gone.get(stack, []), layer})
+        setattr(model.config, HOLLOW, gone)
+
+
+def sized_as_recorded(model: Any) -> None:
+    """Give a whole model the blocks that its configuration names, so that such weights can be loaded. In place."""
+    family = family_of(model.config.model_type)
+    places = [(s, int(layer)) for s, layers in getattr(model.config, HOLLOW, {}).items() for layer in layers]
+    hollow(model, places, family.layers)
+    recorded = getattr(model.config, NEURONS, {})
+    for stack, sizes in _checked(model, recorded).items():
+        for layer, size in enumerate(sizes):
+            keep_neurons(model, family.layers[stack], layer, range(size))
+
+
+def _checked(model: Any, recorded: Any) -> dict[str, list[int]]:
+    """The recorded sizes, refused where they do not fit the model."""
+    stacks = family_of(model.config.model_type).layers
+    for stack, sizes in recorded.items() if isinstance(recorded, dict) else [("", recorded)]:
+        parts = stacks.get(stack)
+        depth = 0 if parts is None else len(model.base_model.get_submodule(parts.modules))
+        most = 0 if parts is None else int(getattr(model.config, parts.neurons or "", 0))
+        fits = isinstance(sizes, list) and len(sizes) == depth
+        if not fits or any(isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= most for n in sizes):
+            raise ModelError(
+                f"config.json: {NEURONS} is one whole number from 0 to {most:,} for each of {depth} layers. "
+                "Save the pruned model again."
+            )
+    return dict(recorded)
+
+
+def fill_up(model: Any) -> None:
+    """Give every block its configuration's size again, with zero weights: same logits. In place."""
+    if not uneven(model.config):
+        return
+    family = family_of(model.config.model_type)
+    for parts in require_known(family).values():
+        size = int(getattr(model.config, parts.neurons))
+        for layer in range(len(model.base_model.get_submodule(parts.modules))):
+            inner, outer = block(model, parts, layer)
+            for matrix in inner:
+                _pad(matrix, size, 0)
+            _pad(outer, size, 1)
+    for record in (HOLLOW, NEURONS):
+        if hasattr(model.config, record):
+            delattr(model.config, record)
+
+
+def _pad(matrix: nn.Linear, size: int, dim: int) -> None:
+    """Zero rows (0) or columns (1) at the end of a linear map, up to a size."""
+    more = size - matrix.weight.shape[dim]
+    pad = (0, 0, 0, more) if dim == 0 else (0, more)
+    matrix.weight = nn.Parameter(nn.functional.pad(matrix.weight.detach(), pad), requires_grad=False)
+    if dim == 0:
+        if matrix.bias is not None:
+            matrix.bias = nn.Parameter(nn.functional.pad(matrix.bias.detach(), (0, more)), requires_grad=False)
+        matrix.out_features = size
+    else:
+        matrix.in_features = size
+
+
+def require_known(family: Any) -> Mapping[str, Layers]:
+    """A family's stacks of layers, or an error for one whose feed-forward layout is not known."""
+    if family.why_no_neurons:
+        known = (f.title for f in FAMILIES.values() if not f.why_no_neurons)
+        raise ModelError(
+            f"Feed-forward neurons of {family.title} cannot be removed: {family.why_no_neurons}. "
+            f"Possible: {', '.join(known)}."
+        )
+    stacks: Mapping[str, Layers] = family.layers
+    return stacks
+
+
+def require_neurons(clf: Network) -> Mapping[str, Layers]:
+    """The same for a model. In a fused block (ModernBERT's) the maps in and out do not count the same neurons."""
+    stacks = require_known(clf.family)
+    for parts in stacks.values():
+        for layer in range(len(clf.module(parts.modules))):
+            inner, outer = block(clf.model, parts, layer)
+            if any(matrix.out_features != outer.in_features for matrix in inner):
+                raise ModelError(
+                    f"Feed-forward neurons of {clf.family.title} cannot be removed: its maps into and out of a block "
+                    "differ in size."
+                )
+    return stacks

@@ -1,0 +1,93 @@
+"""Writing a classifier as ONNX, for runtimes without PyTorch. Needs the extra ``headviz[onnx]``.
+
+Uneven sizes stay uneven, so the file is as small and as fast as the model. Its answers are compared with the model's
+before it counts as written.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..errors import ModelError
+from .quiet import quiet
+
+if TYPE_CHECKING:
+    from .classifier import Classifier
+
+EQUAL = 1e-4  # the largest difference of a logit, relative to the largest logit where that is above 1
+NEEDED = ("onnx", "onnxscript", "onnxruntime")
+ORDER = ("input_ids", "attention_mask", "token_type_ids")
+
+
+class _Plain(nn.Module):
+    """From token ids to logits, with positional arguments."""
+
+    def __init__(self, model: Any, names: tuple[str, ...]) -> None:
+        super().__init__()
+        self.model, self.names = model, names
+
+    def forward(self, *given: Tensor) -> Tensor:
+        logits: Tensor = self.model(**dict(zip(self.names, given, strict=True))).logits
+        return logits
+
+
+def require_onnx() -> None:
+    """One clear line where the extra is missing."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise ModelError(f"ONNX needs {', '.join(missing)}, which is not installed: pip install 'headviz[onnx]'.")
+
+
+def export_onnx(clf: Classifier, path: str | Path) -> Path:
+    """Write ``path`` and check it: any batch and length gives the model's logits to 1e-4, or a ``ModelError``."""
+    require_onnx()
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of each package that it could use and lacks
+    path = Path(path)
+    model: Any = copy.deepcopy(clf.model).cpu().float()
+    model.set_attn_implementation("eager")
+    texts = ["a", "a b c d e f g"], ["c d", "b"]
+    batch = {k: v.cpu() for k, v in clf.collate(clf.encode(*texts)).items()}
+    names = tuple(name for name in ORDER if name in batch)
+    any_size = {0: torch.export.Dim("batch", min=1), 1: torch.export.Dim("length", min=2, max=clf.max_length)}
+    with quiet(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of PyTorch's exporter, about its own inner workings
+        program: Any = torch.onnx.export(
+            _Plain(model, names).eval(),
+            tuple(batch[name] for name in names),
+            dynamo=True,
+            input_names=list(names),
+            output_names=["logits"],
+            dynamic_shapes=((any_size,) * len(names),),
+            verbose=False,
+        )
+    program.save(str(path))
+    apart = difference(clf, path)
+    if not apart <= EQUAL:
+        path.unlink()
+        raise ModelError(f"The ONNX file gave other logits than the model (by {apart:.2g}), so it was not kept.")
+    return path
+
+
+def difference(clf: Classifier, path: Path) -> float:
+    """The largest difference of a logit on a few texts of several lengths."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    asked = [i.name for i in session.get_inputs()]
+    worst = 0.0
+    words = "one two three four five six seven eight nine ten".split()
+    for texts in ([words[0]], [" ".join(words), "two"], [" ".join(words[:i]) for i in (2, 5, 9)]):
+        batch = clf.collate(clf.encode(texts, texts[::-1]))
+        expected = clf.logits(batch).cpu().numpy()
+        (found,) = session.run(["logits"], {name: batch[name].cpu().numpy() for name in asked})
+        worst = max(worst, float(np.abs(found - expected).max() / max(1.0, float(np.abs(expected).max()))))
+    return worst

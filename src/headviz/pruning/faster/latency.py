@@ -1,0 +1,185 @@
+"""What a model's parts cost in time on this machine: a table of sizes, and the speed of two models in pairs.
+
+All timings are of whole passes of the model, as users run it, over the same random tokens. On one thread of a processor
+the thread's own time is counted, so that other work on the machine does not matter; elsewhere the clock's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from ...errors import OptionError
+from ...heads import HeadMask
+from ...models.feed_forward import neurons, smaller
+from ...progress import Cancel, Progress, tracked
+from ...results import Result
+
+if TYPE_CHECKING:
+    from ...models.classifier import Classifier
+
+POINTS = 9  # sizes that are timed; between them the table is linear
+ROUNDS, SECONDS = (3, 12), 20.0  # least and most rounds of the table, and how long it may take beyond the least
+PAIRS, PAIRS_SECONDS = (9, 41), 20.0  # the same for pairs
+RESAMPLES = 2000
+LENGTH = 128  # tokens, where the model can take as many
+
+
+@dataclass(frozen=True)
+class Table(Result):
+    """Seconds of one batch: those of all heads and neurons removed, and what a layer's heads and neurons add."""
+
+    batch: int
+    length: int
+    device: str
+    threads: int
+    clock: str  # "processor" or "wall"
+    whole: float  # the model as it is
+    base: float  # the model without any head or neuron
+    head_sizes: tuple[int, ...]
+    heads: tuple[float, ...]
+    neuron_sizes: tuple[int, ...]
+    neurons: tuple[float, ...]
+
+    def of_heads(self, sizes: Sequence[int]) -> np.ndarray:
+        return np.interp(sizes, self.head_sizes, self.heads)
+
+    def of_neurons(self, sizes: Sequence[int]) -> np.ndarray:
+        return np.interp(sizes, self.neuron_sizes, self.neurons)
+
+
+@dataclass(frozen=True)
+class Speed(Result):
+    """How many times as fast; the ends of a 95 % interval by resampling the pairs."""
+
+    speedup: float
+    low: float
+    high: float
+    before: float  # seconds of a batch, medians
+    after: float
+    pairs: int
+
+
+class Timer:
+    """Times passes of models over one batch of random tokens."""
+
+    def __init__(self, clf: Classifier, batch: int, length: int | None) -> None:
+        longest = clf.max_length
+        length = min(LENGTH, longest) if length is None else length
+        if not 1 <= length <= longest:
+            raise OptionError(f"The length must be between 1 and {longest} tokens for this model, not {length}.")
+        generator = torch.Generator().manual_seed(0)
+        size = int(clf.config.vocab_size)
+        ids = torch.randint(0, size, (batch, length), generator=generator)
+        pad = clf.tokenizer.pad_token_id
+        if pad is not None:  # padding in the middle would shift the positions of some families
+            ids[ids == pad] = (pad + 1) % size
+        self.batch, self.length = batch, length
+        self.given = {
+            k: v.to(clf.device) for k, v in {"input_ids": ids, "attention_mask": ids.new_ones(ids.shape)}.items()
+        }
+        self.own_time = clf.device.type == "cpu" and torch.get_num_threads() == 1
+        self.wait = torch.cuda.synchronize if clf.device.type == "cuda" else None
+
+    @property
+    def clock(self) -> str:
+        return "processor" if self.own_time else "wall"
+
+    def __call__(self, clf: Classifier) -> float:
+        now: Callable[[], float] = time.thread_time if self.own_time else time.perf_counter
+        if self.wait is not None:
+            self.wait()
+        start = now()
+        clf.logits(self.given)
+        if self.wait is not None:
+            self.wait()
+        return now() - start
+
+
+def timed_table(clf: Classifier, timer: Timer, progress: Progress | None = None, cancel: Cancel | None = None) -> Table:
+    """Time the model with all its layers cut to one size, for several sizes, in turn; the least time of each counts."""
+    there = neurons(clf)
+    head_sizes = _points(max(clf.heads_per_layer), 1)
+    neuron_sizes = _points(max(there), 8)
+    shapes = [(h, neuron_sizes[-1]) for h in head_sizes] + [(head_sizes[-1], n) for n in neuron_sizes[:-1]] + [(0, 0)]
+    best = np.full(len(shapes), np.inf)
+    began = time.perf_counter()
+    for turn in tracked(range(ROUNDS[1]), progress, cancel):
+        if turn >= ROUNDS[0] and time.perf_counter() - began > SECONDS:
+            continue
+        for i, (h, n) in enumerate(shapes):
+            model = uniform(clf, h, n)
+            timer(model)  # the first pass after its making finds nothing in the processor's cache
+            best[i] = min(best[i], timer(model), timer(model))
+    heads, rest = best[: len(head_sizes)], best[len(head_sizes) :]
+    feed = np.append(rest[:-1], heads[-1])
+    return Table(
+        timer.batch,
+        timer.length,
+        str(clf.device),
+        torch.get_num_threads(),
+        timer.clock,
+        float(heads[-1]),
+        float(rest[-1]),
+        tuple(head_sizes),
+        _per_layer(heads, head_sizes, clf.heads_per_layer),
+        tuple(neuron_sizes),
+        _per_layer(feed, neuron_sizes, there),
+    )
+
+
+def uniform(clf: Classifier, heads: int, size: int) -> Classifier:
+    """The model with at most so many heads and neurons in each layer."""
+    off = [(layer, h) for layer in range(clf.num_layers) for h in clf.present.kept_in(layer)[heads:]]
+    mask = HeadMask.full(clf.num_layers, clf.num_heads).without(off)
+    return smaller(clf, mask, [range(min(size, n)) for n in neurons(clf)])
+
+
+def _points(most: int, multiple: int) -> list[int]:
+    """Some sizes from 0 to the most, rounded to a multiple where the most is large."""
+    unit = multiple if most >= 8 * multiple else 1
+    inner = {round(most * i / (POINTS - 1) / unit) * unit for i in range(1, POINTS - 1)}
+    return sorted({0, *inner, most})
+
+
+def _per_layer(seconds: np.ndarray, sizes: Sequence[int], there: Sequence[int]) -> tuple[float, ...]:
+    """What one layer of each size adds: the increase over all layers that still grow, shared out; never falling."""
+    out = [0.0]
+    for i in range(1, len(sizes)):
+        growing = sum(max(0, min(n, sizes[i]) - sizes[i - 1]) / (sizes[i] - sizes[i - 1]) for n in there)
+        out.append(out[-1] + max(0.0, float(seconds[i] - seconds[i - 1])) / max(growing, 1e-9))
+    return tuple(out)
+
+
+def measured(
+    before: Classifier,
+    after: Classifier,
+    timer: Timer,
+    most: int = PAIRS[1],
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Speed:
+    """Both models in turn, the order changing from pair to pair. The ratio is that of the medians."""
+    found: list[tuple[float, float]] = []
+    for model in (before, after):
+        timer(model)
+    began = time.perf_counter()
+    for pair in tracked(range(most), progress, cancel):
+        if pair >= PAIRS[0] and time.perf_counter() - began > PAIRS_SECONDS:
+            continue
+        if pair % 2:
+            second, first = timer(after), timer(before)
+        else:
+            first, second = timer(before), timer(after)
+        found.append((first, second))
+    seconds: Any = np.array(found)
+    drawn = np.random.default_rng(0).integers(0, len(seconds), (RESAMPLES, len(seconds)))
+    medians = np.median(seconds[drawn], axis=1)  # [R, 2]
+    low, high = np.quantile(medians[:, 0] / medians[:, 1], [0.025, 0.975])
+    first, second = np.median(seconds, axis=0)
+    return Speed(float(first / second), float(low), float(high), float(first), float(second), len(seconds))

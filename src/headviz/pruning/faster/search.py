@@ -1,0 +1,150 @@
+"""Which heads and neurons stay, so that the model is so many times as fast, by the time that was measured.
+
+Sizes come from the table of times and the diagonal Fisher information (``allotment``). Within a layer the units that go
+are then rearranged for the layer's block of the Fisher information. The model of this shape is timed, and where it
+misses the target, the budget is corrected and the sizes are chosen anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import OptionError
+from ...heads import HeadMask
+from ...models.feed_forward import neurons, smaller
+from ...progress import Cancel, stop_if
+from ...results import Result
+from ..search import best_subset
+from .allotment import Choices, allotted, losses
+from .gradients import Gradients
+from .latency import Speed, Table, Timer, measured
+
+if TYPE_CHECKING:
+    from ...models.classifier import Classifier
+
+BOTH, HEADS_ONLY = "both", "heads"
+REMOVED = (BOTH, HEADS_ONLY)
+CLOSE = 0.02  # of the target: near enough to stop correcting
+TOLERANCE = 0.1  # of the target: farther below it, the target counts as out of reach
+TURNS, TURN_PAIRS = 6, 15
+FINEST = 48  # sizes of a layer's neurons to choose from
+
+
+@dataclass(frozen=True)
+class Shape(Result):
+    """The heads and neurons that stay."""
+
+    present: HeadMask
+    kept: tuple[tuple[int, ...], ...]  # neurons of each layer, as the full model counts them
+
+    def of(self, clf: Classifier) -> Classifier:
+        return smaller(clf, self.present, self.kept)
+
+    def to_dict(self) -> dict[str, Any]:
+        grid = self.present
+        return {"heads": [grid.num_layers, grid.num_heads, grid.hex], "neurons": [list(k) for k in self.kept]}
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> Shape:
+        layers, heads, text = given["heads"]
+        return cls(HeadMask.from_hex(text, layers, heads), tuple(tuple(k) for k in given["neurons"]))
+
+
+@dataclass
+class Search:
+    """One model's gradients and times; ``find`` serves any number of targets."""
+
+    clf: Classifier
+    gradients: Gradients
+    table: Table
+    timer: Timer
+    remove: str = BOTH
+    cancel: Cancel | None = None
+    _groups: list[Choices] = field(init=False)
+
+    def __post_init__(self) -> None:
+        there = neurons(self.clf)
+        self._groups = []
+        for layer, count in enumerate(self.clf.heads_per_layer):
+            sizes = range(count + 1)
+            loss = losses((self._heads(layer) ** 2).sum(axis=0), sizes)
+            self._groups.append(Choices(tuple(sizes), self.table.of_heads(sizes), loss))
+        for layer, count in enumerate(there):
+            unit = 8 if count >= 64 else 1
+            inner = {round(count * i / FINEST / unit) * unit for i in range(FINEST)}
+            sizes = [count] if self.remove == HEADS_ONLY else sorted({*inner, count})
+            loss = losses((self._neurons(layer) ** 2).sum(axis=0), sizes)
+            self._groups.append(Choices(tuple(sizes), self.table.of_neurons(sizes), loss))
+
+    @property
+    def reach(self) -> float:
+        """The largest speed by the table: everything removed that may be."""
+        return self.table.whole / (self.table.base + sum(float(g.seconds.min()) for g in self._groups))
+
+    def find(self, target: float) -> tuple[Shape, Speed]:
+        """The shape whose measured speed is nearest to the target."""
+        if target > self.reach * (1 + TOLERANCE):
+            raise self._out_of_reach(target, self.reach)
+        budget, best, tried = self.table.whole / target, None, set()
+        for _ in range(TURNS):
+            stop_if(self.cancel)
+            sizes = allotted(self._groups, budget - self.table.base)
+            if sizes is None:
+                sizes = [g.sizes[int(np.argmin(g.seconds))] for g in self._groups]
+            if tuple(sizes) in tried:
+                break
+            tried.add(tuple(sizes))
+            shape = self.shape(sizes)
+            speed = measured(self.clf, shape.of(self.clf), self.timer, TURN_PAIRS, cancel=self.cancel)
+            if best is None or _miss(speed, target) < _miss(best[1], target):
+                best = shape, speed
+            if _miss(speed, target) < CLOSE:
+                break
+            budget *= speed.speedup / target
+        assert best is not None
+        if best[1].speedup * (1 + TOLERANCE) < target:
+            raise self._out_of_reach(target, best[1].speedup)
+        return best
+
+    def shape(self, sizes: Sequence[int]) -> Shape:
+        """Of so many units in each group, those that cost least together."""
+        layers = self.clf.num_layers
+        off: list[tuple[int, int]] = []
+        for layer in range(layers):
+            present = self.clf.present.kept_in(layer)
+            off += [(layer, present[i]) for i in _gone(self._heads(layer), sizes[layer])]
+        kept = []
+        for layer, size in enumerate(sizes[layers:]):
+            gone = set(_gone(self._neurons(layer), size))
+            kept.append(tuple(i for i in range(self._neurons(layer).shape[1]) if i not in gone))
+        return Shape(self.clf.present.without(off), tuple(kept))
+
+    def _heads(self, layer: int) -> np.ndarray:
+        return self.gradients.heads[:, layer, list(self.clf.present.kept_in(layer))]
+
+    def _neurons(self, layer: int) -> np.ndarray:
+        return self.gradients.neurons[layer].astype(np.float64)
+
+    def _out_of_reach(self, target: float, most: float) -> OptionError:
+        what = "any head" if self.remove == HEADS_ONLY else "any head or neuron"
+        least = math.floor(100 * most) / 100
+        return OptionError(
+            f"{target:g}× is out of reach: without {what} this model is {least:.2f}× as fast here (batch "
+            f"{self.table.batch}, {self.table.length} tokens). Ask for less, or for a larger batch or length."
+        )
+
+
+def _gone(gradients: np.ndarray, keep: int) -> tuple[int, ...]:
+    """Which units go: the lowest, rearranged for the joint loss."""
+    fisher = gradients.T @ gradients
+    lowest = np.argsort(np.diag(fisher), kind="stable")[: len(fisher) - keep]
+    return best_subset(fisher, tuple(int(i) for i in sorted(lowest)))
+
+
+def _miss(speed: Speed, target: float) -> float:
+    return abs(math.log(speed.speedup / target))

@@ -1,0 +1,138 @@
+"""Models with fewer neurons: the same answers as with zeros, on disk, in every way of running them."""
+
+import json
+
+import numpy as np
+import pytest
+
+import headviz
+from headviz import HeadMask
+from headviz.cli import main
+from headviz.errors import ModelError
+from headviz.evaluation.dispatch import evaluate
+from headviz.models.families import FAMILIES
+from headviz.models.feed_forward import NEURONS, neurons, outer_map, smaller
+from headviz.models.onnx import NEEDED, export_onnx
+from support.marks import classifiers
+from support.scored_data import made
+from support.tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier
+
+OFF = [(0, 1), (2, 0), (2, 3)]
+KNOWN = [name for name in FAMILY_NAMES if not FAMILIES[name].why_no_neurons]
+each_known = pytest.mark.parametrize("family", classifiers(KNOWN))
+
+
+def cut(family="bert"):
+    """The whole model, the smaller one, and which neurons stay."""
+    clf = tiny_classifier(family)
+    kept = [list(range(0, neurons(clf)[0], 3)), list(range(neurons(clf)[1])), []]
+    return clf, smaller(clf, clf.full_mask.without(OFF), kept), kept
+
+
+def logits(clf, mask=None):
+    return clf.logits(clf.collate(clf.encode(TEXTS, PAIRS)), mask).numpy()
+
+
+@each_known
+def test_removed_neurons_are_those_that_the_outer_map_reads_as_zero(family):
+    clf, small, kept = cut(family)
+    before = logits(clf)
+    assert neurons(small) == [len(k) for k in kept]
+    for layer, places in enumerate(kept):
+        weight = outer_map(clf, layer).weight
+        gone = [i for i in range(weight.shape[1]) if i not in places]
+        weight.data[:, gone] = 0
+    np.testing.assert_allclose(logits(small), logits(clf, clf.full_mask.without(OFF)), atol=1e-5)
+    assert not np.allclose(logits(clf), before)
+
+
+@each_known
+def test_a_saved_model_is_read_back_and_can_be_exported(family, tmp_path):
+    _, small, kept = cut(family)
+    again = headviz.load(small.save(tmp_path / "small"), device="cpu")
+    assert (again.digest, neurons(again)) == (small.digest, [len(k) for k in kept])
+    np.testing.assert_array_equal(logits(again), logits(small))
+    plain = headviz.load(again.export_masked(tmp_path / "plain"), device="cpu")
+    assert plain.present.is_full
+    assert len(set(neurons(plain))) == 1
+    assert not (tmp_path / "plain" / "headviz.json").exists()
+    np.testing.assert_allclose(logits(plain), logits(small), atol=1e-5)
+
+
+def test_neurons_alone_make_another_model():
+    clf = tiny_classifier()
+    same, less = (smaller(clf, clf.present, [range(64), range(64), range(n)]) for n in (64, 63))
+    assert same.digest == clf.digest
+    assert less.digest != clf.digest
+    assert hasattr(less.config, NEURONS)
+    assert not hasattr(clf.config, NEURONS)
+
+
+def test_a_prune_after_it_keeps_the_neurons(tmp_path):
+    _, small, kept = cut()
+    less = headviz.prune(small, HeadMask.full(3, 4).without([(1, 1)]))
+    assert neurons(headviz.load(less.save(tmp_path / "less"))) == [len(k) for k in kept]
+
+
+def test_every_way_of_running_it_gives_its_own_logits():
+    """The evaluator's fast stages, packed texts, conductance."""
+    _, small, _ = cut()
+    data = made(14)
+    mask = small.full_mask.without([(1, 2)])
+    plain = [evaluate(small, data, m).logits for m in (None, mask)]
+    evaluator = headviz.Evaluator(small, data)
+    for expected, m in zip(plain, (None, mask), strict=True):
+        np.testing.assert_allclose(evaluator.evaluate(m).logits, expected, atol=1e-5)
+    maps = headviz.conductance(small, TEXTS[0], PAIRS[0], steps=8)
+    assert np.isfinite(maps.attribution[1]).all()
+    assert np.isnan(maps.attribution[0, 1]).all()
+    cost = small.cost(length=16)
+    assert cost.parameters == sum(p.numel() for p in small.model.parameters())
+
+
+@pytest.mark.parametrize("sizes", [[1, 2], [1, 2, 65], [1, -2, 3], [1, True, 3], "abc", [1.0, 2, 3]])
+def test_sizes_that_do_not_fit_are_refused(sizes, tmp_path):
+    folder = cut()[1].save(tmp_path / "small")
+    config = json.loads((folder / "config.json").read_text())
+    config[NEURONS] = {"encoder": sizes}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match=NEURONS):
+        headviz.load(folder)
+
+
+@pytest.mark.parametrize("family", ["albert", "modernbert"])
+def test_an_unknown_layout_is_refused_by_name(family):
+    clf = tiny_classifier(family)
+    assert neurons(clf) == []
+    with pytest.raises(ModelError, match=f"neurons of {clf.family.title} cannot be removed.*BERT"):
+        smaller(clf, clf.present, [])
+
+
+def test_info_names_the_neurons_and_the_command_exports(tmp_path, capsys):
+    clf = tiny_classifier()
+    folder = smaller(clf, clf.present, [range(64), range(5), range(64)]).save(tmp_path / "small")
+    assert main(["info", "--model", str(folder)]) == 0
+    assert "64 5 64" in capsys.readouterr().out
+    assert main(["prune", "--model", str(folder), "--masked", "--out", str(tmp_path / "plain")]) == 0
+    np.testing.assert_allclose(logits(headviz.load(tmp_path / "plain")), logits(headviz.load(folder)), atol=1e-5)
+
+
+@pytest.mark.slow
+def test_onnx_gives_the_same_logits(tmp_path):
+    for name in NEEDED:
+        pytest.importorskip(name)
+    _, small, _ = cut()
+    path = export_onnx(small, tmp_path / "model.onnx")
+    import onnxruntime
+
+    batch = small.collate(small.encode(TEXTS, PAIRS))
+    session = onnxruntime.InferenceSession(str(path))
+    (found,) = session.run(None, {i.name: batch[i.name].numpy() for i in session.get_inputs()})
+    np.testing.assert_allclose(found, logits(small), atol=1e-4)
+
+
+def test_onnx_without_its_packages_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr("headviz.models.onnx.find_spec", lambda name: None)
+    with pytest.raises(ModelError, match=r"pip install 'headviz\[onnx\]'"):
+        export_onnx(tiny_classifier(), tmp_path / "model.onnx")
+    assert not (tmp_path / "model.onnx").exists()

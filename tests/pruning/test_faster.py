@@ -1,0 +1,320 @@
+"""Heads and neurons off for speed: every step against an obvious oracle, with times that a test can set."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import headviz
+from headviz.cli import main
+from headviz.errors import ModelError, OptionError, TaskError
+from headviz.models.feed_forward import neurons, outer_map, smaller
+from headviz.pruning import search as s
+from headviz.pruning.faster import latency
+from headviz.pruning.faster.allotment import Choices, allotted, losses
+from headviz.pruning.faster.faster import FasterOptions, Work
+from headviz.pruning.faster.gradients import gate_gradients
+from headviz.pruning.faster.latency import Timer, measured, timed_table
+from headviz.pruning.faster.search import Search, Shape
+from headviz.pruning.options import FinetuneOptions
+from headviz.pruning.repair import moments, refit
+from headviz.pruning.repair.streams import text_layers
+from headviz.pruning.repair.tune import scale_heads
+from support.pruning_plans import make_data
+from support.tiny import tiny_classifier, tiny_folder
+
+DATA = make_data(24)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(latency, "SECONDS", 0.0)
+    monkeypatch.setattr(latency, "PAIRS_SECONDS", 0.0)
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return tiny_classifier()
+
+
+class Clock(Timer):
+    """Counts a model's parts in place of seconds."""
+
+    def __call__(self, clf):
+        return 10.0 + sum(clf.heads_per_layer) * 2.0 + sum(neurons(clf)) / 8
+
+
+# importance ---------------------------------------------------------------------------------------
+
+
+def test_gradients_are_those_of_gates_one_example_at_a_time(clf):
+    data = DATA.subset(range(6))
+    found = gate_gradients(clf, data)
+    for i, e in enumerate(clf.encode(data.texts, data.pairs)):
+        gates = [torch.ones(n, requires_grad=True) for n in neurons(clf)]
+        heads = tuple(torch.ones(1, 4, 1, 1, requires_grad=True) for _ in range(3))
+        hooks = [
+            outer_map(clf, layer).register_forward_pre_hook(lambda m, args, g=gate: (args[0] * g,))
+            for layer, gate in enumerate(gates)
+        ]
+        call = clf.call()
+        call.gates = heads
+        with torch.enable_grad():
+            loss = torch.nn.functional.cross_entropy(
+                clf.forward(clf.collate([e]), call), torch.tensor([int(data.labels[i])])
+            )
+            slopes = torch.autograd.grad(loss, [*heads, *gates])
+        for hook in hooks:
+            hook.remove()
+        for layer in range(3):
+            np.testing.assert_allclose(found.heads[i, layer], slopes[layer].flatten(), atol=1e-5)
+            np.testing.assert_allclose(found.neurons[layer][i], slopes[3 + layer], atol=1e-5)
+
+
+def test_gradients_do_not_depend_on_order_or_padding(clf):
+    order = np.random.default_rng(0).permutation(len(DATA))
+    one, other = gate_gradients(clf, DATA), gate_gradients(clf, DATA.subset(order))
+    np.testing.assert_allclose(one.heads[order], other.heads, atol=1e-6)
+    np.testing.assert_allclose(one.neurons[1][order], other.neurons[1], atol=1e-5)
+
+
+# sizes --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_choice_of_sizes_within_the_budget_loses_less(seed):
+    rng = np.random.default_rng(seed)
+    groups = []
+    for _ in range(4):
+        sizes = tuple(range(5))
+        loss = losses(rng.random(4), sizes)
+        groups.append(Choices(sizes, np.cumsum(np.append(0, rng.integers(1, 9, 4))).astype(float), loss))
+    budget = 0.5 * sum(g.seconds[-1] for g in groups) + 0.2  # off whole and half numbers: the grid rounds times up
+    every = itertools.product(range(5), repeat=4)
+    fits = [c for c in every if sum(g.seconds[k] for g, k in zip(groups, c, strict=True)) <= budget]
+    best = min(sum(g.loss[k] for g, k in zip(groups, c, strict=True)) for c in fits)
+    found = allotted(groups, budget)
+    assert sum(g.loss[k] for g, k in zip(groups, found, strict=True)) == pytest.approx(best)
+    assert tuple(found) in fits
+    assert allotted(groups, -1.0) is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sweep_never_costs_more_than_its_start(seed):
+    rng = np.random.default_rng(seed)
+    g = rng.normal(size=(200, 90)) @ np.diag(rng.random(90))
+    g[:, 1] = -g[:, 0]  # removing both costs nothing
+    fisher = g.T @ g
+    start = tuple(int(i) for i in np.argsort(np.diag(fisher))[:40])
+    found = s.best_subset(fisher, start)
+
+    def cost(off):
+        return fisher[np.ix_(off, off)].sum()
+
+    assert len(set(found)) == 40
+    assert cost(found) < cost(start)
+
+
+def test_a_sweep_is_the_greedy_search_written_out():
+    rng = np.random.default_rng(1)
+    g = rng.normal(size=(30, 12))
+    fisher = g.T @ g
+    off = sorted(np.argsort(np.diag(fisher))[:5].tolist())
+    for i in np.argsort(np.diag(fisher)).tolist():
+        if i not in off:
+            more = [*off, i]
+            off = min(([j for j in more if j != out] for out in more), key=lambda o: fisher[np.ix_(o, o)].sum())
+    assert s._swept(fisher, tuple(np.argsort(np.diag(fisher))[:5].tolist())) == tuple(sorted(off))
+
+
+# tuning -------------------------------------------------------------------------------------------
+
+
+def neuron_parts(clf, small):
+    return [(matrix, m) for matrix, size, m in text_layers(clf, small, DATA, None, None) if size == 1]
+
+
+def test_the_wanted_output_of_a_narrowed_block_is_the_whole_models(clf):
+    """In the first layer, with all heads there, the two models differ by the block alone."""
+    small = smaller(clf, clf.present, [range(0, 64, 2), range(64), range(64)])
+    [(_, m)] = neuron_parts(clf, small)
+    seen, wanted = [], []
+    layer = clf.module("encoder.layer.0")
+    for e in clf.encode(DATA.texts, DATA.pairs):
+        inside = []
+        hook = layer.intermediate.register_forward_hook(lambda *x, got=inside: got.append(x[2]))
+        clf.logits(clf.collate([e]))
+        hook.remove()
+        seen.append(inside[0][0].double())
+        wanted.append(torch.nn.functional.linear(inside[0][0], layer.output.dense.weight, layer.output.dense.bias))
+    x, y = torch.cat(seen).numpy(), torch.cat(wanted).double().numpy()
+    mine = np.column_stack([x[:, ::2], np.ones(len(x))])
+    np.testing.assert_allclose(m.outer, mine.T @ mine, atol=1e-3)
+    np.testing.assert_allclose(m.cross, mine.T @ y, atol=1e-3)
+
+
+def test_tuned_neurons_are_the_least_squares_of_numpy(clf, monkeypatch):
+    for module in (moments, refit):
+        monkeypatch.setattr(module, "RIDGE", 1e-9)
+    monkeypatch.setattr("headviz.pruning.repair.tune.RIDGE", 1e-9)
+    rng = np.random.default_rng(0)
+    x, weights = rng.normal(size=(300, 7)), rng.normal(size=(8, 5))
+    wanted = rng.normal(size=(300, 5))
+    m = moments.moments([(torch.tensor(x), torch.tensor(wanted))])
+    with_bias = np.column_stack([x, np.ones(300)])
+    direct, *_ = np.linalg.lstsq(with_bias, wanted, rcond=None)
+    np.testing.assert_allclose(refit.refit_output(weights, m), direct, atol=1e-6)
+    each = np.stack([np.outer(x[:, j], weights[j]).ravel() for j in range(7)], axis=1)
+    scales, *_ = np.linalg.lstsq(each, (wanted - weights[-1]).ravel(), rcond=None)
+    np.testing.assert_allclose(scale_heads(weights, m, 1)[:-1], weights[:-1] * scales[:, None], atol=1e-6)
+
+
+@pytest.mark.parametrize("repair", ["tune", "refit"])
+def test_tuning_brings_the_layers_nearer_to_the_whole_models(clf, repair):
+    work = Work(clf, DATA, FasterOptions(batch=2, length=8, repair=repair))
+    shape = Shape(clf.full_mask.without([(0, 0), (1, 1)]), (tuple(range(40)), tuple(range(30)), ()))
+    small, error = work.built(shape)
+    assert error["after"] <= error["before"]
+    assert neurons(small) == [40, 30, 0]
+    assert not {p.data_ptr() for p in small.model.parameters() if p.numel()} & {
+        p.data_ptr() for p in clf.model.parameters()
+    }
+
+
+# times --------------------------------------------------------------------------------------------
+
+
+def test_the_table_finds_what_each_part_costs(clf):
+    table = timed_table(clf, Clock(clf, 2, 8))
+    assert (table.whole, table.base) == (10 + 24 + 24, 10)
+    np.testing.assert_allclose(table.of_heads([0, 1, 4]), [0, 2, 8])
+    np.testing.assert_allclose(table.of_neurons([0, 12, 64]), [0, 1.5, 8])
+
+
+def test_a_model_that_lost_heads_before_is_timed_as_it_is(clf):
+    small = headviz.prune(clf, clf.full_mask.without([(0, h) for h in range(4)]))
+    table = timed_table(small, Clock(small, 2, 8))
+    np.testing.assert_allclose(table.of_heads([0, 1, 4]), [0, 2, 8])
+
+
+def test_pairs_give_the_ratio_and_its_interval(clf):
+    small = smaller(clf, clf.full_mask.without([(0, 0)]), [range(32)] * 3)
+    found = measured(clf, small, Clock(clf, 2, 8))
+    assert found.speedup == found.low == found.high == pytest.approx(58 / 44)
+    real = measured(clf, small, Timer(clf, 2, 8))
+    assert 0 < real.low <= real.speedup <= real.high
+
+
+@pytest.mark.parametrize(("target", "remove"), [(1.3, "both"), (2.0, "both"), (1.3, "heads")])
+def test_a_search_meets_its_target(clf, target, remove):
+    timer = Clock(clf, 2, 8)
+    search = Search(clf, gate_gradients(clf, DATA), timed_table(clf, timer), timer, remove)
+    shape, speed = search.find(target)
+    assert abs(speed.speedup / target - 1) < 0.1
+    small = shape.of(clf)
+    assert remove == "both" or neurons(small) == neurons(clf)
+    assert Shape.from_dict(json.loads(shape.to_json())) == shape
+
+
+def test_what_is_out_of_reach_names_the_largest_speed(clf):
+    timer = Clock(clf, 2, 8)
+    search = Search(clf, gate_gradients(clf, DATA), timed_table(clf, timer), timer)
+    with pytest.raises(OptionError, match=r"7× is out of reach.*5\.80× as fast"):
+        search.find(7)
+
+
+# the whole ----------------------------------------------------------------------------------------
+
+
+def test_several_targets_and_a_training(clf, monkeypatch):
+    monkeypatch.setattr("headviz.pruning.faster.faster.Timer", Clock)
+    first, second = headviz.prune_faster(
+        clf, DATA, (1.2, 1.6), dev=DATA, batch=2, length=8, retrain=FinetuneOptions(epochs=1, batch=8)
+    )
+    assert (first.target, second.target) == (1.2, 1.6)
+    assert sum(second.neurons_per_layer) + sum(second.heads_per_layer) < sum(first.neurons_per_layer) + sum(
+        first.heads_per_layer
+    )
+    assert set(first.metrics) == set(first.baseline) == set(DATA.task.metrics)
+    assert first.change["difference"] == pytest.approx(
+        first.metrics[first.change["metric"]] - first.baseline[first.change["metric"]]
+    )
+    assert json.loads(first.to_json())["heads_per_layer"] == first.model.heads_per_layer
+
+
+@pytest.mark.parametrize("wrong", [1, 0.5, float("nan"), "2", True, [1.5, 0.9], []])
+def test_a_speed_is_above_one(clf, wrong):
+    with pytest.raises(OptionError):
+        headviz.prune_faster(clf, DATA, wrong)
+
+
+def test_wrong_calls_are_one_clear_line(clf):
+    for given, error in (
+        ({"batch": 0}, OptionError),
+        ({"length": 65}, OptionError),
+        ({"remove": "layers"}, OptionError),
+        ({"repair": "bias"}, OptionError),
+    ):
+        with pytest.raises(error):
+            headviz.prune_faster(clf, DATA, 2.0, **given)
+    with pytest.raises(ModelError, match="ALBERT"):
+        headviz.prune_faster(tiny_classifier("albert"), DATA, 2.0)
+    with pytest.raises(TaskError):
+        headviz.prune_faster(clf, DATA.subset([]), 2.0)
+
+
+# the command --------------------------------------------------------------------------------------
+
+
+def call(capsys, *words):
+    status = main(["prune", *map(str, words)])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--faster 1 --task demo", "no speed above 1"),
+        ("--faster 0.5 --task demo", "not a number from 1"),
+        ("--faster x --task demo", "not a number"),
+        ("--faster 2,2 --task demo", "twice"),
+        ("--faster 2", "needs the task"),
+        ("--faster 2 --task demo --off 1.1", "Give one of the two"),
+        ("--faster 2 --task demo --masked", "Give one of the two"),
+        ("--faster 2 --task demo --epochs 3", "add --retrain"),
+        ("--faster 2 --task demo --repair bias", "repair"),
+        ("--off 1.1 --batch 8", "goes with --faster"),
+        ("--off 1.1 --heads-only", "goes with --faster"),
+    ],
+)
+def test_what_contradicts_itself_is_refused_before_the_model_is_loaded(words, said, tmp_path, capsys):
+    status, _, err = call(capsys, "--model", tmp_path / "nowhere", "--out", tmp_path / "out", *words.split())
+    assert (status, err.count("\n")) == (2, 1)
+    assert said in err
+
+
+def test_the_command_saves_what_it_reports(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("headviz.pruning.faster.faster.Timer", Clock)
+    for split in ("train", "dev"):
+        rows = [f"{x.text}\t{x.pair}\t{x.label}" for x in DATA]
+        (tmp_path / f"{split}.tsv").write_text("\n".join(["one\ttwo\tlabel", *rows]) + "\n")
+    base = tiny_folder(tmp_path / "base", labels=("entailment", "neutral", "contradiction"))
+    task = ["--task", "custom", "--data", tmp_path, "--text-columns", "one,two", "--label-column", "label"]
+    words = ["--model", base, *task, "--device", "cpu", "--batch", 2, "--length", 8]
+    status, out, err = call(capsys, *words, "--faster", 1.5, "--out", tmp_path / "small", "--json")
+    assert status == 0, err
+    found = json.loads(out)
+    assert found["speedup_low"] <= found["speedup"] <= found["speedup_high"]
+    assert abs(found["speedup"] / 1.5 - 1) < 0.1
+    small = headviz.load(tmp_path / "small")
+    assert small.heads_per_layer == found["heads_per_layer"]
+    dev = headviz.load_task("custom", data=tmp_path, text_columns=["one", "two"], label_column="label")
+    assert headviz.evaluate(small, dev).metrics == pytest.approx(found["metrics"])
+    assert headviz.evaluate(headviz.load(base), dev).metrics == pytest.approx(found["baseline"])
+    status, out, err = call(capsys, *words, "--faster", "1.2,1.5", "--out", tmp_path / "both")
+    assert status == 0, err
+    assert "1.2×: heads per layer" in out
+    assert headviz.load(tmp_path / "both" / "1.2x").heads_per_layer
