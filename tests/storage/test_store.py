@@ -277,6 +277,84 @@ def test_all_or_nothing(store, monkeypatch):
     assert store.get("values:1") is None
 
 
+def test_a_value_is_found_while_it_is_being_replaced(store, monkeypatch):
+    """Its file stays until the new row is there for all to see."""
+    store.put("maps:1", {"a": LARGE})
+    other, seen = Store(store.folder), []
+    assert other.get("maps:1") is not None  # opening waits for the lock
+    real = store._cache.set
+
+    def look_after(key, raw):
+        real(key, raw)
+        seen.append(other.get("maps:1"))
+
+    monkeypatch.setattr(store._cache, "set", look_after)
+    store.put_many([("maps:1", Entry({"a": LARGE + 1})), ("maps:2", Entry({"a": LARGE}))])
+    assert [None if e is None else float(e.arrays["a"][0]) for e in seen] == [0.0, 0.0]
+    assert other.get("maps:1").arrays["a"][0] == 1
+    assert len(value_files(store)) == 2
+    other.close()
+
+
+def test_a_value_that_is_replaced_between_look_up_and_reading_is_read_again(store, monkeypatch):
+    store.put("maps:1", {"a": LARGE})
+    other, real, fetched = Store(store.folder), store._cache._disk.fetch, []
+
+    def after_a_change(mode, filename, value, read):
+        if not fetched:
+            assert other.put("maps:1", {"a": LARGE + 1})
+        fetched.append(filename)
+        return real(mode, filename, value, read)
+
+    monkeypatch.setattr(store._cache._disk, "fetch", after_a_change)
+    assert store.get("maps:1").arrays["a"][0] == 1
+    assert len(fetched) == 2
+    other.close()
+
+
+def test_a_failed_replacement_keeps_the_old_value_and_leaves_no_file(store, monkeypatch):
+    store.put("maps:1", {"a": LARGE})
+    real = store._cache.set
+
+    def stop_at_second(key, raw):
+        if key == "maps:2":
+            raise KeyboardInterrupt
+        return real(key, raw)
+
+    monkeypatch.setattr(store._cache, "set", stop_at_second)
+    with pytest.raises(KeyboardInterrupt):
+        store.put_many([("maps:1", Entry({"a": LARGE + 1})), ("maps:2", Entry({"a": LARGE}))])
+    assert store.get("maps:1").arrays["a"][0] == 0
+    assert len(value_files(store)) == 1
+
+
+def test_a_folder_that_another_process_tidies_away_is_made_again(store, monkeypatch):
+    store.put("maps:0", {"a": SMALL})
+    real, asked = os.open, []
+
+    def tidied(path, flags, *rest):
+        if flags & os.O_CREAT:
+            asked.append(path)
+            if len(asked) == 1:
+                os.removedirs(os.path.dirname(path))
+        return real(path, flags, *rest)
+
+    monkeypatch.setattr(os, "open", tidied)
+    assert store.put("maps:1", {"a": LARGE})
+    assert len(asked) == 2
+
+
+def test_clearing_leaves_a_file_that_is_about_to_be_recorded(store):
+    store.put("maps:1", {"a": LARGE})
+    [path] = value_files(store)
+    waiting, left = (path.with_name(letter * 28 + ".val") for letter in "ab")
+    for extra in (waiting, left):
+        extra.write_bytes(b"x")
+    os.utime(left, (0, 0))
+    assert store.clear() == 1
+    assert value_files(store) == [waiting]
+
+
 WRITER = """
 import sys, numpy as np
 from headviz.storage.store import Store

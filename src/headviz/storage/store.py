@@ -11,6 +11,7 @@ import json
 import os
 import re
 import sqlite3
+import time
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -108,6 +109,8 @@ def _unpack(key: str, raw: bytes) -> Entry:
 class Store:
     """Named arrays under a key. Reading never fails: a missing or damaged entry is ``None``.
 
+    What ``put`` has stored is found by every process until it is deleted or the size limit is reached, also while
+    others write the same key.
     Writing never fails either: on a full disk or in a folder without permission it gives a ``StoreWarning``, and the
     caller continues with the value it has.
     """
@@ -126,7 +129,10 @@ class Store:
         try:
             raw = disk.get(key)
             if raw is None and key in disk:  # another process replaced the value between the look-up and the reading
-                raw = disk.get(key)
+                with disk.transact():  # now none can
+                    raw = disk.get(key)
+                if raw is None:
+                    raise ForeignEntryError("an entry without its file")
             return None if raw is None else _unpack(key, raw)
         except (ForeignEntryError, ValueError, TypeError, KeyError):
             self._drop(disk, key)
@@ -148,7 +154,7 @@ class Store:
         packed = [(key, _pack(key, e.arrays, e.words)) for key, e in entries]
         for attempt in (1, 2):
             try:
-                with disk.transact():
+                with disk.disk.files_follow(), disk.transact():
                     for key, raw in packed:
                         disk.set(key, raw)
                 return True
@@ -187,10 +193,10 @@ class Store:
         disk = self._open()
         if disk is None:
             return 0
-        with disk.transact():
+        with disk.disk.files_follow(), disk.transact():
             count = int(disk.clear())
-        for path in self.folder.glob("??/??/*.val"):
-            if own_file(path.relative_to(self.folder).as_posix()):
+        for path in self.folder.glob("??/??/*.val"):  # what a killed process left
+            if own_file(path.relative_to(self.folder).as_posix()) and not _is_new(path):
                 path.unlink(missing_ok=True)
         return count
 
@@ -239,6 +245,14 @@ class Store:
             StoreWarning,
             stacklevel=4,
         )
+
+
+def _is_new(path: Path) -> bool:
+    """Whether another process may have written this file just now and be waiting to record it."""
+    try:
+        return time.time() - path.lstat().st_mtime < 6 * LOCK_SECONDS
+    except FileNotFoundError:
+        return True
 
 
 def limit_from_environment() -> int:

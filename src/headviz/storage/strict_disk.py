@@ -4,10 +4,12 @@ diskcache pickles what it stores, so anybody who can write to its folder could r
 reads it. Here keys are text and values are bytes; rows, files and databases of any other form are refused.
 """
 
+import errno
 import os
 import re
 import sqlite3
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +21,7 @@ from .sqlite_errors import DAMAGED, meaning
 
 INLINE = 32 * 2**10  # bytes; smaller values live in the database, larger ones in files of their own
 LOCK_SECONDS = 10.0
+TRIES = 10  # to make a file in a folder that others tidy away
 # Given at every opening, so that the settings of a foreign database never apply.
 SETTINGS = {**diskcache.DEFAULT_SETTINGS, "disk_min_file_size": INLINE, "cull_limit": 32}
 
@@ -48,6 +51,24 @@ class StrictDisk(diskcache.Disk):
 
     def __init__(self, directory: str, min_file_size: int = INLINE, **_: object) -> None:
         super().__init__(directory, min_file_size=min_file_size, pickle_protocol=0)
+        self._transaction = threading.local()
+
+    @contextmanager
+    def files_follow(self) -> Iterator[None]:
+        """Around a transaction: files that it replaces are removed after its end, files of its own if it fails.
+
+        diskcache removes them at once in a nested transaction. Until the outer one ends, other processes see the old
+        rows, and a row without its file would be a lost entry.
+        """
+        self._transaction.written, self._transaction.removed = written, removed = [], []
+        over = written
+        try:
+            yield
+            over = removed
+        finally:
+            del self._transaction.written, self._transaction.removed
+            for name in over:
+                self.remove(name)
 
     def put(self, key: Any) -> tuple[str, bool]:
         if type(key) is not str:
@@ -65,8 +86,9 @@ class StrictDisk(diskcache.Disk):
         if len(value) < self.min_file_size:
             return 0, diskcache.core.MODE_RAW, None, sqlite3.Binary(value)
         name, path = self.filename()
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        name = name.replace(os.sep, "/")
+        handle = _new_file(path)
+        getattr(self._transaction, "written", []).append(name)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(value)
@@ -74,7 +96,7 @@ class StrictDisk(diskcache.Disk):
             with suppress(OSError):
                 os.unlink(path)  # a half file on a full disk
             raise
-        return len(value), diskcache.core.MODE_BINARY, name.replace(os.sep, "/"), None
+        return len(value), diskcache.core.MODE_BINARY, name, None
 
     def fetch(self, mode: Any, filename: Any, value: Any, read: bool) -> bytes:
         if read:
@@ -94,8 +116,21 @@ class StrictDisk(diskcache.Disk):
 
     def remove(self, file_path: Any) -> None:
         # also called when a row is deleted: a forged row must not delete a foreign file
-        if own_file(file_path):
+        if not own_file(file_path):
+            return
+        if hasattr(self._transaction, "removed"):
+            self._transaction.removed.append(file_path)
+        else:
             super().remove(file_path)
+
+
+def _new_file(path: str) -> int:
+    """A handle of a file that was not there. Another process may remove its folder, while empty, before it is made."""
+    for _ in range(TRIES):
+        with suppress(FileNotFoundError):
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    raise FileNotFoundError(errno.ENOENT, "its folder is removed again and again", path)
 
 
 def own_file(name: object) -> bool:
