@@ -173,6 +173,36 @@ def test_a_run_split_over_two_workers_equals_the_local_one_and_survives_the_loss
     assert any(e["what"] == "cluster" and e["words"].startswith("2 workers") for e in registry.events(run.id))
 
 
+def test_both_workers_killed_at_once_and_a_new_one_finishes(cluster, registry):
+    spec = {"steps": 8, "chains": 4, "seconds": 0.09}
+    local = service.start("rehearsal", spec)
+    ended(local.id)
+    run = on_cluster(**spec)
+    running_steps(run.id, 2)
+    for worker in cluster.workers:
+        os.kill(worker.pid, signal.SIGKILL)
+    time.sleep(1.5)
+    assert reading.show(run.id).state == "running"  # the driver waits for a worker
+    cluster.add_worker()
+    after = ended(run.id, 120)
+    assert (after.state, after.error, after.attempt) == ("done", "", 1)
+    assert essence(run.id) == essence(local.id)
+
+
+@pytest.mark.slow
+def test_a_cluster_that_stays_without_workers_ends_the_run_which_can_be_resumed(cluster, registry):
+    run = on_cluster(steps=6, chains=2, seconds=0.1)
+    running_steps(run.id, 1)
+    for worker in cluster.workers:
+        os.kill(worker.pid, signal.SIGKILL)
+    after = ended(run.id, 120)
+    assert (after.state, after.resumable) == ("failed", True)
+    assert "has had no worker for" in after.error
+    cluster.add_worker()
+    service.resume(run.id)
+    assert ended(run.id, 120).state == "done"
+
+
 def test_the_driver_is_light_and_the_work_is_done_by_both(cluster, registry, real_spawn):
     run = on_cluster(steps=8, chains=4, spin=0.2)  # long enough that looking late leaves work for both
     view = running_steps(run.id)

@@ -220,7 +220,7 @@ def test_a_damaged_checkpoint_costs_steps_but_not_the_result(registry, harm):
     assert history.count("damaged checkpoint") == (2 if harm == "both" else 1)
 
 
-@pytest.mark.parametrize("seconds", [3, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seconds", [3, pytest.param(30, marks=pytest.mark.slow)])
 def test_a_registry_locked_by_another_program(registry, seconds):
     run, other = rehearse(steps=6, seconds=0.1), None
     running_steps(run.id, 1)
@@ -293,6 +293,51 @@ def test_a_full_disk_fails_the_run_and_more_room_lets_it_go_on(tmp_path):
 
 
 # time and number ------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_worker_that_the_system_ends_for_want_of_memory_is_named_and_resumes(tmp_path):
+    """A memory limit of 160 MB, enlarged later. The worker asks for more and is killed without a word."""
+    groups = Path("/sys/fs/cgroup/memory")
+    place = (groups if groups.is_dir() else groups.parent) / f"headviz-test-{os.getpid()}"
+    limit = place / ("memory.limit_in_bytes" if groups.is_dir() else "memory.max")
+    script = textwrap.dedent("""
+        import os, sys
+        from pathlib import Path
+        Path(sys.argv[1], "cgroup.procs").write_text(str(os.getpid()))
+        Path(sys.argv[2]).write_text(str(160 * 2**20))
+        from headviz.runs import service
+        from headviz.runs.registry import Registry
+        run = service.start("rehearsal", {"steps": 3, "payload": 50_000_000, "seconds": 1.2})
+        ended = service.wait_for(run.id, timeout=120)
+        print(ended.state, "|", ended.code, "|", ended.error)
+        Path(sys.argv[2]).write_text(str(8 * 2**30))
+        service.resume(run.id)
+        print(service.wait_for(run.id, timeout=120).state, len(Registry().steps(run.id)))
+    """)
+    try:
+        place.mkdir()
+        assert limit.exists()
+    except (OSError, AssertionError):
+        pytest.skip("this machine does not let a test limit the memory of its processes")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(place), str(limit)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "HEADVIZ_HOME": str(tmp_path)},
+        )
+    finally:
+        until(lambda: not (place / "cgroup.procs").read_text(), 30, "the end of the worker")
+        place.rmdir()
+    assert done.returncode == 0, done.stderr
+    first, last = done.stdout.splitlines()
+    state, code, error = first.split(" | ")
+    assert (state, code) == ("lost", "out-of-memory")
+    assert error.startswith("The worker process ran out of memory: the system ended it. It last used ")
+    assert error.endswith("Resume continues from its last step.")
+    assert last == "done 3"
 
 
 def test_the_clock_set_back_in_the_middle_of_a_run(registry, tmp_path, monkeypatch):

@@ -217,6 +217,7 @@ def test_too_little_memory_is_named(registry):
     after = ended(run.id)
     assert after.state == "failed"
     assert after.error.startswith("Out of memory.")
+    assert (after.code, after.resumable) == ("out-of-memory", True)
     assert len(registry.steps(run.id)) == 1
 
 

@@ -1,16 +1,50 @@
 """CSV and LaTeX that are safe to open."""
 
+import ast
 import csv
 import io
+from pathlib import Path
 
 import pytest
 
 from headviz.storage.tables import csv_cell, to_csv, to_latex
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =HYPERLINK(1)", "＝1"])
+SRC = Path(__file__).resolve().parents[2] / "src" / "headviz"
+FORMULAS = [
+    "=1+1",
+    "+cmd",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "  =HYPERLINK(1)",
+    "＝1",
+    "\ufeff=1",
+    "\u200b \0@x",
+]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
 def test_texts_that_begin_like_a_formula_are_defused(text: str) -> None:
     assert csv_cell(text) == "'" + text
+
+
+def test_names_of_columns_are_defused_too() -> None:
+    header = next(csv.reader(io.StringIO(to_csv(FORMULAS, []), newline="")))
+    assert header == ["'" + text for text in FORMULAS]
+
+
+def test_every_table_is_written_here() -> None:
+    """No other module writes CSV, so that no table has a cell that nobody looked at."""
+    writers = {"writer", "DictWriter", "to_csv", "savetxt", "write_csv", "to_excel"}
+    found = set()
+    for path in SRC.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in writers:
+                found.add(path.relative_to(SRC).as_posix())
+    assert found == {"storage/tables.py"}
 
 
 def test_numbers_stay_numbers() -> None:

@@ -23,6 +23,7 @@ class Server:
 
     address: str
     begun: float  # time.perf_counter() at the start of its process
+    pid: int
 
 
 def free_port() -> int:
@@ -47,7 +48,7 @@ def serve(home: Path, log: Path, **environment: str) -> Iterator[Server]:
         try:
             address = f"http://127.0.0.1:{port}"
             wait_until_healthy(address, process, log)
-            yield Server(address, begun)
+            yield Server(address, begun, process.pid)
         finally:
             process.terminate()
             process.wait(20)

@@ -32,6 +32,7 @@ CONNECT = 20.0  # seconds
 KNOCK = 5.0  # seconds
 AHEAD = 2  # pieces per worker thread handed over in advance
 GONE = 60.0  # seconds without any worker after which a run gives up
+SCHEDULER_GONE = "The cluster's scheduler is gone. Resume once it is back."
 
 
 def drive(registry: Registry, record: RunRecord, heartbeat: Heartbeat) -> None:
@@ -71,6 +72,10 @@ def _knock(address: str) -> None:
         raise RunError(f"The cluster at {address} does not answer ({error}). Is it running?") from error
 
 
+class Late(Exception):
+    """A result does not arrive: its worker is gone and the work is done again, or the line is slow."""
+
+
 class Driver:
     """One loop over all pieces of all the runs it carries."""
 
@@ -83,6 +88,7 @@ class Driver:
         self.failed = 0
         self.home: dict[tuple[str, str], str] = {}  # (run, folder) -> a worker that has it
         self._told: dict[str, float] = {}
+        self._patience = CONNECT  # seconds to wait for a result that is there
 
     def run(self) -> None:
         self._check_workers()
@@ -190,6 +196,9 @@ class Driver:
             workers=[home] if home and not with_files else None,
             allow_other_workers=bool(home) and not with_files,
         )
+        self._await(future, carrier, piece, with_files)
+
+    def _await(self, future: Any, carrier: Carrier, piece: str, with_files: bool) -> None:
         self.in_flight[future] = (carrier, piece, with_files)
         future.add_done_callback(self.finished.put)
 
@@ -209,6 +218,12 @@ class Driver:
                 raise
             self._submit(carrier, piece, with_files=True)
             return
+        except Late:
+            if self.client.status != "running":
+                raise RunError(SCHEDULER_GONE) from None
+            self._patience *= 2
+            self._await(future, carrier, piece, with_files)
+            return
         except (UserError, MemoryError, RuntimeError, ValueError, TypeError, KeyError, OSError) as error:
             self._piece_failed(carrier, error)
             return
@@ -225,18 +240,24 @@ class Driver:
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
 
+        late = False
         try:
-            result = future.result(timeout=CONNECT)
+            return future.result(timeout=self._patience)
+        except TimeoutError as error:
+            late = future.status != "error"  # else it is the work's own error
+            if late:
+                raise Late from error
+            raise
         except KilledWorker as error:
             raise RunError(
                 "Several workers of the cluster died at the same piece of work, probably out of memory. "
                 "Give them more, or use smaller batches, then resume."
             ) from error
-        except (FutureCancelledError, TimeoutError) as error:
-            raise RunError("The cluster's scheduler is gone. Resume once it is back.") from error
+        except FutureCancelledError as error:
+            raise RunError(SCHEDULER_GONE) from error
         finally:
-            future.release()
-        return result
+            if not late:
+                future.release()
 
     def _piece_failed(self, carrier: Carrier, error: BaseException) -> None:
         if carrier.record is self.record:
@@ -280,7 +301,7 @@ class Driver:
         if monotonic() - self._alive < 5:
             return
         if self.client.status != "running":
-            raise RunError("The cluster's scheduler is gone. Resume once it is back.")
+            raise RunError(SCHEDULER_GONE)
         if self.client.nthreads():
             self._alive = monotonic()
         elif monotonic() - self._alive > GONE:

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import UserError
 from ..storage.writing import disk_error
 from .files import DiskFull
-from .record import FAULT
+from .record import FAULT, OUT_OF_MEMORY
 
 
 def outcome_of(error: BaseException) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def outcome_of(error: BaseException) -> dict[str, Any]:
 
 def _explained(error: BaseException) -> tuple[str, str]:
     if is_out_of_memory(error):
-        return "out-of-memory", (
+        return OUT_OF_MEMORY, (
             "Out of memory. Let fewer runs work at a time or use a machine with more memory and resume, "
             "or start a new run with a smaller batch or shorter texts."
         )

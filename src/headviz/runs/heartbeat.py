@@ -19,7 +19,7 @@ from typing import Any
 from ..errors import RunError
 from .files import RunFiles, write_json
 from .pace import Pace
-from .process import kill_children, monotonic, place
+from .process import kill_children, memory_kills, monotonic, place
 from .record import RunRecord
 from .registry import Registry, Superseded
 from .states import STOP, VANISH, IllegalTransition
@@ -43,6 +43,7 @@ class Heartbeat(threading.Thread):
         self._stopped = threading.Event()
         self._asked: float | None = None
         self._signal: int | None = None
+        self._memory_kills = memory_kills()
         self.before_end: Callable[[], object] = lambda: None
 
     # called by the work -----------------------------------------------------------------------
@@ -132,6 +133,7 @@ class Heartbeat(threading.Thread):
             "remaining": self.pace.remaining(time.monotonic()),
             "cpu_percent": cpu,
             "memory": memory,
+            "memory_kills": self._memory_kills,  # when this worker began
         }
 
     def _end_now(self) -> None:

@@ -51,6 +51,14 @@ def _namespace() -> str:
     return ""
 
 
+def memory_kills() -> int | None:
+    """How many processes this machine has ended since its start because memory ran out; None where it does not say."""
+    with suppress(OSError, ValueError):
+        lines = Path("/proc/vmstat").read_text().splitlines()
+        return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), None)
+    return None
+
+
 def start_of(pid: int) -> str | None:
     """When a process started, as a text to compare; None if there is no such process, or only a zombie.
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from ..errors import OptionError, RunError
 from .files import RunFiles
-from .process import kill, kill_leftovers, spawn
-from .record import CARRIED, DASK, RunRecord
+from .process import kill, kill_leftovers, memory_kills, place, spawn
+from .record import CARRIED, DASK, OUT_OF_MEMORY, RunRecord
 from .registry import Registry, Superseded
 from .states import ACTIVE, CANCEL, CANCELLING, FAIL, QUEUED, VANISH, IllegalTransition, follow
 
@@ -79,15 +79,15 @@ def _reconcile_one(registry: Registry, record: RunRecord) -> RunRecord:
         return record
     kill_leftovers(record.worker)
     asked = record.state == CANCELLING or age is not None
-    error = "" if asked else lost_words(files)
+    error, code = ("", "") if asked else lost_words(files)
     try:
         if asked and record.state != CANCELLING:
             registry.apply(record.id, CANCEL, claim=record.claim)
-        return registry.apply(record.id, VANISH, claim=record.claim, error=error, ended=time.time())
+        return registry.apply(record.id, VANISH, claim=record.claim, error=error, code=code, ended=time.time())
     except (IllegalTransition, Superseded):
         return registry.get(record.id)  # meanwhile it ended properly, or was taken again
     except RunError:  # locked or full: return the true state, and record it another time
-        return replace(record, state=follow(CANCELLING if asked else record.state, VANISH), error=error)
+        return replace(record, state=follow(CANCELLING if asked else record.state, VANISH), error=error, code=code)
 
 
 def is_gone(record: RunRecord, files: RunFiles) -> bool:
@@ -101,13 +101,16 @@ def is_gone(record: RunRecord, files: RunFiles) -> bool:
         return time.time() - (record.started or record.created) > SILENCE
 
 
-def lost_words(files: RunFiles) -> str:
-    """The error of a run whose worker ended without a message."""
+def lost_words(files: RunFiles) -> tuple[str, str]:
+    """The error of a run whose worker ended without a message, and the error's code."""
     last = files.read_json(files.progress)
-    words = "The worker process is gone: it was killed, ran out of memory, or the machine restarted."
+    words, code = "The worker process is gone: it was killed, ran out of memory, or the machine restarted.", ""
+    before, now = last.get("memory_kills"), memory_kills()
+    if last.get("place") == place() and isinstance(before, int) and now is not None and now > before:
+        words, code = "The worker process ran out of memory: the system ended it.", OUT_OF_MEMORY
     if last.get("memory"):
         words += f" It last used {last['memory'] / 2**30:.1f} GB of memory in phase '{last.get('phase', '?')}'."
-    return f"{words} Resume continues from its last step."
+    return f"{words} Resume continues from its last step.", code
 
 
 def look(registry: Registry, run_id: str) -> RunRecord:

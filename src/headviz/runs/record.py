@@ -21,6 +21,7 @@ SWEEP = "sweep"  # kind of a parent of runs
 PRUNE = "prune"  # kind of a pruning run
 
 FAULT = "fault"  # code of an error of headviz itself
+OUT_OF_MEMORY = "out-of-memory"
 
 _NAME_LIMIT = 200
 

@@ -37,7 +37,9 @@ def csv_cell(value: Any) -> str:
     if value is None or value != value:
         return ""
     text = str(value)
-    if isinstance(value, str) and (text.startswith(_BLANKS) or text.lstrip().startswith(_FORMULA)):
+    # a spreadsheet drops what cannot be seen, such as a byte order mark
+    seen = next((c for c in text if c.isprintable() and not c.isspace()), "")
+    if isinstance(value, str) and (text.startswith(_BLANKS) or seen in _FORMULA):
         return "'" + text
     return text
 
