@@ -8,7 +8,6 @@ from headviz.ui.pages.analyses import section as analyses
 from headviz.ui.shell import frame, loaders, state
 
 view = frame.begin()
-st.title("Analyses")
 names, others = analyses.offered(loaders.shape(view).kind)
 if frame.controls():
     name = state.switch(

@@ -5,11 +5,11 @@ import streamlit as st
 from headviz.ui.pages.compare import columns as compare
 from headviz.ui.pages.compare import other_models as others
 from headviz.ui.pages.compare import translations as retranslate
-from headviz.ui.parts import texts
+from headviz.ui.parts import story, texts
 from headviz.ui.shell import frame, loaders, show
 
 view = frame.begin()
-st.title("Compare")
+story.line()
 clf, data = loaders.classifier(view), loaders.dataset(view)
 if frame.controls():
     shown = texts.choose(data, "compare_text")

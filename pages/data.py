@@ -9,7 +9,6 @@ from headviz.ui.parts import abilities
 from headviz.ui.shell import frame, loaders, show, state
 
 view = frame.begin()
-st.title("Data & model")
 left, right = st.columns(2, gap="large")
 clf = data = None
 with left:

@@ -5,12 +5,11 @@ import streamlit as st
 from headviz.ui.pages.distil import form as distilform
 from headviz.ui.pages.distil import results as distil
 from headviz.ui.pages.masklab import board
-from headviz.ui.parts import scoring
-from headviz.ui.shell import frame, loaders
+from headviz.ui.parts import cost
+from headviz.ui.shell import frame, loaders, state
 
 view = frame.begin()
 shape = None if distilform.recurrent(view) else loaders.shape(view)
-st.title("Distil")
 found, plan = distil.runs(), None
 if frame.controls():
     left, right = st.columns([5, 6], gap="large")
@@ -22,8 +21,8 @@ if frame.controls():
             )
         else:
             st.caption("The heads that you switch off here are removed from the students, which learn without them.")
-            board.toolbar(shape.present, scoring.known(view), shape.scores)
-            board.grid(shape.present, scoring.known(view), scoring.tips(view), rows=shape.rows)
+            board.toolbar(shape.present, cost.ordering(view), shape.scores)
+            board.grid(shape.present, cost.ordering(state.view()), rows=shape.rows)
         with st.container(border=True):
             plan = distilform.start_form(view, shape)
 else:

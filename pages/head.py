@@ -39,6 +39,5 @@ def draw() -> None:
 
 
 view = frame.begin()
-st.title("One head")
 if frame.explains_classes(view, "Attribution"):
     draw()

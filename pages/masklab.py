@@ -3,18 +3,19 @@
 import streamlit as st
 
 from headviz.ui.pages.masklab import board, cost
-from headviz.ui.parts import measure, scoring
+from headviz.ui.parts import cost as scores
+from headviz.ui.parts import measure, story
 from headviz.ui.shell import frame, loaders, state
 
 view = frame.begin()
+story.line()
 shape = loaders.shape(view)
-st.title("Mask lab")
 if frame.controls():
-    board.toolbar(shape.present, scoring.known(view), shape.scores)
+    board.toolbar(shape.present, scores.ordering(view), shape.scores)
     view = state.view()
 left, right = st.columns([5, 6], gap="large")
 with left:
-    board.grid(shape.present, scoring.known(view), scoring.tips(view), rows=shape.rows)
+    board.grid(shape.present, scores.ordering(view), rows=shape.rows)
     st.caption(board.HOW)
     hints = st.container()
 with right:

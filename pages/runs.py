@@ -9,7 +9,6 @@ from headviz.ui.pages.runs import run_form as runforms
 from headviz.ui.shell import frame, show
 
 view = frame.begin()
-st.title("Runs")
 archived = bool(st.session_state.get("runs_archived")) and frame.controls()
 runs = runsview.overview(archived=archived)
 known = runsview.known_ids(view.run, runs) or runsview.known_ids(view.run, runsview.overview(archived=not archived))

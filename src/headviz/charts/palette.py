@@ -49,14 +49,18 @@ class Scale:
     lo: float
     hi: float
     diverging: bool
+    loss: bool = False  # high values are losses, and so orange
 
     @property
     def light(self) -> Stops:
-        return DIVERGING_LIGHT if self.diverging else SEQUENTIAL_LIGHT
+        return self._turned(DIVERGING_LIGHT if self.diverging else SEQUENTIAL_LIGHT)
 
     @property
     def dark(self) -> Stops:
-        return DIVERGING_DARK if self.diverging else SEQUENTIAL_DARK
+        return self._turned(DIVERGING_DARK if self.diverging else SEQUENTIAL_DARK)
+
+    def _turned(self, stops: Stops) -> Stops:
+        return stops[::-1] if self.loss else stops
 
 
 def scale_for(values: list[float], *, signed: bool | None = None) -> Scale:
@@ -73,6 +77,12 @@ def scale_for(values: list[float], *, signed: bool | None = None) -> Scale:
         return Scale(-end, end, True)
     low = min(0.0, low)
     return Scale(low, high if high > low else low + 1.0, False)
+
+
+def scale_of_losses(values: list[float]) -> Scale:
+    """Orange where something is lost, blue where something is gained; NaN is ignored."""
+    fitted = scale_for(values, signed=True)
+    return Scale(fitted.lo, fitted.hi, True, loss=True)
 
 
 def colour(scale: Scale, value: float, *, dark: bool = False) -> str:

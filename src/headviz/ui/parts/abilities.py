@@ -1,7 +1,11 @@
-"""Which heads of the demo carry which ability: the table of its model card, each row a mask to try."""
+"""Which heads carry which ability: for the demo the table of its model card, for other models the analysis by kind.
+
+Every page asks here, so that a head has one story everywhere.
+"""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -11,12 +15,71 @@ from ..shell import show, state
 from ..shell.view import View
 
 if TYPE_CHECKING:
+    from ...analyses.by_slice import BySlice
     from ...models.classifier import Classifier
 
 
 def known(view: View) -> bool:
     """Whether the view shows the demo and its own data."""
     return view.model == "demo" and view.task == "demo" and not view.data and not view.revision
+
+
+MOST = 256  # models and data whose abilities are remembered
+_found: dict[tuple[object, ...], dict[HeadId, str]] = {}
+
+
+def carried(view: View) -> dict[HeadId, str]:
+    """What each head is known to carry. Empty where this has not been measured."""
+    return _of_demo() if known(view) else _found.get(_source(view), {})
+
+
+def carriers(view: View) -> dict[str, list[HeadId]]:
+    """The heads that carry each ability of the demo, the costliest first."""
+    return _carriers() if known(view) else {}
+
+
+def remember(view: View, found: BySlice) -> None:
+    """Keep what *kind by kind* has found, so that all grids name these heads.
+
+    A head carries the kinds that clearly lose without it, if it is the costliest head of that kind or costs at least
+    half as much as the costliest.
+    """
+    told: dict[HeadId, list[str]] = {}
+    for one, values, certain in zip(found.slices, found.values, found.significant(), strict=True):
+        for at in zip(*(certain & (values > 0) & (2 * values >= one.cost)).nonzero(), strict=True):
+            told.setdefault(HeadId(*(int(i) for i in at)), []).append(one.name)
+    if len(_found) >= MOST:
+        _found.clear()
+    _found[_source(view)] = {head: _words(names) for head, names in told.items()}
+
+
+def _source(view: View) -> tuple[object, ...]:
+    data = (view.task, view.data, view.columns, view.label, view.groups, view.limit, view.seed)
+    return (view.model, view.revision, view.dtype, *data)
+
+
+@cache
+def _carriers() -> dict[str, list[HeadId]]:
+    from ...demo import card_figures
+
+    return {r["phenomenon"]: [HeadId.parse(h) for h in r["heads"]] for r in card_figures()["heads"]["sets"]}
+
+
+@cache
+def _of_demo() -> dict[HeadId, str]:
+    from ...demo import card_figures
+
+    told: dict[HeadId, list[str]] = {}
+    for name, heads in _carriers().items():
+        for head in heads:
+            told.setdefault(head, []).append(name)
+    for head in card_figures()["heads"]["shared"]:
+        told.setdefault(HeadId.parse(head), []).append("several abilities")
+    return {head: _words(names) for head, names in told.items()}
+
+
+def _words(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def table(clf: Classifier, view: View) -> None:

@@ -7,7 +7,7 @@ import streamlit as st
 from ...heads import HeadId, HeadMask
 from ..shell import mask_edit as maskedit
 from ..shell import show, state
-from . import abilities, scoring
+from . import abilities, cost
 
 SHARE = 0.2  # of the heads, where nothing better is known
 
@@ -30,21 +30,16 @@ def offer(present: HeadMask, kind: str | None = None) -> None:
 def suggestion(present: HeadMask, kind: str | None) -> tuple[str, HeadMask]:
     """A mask worth trying, and its button's label."""
     view = state.view()
-    known = _carriers().get(kind or "") if abilities.known(view) else None
+    known = abilities.carriers(view).get(kind or "")
     if known:
         rows = " and ".join(str(h) for h in known)
         return f"Switch off {rows}: {show.plain(kind or '')} needs {_them(known)}", present.without(known)
     count = max(1, round(SHARE * len(present.kept)))
-    values = scoring.known(view)
-    if values is not None and values.shape == (present.num_layers, present.num_heads):
-        return f"Switch off the {count} lowest by {view.score}", maskedit.off_to_count(present, values, count, present)
+    found = cost.ordering(view)
+    if found is not None and found.values.shape == (present.num_layers, present.num_heads):
+        label = f"Switch off the {count} lowest by {found.score}"
+        return label, maskedit.off_to_count(present, found.values, count, present)
     return f"Switch off {count} heads at random", maskedit.off_at_random(present, count, present, seed=0)
-
-
-def _carriers() -> dict[str, list[HeadId]]:
-    from ...demo import card_figures
-
-    return {r["phenomenon"]: [HeadId.parse(h) for h in r["heads"]] for r in card_figures()["heads"]["sets"]}
 
 
 def _them(heads: list[HeadId]) -> str:

@@ -129,6 +129,13 @@ def counts_tokens(view: View) -> bool:
     return not get_task(view.task).is_translation
 
 
+def keep(view: View, found: HeadScores) -> None:
+    """Store a table that was computed elsewhere, as if it had been asked for here."""
+    key = key_of(view, found.score)
+    _sizes.setdefault(_sized(key, 0), set()).add(view.samples)
+    jobs.put(key, found)
+
+
 def sample_notes(data: Dataset, wanted: int) -> tuple[str, ...]:
     """What is unusual about the examples: not from train, or fewer than asked for."""
     said = []

@@ -50,6 +50,8 @@ LOGO = (
 _CSS = """<style>
 .stApp {font-variant-numeric: tabular-nums}
 .stMainBlockContainer {padding-top: 4.2rem; padding-bottom: 3rem; max-width: 84rem}
+.st-key-context h1 {font-size: 1.5rem; padding: 0; white-space: nowrap}
+.st-key-head_card h3 {padding: 0}
 [data-testid="stMetricDelta"] svg {display: none}
 button[aria-label*="Download as CSV"] {display: none} /* ours, below each table, defuses formulas */
 [data-testid="stButtonGroup"] button {min-height: 2.5rem}
@@ -110,7 +112,7 @@ def run() -> None:
 
 def _guarded(page: st.Page) -> None:
     try:
-        line, corner = _context_line()
+        line, corner = _context_line(page.title)
         notices = st.container()
         for refusal in plugins.refused():
             notices.warning(show.plain(refusal), icon=":material/extension_off:")
@@ -167,17 +169,24 @@ def _report(title: str) -> None:
         viewreport.button(page, title, _what(view), mask)
 
 
-def _context_line() -> tuple[st.delta_generator.DeltaGenerator, st.delta_generator.DeltaGenerator]:
-    """Model, mask and data of this page, and its links. Gives the places of that line and of the report's button."""
+def _context_line(title: str) -> tuple[st.delta_generator.DeltaGenerator, st.delta_generator.DeltaGenerator]:
+    """Title, model, mask and data of this page, and its links. Gives the places of that line and of the report."""
     view = state.view()
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="context"):
+        st.title(show.plain(title), width="content", anchor=False)
         line = st.empty()
         _tell(line)
         corner = st.container(width="content")
         if not view.present:
             show.copy_link(state.went_back)
+        if title == PAGES[0][1] and not view.present:
+            st.button("First steps", key="first_steps", type="tertiary", icon=":material/help:", on_click=_first_steps)
         state.tick("present", "Presentation", help="Hide the controls and enlarge the type")
     return line, corner
+
+
+def _first_steps() -> None:
+    st.session_state["start_asked"] = st.session_state.get("start_asked", 0) + 1
 
 
 def _tell(line: st.delta_generator.DeltaGenerator) -> None:

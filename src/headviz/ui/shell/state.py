@@ -108,6 +108,13 @@ def update(**changes: Any) -> None:
     _put(replace(now, view=replace(now.view, **changes), history=history))
 
 
+def open_view(shown: View) -> None:
+    """Show another view, as a link to it would; its mask enters the history."""
+    now = session()
+    history = now.history.push(shown.mask)
+    _put(replace(now, view=shown, history=history))
+
+
 def set_mask(mask: HeadMask, *, base: HeadMask | None = None) -> None:
     """Set the mask; ``base`` as in ``History.push``."""
     now = session()

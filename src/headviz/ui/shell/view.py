@@ -15,6 +15,7 @@ from ...errors import one_line
 from ...evaluation.verdict import MARGIN
 from ...scores.catalogue import DEFAULT
 
+COST = "ablation"  # the score that says what each head costs
 LONGEST_TEXT = 1500  # characters of a text that an address carries; longer ones stay in the session
 LONG = "long"  # the query parameter that names the texts which stayed behind
 _TEXTS = {"a": "first", "b": "second"}
@@ -37,6 +38,7 @@ class View:
     seed: int = 0
 
     score: str = DEFAULT
+    beside: str = ""  # the score of the second grid, which also orders heads; empty = what each head costs
     samples: int = 64  # fewest examples to compute a score on
     weights: str = "fine-tuned"
     base: str = ""  # the pre-trained model; empty = the demo's own
@@ -71,6 +73,12 @@ class View:
     step: int = 0
     tab: str = ""  # the open one of a page's tabs; empty = the first
     present: bool = False  # presentation: no controls, larger type
+    story: int = 0  # the step of the demonstration that this view belongs to; 0 = none
+
+    @property
+    def order(self) -> str:
+        """The score that heads are ordered by: the user's choice, else what each head costs."""
+        return self.beside or (self.score if self.score != DEFAULT else COST)
 
 
 FIELDS: dict[str, Any] = {f.name: f.default for f in fields(View)}
@@ -81,6 +89,7 @@ LIMITS = {
     "mass": (10, 100),
     "steps": (0, 2000),
     "margin": (0, 100),
+    "story": (0, 4),
 }
 
 
@@ -93,9 +102,9 @@ def defaults(model: str) -> dict[str, Any]:
     return {**FIELDS, "task": TASKS_OF.get(model, FIELDS["task"])}
 
 
-_SOURCE = "model revision device dtype task data columns label groups limit seed mask "
+_SOURCE = "model revision device dtype task data columns label groups limit seed mask story "
 _TEXT = "example a b blank "
-_SCORE = "score samples weights base numbers "
+_SCORE = "score beside samples weights base numbers "
 # The fields that a page depends on; a link to it leaves out the others. A page that is not listed keeps all.
 SHOWN_BY = {
     page: frozenset((_SOURCE + more).split())

@@ -4,6 +4,7 @@
 
 const HATCH = "×";
 const roots = new WeakMap();
+const LINK = "headviz-head"; // tells the other grids of a group which head is pointed at or chosen
 
 function luminance(css) {
   const c = rgb(css);
@@ -24,10 +25,10 @@ function colourOf(scale, value, dark) {
   const a = rgb(stops[left]), b = rgb(stops[left + 1]);
   return a.map((x, i) => Math.round(x + (b[i] - x) * (place - left)));
 }
-function short(value, digits) {
+function short(value, digits, blank) {
   if (value === null || value === undefined) return "";
   let text = value.toFixed(digits);
-  if (Number(text) === 0) text = (0).toFixed(digits);
+  if (Number(text) === 0) text = blank ? "" : (0).toFixed(digits);
   return text.replace(/^(-?)0\./, "$1.").replace("-", "−");
 }
 function el(tag, cls, text) {
@@ -117,7 +118,7 @@ function paint(s) {
   // where "H10" would touch its neighbours, the number alone stands
   const letter = d.heads <= 12 && (width >= 27 || width === 0) ? "H" : "";
   s.columnHeads.forEach((node, h) => (node.textContent = letter + h));
-  s.board.style.setProperty("--digits", Math.min(12, Math.max(8.5, width * 0.3)) + "px");
+  s.board.style.setProperty("--digits", Math.min(d.large ? 22 : 12, Math.max(8.5, width * (d.large ? 0.38 : 0.3))) + "px");
   s.cells.forEach((cell, i) => {
     const value = d.values ? d.values[i] : null, off = s.off.has(i);
     const gone = removed.has(i), missing = !gone && d.values !== null && value === null;
@@ -132,16 +133,20 @@ function paint(s) {
       const c = d.values === null ? null : colourOf(d.scale, value, dark);
       glyph.style.backgroundColor = c ? "rgb(" + c.join(",") + ")" : "var(--st-secondary-background-color)";
       if (c) glyph.style.color = luminance("rgb(" + c.join(",") + ")") > 0.5 ? "#14171b" : "#ffffff";
-      if (numbers && value !== null) num.textContent = short(value, d.digits);
+      if (numbers && value !== null) num.textContent = short(value, d.digits, d.blank_zeros);
       else if (value !== null && value < 0) num.textContent = "−";
     }
     cell.style.setProperty("--size", off ? 1 : sizeOf(s, i));
+    const carries = s.carries.get(i);
+    let corner = glyph.querySelector(".carries");
+    if (carries && !gone && !corner) glyph.appendChild(el("span", "carries"));
+    if (!(carries && !gone) && corner) corner.remove();
     let mark = cell.querySelector(".mark");
     if (marks.has(i) && !mark) cell.appendChild(el("span", "mark"));
     if (!marks.has(i) && mark) mark.remove();
     const state = gone ? "removed from the model" : off ? "off" : d.mode === "toggle" ? "on" : "";
     const spoken = value === null ? (missing ? "not measured" : "") : d.name + " " + value.toPrecision(3);
-    cell.setAttribute("aria-label", [headName(s, i), spoken, state].filter(Boolean).join(", "));
+    cell.setAttribute("aria-label", [headName(s, i), spoken, carries ? "carries " + carries : "", state].filter(Boolean).join(", "));
     cell.setAttribute("aria-pressed", d.mode === "toggle" ? String(!off && !gone) : String(d.selected === i));
     if (gone) cell.setAttribute("aria-disabled", "true");
     else cell.removeAttribute("aria-disabled");
@@ -191,6 +196,12 @@ function paintLegend(s, dark) {
     cell.appendChild(el("span", "glyph")).appendChild(el("span", "num"));
     key.appendChild(el("span", "", text));
   }
+  if (s.carries.size) {
+    const key = box.appendChild(el("span", "key"));
+    const glyph = key.appendChild(el("span", "cell")).appendChild(el("span", "glyph"));
+    glyph.appendChild(el("span", "carries"));
+    key.appendChild(el("span", "", d.carries_name));
+  }
   if (d.marks.length) {
     const key = box.appendChild(el("span", "key"));
     key.appendChild(el("span", "mark dot"));
@@ -230,18 +241,37 @@ function solo(s, i) {
 function choose(s, i) {
   s.data.selected = i;
   paint(s);
+  tell(s, { chosen: i });
   s.send("select", { head: i, n: (s.clicks = (s.clicks || 0) + 1) });
 }
 
+// grids of one group show the same heads: what is pointed at or chosen in one is so in all
+function tell(s, what) {
+  if (s.data.group) window.dispatchEvent(new CustomEvent(LINK, { detail: { ...what, group: s.data.group, from: s } }));
+}
+function point(s, i) {
+  if (s.pointed !== undefined && s.cells[s.pointed]) delete s.cells[s.pointed].dataset.pointed;
+  s.pointed = i === null ? undefined : i;
+  if (i !== null && s.cells[i]) s.cells[i].dataset.pointed = "1";
+}
+function hideTip(s) {
+  s.tip.hidden = true;
+  tell(s, { pointed: null });
+}
 function showTip(s, i) {
   const d = s.data, cell = s.cells[i];
   if (!cell || d.compact) return;
+  tell(s, { pointed: i });
   s.tipped = i;
   s.tip.replaceChildren(el("b", "", headName(s, i) + (s.off.has(i) ? " (off)" : "")));
   const list = s.tip.appendChild(el("dl"));
   for (const [name, texts] of d.tips) {
     list.appendChild(el("dt", "", name));
     list.appendChild(el("dd", "", texts[i]));
+  }
+  if (s.carries.has(i)) {
+    list.appendChild(el("dt", "", "carries"));
+    list.appendChild(el("dd", "", s.carries.get(i)));
   }
   s.tip.hidden = false;
   const box = s.wrap.getBoundingClientRect(), at = cell.getBoundingClientRect();
@@ -309,18 +339,18 @@ function wire(s) {
   });
   w.addEventListener("pointerover", (e) => {
     const i = indexOf(e.target);
-    if (i === null || s.drag) s.tip.hidden = true;
+    if (i === null || s.drag) hideTip(s);
     else showTip(s, i);
   });
-  w.addEventListener("pointerleave", () => (s.tip.hidden = true));
+  w.addEventListener("pointerleave", () => hideTip(s));
   w.addEventListener("focusin", (e) => {
     const i = indexOf(e.target);
     if (i !== null && e.target.matches(":focus-visible")) showTip(s, i);
   });
-  w.addEventListener("focusout", () => (s.tip.hidden = true));
+  w.addEventListener("focusout", () => hideTip(s));
   w.addEventListener("keydown", (e) => {
     const i = indexOf(e.target), { rows, heads } = s.data;
-    if (e.key === "Escape") { s.tip.hidden = true; return; }
+    if (e.key === "Escape") return hideTip(s);
     const head = e.target.closest && e.target.closest("button.head");
     if (i === null && !head) return;
     const onTop = head && head.dataset.column !== undefined, onSide = head && head.dataset.layer !== undefined;
@@ -394,11 +424,15 @@ function svgText(s) {
     const box = { x: x + inset, y: y + inset, width: size * scale, height: size * scale, rx: 5, fill, stroke: full ? "none" : ink, "stroke-opacity": 0.4 };
     if (gone) box["stroke-dasharray"] = "3 3";
     add("rect", box);
-    const text = off && !gone ? HATCH : gone ? "" : value === null ? (d.values ? "?" : "") : s.numbers ? short(value, d.digits) : value < 0 ? "−" : "";
+    const text = off && !gone ? HATCH : gone ? "" : value === null ? (d.values ? "?" : "") : s.numbers ? short(value, d.digits, d.blank_zeros) : value < 0 ? "−" : "";
     if (text) {
       const dark = full && luminance(fill) <= 0.5;
       add("text", { x: x + size / 2, y: y + size / 2 + 4, fill: full ? (dark ? "#ffffff" : "#14171b") : ink,
         "font-size": text === HATCH ? 16 : 10, "text-anchor": "middle" }, text);
+    }
+    if (s.carries.has(i) && !gone) {
+      const at = [x + inset, y + inset].map((v) => v + 1), arm = size * 0.26;
+      add("path", { d: "M" + at + "h" + arm + "l" + -arm + " " + arm + "z", fill: full && luminance(fill) <= 0.5 ? "#ffffff" : ink });
     }
     if (d.marks.includes(i)) add("circle", { cx: x + size - 6, cy: y + 6, r: 2.5, fill: full && luminance(fill) <= 0.5 ? "#ffffff" : ink });
   });
@@ -415,6 +449,10 @@ function svgText(s) {
   }
   let x = d.scale && d.values ? left + Math.min(240, width - left - 20) + 10 : left;
   const y = height - 26;
+  if (s.carries.size) {
+    add("path", { d: "M" + x + "," + (y + 1) + "h9l-9 9z", fill: ink });
+    x += 20 + 5.6 * add("text", { x: x + 13, y: y + 10, fill: ink, "font-size": 11 }, d.carries_name).textContent.length;
+  }
   if (d.marks.length) {
     add("circle", { cx: x + 3, cy: y + 6, r: 2.5, fill: ink });
     x += 12 + 5.6 * add("text", { x: x + 10, y: y + 10, fill: ink, "font-size": 11 }, d.mark_name).textContent.length;
@@ -461,10 +499,17 @@ export default function ({ data, parentElement, setTriggerValue }) {
     s.watch.observe(wrap);
     s.themes = new MutationObserver(() => s.data && s.cells && themeIsDark(s.wrap) !== s.dark && paint(s));
     s.themes.observe(document.documentElement, { attributes: true, subtree: false });
+    s.linked = ({ detail }) => {
+      if (!s.cells || detail.from === s || detail.group !== s.data.group) return;
+      if (detail.pointed !== undefined) point(s, detail.pointed);
+      if (detail.chosen !== undefined) { s.data.selected = detail.chosen; paint(s); }
+    };
+    window.addEventListener(LINK, s.linked);
   }
   s.send = setTriggerValue;
   const before = s.data;
   s.data = data;
+  s.carries = new Map(data.carries);
   if (!before || before.rows !== data.rows || before.heads !== data.heads || before.mode !== data.mode || String(before.row_names) !== String(data.row_names)) build(s);
   if (!before) s.seq = data.seq;
   if (data.seq >= s.seq) { s.off = new Set(data.off); s.seq = data.seq; }
@@ -474,6 +519,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   return () => {
     s.watch.disconnect();
     s.themes.disconnect();
+    window.removeEventListener(LINK, s.linked);
     roots.delete(parentElement);
     s.wrap.remove();
   };

@@ -26,6 +26,8 @@ class Look:
     scale: Scale | None = None  # None: fitted to the values
     numbers: bool = False  # write the values into the cells where there is room
     digits: int | None = None  # decimals of the numbers; None: as many as the largest value needs
+    blank_zeros: bool = False  # no number where there is nothing
+    large: bool = False  # digits to be read from afar
     compact: bool = False  # no tooltip and no save buttons, for small multiples
     width: float = 40.0  # the widest the grid may grow, in rem
     file: str = "heads"  # name of the saved picture
@@ -41,7 +43,10 @@ def head_grid(
     tips: Mapping[str, Sequence[Sequence[str]]] | None = None,
     marks: Iterable[HeadId] = (),
     mark_name: str = "significant",
+    carries: Mapping[HeadId, str] | None = None,
+    carries_name: str = "carries an ability",
     look: Look | None = None,
+    group: str = "",
     rows: Sequence[str] | None = None,
     on_select: Callable[[HeadId], None] | None = None,
     on_edit: Callable[[list[int], list[int] | None], None] | None = None,
@@ -49,9 +54,10 @@ def head_grid(
     """Draw the L×H grid of ``present``, whose off heads are pruned.
 
     ``values`` is an L×H table (NaN = not measured), or None for a grid without colours. ``tips`` has one L×H table of
-    texts for each line of the tooltip. ``rows`` names the rows if they are not plain layers. With ``on_edit`` a click
-    switches a head, and ``on_edit`` gets the flat places of the heads that are off, and of those before a double click.
-    Without it a click selects a head. Callbacks run before the page is drawn.
+    texts for each line of the tooltip. ``carries`` says what a head is known to be needed for. Grids of the same
+    ``group`` point at a head and choose it together. ``rows`` names the rows if they are not plain layers. With
+    ``on_edit`` a click switches a head, and ``on_edit`` gets the flat places of the heads that are off, and of those
+    before a double click. Without it a click selects a head. Callbacks run before the page is drawn.
     """
     look = look or Look()
     flat = None if values is None else [_number(v) for row in values for v in row]
@@ -83,6 +89,9 @@ def head_grid(
             "selected": None if selected is None else _place(selected, present),
             "marks": [_place(h, present) for h in marks],
             "mark_name": mark_name,
+            "carries": [[_place(h, present), text] for h, text in (carries or {}).items()],
+            "carries_name": carries_name,
+            "group": group,
             "tips": [[name, [t for row in table for t in row]] for name, table in (tips or {}).items()],
             "mode": "toggle" if on_edit else "select",
             "seq": st.session_state.get(memory, 0),
@@ -92,6 +101,8 @@ def head_grid(
             "numbers": look.numbers,
             "digits": _digits(scale) if look.digits is None else look.digits,
             "compact": look.compact,
+            "large": look.large,
+            "blank_zeros": look.blank_zeros,
             "max": look.width,
             "file": look.file,
         },

@@ -9,6 +9,7 @@ import streamlit as st
 
 from ....analyses.analysis import Grid, Lines, Picture, Table, View
 from ....heads import HeadId, HeadMask
+from ...parts import abilities
 from ...shell import show, state
 from ...widgets.grid import Look, head_grid
 
@@ -51,6 +52,7 @@ def _grid(grid: Grid, rows: Sequence[str]) -> None:
         tips=grid.tips,
         marks=grid.marks,
         mark_name=grid.mark_name,
+        carries=abilities.carried(state.view()),
         rows=rows or None,
         look=look,
         on_select=state.select,

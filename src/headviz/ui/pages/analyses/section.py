@@ -14,7 +14,7 @@ from ....analyses.catalogue import ANALYSES, analyses_for
 from ....analyses.common import ORACLE
 from ....errors import TaskError, UserError
 from ....heads import HeadMask
-from ...parts import published, scoring
+from ...parts import abilities, published, scoring
 from ...parts.measure import key_of
 from ...shell import jobs, loaders, show, state
 from ...shell.view import View
@@ -165,6 +165,8 @@ def section(name: str, clf: Classifier, data: Dataset) -> None:
     given = FromPage(analysis, clf, data, view, state.mask(clf.present), scoring.all_known(view, clf.present))
     result = _result(analysis, given)
     if result is not None:
+        if analysis.name == "by-slice":
+            abilities.remember(view, result)
         shown = result if analysis.lines is None else drawing.chosen_lines(result, analysis.lines)
         drawing.draw(analysis.view(shown))
     published.section(name, data.task.name)

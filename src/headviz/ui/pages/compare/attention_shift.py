@@ -10,6 +10,7 @@ import streamlit as st
 
 from ....charts import maps as charts_maps
 from ....heads import HeadId, HeadMask
+from ...parts import abilities
 from ...parts.texts import Text
 from ...shell import show, state
 from ...widgets.grid import Look, head_grid
@@ -40,6 +41,7 @@ def section(clf: Classifier, shown: Text) -> None:
             values,
             mask=mask,
             selected=chosen,
+            carries=abilities.carried(state.view()),
             on_select=state.select,
             tips={"attention moved": [["–" if v != v else f"{100 * v:.1f} %" for v in row] for row in values]},
             look=Look(

@@ -12,13 +12,15 @@ import streamlit as st
 from ....charts import maps as charts_maps
 from ....charts.answers import probabilities
 from ....errors import UserError
+from ....heads import HeadMask
 from ....recipes.structure import Call, Command, Get, Let, Name, Recipe
 from ...parts import first_mask as firstmask
 from ...parts import remarks, texts
-from ...parts.answers import doubt
+from ...parts.answers import NEAR, doubt
 from ...parts.texts import Text
 from ...shell import jobs, loaders, recipes, show, state
 from ...shell.view import View
+from ..masklab.wording import heads_said
 from . import attention_shift as moved
 from . import many_texts as many
 from . import which_head as culprit
@@ -51,6 +53,8 @@ def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]
             st.info(show.plain(remark))
         if not shown.own and (said := loaders.mismatch(clf, data)):
             st.info(show.plain(f"The example's label does not apply to this model. {said}"))
+        if state.mask(clf.present).off and not clf.is_regression:
+            show.finding(finding(clf, given[1].mask, found[0], found[1]))
         verdicts(clf, given, found)
         if state.mask(clf.present).off:
             culprit.section(clf, shown, found)
@@ -63,6 +67,21 @@ def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]
             moved.section(clf, shown)
     if controls:
         many.section(clf, data, given)
+
+
+def finding(clf: Classifier, mask: HeadMask, before: np.ndarray, after: np.ndarray) -> str:
+    """What switching off the heads of the mask does to the answer."""
+    off = [h for h in mask.off if h not in clf.present.off]
+    names = heads_said(off, loaders.rows_of(clf))
+    was, now = int(before.argmax()), int(after.argmax())
+    first, last = f"{clf.labels[was]} {before[was]:.2f}", f"{clf.labels[now]} {after[now]:.2f}"
+    chance = 1 / len(after)
+    if not doubt(list(before)) and max(after) < chance + NEAR:
+        lost = "falls" if was == now else "goes"
+        return f"Without {names} the model no longer knows: {first} {lost} to {last}, near chance ({chance:.2f} each)."
+    if was != now:
+        return f"Without {names} the answer changes: {first} becomes {last}."
+    return f"Without {names} the answer stays: {first} becomes {after[now]:.2f}."
 
 
 def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarray]) -> None:

@@ -11,7 +11,7 @@ from ....attribution.arcs import PARTS, positions, strongest
 from ....charts import maps as charts_maps
 from ....heads import HeadId, HeadMask
 from ....recipes.structure import Call, Command, Item, Let, Name, Recipe, Shown
-from ...parts import answers
+from ...parts import abilities, answers
 from ...parts.texts import Text
 from ...shell import jobs, recipes, show, state
 from ...shell.view import View
@@ -94,6 +94,7 @@ def chooser(present: HeadMask, chosen: HeadId, values: object, name: str) -> Non
         values,
         mask=state.mask(present),
         selected=chosen,
+        carries=abilities.carried(state.view()),
         on_select=state.select,
         look=Look(name=name, width=20, compact=True, file="headviz-heads"),
     )

@@ -1,4 +1,4 @@
-"""The parts of the Heads page: the grids, the selected head, the ranking and the bands."""
+"""The parts of the Heads page: its two linked grids, the score of each, and how exact the values are."""
 
 from __future__ import annotations
 
@@ -11,19 +11,15 @@ import streamlit as st
 from ....charts.palette import scale_for
 from ....heads import HeadScores
 from ....recipes.structure import Call, Command, Each, Get, Lambda, Let, Name, Recipe
-from ....scores.catalogue import correlates
-from ...parts import abilities, scoring
+from ....scores.catalogue import SCORES, correlates
+from ...parts import abilities, cost, scoring
 from ...shell import jobs, recipes, show, state
-from ...shell import view_report as viewreport
 from ...shell.loaders import Shape
-from ...shell.view import View
+from ...shell.view import COST, View
 from ...widgets.grid import Look, head_grid
-from ...widgets.ranking import rank_list
-from . import bands
 from . import difference as tuning
 from .bands import TITLES
 
-SIDES = ("ranking", "bands")
 WEIGHTS = ("fine-tuned", "pre-trained", "difference")
 WEAK = 0.2  # correlations nearer to zero than this count as weak
 
@@ -33,22 +29,16 @@ def introduction(view: View) -> None:
     if view.present:
         return
     demo = (
-        " The demo model reads two sentences and says whether the second follows from the first, contradicts it, or "
-        "neither."
+        " The demo reads two sentences and says whether the second follows from the first, contradicts it, or neither."
         if abilities.known(view)
         else ""
     )
-    meaning = "how well where it looks agrees with what it contributes" if correlates(view.score) else "its score"
-    st.caption(
-        f"Each cell is one attention head; its colour shows {meaning}.{demo} Choose a cell to look into that "
-        "head, switch heads off in the Mask lab, and try your own sentences in Compare."
-    )
+    st.caption(f"Each cell is one attention head.{demo} Choose a cell to look into it.")
 
 
-def controls(view: View, shape: Shape) -> None:
-    """Which score, of which weights, on how many examples."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        state.choose("score", "Score", shape.scores, width=220)
+def options(view: View, shape: Shape) -> None:
+    """Which weights, on how many examples, in a menu beside the first score."""
+    with st.popover("Options", icon=":material/tune:"):
         if shape.labels:
             state.switch("weights", "Weights", WEIGHTS)
         else:
@@ -67,17 +57,44 @@ def controls(view: View, shape: Shape) -> None:
             state.text("base", "Pre-trained model", placeholder="bert-base-uncased", width=200)
 
 
+def choose(view: View, shape: Shape) -> None:
+    """The first score and its options, in one line."""
+    if view.present:
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="first_place"):
+        state.choose("score", "Score", shape.scores, width=230, label_visibility="collapsed")
+        options(view, shape)
+
+
+def choose_beside(view: View, shape: Shape) -> None:
+    """The score of the second grid; empty means what each head costs."""
+    if view.present:
+        return
+    others = ["", *(s for s in shape.scores if s != COST)]
+    told = {"": f"{COST}: what each head costs"}
+    state.choose(
+        "beside",
+        "Score of the second grid",
+        others,
+        width=270,
+        label_visibility="collapsed",
+        format_func=lambda s: told.get(s, s),
+        help="It also orders the heads in the Mask lab and in runs",
+    )
+
+
 def tables(view: View) -> dict[str, HeadScores | None]:
     """The tables that this view shows; None for one that has not been computed. Progress is shown on the page."""
     both = view.weights == "difference"
-    return {name: _table(view, name) for name in (("pre-trained", "fine-tuned") if both else (view.weights,))}
+    return {name: table(view, name) for name in (("pre-trained", "fine-tuned") if both else (view.weights,))}
 
 
-def _table(view: View, weights: str) -> HeadScores | None:
+def table(view: View, weights: str = "fine-tuned") -> HeadScores | None:
+    """The table of the view's score, with a button or progress while there is none of enough examples."""
     key = scoring.key_of(view, weights=weights)
     found = scoring.scores(view, weights=weights)
     job = jobs.find(key)
-    if job is not None or st.session_state.get("score_asked") == key:
+    if job is not None or key in _asked():
         return scoring.compute(view, weights)
     if not state.view().present:
         enough = found is not None and (not found.samples or found.samples >= view.samples)
@@ -85,7 +102,7 @@ def _table(view: View, weights: str) -> HeadScores | None:
         if not enough:
             st.button(
                 show.plain(f"{label} {weights} on {view.samples} examples"),
-                key=f"compute_{weights}",
+                key=f"compute_{weights}_{view.score}",
                 icon=":material/play_arrow:",
                 type="primary" if found is None else "secondary",
                 on_click=_ask,
@@ -94,9 +111,19 @@ def _table(view: View, weights: str) -> HeadScores | None:
     return found
 
 
+def table_beside(view: View) -> HeadScores | None:
+    """The table of the second score."""
+    return table(replace(view, score=view.beside))
+
+
 def _ask(key: tuple[Any, ...]) -> None:
     jobs.forget(key)
-    st.session_state["score_asked"] = key
+    st.session_state["score_asked"] = (*_asked(), key)[-8:]
+
+
+def _asked() -> tuple[Any, ...]:
+    """The tables that this session has asked for."""
+    return st.session_state.get("score_asked", ())  # type: ignore[no-any-return]
 
 
 def status(found: HeadScores, view: View, name: str = "") -> None:
@@ -123,38 +150,61 @@ def measured_on(found: HeadScores, view: View) -> str:
 
 
 def grids(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
-    """One grid, or several side by side on one scale."""
-    present = shape.present
-    shown = {name: table.values for name, table in ready.items()}
+    """Several grids of the first score side by side, on one scale."""
     tips = {name: tuning.tips_of(table, name) for name, table in ready.items()}
-    if len(ready) == 1:
-        tips = {name: scoring.tip_tables(table) for name, table in ready.items()}
-    elif "difference" in ready:
+    if "difference" in ready:
         tips["difference"] = tuning.tips(ready["pre-trained"], ready["fine-tuned"])
-    everything = [float(v) for values in shown.values() for v in values.ravel()]
-    signed = correlates(view.score) or None
-    scale = scale_for(everything, signed=signed)
-    boxes = st.columns(len(shown), gap="small") if len(shown) > 1 else [st.container()]
-    for box, (name, values) in zip(boxes, shown.items(), strict=True):
+    everything = [float(v) for table in ready.values() for v in table.values.ravel()]
+    scale = scale_for(everything, signed=correlates(view.score) or None)
+    for box, (name, table) in zip(st.columns(len(ready), gap="small"), ready.items(), strict=True):
         with box:
-            head_grid(
-                f"heads_{name}",
-                present,
-                values,
-                mask=state.mask(present),
-                selected=state.head(present),
-                tips=tips[name],
-                look=Look(
-                    name=view.score,
-                    title=TITLES[name] if len(shown) > 1 else "",
-                    scale=scale,
-                    numbers=view.numbers,
-                    width=36 if len(shown) == 1 else 24,
-                    file=f"headviz-{view.score}",
-                ),
-                rows=shape.rows,
-                on_select=state.select,
-            )
+            grid(f"heads_{name}", table, tips[name], Look(title=TITLES[name], scale=scale, width=24), shape, view)
+
+
+def one(key: str, found: HeadScores | None, other: HeadScores | None, title: str, shape: Shape, view: View) -> None:
+    """One of the two grids. Its tooltips name the other's value too. Without a table heads can still be chosen."""
+    costs = found is not None and found.score == COST
+    tips = {} if found is None else scoring.tip_tables(found)
+    if found is not None and other is not None and other.score != found.score:
+        tips |= {other.score: scoring.tip_tables(other)[other.score]}
+    look = Look(
+        title=title,
+        scale=None if found is None else cost.colours(found),
+        width=36 if view.present else 29,
+        blank_zeros=costs,  # most heads cost nothing, and zeros would hide the others
+        digits=1 if costs else None,
+    )
+    grid(key, found, tips, look, shape, view)
+
+
+def grid(key: str, found: HeadScores | None, tips: Any, look: Look, shape: Shape, view: View) -> None:
+    """A grid of the page; all of them show the same chosen head."""
+    score = "heads" if found is None else found.score
+    name = "cost, points" if score == COST else score
+    head_grid(
+        key,
+        shape.present,
+        None if found is None else found.values,
+        mask=state.mask(shape.present),
+        selected=state.head(shape.present),
+        tips=tips,
+        carries=abilities.carried(view),
+        group="heads",
+        look=replace(look, name=name, numbers=view.numbers, large=view.present, file=f"headviz-{score}"),
+        rows=shape.rows,
+        on_select=state.select,
+    )
+
+
+def title_of(found: HeadScores | None, wanted: str) -> str:
+    """What a grid's colours mean, above it."""
+    if wanted == COST and found is not None and found.score != COST:
+        return f"Cost, estimated by {found.score} until it is measured"
+    if wanted == COST:
+        return "Cost: what is lost without the head"
+    if correlates(wanted):
+        return "Agreement: does it contribute where it looks?"
+    return SCORES[wanted].title
 
 
 def finding(found: HeadScores, values: np.ndarray, view: View, shape: Shape) -> str:
@@ -177,80 +227,6 @@ def finding(found: HeadScores, values: np.ndarray, view: View, shape: Shape) -> 
         f"Where a head looks {how} {tells} what it contributes ({weak:.0f} % of the heads between −{WEAK} and {WEAK}). "
         f"Highest is {best}, lowest {last}."
     )
-
-
-def card(ready: dict[str, HeadScores], shape: Shape) -> None:
-    """The selected head: value, interval, rank, and where to go from here."""
-    found = list(ready.values())[-1]
-    present = shape.present
-    head = state.head(present)
-    if head is None:
-        st.info("Choose a head in the grid to see its value and its rank.", icon=":material/touch_app:")
-        if abilities.known(state.view()) and not state.view().present:
-            st.page_link(
-                "pages/data.py",
-                label="Which heads carry negation, number, word order …?",
-                icon=":material/school:",
-                help="For the demo this has been measured. The table is on Data & model",
-            )
-        return
-    ranked = found.ranked()
-    rank = f"rank {ranked.index(head) + 1} of {len(ranked)}" if head in ranked else "not measured"
-    name = show.head_name(head, shape.rows)
-    if "difference" in ready:
-        st.markdown(f"### {show.plain(str(name))}  {show.signed(float(found.values[head]))}")
-        parts = [tuning.line(head, ready["pre-trained"], ready["fine-tuned"])]
-    else:
-        said = f"{show.signed(float(found.values[head]))} {scoring.interval(found, head)}"
-        st.markdown(f"### {show.plain(str(name))}  {show.plain(said)}")
-        parts = [f"{found.score}, {rank}"]
-    if head in state.mask(present).off:
-        parts.append("switched off in the Mask lab")
-    st.caption(show.plain("  ·  ".join(parts)))
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        if shape.labels:
-            st.page_link("pages/head.py", label="Look into it", icon=":material/search:")
-        off = head in state.mask(present).off
-        st.button(
-            "Switch on" if off else "Switch off",
-            key="card_toggle",
-            type="tertiary",
-            icon=":material/power_settings_new:",
-            on_click=state.set_mask,
-            args=(state.mask(present).toggled([head]),),
-        )
-        st.page_link("pages/masklab.py", label="Mask lab", icon=":material/grid_on:")
-
-
-def detail(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
-    """The ranking, or the bands of correlation. Only one of them, so that the first page loads fast."""
-    sides = SIDES if correlates(view.score) else SIDES[:1]
-    if len(sides) == 1 or state.view().present:
-        chosen = view.side if view.side in sides else sides[0]
-    else:
-        chosen = state.switch("side", "Below", sides, format_func=str.capitalize, label_visibility="collapsed")
-    if chosen == "bands":
-        bands.section({name: table.values for name, table in ready.items()})
-    else:
-        ranking(list(ready.values())[-1], shape)
-
-
-def ranking(found: HeadScores, shape: Shape) -> None:
-    """All heads, the highest first, with their intervals if they have any."""
-    header, rows = scoring.ranking_table(found, shape.rows)
-    names = {h: show.head_name(h, shape.rows) for h in found.ranked()}
-    caption = scoring.RANKED
-    viewreport.note("table", (header, rows), caption)
-    rank_list(
-        "ranking",
-        found,
-        names,
-        mask=state.mask(shape.present),
-        selected=state.head(shape.present),
-        on_select=state.select,
-        interval=scoring.interval,
-    )
-    show.downloads(header, rows, "ranking", caption, found.to_dict())
 
 
 def recipe(view: View, shown: HeadScores | None = None) -> tuple[str, str]:
@@ -286,17 +262,3 @@ def recipe(view: View, shown: HeadScores | None = None) -> tuple[str, str]:
     ]
     options += (("base", base), ("heads", scoring.FRESH_HEADS))
     return Recipe(tuple(lines), Command(("analyse", "correlation"), options)).written()
-
-
-def grids_empty(shape: Shape) -> None:
-    """The grid before there is a score: heads without colours, to choose one."""
-    present = shape.present
-    head_grid(
-        "heads_empty",
-        present,
-        rows=shape.rows,
-        mask=state.mask(present),
-        selected=state.head(present),
-        look=Look(name="heads", width=36),
-        on_select=state.select,
-    )

@@ -9,11 +9,12 @@ from typing import Any
 import streamlit as st
 
 from ....errors import MaskError
-from ....heads import HeadMask
+from ....heads import HeadMask, HeadScores
 from ....storage.exchange import mask_from_text, mask_json
+from ...parts import abilities, cost, scoring
 from ...shell import loaders, show, state
 from ...shell import mask_edit as maskedit
-from ...shell.view import View
+from ...shell.view import COST, View
 from ...widgets.grid import Look, head_grid
 
 HOW = (
@@ -22,7 +23,7 @@ HOW = (
 )
 
 
-def toolbar(present: HeadMask, values: Any = None, scores: Sequence[str] = ()) -> None:
+def toolbar(present: HeadMask, found: HeadScores | None = None, scores: Sequence[str] = ()) -> None:
     """Undo, redo, invert, all on, and the menus that set many heads at once."""
     now = state.session()
     mask = state.mask(present)
@@ -47,7 +48,7 @@ def toolbar(present: HeadMask, values: Any = None, scores: Sequence[str] = ()) -
             key="all_on",
         )
         with st.popover("Select heads"):
-            _many(present, mask, values)
+            _many(present, mask, found)
         with st.popover("Saved masks"):
             _saved(present, mask)
         with st.popover("Import mask"):
@@ -63,11 +64,12 @@ def toolbar(present: HeadMask, values: Any = None, scores: Sequence[str] = ()) -
             help="This mask as a file. Import mask reads it back, here or in another dashboard",
         )
         if scores:
+            order = state.view().order
             state.choose(
-                "score",
+                "beside",
                 "Score",
-                scores,
-                format_func="by {}".format,
+                ["", *(s for s in scores if s != order)],
+                format_func=lambda s: f"by {s or order}",
                 label_visibility="collapsed",
                 width=230,
                 help="Colours the grid; Select heads switches off the lowest heads by it",
@@ -79,12 +81,13 @@ def _json(mask: HeadMask, view: View) -> str:
     return mask_json(mask, model=view.model, digest=loaders.classifier(view).digest)
 
 
-def _many(present: HeadMask, mask: HeadMask, values: Any) -> None:
+def _many(present: HeadMask, mask: HeadMask, found: HeadScores | None) -> None:
     count = state.number("count", "Heads to switch off", 0, len(present.kept))
-    if values is None:
+    if found is None:
         _no_scores()
+    values = None if found is None else found.values
     st.button(
-        show.plain(f"The {count} lowest by {state.view().score}"),
+        show.plain(f"The {count} lowest by {state.view().order if found is None else found.score}"),
         key="lowest",
         disabled=values is None,
         width="stretch",
@@ -97,7 +100,7 @@ def _many(present: HeadMask, mask: HeadMask, values: Any) -> None:
 
 
 def _no_scores() -> None:
-    st.caption(show.plain(f"No scores yet: {state.view().score} has not been computed for this model and task."))
+    st.caption(show.plain(f"No scores yet: {state.view().order} has not been computed for this model and task."))
     st.page_link("pages/heads.py", label="Compute it on Heads", icon=":material/grid_view:")
 
 
@@ -169,9 +172,11 @@ def _read(present: HeadMask) -> None:
 
 
 def grid(
-    present: HeadMask, values: Any = None, tips: Any = None, width: float = 36, rows: Sequence[str] | None = None
+    present: HeadMask, found: HeadScores | None = None, width: float = 36, rows: Sequence[str] | None = None
 ) -> None:
     """The grid to switch heads off and on, coloured by the chosen score if there is a table of it."""
+    shown = None if found is None else cost.in_points(found)
+    costs = shown is not None and shown.score == COST
 
     def edited(off: list[int], base: list[int] | None) -> None:
         size = present.num_layers, present.num_heads
@@ -182,14 +187,22 @@ def grid(
     head_grid(
         "board",
         present,
-        values,
+        None if shown is None else shown.values,
         mask=state.mask(present),
-        tips=tips,
+        tips={} if shown is None else scoring.tip_tables(shown),
+        carries=abilities.carried(view),
         rows=rows,
         look=Look(
-            name=view.score if values is not None else "heads", numbers=view.numbers, width=width, file="headviz-mask"
+            name="heads" if shown is None else "cost, points" if costs else shown.score,
+            scale=None if shown is None else cost.colours(shown),
+            numbers=view.numbers,
+            blank_zeros=costs,
+            digits=1 if costs else None,
+            large=view.present,
+            width=width,
+            file="headviz-mask",
         ),
         on_edit=edited,
     )
-    if values is None and not view.present:
+    if found is None and not view.present:
         _no_scores()

@@ -9,10 +9,10 @@ import streamlit as st
 
 from ....charts.palette import scale_for
 from ....errors import UserError
-from ....heads import HeadMask, HeadScores
+from ....heads import HeadId, HeadMask, HeadScores
 from ....scores.catalogue import DEFAULT, SCORES, correlates
 from ....tasks import points_in
-from ...parts import published, scoring
+from ...parts import abilities, published, scoring
 from ...parts.measure import key_of
 from ...shell import frame, jobs, loaders, show, state
 from ...shell.view import View
@@ -55,6 +55,12 @@ def _view_of(spec: dict[str, Any]) -> View:
     return View(model=str(spec["model"]), revision=str(spec.get("revision") or ""))
 
 
+def carried(spec: dict[str, Any]) -> dict[HeadId, str]:
+    """What the heads of a run's model are known to carry."""
+    place = {n: str(spec.get(n) or "") for n in ("model", "revision", "task", "data")}
+    return abilities.carried(View(**place))
+
+
 def _grid(values: np.ndarray, present: HeadMask, rows: tuple[str, ...] | None, name: str, **more: Any) -> None:
     known = [float(v) for v in values.ravel() if v == v]
     signed = correlates(name) or None
@@ -87,7 +93,7 @@ def _score(view: RunView) -> None:
         )
     left, right = st.columns([5, 4], gap="large")
     with left:
-        _grid(found.values, found.mask, rows, found.score, tips=scoring.tip_tables(found))
+        _grid(found.values, found.mask, rows, found.score, tips=scoring.tip_tables(found), carries=carried(spec))
         show.note(f"{found.score} of every head: layers down, heads across.", saves=False)
         examples = f"measured on {found.samples:,} examples" if found.samples else "no examples needed"
         st.caption(show.plain("  ·  ".join([examples, *found.notes])))

@@ -215,13 +215,13 @@ def recipe(view: View, run: RunView | None = None) -> tuple[str, str]:
         steps = Get(Call("reading.show", (run.record.id,)), "steps")
         return replace(again, lines=(*again.lines, Import("headviz.runs", ("reading",)), steps)).written()
     name = st.session_state.get("new_algorithm", "one-importance")
-    plan = {"model": view.model, "task": view.task, "algorithm": name, "score": view.score}
+    plan = {"model": view.model, "task": view.task, "algorithm": name, "score": view.order}
     data = {
         **dict(recipes.data_given(replace(view, groups="", seed=0))),
         "limit": None,
         "dev-limit": view.limit or None,
     }
-    given = (*recipes.model_given(view), *data.items(), ("algorithm", name), ("score", view.score))
+    given = (*recipes.model_given(view), *data.items(), ("algorithm", name), ("score", view.order))
     return Recipe(lines_of(plan), Command(("run", "start"), given)).written()
 
 

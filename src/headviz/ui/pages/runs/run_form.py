@@ -50,7 +50,7 @@ def form(view: View) -> None:
     options: dict[str, Any] = {"algorithm": name}
     with middle:
         fixed = algorithm.only_score
-        at = known.index(view.score) if view.score in known else 0
+        at = known.index(view.order) if view.order in known else 0
         names = [fixed] if fixed else list(known)
         score = options["score"] = st.selectbox(
             "Score",

@@ -16,6 +16,7 @@ from ....runs.finding import finding
 from ...shell import frame, loaders, show, state
 from ...widgets.grid import Look, head_grid
 from . import figures as runfigures
+from . import head_table as tableview
 from . import step_maps as runmaps
 from . import take_away as runsave
 from . import tickets as ticketview
@@ -196,6 +197,7 @@ def order(view: RunView) -> None:
         full,
         values,
         selected=state.head(full),
+        carries=tableview.carried(view.record.spec),
         tips={"": [[gone[HeadId(i, j)] for j in range(size[1])] for i in range(size[0])]},
         look=Look(
             name="kept up to this share of heads removed", scale=Scale(0.0, top, False), width=26, file="headviz-order"

@@ -38,7 +38,7 @@ def form(view: View) -> None:
         key="sweep_algorithms",
     )
     known = loaders.shape(view).scores
-    at = view.score if view.score in known else known[0]
+    at = view.order if view.order in known else known[0]
     scores = b.multiselect("Scores", known, list(dict.fromkeys([at, "random"])), key="sweep_scores")
     algorithms = [ALGORITHMS[n] for n in names]
     if fixed := [x for x in algorithms if x.only_score]:

@@ -1,0 +1,69 @@
+"""What each head costs: exact ablation. Where it is not known yet it is computed in the background, after Taylor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...charts.palette import Scale, scale_for, scale_of_losses
+from ...scores.catalogue import correlates
+from ..shell import jobs, loaders
+from ..shell.view import COST, View
+from . import scoring
+
+if TYPE_CHECKING:
+    from ...heads import HeadScores
+
+MEANWHILE = "taylor"  # an estimate of the cost that takes one pass forth and back
+
+
+def table(view: View) -> HeadScores | None:
+    """The exact costs, else the estimate; None while there is neither."""
+    return scoring.scores(view, COST) or scoring.scores(view, MEANWHILE)
+
+
+def in_points(found: HeadScores) -> HeadScores:
+    """The same costs in points of the task's metric, to be shown; other scores stay as they are."""
+    from ...tasks import TASKS
+    from ...tasks.metrics import points_in
+
+    if found.score != COST:
+        return found
+    task = TASKS.get(str(found.settings.get("task")))
+    scale = points_in(found.settings.get("metric") or (task.primary_metric if task else "accuracy"))
+    tables = ("values", "stderr", "interval_low", "interval_high")
+    return replace(found, **{name: scale * getattr(found, name) for name in tables})
+
+
+def colours(found: HeadScores) -> Scale:
+    """The colours of a score: a cost is a loss."""
+    values = [float(v) for v in found.values.ravel()]
+    return scale_of_losses(values) if found.score == COST else scale_for(values, signed=correlates(found.score) or None)
+
+
+def ordering(view: View) -> HeadScores | None:
+    """The table that heads are ordered by: the user's choice, else their cost, else what is known in its place."""
+    found = scoring.scores(view, view.order)
+    if found is None and view.order == COST:
+        return scoring.scores(view, MEANWHILE) or scoring.scores(view, view.score)
+    return found
+
+
+def compute(view: View) -> None:
+    """Measure the costs in the background, with progress and *Stop* on the page. Loads the model."""
+    if scoring.scores(view, COST) is not None:
+        return
+    key = ("cost", *scoring.key_of(view, COST))
+    clf = loaders.classifier(view)
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> bool:
+        import headviz
+
+        data = scoring.sample(view, clf)
+        for score in (MEANWHILE, COST):
+            found = headviz.score_heads(clf, data, score, progress=progress, cancel=cancel)
+            scoring.keep(view, found)
+            jobs.offer(key, found)
+        return True
+
+    jobs.need(key, "Measuring what each head costs", work, patience=0.0)

@@ -1,0 +1,156 @@
+"""The demonstration: four prepared views of the demo, each a link like any other, and the line that leads through them.
+
+``docs/demonstration.md`` tells the same with pictures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import streamlit as st
+
+from ...heads import HeadMask, lowest
+from ..shell import show, state
+from ..shell.view import View, link_path
+from ..widgets.component import component
+from . import abilities, scoring
+
+SHARE = 0.4  # of the heads that the third step removes
+ORDER = "magnitude"  # the order it removes them in
+SIDE = 12  # layers, and heads in one
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: its title, one sentence on what to look at, and the view that shows it."""
+
+    title: str
+    said: str
+    page: str
+    view: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def number(self) -> int:
+        return steps().index(self) + 1
+
+    def shown(self) -> View:
+        """The whole view: the demo as it comes, and what this step changes."""
+        return replace(View(), **self.view, story=self.number)
+
+
+@cache
+def steps() -> tuple[Step, ...]:
+    """The four steps. Which heads they switch off comes from the model card and from the shipped scores."""
+    carriers = abilities.carriers(View())
+    negation, order = carriers["negation"][0], carriers["role-swap"][0]
+    table = scoring.scores(View(), ORDER)
+    assert table is not None
+    full = HeadMask.full(SIDE, SIDE)
+    gone = lowest(table.values, round(SHARE * full.size), full.kept)
+    return (
+        Step(
+            "Negation hangs on one head",
+            f"Look at the two answers: {negation} is switched off, and the model can no longer tell what “never” says.",
+            "compare",
+            {
+                "a": "A camel is never arriving.",
+                "b": "A camel is arriving.",
+                "mask": full.without([negation]).hex,
+                "tokens": True,
+            },
+        ),
+        Step(
+            "Word order on another",
+            f"Look at the two answers: {order} is switched off, and the model can no longer tell who follows whom.",
+            "compare",
+            {
+                "a": "The aunt followed the uncle.",
+                "b": "The uncle followed the aunt.",
+                "mask": full.without([order]).hex,
+                "tokens": True,
+            },
+        ),
+        Step(
+            f"{100 * SHARE:.0f} % of the heads can go",
+            f"{len(gone)} of {full.size} heads are off, those with the smallest weights first. Look at the accuracy "
+            "before and after: most heads are not needed.",
+            "masklab",
+            {"mask": full.without(gone).hex, "beside": ORDER},
+        ),
+        Step(
+            "Now your own sentence",
+            f"Change a word: {negation} is off, all other heads are on. An example is below the fields.",
+            "compare",
+            {
+                "a": "The dog is not sleeping.",
+                "b": "The dog is sleeping.",
+                "mask": full.without([negation]).hex,
+                "tokens": True,
+            },
+        ),
+    )
+
+
+def go(number: int) -> None:
+    """Open a step; 0 leaves the demonstration and keeps the view."""
+    if number == 0:
+        state.update(story=0)
+        return
+    step = steps()[number - 1]
+    now = state.view()
+    state.open_view(replace(step.shown(), present=now.present, numbers=now.numbers))
+    st.session_state["story_page"] = step.page
+
+
+def strip() -> None:
+    """The four steps in one line on the first page, until they are put away. *First steps* brings them back."""
+    if not abilities.known(state.view()):
+        return
+
+    def chosen() -> None:
+        sent = st.session_state["start"].get("go")
+        if sent:
+            go(int(sent["step"]))
+
+    component("start")(
+        key="start",
+        data={
+            "steps": [{"title": s.title, "href": link_path(s.page, s.shown())} for s in steps()],
+            "asked": st.session_state.get("start_asked", 0),
+        },
+        on_go_change=chosen,
+    )
+    _turn()
+
+
+def line() -> None:
+    """Above a page of the demonstration: the step, its sentence, and the way on. Page down and page up turn it."""
+    _turn()
+    at = state.view().story
+    if not 1 <= at <= len(steps()):
+        return
+    step = steps()[at - 1]
+    with st.container(border=True, horizontal=True, gap="small", vertical_alignment="center", key="story"):
+        title = f"{at} of {len(steps())} · {step.title}."
+        st.markdown(f"**{show.plain(title)}** {show.plain(step.said)}", width="stretch")
+        with st.container(horizontal=True, gap="xsmall", width="content"):
+            st.button("Back", key="story_back", disabled=at == 1, on_click=go, args=(at - 1,), shortcut="PageUp")
+            st.button(
+                "Next",
+                key="story_next",
+                type="primary",
+                disabled=at == len(steps()),
+                on_click=go,
+                args=(at + 1,),
+                shortcut="PageDown",
+            )
+            st.button("End", key="story_end", on_click=go, args=(0,), help="Leave the demonstration; this view stays")
+
+
+def _turn() -> None:
+    """Change to the page of the step that was chosen; a callback cannot."""
+    page = st.session_state.pop("story_page", "")
+    if page:
+        st.switch_page(f"pages/{page}.py")
