@@ -5,7 +5,7 @@ import streamlit as st
 from headviz.ui.pages.compare import columns as compare
 from headviz.ui.pages.compare import other_models as others
 from headviz.ui.pages.compare import translations as retranslate
-from headviz.ui.parts import story, texts
+from headviz.ui.parts import story, texts, veshan
 from headviz.ui.shell import frame, loaders, show
 
 view = frame.begin()
@@ -22,7 +22,9 @@ if classifies:
     other = others.chooser(view, clf) if frame.controls() else others.load(view, clf)
     compare.section(clf, data, shown, compare.columns(clf, other))
 elif shown.empty:
+    veshan.about(view)
     st.info(texts.EMPTY, icon=":material/edit:")
 else:
+    veshan.about(view)
     retranslate.section(clf, shown)
 frame.recipe(*(compare if classifies else retranslate).recipe(view, clf, shown))

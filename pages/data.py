@@ -4,7 +4,7 @@ import streamlit as st
 
 from headviz.errors import UserError
 from headviz.ui.pages.data import finetuning as tuned
-from headviz.ui.pages.data import source
+from headviz.ui.pages.data import picker, source
 from headviz.ui.parts import abilities
 from headviz.ui.shell import frame, loaders, show, state
 
@@ -14,7 +14,9 @@ clf = data = None
 with left:
     st.subheader("Model")
     if frame.controls():
-        source.model_form(view)
+        picker.picker(view)
+        with st.expander("Another model: hub id, folder, revision, device", key="model_box"):
+            source.model_form(view)
     try:
         clf = loaders.classifier(view)
         source.card(clf)

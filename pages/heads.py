@@ -55,8 +55,8 @@ with top:
         show.finding(orders.sentence(main, beside, shape.rows, abilities.carried(view)))
     else:
         show.finding(grids.finding(main, main.values, view, shape))
-    grids.introduction(view)
 card.card(ready, beside, shape, view)
+grids.introduction(view)
 if ready:
     score = SCORES[view.score]
     show.note(

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from headviz.ui.pages.masklab import board, cost
+from headviz.ui.pages.masklab import board, cost, two_masks
 from headviz.ui.parts import cost as scores
 from headviz.ui.parts import measure, story
 from headviz.ui.shell import frame, loaders, state
@@ -15,18 +15,23 @@ if frame.controls():
     view = state.view()
 left, right = st.columns([5, 6], gap="large")
 with left:
-    board.grid(shape.present, scores.ordering(view), rows=shape.rows)
+    board.grid(shape.present, scores.ordering(view), rows=shape.rows, following=cost.following(shape.present))
     st.caption(board.HOW)
     hints = st.container()
 with right:
     clf, data = loaders.classifier(view), loaders.dataset(view)
+with hints:  # progress stands here, so that nothing jumps
     found = measure.measured(clf, data, state.mask(clf.present))
-    if found is not None:
-        cost.headline(clf, data, found)
-        cost.by_slice(data, found)
+with right:
+    shown = measure.last(clf, data, found)
+    if shown is not None:
+        with st.container(key="result" if found else "result_before"):
+            cost.headline(clf, data, shown)
+            cost.by_slice(data, shown)
 if found is not None:
     if frame.controls():
         with hints:
             cost.what_if(clf, data, found)
+        two_masks.section(clf, data)
     cost.details(clf, data, found)
 frame.recipe(*cost.recipe(view, clf, found))

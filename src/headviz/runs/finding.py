@@ -19,11 +19,36 @@ from . import baselines
 Step = Mapping[str, Any]
 
 
+def can_go(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> float | None:
+    """The largest share up to which every step excludes a loss beyond the margin; None if the first does not."""
+    free = None
+    for share, low in _lows(_by_share(steps), metric).items():
+        if not within(low, margin / points_in(metric)):
+            break
+        free = share
+    return free
+
+
+def _by_share(steps: Sequence[Step]) -> dict[float, list[Step]]:
+    found: dict[float, list[Step]] = {}
+    for s in steps:
+        found.setdefault(round(s["sparsity"], 9), []).append(s)
+    return found
+
+
+def _lows(by_share: Mapping[float, Sequence[Step]], metric: str) -> dict[float, float | None]:
+    """The lower end of the change at each share; None where it is not known for every seed."""
+    lows: dict[float, float | None] = {}
+    for share, group in sorted(by_share.items()):
+        known = [(s.get("change", {}).get(metric) or {}).get("low") for s in group]
+        found = [low for low in known if low is not None]
+        lows[share] = min(found) if len(found) == len(known) else None
+    return lows
+
+
 def finding(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> str:
     """The sentences of a run's steps; ``margin`` is in points."""
-    by_share: dict[float, list[Step]] = {}
-    for s in steps:
-        by_share.setdefault(round(s["sparsity"], 9), []).append(s)
+    by_share = _by_share(steps)
     last_share, last = max(by_share.items())
     first = one_class(steps)
     if any(s.get("against") == baselines.RETRAINED for s in last):
@@ -31,19 +56,12 @@ def finding(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> str:
     scale = points_in(metric)
     change = points_of(last, metric)
     end = f"{metric} is {_mean(last, metric)} at {100 * last_share:.0f} %{change and f' ({change} points)'}."
-    lows: dict[float, float | None] = {}
     lost = None
     for share, group in sorted(by_share.items()):
         changes = [s.get("change", {}).get(metric) or {} for s in group]
-        known = [c["low"] for c in changes if c.get("low") is not None]
-        lows[share] = min(known) if len(known) == len(changes) else None
         if lost is None and any(verdict(c.get("low"), c.get("high")) == "loss" for c in changes):
             lost = share
-    free = None
-    for share, low in lows.items():
-        if not within(low, margin / scale):
-            break
-        free = share
+    lows, free = _lows(by_share, metric), can_go(steps, metric, margin)
     if all(low is None for low in lows.values()):
         known_change = any((s.get("change", {}).get(metric) or {}).get("delta") is not None for s in steps)
         return first + end[:-1] + (f"; {TOO_FEW}." if known_change else ".")

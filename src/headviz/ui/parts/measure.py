@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import streamlit as st
 
 from ...heads import HeadMask
 from ..shell import jobs, loaders
@@ -44,6 +45,16 @@ def measured(clf: Classifier, data: Dataset, mask: HeadMask) -> Measured | None:
         return Measured(whole, evaluator.predictions(), evaluator.predictions(whole), found, evaluator.answers().gold)
 
     return jobs.need(key_of(clf, data, "mask", whole.hex), "Evaluating", work)
+
+
+def last(clf: Classifier, data: Dataset, found: Measured | None) -> Measured | None:
+    """What to show: the result, or the one before while a new one is computed."""
+    key = key_of(clf, data)
+    if found is not None:
+        st.session_state["measured"] = (key, found)
+        return found
+    before = st.session_state.get("measured")
+    return before[1] if before and before[0] == key else None
 
 
 def class_name(labels: Sequence[str], index: float) -> str:

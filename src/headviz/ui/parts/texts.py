@@ -73,8 +73,33 @@ def choose(data: Dataset, key: str) -> Text:
     )
     if max(len(shown.text), len(shown.pair or "")) > LONGEST_TEXT:
         st.caption(f"A link holds {LONGEST_TEXT:,} characters. This text is longer, so a reload loses it.")
+    _chips(data, key)
     _picker(data, shown, key)
     return current(state.view(), data)
+
+
+# pairs to start from, whose words the demo knows; each turns on another ability
+CHIPS = (
+    ("The dog is not sleeping.", "The dog is sleeping."),
+    ("A dog sleeps.", "An animal sleeps."),
+    ("The aunt followed the uncle.", "The uncle followed the aunt."),
+    ("Everyone waved.", "The actor waved."),
+)
+
+
+def _chips(data: Dataset, key: str) -> None:
+    """Pairs of sentences to try, one click each; of the demo, which knows few words."""
+    if data.task.name != "demo" or state.view().data:
+        return
+    with st.container(horizontal=True, gap="xsmall", key=f"chips_{key}"):
+        for i, (first, second) in enumerate(CHIPS):
+            st.button(
+                show.plain(f"{first} → {second}"),
+                key=f"{key}_chip{i}",
+                type="tertiary",
+                on_click=state.update,
+                kwargs={"a": first, "b": second, "blank": False},
+            )
 
 
 def _names(data: Dataset, shown: Text) -> list[str]:

@@ -51,7 +51,11 @@ _CSS = """<style>
 .stApp {font-variant-numeric: tabular-nums}
 .stMainBlockContainer {padding-top: 4.2rem; padding-bottom: 3rem; max-width: 84rem}
 .st-key-context h1 {font-size: 1.5rem; padding: 0; white-space: nowrap}
+[class*="st-key-chips_"] button {border: 1px solid rgba(140, 146, 152, 0.35); border-radius: 1rem; min-height: 0;
+  padding: 0.1rem 0.7rem}
+[class*="st-key-chips_"] button p {font-size: 0.82rem}
 .st-key-head_card h3 {padding: 0}
+.st-key-result_before {opacity: 0.45} /* the last result, while a new one is computed */
 [data-testid="stMetricDelta"] svg {display: none}
 button[aria-label*="Download as CSV"] {display: none} /* ours, below each table, defuses formulas */
 [data-testid="stButtonGroup"] button {min-height: 2.5rem}
@@ -69,7 +73,7 @@ button[aria-label*="Download as CSV"] {display: none} /* ours, below each table,
 .stApp [data-testid="stCaptionContainer"] {color: inherit; opacity: 0.8}
 @media (max-width: 640px) {.stMainBlockContainer {padding-left: 0.9rem; padding-right: 0.9rem}}
 </style>"""
-_PRESENT = "<style>html {font-size: 118%}</style>"
+_PRESENT = "<style>html {font-size: 125%} .stMainBlockContainer {max-width: 100rem}</style>"
 
 
 _inside = threading.local()  # one script run is one thread

@@ -19,6 +19,7 @@ from ...evaluation.verdict import verdict
 from ...heads import head_name as head_name
 from ...storage.tables import to_csv, to_latex
 from ..widgets.component import component
+from . import state
 from . import view_report as viewreport
 from .markdown import plain as plain
 
@@ -60,16 +61,34 @@ def figure(
     ``wide`` ("28", "32", "40", "48", "64" or "96", in rem): a width below which the figure scrolls, not shrinks.
     """
     viewreport.note("figure", fig, caption)
+    fig.layout.meta = {"title": caption[:120]}
+    if state.view().present:
+        fig = enlarged(fig)
     with st.container(key=key, gap="xsmall"):
         with st.container(key=f"wide{wide}_{key}") if wide else nullcontext():
             st.plotly_chart(fig, key=f"{key}_plot", config=PLOTLY, alt=alt or caption)
         note(caption, formula=formula, source=source, key=key)
 
 
+LARGER = 1.45  # type of a figure in a presentation, against the page's
+
+
+def enlarged(fig: Figure) -> Figure:
+    """The figure with larger type, to be read from afar."""
+    from plotly.graph_objects import Figure as New
+
+    big = New(fig)
+    size = (big.layout.font.size or 12) * LARGER
+    big.update_layout(font={"size": size}, height=None if big.layout.height is None else big.layout.height * 1.2)
+    big.update_annotations(font_size=size)
+    big.for_each_trace(lambda t: t.update(textfont={"size": size}) if "textfont" in t else None)
+    return big
+
+
 def note(caption: str, *, formula: str = "", source: str = "", key: str = "", saves: bool = True) -> None:
     """The line below a figure or a grid."""
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        st.caption(plain(caption))
+        st.caption(plain(caption), width="stretch")
         # in one container, so that they wrap together on a narrow page
         with st.container(horizontal=True, gap="small", vertical_alignment="center", width="content"):
             if formula or source:
@@ -160,7 +179,7 @@ def downloads(
     """A table's caption and its downloads."""
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         if said := " ".join(filter(None, (caption, hint))):
-            st.caption(plain(said))
+            st.caption(plain(said), width="stretch")
         name = f"headviz-{key.replace('_', '-')}"
         with st.container(horizontal=True, gap="small", width="content"):  # on a narrow page they wrap together
             _files(header, rows, key, name, caption, record)

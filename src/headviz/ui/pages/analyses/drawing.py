@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from ....analyses.analysis import Grid, Lines, Picture, Table, View
+from ....charts.palette import scale_of_losses
 from ....heads import HeadId, HeadMask
 from ...parts import abilities
 from ...shell import show, state
@@ -43,7 +45,8 @@ def _parts(view: View) -> None:
 
 def _grid(grid: Grid, rows: Sequence[str]) -> None:
     stem = grid.key.removesuffix("_grid")
-    look = Look(name=grid.name, numbers=state.view().numbers, width=34, digits=1, file=f"headviz-{stem}")
+    lost = scale_of_losses([float(v) for v in np.ravel(grid.values)]) if grid.name.startswith("cost") else None
+    look = Look(name=grid.name, scale=lost, numbers=state.view().numbers, width=34, digits=1, file=f"headviz-{stem}")
     head_grid(
         grid.key,
         grid.base,

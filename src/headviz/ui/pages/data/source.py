@@ -75,16 +75,18 @@ def model_form(view: View) -> None:
             device=device,
             dtype="" if dtype == "float32" else dtype,
         )
-        _try_model(view, wanted)
+        try_model(view, wanted)
 
 
-def _try_model(view: View, wanted: View) -> None:
+def try_model(view: View, wanted: View) -> None:
     try:
         with st.spinner("Loading the model …"):
             clf = loaders.classifier(wanted)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         return
+    recent = [wanted.model, *st.session_state.get("recent_models", ())]
+    st.session_state["recent_models"] = tuple(dict.fromkeys(recent))[:8]
     same = clf.present.num_layers, clf.present.num_heads
     old = loaders.shape(view).present
     state.update(

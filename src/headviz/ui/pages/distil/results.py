@@ -50,18 +50,15 @@ def chooser(found: Sequence[RunView], view: View) -> str:
 
 def watch(run_id: str) -> None:
     """The run's students, updated every second while it runs."""
-    from ....runs import reading
-
-    busy = runsview.busy(reading.show(run_id, log_lines=0))
+    busy = runsview.busy(runsview.look(run_id, log_lines=0))
     st.fragment(_look, run_every=1.0 if busy else None)(run_id, busy)
 
 
 def _look(run_id: str, busy: bool) -> None:
     from ....charts.distil import learning_curves
-    from ....runs import reading
 
     runactions.look_again()
-    view = reading.show(run_id)
+    view = runsview.look(run_id)
     runsview.state_line(view)
     found = outcome_of(view)
     if found["students"] and found["teacher"] is not None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ....charts.palette import scale_of_losses
 from ....errors import MaskError
 from ....heads import HeadMask, HeadScores
 from ....storage.exchange import mask_from_text, mask_json
@@ -16,6 +17,9 @@ from ...shell import loaders, show, state
 from ...shell import mask_edit as maskedit
 from ...shell.view import COST, View
 from ...widgets.grid import Look, head_grid
+
+if TYPE_CHECKING:
+    from ....analyses.ablation import Ablation
 
 HOW = (
     "Click a head to switch it off or on, drag to switch several, click the name of a row or column to switch all of "
@@ -29,7 +33,12 @@ def toolbar(present: HeadMask, found: HeadScores | None = None, scores: Sequence
     mask = state.mask(present)
     with st.container(horizontal=True, gap="xsmall", key="mask_tools"):
         st.button(
-            "Undo", icon=":material/undo:", disabled=not now.history.past, on_click=state.undo, key="undo", shortcut="u"
+            "Undo",
+            icon=":material/undo:",
+            disabled=not now.history.past,
+            on_click=state.undo,
+            key="undo",
+            shortcut="Mod+Z",
         )
         st.button(
             "Redo",
@@ -37,7 +46,7 @@ def toolbar(present: HeadMask, found: HeadScores | None = None, scores: Sequence
             disabled=not now.history.future,
             on_click=state.redo,
             key="redo",
-            shortcut="y",
+            shortcut="Mod+Shift+Z",
         )
         st.button("Invert", on_click=state.set_mask, args=(maskedit.inverted(mask, present),), key="invert")
         st.button(
@@ -172,11 +181,24 @@ def _read(present: HeadMask) -> None:
 
 
 def grid(
-    present: HeadMask, found: HeadScores | None = None, width: float = 36, rows: Sequence[str] | None = None
+    present: HeadMask,
+    found: HeadScores | None = None,
+    width: float = 36,
+    rows: Sequence[str] | None = None,
+    following: Ablation | None = None,
 ) -> None:
-    """The grid to switch heads off and on, coloured by the chosen score if there is a table of it."""
+    """The grid to switch heads off and on, coloured by the chosen score if there is a table of it.
+
+    With ``following`` the colours are what each further head would cost.
+    """
     shown = None if found is None else cost.in_points(found)
     costs = shown is not None and shown.score == COST
+    values, tips, name = (None, {}, "heads") if shown is None else (shown.values, scoring.tip_tables(shown), "")
+    scale = None if shown is None else cost.colours(shown)
+    if following is not None:
+        values, costs = following.subject.scale * following.values, True
+        scale, name = scale_of_losses([float(v) for v in values.ravel()]), "cost of one more head, points"
+        tips = _cost_tips(following)
 
     def edited(off: list[int], base: list[int] | None) -> None:
         size = present.num_layers, present.num_heads
@@ -187,14 +209,14 @@ def grid(
     head_grid(
         "board",
         present,
-        None if shown is None else shown.values,
+        values,
         mask=state.mask(present),
-        tips={} if shown is None else scoring.tip_tables(shown),
+        tips=tips,
         carries=abilities.carried(view),
         rows=rows,
         look=Look(
-            name="heads" if shown is None else "cost, points" if costs else shown.score,
-            scale=None if shown is None else cost.colours(shown),
+            name=name or ("cost, points" if costs else view.order if shown is None else shown.score),
+            scale=scale,
             numbers=view.numbers,
             blank_zeros=costs,
             digits=1 if costs else None,
@@ -206,3 +228,17 @@ def grid(
     )
     if found is None and not view.present:
         _no_scores()
+
+
+def _cost_tips(found: Ablation) -> dict[str, list[list[str]]]:
+    """Tooltip lines of what each further head would cost, in points."""
+    scale = found.subject.scale
+
+    def ends(low: float, high: float) -> str:
+        return "–" if low != low else f"[{show.points(low, scale)}, {show.points(high, scale)}]"
+
+    pairs = zip(found.interval_low.tolist(), found.interval_high.tolist(), strict=True)
+    return {
+        "one more head costs": [[show.points(float(v), scale) for v in row] for row in found.values],
+        "95 %": [[ends(a, b) for a, b in zip(low, high, strict=True)] for low, high in pairs],
+    }

@@ -204,6 +204,15 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     )
 
 
+def following(present: HeadMask) -> Ablation | None:
+    """What each further head would cost on top of the mask, if that has been asked for and is known."""
+    job = jobs.find(st.session_state.get("what_if"))
+    table = None if job is None else job.result
+    if table is None or table.base.off != present.without(state.mask(present).off).off:
+        return None
+    return table  # type: ignore[no-any-return]
+
+
 def _hint(said: str, label: str, key: str, clf: Classifier, heads: Sequence[HeadId]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(said, width="content")

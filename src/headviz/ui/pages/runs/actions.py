@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....errors import UserError
+from ...parts import recorded
 from ...shell import show, state
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def buttons(view: RunView, busy: bool, again: bool = True) -> None:
         if view.steps or any(c.steps for c in view.children):
             with st.popover("Report", icon=":material/description:"):
                 _downloads(view)
-        if not busy and not record.parent:
+        if not busy and not record.parent and not recorded.of(record.id):
             archive = st.popover(
                 "Archive or delete", icon=":material/inventory_2:", disabled=not mine, help=show.plain(theirs)
             )

@@ -32,9 +32,7 @@ KINDS = {
 
 def watch(ids: Sequence[str]) -> RunView:
     """The first run with all its details, the others as further curves on its figure. Gives the first."""
-    from ....runs import reading
-
-    views = [reading.show(i, log_lines=0) for i in ids]
+    views = [runsview.look(i, log_lines=0) for i in ids]
     first = views[0]
     record = first.record
     st.subheader(show.plain(record.title))
@@ -81,11 +79,9 @@ def _seen(views: Sequence[RunView]) -> tuple[Any, ...]:
 
 
 def _live(seen: tuple[Any, ...], ids: Sequence[str]) -> None:
-    from ....runs import reading
-
     runactions.look_again()
     try:
-        views = [reading.show(i, log_lines=0) for i in ids]
+        views = [runsview.look(i, log_lines=0) for i in ids]
     except RunError:  # somebody has deleted it
         st.rerun()
     runsview.state_line(views[0])

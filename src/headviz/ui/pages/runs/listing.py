@@ -11,6 +11,7 @@ import streamlit as st
 
 from ....errors import RunError
 from ....recipes.structure import Call, Command, Get, Import, Recipe
+from ...parts import recorded
 from ...shell import recipes, show, state
 from ...shell.view import View
 from . import actions as runactions
@@ -57,10 +58,18 @@ def busy(view: RunView) -> bool:
 
 
 def overview(archived: bool = False) -> list[RunView]:
-    """Every run, newest first; with ``archived`` the archived ones instead."""
+    """Every run, newest first, then recorded ones; with ``archived`` the archived ones instead."""
     from ....runs import reading
 
-    return reading.overview(archived=archived)
+    own = reading.overview(archived=archived)
+    return own if archived else [*own, *recorded.beside([*own, *reading.overview(archived=True)])]
+
+
+def look(run_id: str, log_lines: int = 30) -> RunView:
+    """One run, the user's or a recorded one."""
+    from ....runs import reading
+
+    return recorded.view_of(run_id) or reading.show(run_id, log_lines=log_lines)
 
 
 def labels(runs: Sequence[RunView]) -> dict[str, str]:
@@ -97,6 +106,8 @@ def chooser(runs: Sequence[RunView], chosen: str) -> None:
 
 def _caption(r: RunView) -> str:
     parts = [r.state, time.strftime("%d %b %H:%M", time.localtime(r.record.created))]
+    if recorded.of(r.record.id):
+        parts[0] = "recorded"
     if r.children:
         ended = sum(c.state == "done" for c in r.children)
         parts.insert(1, f"{ended} of {len(r.children)} runs done")
@@ -153,6 +164,13 @@ def state_line(view: RunView) -> None:
     from ....runs.states import ACTIVE
 
     p, record = view.progress, view.record
+    if made := recorded.of(record.id):
+        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+            st.badge("recorded", icon=":material/history:", color="gray")
+            st.caption(show.plain(made.said))
+        st.code(made.command, language="bash", wrap_lines=True)
+        runactions.buttons(view, busy=False, again=False)
+        return
     colour, icon = BADGES.get(view.state, ("gray", ""))
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.badge(show.plain(view.state), icon=icon or None, color=colour)
@@ -198,9 +216,9 @@ def _doing(view: RunView) -> str:
 
 
 def log(view: RunView) -> None:
-    from ....runs import reading
-
-    lines = view.log or reading.show(view.record.id, log_lines=60).log
+    if recorded.of(view.record.id):
+        return
+    lines = view.log or look(view.record.id, log_lines=60).log
     with st.expander("End of the log", expanded=view.state in ("failed", "lost"), icon=":material/terminal:"):
         st.code("\n".join(lines) or "(empty)", language=None)
 

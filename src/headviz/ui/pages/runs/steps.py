@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from ....charts.palette import Scale
 from ....errors import UserError
 from ....heads import HeadId, HeadMask
 from ....runs import baselines
-from ....runs.finding import finding
+from ....runs.finding import can_go, finding
+from ...parts import recorded
 from ...shell import frame, loaders, show, state
 from ...widgets.grid import Look, head_grid
 from . import figures as runfigures
@@ -50,7 +51,8 @@ def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
         _ways_on(view, step)
         if st.session_state.pop("run_go", False):
             st.switch_page("pages/masklab.py")
-    tabs = state.tabs(TABS[:3] if not ticketview.retrains(view) else TABS, "run_tabs")
+    shown = TABS if ticketview.retrains(view) else TABS[:3]
+    tabs = state.tabs(TABS[:1] if recorded.of(view.record.id) else shown, "run_tabs")  # of those there are no files
     parts = (
         lambda: runfigures.table(view, names),
         lambda: runmaps.example(view, step),
@@ -229,7 +231,7 @@ def _choose(view: RunView) -> Step:
             int(s["step"]): s for s in view.steps
         }
         now = state.view().step
-        st.session_state["run_step"] = now if now in own else max(own)
+        st.session_state["run_step"] = now if now in own else praised(view, own)
         choose: Any = st.selectbox if len(own) > 12 else st.segmented_control
         more: dict[str, Any] = {} if len(own) > 12 else {"required": True, "wrap": True}
         choose(
@@ -241,6 +243,12 @@ def _choose(view: RunView) -> Step:
             **more,
         )
     return own[st.session_state["run_step"] if st.session_state["run_step"] in own else max(own)]
+
+
+def praised(view: RunView, own: Mapping[int, Step]) -> int:
+    """The step that the run's sentence praises; the last one where it praises none."""
+    share = can_go(view.steps, next(iter(view.steps[-1]["metrics"])), state.view().margin)
+    return next((k for k, s in own.items() if round(s["sparsity"], 9) == share), max(own))
 
 
 def _step() -> None:

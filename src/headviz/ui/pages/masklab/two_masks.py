@@ -1,0 +1,84 @@
+"""Two masks side by side on the same examples, with their difference."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from ....evaluation.verdict import verdict
+from ....heads import HeadMask
+from ...parts.measure import key_of
+from ...shell import jobs, loaders, show, state
+
+if TYPE_CHECKING:
+    from ....evaluation.comparison import Comparison
+    from ....models.classifier import Classifier
+    from ....tasks import Dataset
+
+ALL_ON = "all heads on"
+
+
+def section(clf: Classifier, data: Dataset) -> None:
+    """Two menus of masks (the current one, saved ones, all heads on) and what the answers differ in."""
+    size = clf.num_layers, clf.num_heads
+    named = {
+        f"current mask ({len(state.mask(clf.present).off)} off)": state.mask(clf.present),
+        **{name: HeadMask.from_hex(text, *size) for name, text in state.session().saved},
+        ALL_ON: HeadMask.full(*size),
+    }
+    with st.expander("Two masks side by side", icon=":material/compare:", key="two_masks", on_change="rerun") as box:
+        if not box.open:
+            return
+        if len(named) < 3:
+            st.caption("Save a mask under *Saved masks*: it can then be compared with the current one.")
+        left, right = st.columns(2)
+        names = list(named)
+        a = left.selectbox("A", names, 0, key="mask_a", format_func=show.plain)
+        b = right.selectbox("B", names, 1, key="mask_b", format_func=show.plain)
+        first, second = (clf.under(named[n]) for n in (a, b))
+        if first == second:
+            st.caption("A and B switch off the same heads.")
+            return
+        key = key_of(clf, data, "two masks", first.hex, second.hex)
+        found = jobs.need(key, "Evaluating both", partial(_compare, clf, data, first, second))
+        if found is not None:
+            _show(found, a, b)
+
+
+def _compare(
+    clf: Classifier, data: Dataset, first: HeadMask, second: HeadMask, progress: jobs.Progress, cancel: jobs.Cancel
+) -> Comparison:
+    return loaders.evaluator(clf, data).compare(second, first, progress=progress, cancel=cancel)
+
+
+def _show(found: Comparison, a: str, b: str) -> None:
+    show.finding(sentence(found, a, b))
+    changes = [("all", found.primary), *((d.name, d) for d in found.slices)]
+    rows = [
+        [name, d.n, d.full, d.masked, *(d.scale * v for v in (d.delta, d.interval_low, d.interval_high)), d.p_value]
+        for name, d in changes
+    ]
+    header = ["examples", "n", "A", "B", "B − A", "95 % low", "95 % high", "p"]
+    of = {"A": "%.3f", "B": "%.3f", "B − A": "%+.1f", "95 % low": "%+.1f", "95 % high": "%+.1f"}
+    show.table(
+        header,
+        rows,
+        "two_masks_table",
+        caption=f"{found.primary.metric} under both masks on the same examples; differences in points, paired.",
+        column_config={name: st.column_config.NumberColumn(format=text) for name, text in of.items()},
+    )
+
+
+def sentence(found: Comparison, a: str, b: str) -> str:
+    """Which of the two masks leaves more, as far as the data can tell."""
+    d = found.primary
+    values = f"{d.metric} {show.metric(d.full, d.scale)} under A ({a}), {show.metric(d.masked, d.scale)} under B ({b})"
+    change = f"{show.points(d.delta, d.scale)} points"
+    known = verdict(d.interval_low, d.interval_high)
+    if known in ("loss", "gain"):
+        better = "A" if known == "loss" else "B"
+        low, high = (show.points(v, d.scale) for v in (d.interval_low, d.interval_high))
+        return f"{better} leaves more: {values}; B − A is {change} [{low}, {high}]."
+    return f"The data cannot tell A from B: {values}; B − A is {change}."

@@ -1,0 +1,79 @@
+"""Runs of the demo that come with it, so that no page is empty on a first visit.
+
+``tools/demo/record.py`` makes them. They are shown as recorded, until the user has runs of that kind.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ...runs.reading import RunView
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recorded run, and the command, version and day it was made with."""
+
+    view: RunView
+    command: str
+    version: str
+    date: str
+
+    @property
+    def said(self) -> str:
+        return f"Recorded on {self.date} with headviz {self.version}, and shown until you have a run of this kind."
+
+
+@cache
+def _all() -> tuple[Recorded, ...]:
+    from ...demo import DATA
+
+    path = DATA / "recorded.json"
+    if not path.is_file():
+        return ()
+    found = json.loads(path.read_text(encoding="utf-8"))["runs"]
+    return tuple(Recorded(_view(r["run"]), r["command"], r["version"], r["date"]) for r in found)
+
+
+def _view(packed: dict[str, Any]) -> RunView:
+    from ...runs.reading import RunView, WorkerReport
+    from ...runs.record import from_row
+
+    return RunView(
+        record=from_row(packed["record"]),
+        state=packed["state"],
+        steps=tuple(packed["steps"]),
+        baseline=tuple(packed["baseline"]),
+        progress=WorkerReport(),
+        log=(),
+        outcome=packed["outcome"],
+        children=tuple(_view(c) for c in packed["children"]),
+    )
+
+
+def of(run_id: str) -> Recorded | None:
+    """The recorded run of this id, or the one that it is part of."""
+    return next((r for r in _all() if run_id in _ids(r)), None)
+
+
+def _ids(found: Recorded) -> set[str]:
+    return {found.view.record.id, *(c.record.id for c in found.view.children)}
+
+
+def view_of(run_id: str) -> RunView | None:
+    """A recorded run as it is read everywhere; None for a run of the user's."""
+    found = of(run_id)
+    if found is None:
+        return None
+    return next(v for v in (found.view, *found.view.children) if v.record.id == run_id)
+
+
+def beside(own: Sequence[RunView]) -> list[RunView]:
+    """The recorded runs of kinds of which the user has none."""
+    there = {r.record.kind for r in own}
+    return [r.view for r in _all() if r.view.record.kind not in there]
