@@ -11,14 +11,14 @@ from headviz.ui.shell import frame, loaders, show, state
 def draw() -> None:
     clf, data = loaders.classifier(view), loaders.dataset(view)
     chosen = onehead.pick(clf.present)
-    left, right = st.columns([2, 5], gap="large")
+    left, right = st.columns([4, 9], gap="medium")
     with left:
         onehead.chooser(clf.present, chosen, scoring.known(view), view.score)
-    with right:
         shown = texts.choose(data, "head_text") if frame.controls() else texts.current(view, data)
         if frame.controls():
             onehead.controls(clf, shown)
-        now = state.view()
+    now = state.view()
+    with right:
         found = None
         try:
             if shown.empty:
@@ -31,8 +31,8 @@ def draw() -> None:
             onehead.headline(found, chosen)
             for remark in remarks.about(clf, shown):
                 st.info(show.plain(remark))
+            onehead.pictures(found, chosen, now)
     if found is not None:
-        onehead.pictures(found, chosen, now)
         st.subheader("Attention against attribution")
         onehead.relation(found, chosen)
     frame.recipe(*onehead.recipe(now, clf, shown, chosen))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
-from .palette import BETTER, CLASSES, NEUTRAL, WORSE, scale_for
+from .palette import BETTER, MODELS, NEUTRAL, WORSE, scale_for
 from .style import FAINT, ROW, frame, safe, tone, whisker
 
 if TYPE_CHECKING:
@@ -127,6 +127,10 @@ def _plus(value: int) -> str:
     return "±0" if value == 0 else f"{value:+d}".replace("-", "−")
 
 
+# the model that others are compared with has a shape, not a colour
+REFERENCE = {"color": "rgba(0,0,0,0)", "line": {"color": NEUTRAL, "width": 2}}
+
+
 def probabilities(columns: Sequence[tuple[str, Sequence[float]]], labels: Sequence[str]) -> go.Figure:
     """Class probabilities of several models on one text, one group of bars per class."""
     fig = go.Figure()
@@ -137,7 +141,7 @@ def probabilities(columns: Sequence[tuple[str, Sequence[float]]], labels: Sequen
             x=list(values),
             name=name,
             orientation="h",
-            marker={"color": CLASSES[k % len(CLASSES)]},
+            marker=REFERENCE if k == 0 else {"color": MODELS[(k - 1) % len(MODELS)]},
             text=[f"{v:.3f}" for v in values],
             textposition="outside",
             textfont={"size": 11},

@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 
-from .palette import BETTER, NEUTRAL, WORSE, either_scale, scale_for
+from .palette import BETTER, MODELS, NEUTRAL, WORSE, either_scale, scale_for
 from .style import FONT, GRID, SMALL, frame, safe
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def arcs(found: Sequence[Arc], queries: Sequence[str], keys: Sequence[str], sign
     top = max((abs(a.value) for a in found), default=1.0)
     for a in reversed(found):
         strength = abs(a.value) / top
-        colour = BETTER if not signed or a.value > 0 else WORSE
+        colour = MODELS[0] if not signed else BETTER if a.value > 0 else WORSE
         bend = 0.12 * (a.key - a.query)
         fig.add_scatter(
             x=[0.0, 0.35, 0.65, 1.0],
@@ -146,10 +146,11 @@ def arcs(found: Sequence[Arc], queries: Sequence[str], keys: Sequence[str], sign
             line={"shape": "spline", "width": 0.6 + 4.4 * strength, "color": colour},
             opacity=0.2 + 0.75 * strength,
             showlegend=False,
+            meta={"query": a.query, "key": a.key},
             hovertemplate=f"{queries[a.query]} → {keys[a.key]}<br>{a.value:.4f}<extra></extra>".replace("%", "%%"),
         )
     size = 12 if max(len(queries), len(keys)) <= 28 else 9
-    for x, tokens, side in ((-0.03, queries, "middle left"), (1.03, keys, "middle right")):
+    for x, tokens, side, end in ((-0.03, queries, "middle left", "query"), (1.03, keys, "middle right", "key")):
         fig.add_scatter(
             x=[x] * len(tokens),
             y=list(range(len(tokens))),
@@ -157,7 +158,8 @@ def arcs(found: Sequence[Arc], queries: Sequence[str], keys: Sequence[str], sign
             text=list(tokens),
             textposition=side,
             textfont={"size": size},
-            hoverinfo="skip",
+            hoverinfo="none",  # without a label; tools.js shows the token's arcs alone
+            meta={"end": end},
             showlegend=False,
         )
     rows = max(len(queries), len(keys))

@@ -36,6 +36,7 @@ SEQUENTIAL_LIGHT: Stops = ("#eef3f4", "#c5e0e5", "#8cc3cd", "#4ba1b2", "#1c7a8f"
 SEQUENTIAL_DARK: Stops = ("#252d33", "#1f4854", "#1f6a7c", "#2b90a6", "#5db8cc", "#a0dce9", "#e2f8fc")
 
 BETTER, WORSE, NEUTRAL = "#2c6fb7", "#c4651f", "#8a8d91"
+MODELS: Stops = ("#1c7a8f", "#7a5ea8", "#b8860b", "#4ba1b2", "#a98fd0")  # no blue and no orange: those judge
 CLASSES: Stops = ("#2c6fb7", "#c4651f", "#1c7a8f", "#7a5ea8", "#b8860b", "#8a8d91")
 
 

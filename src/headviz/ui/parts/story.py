@@ -132,10 +132,11 @@ def line() -> None:
     if not 1 <= at <= len(steps()):
         return
     step = steps()[at - 1]
-    with st.container(border=True, horizontal=True, gap="small", vertical_alignment="center", key="story"):
+    with st.container(border=True, key="story"):
+        text, buttons = st.columns([5, 3], vertical_alignment="center")
         title = f"{at} of {len(steps())} · {step.title}."
-        st.markdown(f"**{show.plain(title)}** {show.plain(step.said)}", width="stretch")
-        with st.container(horizontal=True, gap="xsmall", width="content"):
+        text.markdown(f"**{show.plain(title)}** {show.plain(step.said)}")
+        with buttons.container(horizontal=True, gap="xsmall", horizontal_alignment="right"):
             st.button("Back", key="story_back", disabled=at == 1, on_click=go, args=(at - 1,), shortcut="PageUp")
             st.button(
                 "Next",

@@ -48,6 +48,26 @@ function saveFigure(key, format, file) {
   plot._context.toImageButtonOptions = { format, filename: file, scale: format === "png" ? 3 : 1 };
   tool.click();
 }
+// Pointing at a token of an arc picture leaves only its arcs. The picture has no handle on plotly's own functions, so
+// its lines are faded where they are drawn: one group per line, in the order of the data.
+function isolateArcs(key, tries) {
+  const plot = document.querySelector(".st-key-" + key + " .js-plotly-plot");
+  if (!plot || !plot.on || !plot.data) {
+    if (tries) setTimeout(() => isolateArcs(key, tries - 1), 250);
+    return;
+  }
+  if (plot.headvizArcs) return;
+  plot.headvizArcs = true;
+  const fade = (keep) => plot.querySelectorAll(".scatterlayer > .trace").forEach((node, i) => {
+    const meta = plot.data[i] && plot.data[i].meta;
+    node.style.opacity = meta && meta.query !== undefined && keep && !keep(meta) ? "0.04" : "";
+  });
+  plot.on("plotly_hover", ({ points }) => {
+    const meta = points[0] && points[0].data.meta, at = points[0] && points[0].pointNumber;
+    if (meta && meta.end) fade((arc) => arc[meta.end] === at);
+  });
+  plot.on("plotly_unhover", () => fade(null));
+}
 export default function ({ data, parentElement, setTriggerValue }) {
   let box = parentElement.querySelector(".tools");
   if (!box) {
@@ -61,6 +81,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     window.__headvizHistory.back = (search) => setTriggerValue("back", { search, at: Date.now() });
     box.appendChild(button("Copy link", "Copy link to this view", copyAddress));
   } else {
+    if (data.key.startsWith("arcs_")) isolateArcs(data.key, 40);
     for (const format of ["png", "svg"])
       box.appendChild(button("↓ " + format.toUpperCase(), "Save " + data.name + " as " + format.toUpperCase(),
         () => saveFigure(data.key, format, data.file)));

@@ -16,6 +16,7 @@ from ...parts.texts import Text
 from ...shell import jobs, recipes, show, state
 from ...shell.view import View
 from ...widgets.grid import Look, head_grid
+from . import gallery
 
 if TYPE_CHECKING:
     from ....attribution.maps import Maps
@@ -66,7 +67,12 @@ def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | Non
     return jobs.need(key, "Attributing all heads", work)
 
 
-LEGIBLE = ((24, "32"), (34, "48"), (60, "64"))  # up to so many tokens -> the least width in rem that names them
+LEGIBLE = (
+    (20, ""),
+    (24, "28"),
+    (34, "48"),
+    (60, "64"),
+)  # up to so many tokens -> the least width in rem that names them
 
 
 def width_for(tokens: int) -> str:
@@ -145,12 +151,15 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
         st.info("No connection is left to show. Show the special tokens, or choose other connections.")
         return
     queries, keys = [found.tokens[i] for i in rows], [found.tokens[i] for i in columns]
-    titles = {"maps": "Maps", "arcs": "Strongest connections", "layer": f"Layer {chosen.layer}"}
+    titles = {"maps": "Maps", "arcs": "Strongest connections", "layer": f"Layer {chosen.layer}", "gallery": "Gallery"}
     kind = view.picture if view.picture in titles else "maps"
     if not view.present:
         kind = state.switch(
             "picture", "Picture", list(titles), format_func=titles.__getitem__, label_visibility="collapsed"
         )
+    if kind == "gallery":
+        gallery.section(found, chosen, rows, columns, view.present)
+        return
     places = [st.container(), st.container()] if kind == "layer" else st.columns(2)
     for place, name in zip(places, ("attention", "attribution"), strict=True):
         signed = name == "attribution"
@@ -164,6 +173,7 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
             lines = strongest(values, view.mass / 100)
             figure, wide = charts_maps.arcs(lines, queries, keys, signed=signed), ""
             caption = (
+                "Point at a token to see its connections alone. "
                 f"The {len(lines)} strongest connections, from query to key. Together they carry at most {view.mass} % "
                 f"of the {name}." + (" Blue speaks for the class, orange against it." if signed else "")
             )

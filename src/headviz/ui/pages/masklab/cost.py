@@ -15,7 +15,7 @@ from ....recipes.structure import Call, Command, Get, Name, Recipe
 from ...parts.measure import class_name, key_of
 from ...shell import frame, jobs, loaders, recipes, show, state
 from ...shell.view import View
-from .wording import heads_said, slices_said
+from .wording import clear_slices, heads_said, slices_said
 
 if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
@@ -59,7 +59,11 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
             )
     names = heads_said([h for h in found.mask.off if h not in clf.present.off], loaders.rows_of(clf))
     said = sentence(found, names, state.view().margin, data.label_names)
-    show.finding(said + (slices_said(data, found) if off else ""))
+    if off and (first := clear_slices(data, found)):
+        said = f"Without {names}: {first}. All examples together: {said.split(f'Without {names}: ')[-1]}"
+    elif off:
+        said += slices_said(data, found)
+    show.finding(said)
     if frame.controls():
         state.margin()
     if off:

@@ -14,25 +14,28 @@ if TYPE_CHECKING:
     from ...parts.measure import Measured
 
 
-def slices_said(data: Dataset, found: Measured) -> str:
-    """Which slices change by more than their intervals; empty without slices."""
-    changes, kind = found.comparison.slices, data.slice_name or "slice"
+def clear_slices(data: Dataset, found: Measured) -> str:
+    """The slices that change by more than their intervals, the most first; empty if there is none."""
     clear = sorted(
-        (d for d in changes if verdict(d.interval_low, d.interval_high) in ("loss", "gain")),
+        (d for d in found.comparison.slices if verdict(d.interval_low, d.interval_high) in ("loss", "gain")),
         key=lambda d: -abs(d.delta),
     )
-    if not changes:
-        return ""
     if not clear:
-        return f" No {kind} changes by more than its interval."
-    level = found.comparison.primary.constant
+        return ""
+    kind, level = data.slice_name or "slice", found.comparison.primary.constant
     named = ", ".join(
         f"{d.name} {show.metric(d.full, d.scale)} → {show.metric(d.masked, d.scale)}" for d in clear[:NAMED]
     )
     of_chance = "" if level is None else f" (one class for all: {level:.2f})"
     rest = len(clear) - NAMED
     end = f"{rest} more change clearly" if rest > 0 else f"no other {kind} changes by more than its interval"
-    return f" {named[:1].upper()}{named[1:]}{of_chance}; {end}."
+    return f"{named}{of_chance}; {end}"
+
+
+def slices_said(data: Dataset, found: Measured) -> str:
+    """What is said of the slices where none changes clearly; empty without slices."""
+    kind = data.slice_name or "slice"
+    return f" No {kind} changes by more than its interval." if found.comparison.slices else ""
 
 
 NAMED = 3  # heads or slices that a sentence names
