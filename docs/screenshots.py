@@ -1,4 +1,4 @@
-"""Pictures of every page of a running dashboard, for the README.
+"""Pictures of every page of a running dashboard and of the demonstration, for the README and docs/demonstration.md.
 
     headviz serve --headless &
     python docs/screenshots.py --out docs/pictures
@@ -18,7 +18,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from headviz.heads import HeadMask
+from headviz.ui.parts.story import Step, steps
 from headviz.ui.shell.frame import PAGES
+from headviz.ui.shell.view import to_address
 
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 VIEW = {"head": "3.5", "analysis": "by-slice", "mask": HeadMask.full(12, 12).without_random(17, seed=1).hex}
@@ -26,14 +28,16 @@ SHOTS = (("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390))
 SHARP = 1.25  # pixels of the picture per pixel of the page
 
 
-def take(browser: Any, address: str, page: str, scheme: str, width: int, out: Path) -> None:
-    """One page as a picture of its whole length."""
+def take(browser: Any, address: str, page: str, scheme: str, width: int, out: Path, step: Step | None = None) -> None:
+    """One page as a picture of its whole length, or a step of the demonstration as it stands on the screen."""
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, device_scale_factor=SHARP
     )
     tab = context.new_page()
     tab.set_default_timeout(180_000)
-    tab.goto(f"{address}/{'' if page == PAGES[0][0] else page}?{urlencode(VIEW)}")
+    shown = {"heads": {"head": "4.10"}, "masklab": {"off": "4.10"}}.get(page, VIEW) if step is None else step.shown()
+    query = urlencode(shown if isinstance(shown, dict) else to_address(shown))
+    tab.goto(f"{address}/{'' if page == PAGES[0][0] else page}?{query}")
     if page == "analyses":
         start = tab.get_by_role("button", name="Run", exact=True)
         start.or_(tab.locator(".js-plotly-plot")).first.wait_for()  # unless somebody has run it already
@@ -43,6 +47,11 @@ def take(browser: Any, address: str, page: str, scheme: str, width: int, out: Pa
         tab.wait_for_selector(IDLE)
         tab.wait_for_timeout(1200)
     tab.wait_for_function("!document.querySelector('[data-testid=stProgress]')")
+    if step is not None:
+        tab.wait_for_timeout(6000)  # token attributions
+        tab.screenshot(path=str(out / f"demonstration-{step.number}.png"))
+        context.close()
+        return
     height = tab.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
     tab.set_viewport_size({"width": width, "height": min(height + 40, 4000)})
     tab.wait_for_timeout(1200)
@@ -69,6 +78,9 @@ def main() -> None:
             for scheme, width in SHOTS if given.all else SHOTS[:1]:
                 take(browser, given.address.rstrip("/"), page, scheme, width, given.out)
                 print(f"{page} {scheme} {width}", flush=True)
+        for step in steps():
+            take(browser, given.address.rstrip("/"), step.page, "light", 1280, given.out, step)
+            print(f"step {step.number}", flush=True)
 
 
 if __name__ == "__main__":

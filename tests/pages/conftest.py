@@ -64,6 +64,18 @@ def open_page(address: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Calla
     return run
 
 
+@pytest.fixture(autouse=True)
+def nothing_recorded(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """A dashboard without the recorded runs, unless a test is about them."""
+    if "recorded_runs" not in request.fixturenames:
+        monkeypatch.setattr("headviz.ui.parts.recorded._all", lambda: ())
+
+
+@pytest.fixture
+def recorded_runs() -> None:
+    """The test is about recorded runs."""
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of its own, and nothing that would start a worker: runs stay in the state they are put in."""

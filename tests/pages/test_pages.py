@@ -44,7 +44,7 @@ def test_no_page_fails_in_any_state(open_page: Callable[..., Any], page: str, mo
     app = open_page(page, **more)
     assert not app.exception
     assert not [e for e in shown_errors(app) if "failed here" in e], shown_errors(app)
-    assert TITLES[page] in [t.value for t in app.title]
+    assert TITLES[page] in [t.value.replace("\\", "") for t in app.title]
 
 
 @pytest.mark.parametrize("page", all_in_ci(FILES, ["masklab", "data", "runs"]))
@@ -106,7 +106,7 @@ def test_a_choice_that_there_is_not_is_said_once(
 
 
 def test_the_board_is_coloured_by_any_score_and_says_when_it_cannot(open_page: Callable[..., Any]) -> None:
-    app = open_page("masklab", score="taylor")
+    app = open_page("masklab", score="taylor", seed="9")  # on a sample that no other page scores
     assert not app.exception
     assert any("No scores yet: taylor has not been computed" in str(c.value).replace("\\", "") for c in app.caption)
     app = next(s for s in app.selectbox if s.label == "Score").set_value("random").run()

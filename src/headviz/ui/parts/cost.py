@@ -61,6 +61,8 @@ def compute(view: View) -> None:
 
         data = scoring.sample(view, clf)
         for score in (MEANWHILE, COST):
+            if scoring.scores(view, score) is not None:
+                continue
             found = headviz.score_heads(clf, data, score, progress=progress, cancel=cancel)
             scoring.keep(view, found)
             jobs.offer(key, found)

@@ -1,0 +1,170 @@
+"""From start to the flip of negation; two linked grids; picker, gallery, two masks; no escape sign on any page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headviz.ui.shell.frame import PAGES
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+Open = Callable[..., Any]
+DEMO = {"model": "demo", "task": "demo"}
+FLIP = re.compile(r"Without L4·H10 the model no longer knows: contradiction 0\.\d\d goes to")
+
+
+def steps(v: Any) -> Any:
+    return v.page.get_by_role("navigation", name="First steps").get_by_role("link")
+
+
+def test_one_click_leads_from_the_first_page_to_the_flip_and_keys_lead_on(visit: Open) -> None:
+    v = visit()
+    v.go("")
+    steps(v).first.click()
+    v.page.get_by_text(FLIP).wait_for()
+    v.page.get_by_text("1 of 4 · Negation hangs on one head.").wait_for()
+    v.settle()
+    v.page.keyboard.press("PageDown")
+    v.page.get_by_text("2 of 4 · Word order on another.").wait_for()
+    v.page.get_by_text(re.compile("Without L8·H6 the model no longer knows")).wait_for()
+    v.settle()
+    v.page.keyboard.press("PageDown")
+    v.page.get_by_text("3 of 4 · 40 % of the heads can go.").wait_for()
+    v.page.get_by_text(re.compile("Without 58 heads")).wait_for()
+    v.settle()
+    v.page.keyboard.press("PageUp")
+    v.page.get_by_text("2 of 4 · Word order on another.").wait_for()
+    v.page.get_by_role("button", name="End").click()
+    v.page.get_by_text("2 of 4").wait_for(state="detached")
+    assert v.page.get_by_text(re.compile("Without L8·H6")).count()  # the view stays
+
+
+def test_a_presentation_keeps_what_the_story_needs(visit: Open) -> None:
+    v = visit()
+    v.go("", present="1")
+    assert not steps(v).count()
+    v.go(
+        "compare",
+        a="A camel is never arriving.",
+        b="A camel is arriving.",
+        off="4.10",
+        tokens="1",
+        story="1",
+        present="1",
+    )
+    v.page.get_by_text(FLIP).wait_for()
+    v.page.get_by_text("How much each token speaks for").wait_for()
+    assert v.page.get_by_role("button", name="Next").count()
+
+
+def test_the_steps_are_put_away_stay_so_and_come_back(visit: Open) -> None:
+    v = visit()
+    v.go("", **DEMO)
+    steps(v).first.wait_for()
+    v.page.get_by_role("button", name="Put these steps away").click()
+    steps(v).first.wait_for(state="hidden")
+    v.page.reload()
+    v.cell("L0·H0").wait_for()
+    v.settle()
+    assert not steps(v).first.is_visible()
+    v.page.get_by_role("button", name="First steps").click()
+    steps(v).first.wait_for()
+
+
+def test_pointing_and_choosing_run_over_both_grids(visit: Open) -> None:
+    v = visit()
+    v.go("", **DEMO)
+    boards = v.page.locator(".board")
+    boards.nth(1).wait_for()
+    v.settle()
+    left, right = (boards.nth(i).locator('.cell[aria-label^="L4·H10,"]') for i in (0, 1))
+    left.hover()
+    assert right.get_attribute("data-pointed") == "1"
+    tip = v.page.locator(".tip:not([hidden])")
+    assert {"conductance-spearman", "ablation", "carries"} <= set(tip.locator("dt").all_inner_texts())
+    assert "negation" in tip.inner_text()
+    assert "carries negation" in left.get_attribute("aria-label")
+    right.focus()
+    v.page.keyboard.press("ArrowLeft")
+    assert boards.nth(0).locator('[data-pointed="1"]').get_attribute("aria-label").startswith("L4·H9")
+    v.page.keyboard.press("Enter")
+    assert boards.nth(0).locator('[data-selected="1"]').get_attribute("aria-label").startswith("L4·H9")
+    v.page.get_by_text(re.compile("carries temporal")).first.wait_for()
+    v.page.wait_for_url(re.compile("head=4.9"))
+
+
+def test_grids_are_above_the_fold(visit: Open) -> None:
+    v = visit(viewport={"width": 1280, "height": 800})
+    v.go("", **DEMO)
+    last = v.page.locator('.cell[aria-label^="L11·H0,"]')
+    last.nth(1).wait_for()
+    v.settle()
+    assert all(last.nth(i).bounding_box()["y"] + last.nth(i).bounding_box()["height"] <= 800 for i in (0, 1))
+    phone = visit(viewport={"width": 390, "height": 844})
+    phone.go("", **DEMO)
+    box = phone.page.locator('.cell[aria-label^="L11·H0,"]').first
+    box.wait_for()
+    phone.settle()
+    assert box.bounding_box()["y"] + box.bounding_box()["height"] <= 844
+
+
+def test_a_chosen_model_brings_its_task(visit: Open) -> None:
+    v = visit()
+    v.go("data", **DEMO)
+    v.page.get_by_role("combobox", name=re.compile("Models at hand")).click()
+    v.page.get_by_role("option", name=re.compile("demo-translation")).click()
+    v.page.wait_for_url(re.compile("model=demo-translation"))
+    v.page.get_by_text(re.compile(r"task demo-translation")).first.wait_for()
+    v.settle()
+    assert not v.page.get_by_text("Model and data do not match").count()
+    v.go("compare", model="demo-translation")
+    v.page.get_by_text("Veshan is an invented").wait_for()
+
+
+def test_two_masks_stand_side_by_side(visit: Open) -> None:
+    v = visit()
+    v.go("masklab", **DEMO, off="4.10", limit="150")
+    v.page.get_by_text(re.compile("Without L4·H10")).wait_for()
+    v.page.get_by_text("Two masks side by side").click()
+    v.page.get_by_text(re.compile("(leaves more|cannot tell A from B): accuracy")).wait_for()
+    v.page.get_by_text(re.compile("under both masks on the same examples")).wait_for()
+
+
+def test_the_gallery_finds_heads_that_look_at_a_word(visit: Open) -> None:
+    v = visit()
+    v.go("head", **DEMO, head="4.10", picture="gallery", a="The dog is not sleeping.", b="The dog is sleeping.")
+    v.page.get_by_text(re.compile("those first that look most at the token before")).wait_for()
+    field = v.page.get_by_label("Heads that look at")
+    field.fill("not")
+    field.press("Enter")
+    v.page.get_by_text(re.compile("those first that look most at “not”")).wait_for()
+
+
+def test_pointing_at_a_token_leaves_its_arcs(visit: Open) -> None:
+    v = visit()
+    v.go("head", **DEMO, head="4.10", picture="arcs")
+    plot = v.page.locator(".st-key-arcs_attention .js-plotly-plot")
+    plot.locator(".textpoint").first.wait_for()
+    v.page.wait_for_function("document.querySelector('.st-key-arcs_attention .js-plotly-plot').headvizArcs")
+    box = plot.locator(".textpoint text").first.bounding_box()
+    v.page.mouse.move(box["x"] + box["width"] - 2, box["y"] + box["height"] / 2)
+    v.page.mouse.move(box["x"] + box["width"] - 1, box["y"] + box["height"] / 2)
+    lines = "document.querySelectorAll('.st-key-arcs_attention .scatterlayer > .trace')"
+    faded = f"[...{lines}].filter(t => t.style.opacity).length"
+    v.page.wait_for_function(f"{faded} > 0")
+    total = v.page.evaluate(f"{lines}.length")
+    assert v.page.evaluate(faded) < total
+
+
+@pytest.mark.parametrize("page", [file for file, _ in PAGES])
+def test_no_page_shows_an_escape_sign(visit: Open, page: str) -> None:
+    """A text that is escaped twice shows backslashes."""
+    v = visit()
+    v.go("" if page == PAGES[0][0] else page, **DEMO, off="4.10,8.1", head="4.10")
+    v.page.wait_for_timeout(3000)
+    v.settle()
+    said = v.page.get_by_test_id("stMain").inner_text()
+    assert "\\" not in said, [line for line in said.splitlines() if "\\" in line]

@@ -1,0 +1,102 @@
+"""The sentence that compares two orders of heads, and what each head is said to carry."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from headviz.heads import HeadId
+from headviz.ui.pages.heads.orders import interval, sentence, word
+from headviz.ui.parts import abilities, cost, scoring
+from headviz.ui.shell.view import View, from_address, to_address
+
+
+def table(score: str, values: np.ndarray):
+    """A shipped table with other values."""
+    found = scoring.shipped(View(), score, "fine-tuned")
+    assert found is not None
+    return replace(found, values=values)
+
+
+def test_the_shipped_orders_are_compared_with_the_figures_behind_it() -> None:
+    from scipy.stats import spearmanr
+
+    first, second = (scoring.shipped(View(), s, "fine-tuned") for s in ("conductance-spearman", "ablation"))
+    assert first is not None
+    assert second is not None
+    said = sentence(first, cost.in_points(second), None, abilities.carried(View()))
+    r = spearmanr(first.values.ravel(), second.values.ravel()).statistic
+    assert f"{r:+.2f}".replace("-", "−") in said
+    top = second.ranked()[0]
+    assert f"{top} (carries {abilities.carried(View())[top]})" in said
+    assert f"is number {first.ranked().index(top) + 1} of 144 by agreement" in said
+    assert f"({100 * second.values[top]:.2g} points)" in said
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (lambda v: v, "Agreement orders the heads nearly as cost does"),
+        (lambda v: -v, "Agreement orders the heads against cost"),
+        (lambda v: np.random.default_rng(0).permutation(v.ravel()).reshape(v.shape), "no better than chance by cost"),
+        (lambda v: np.zeros_like(v), "All heads have the same agreement"),
+        (lambda v: np.full_like(v, np.nan), "Too few heads have both values"),
+    ],
+)
+def test_what_two_orders_allow_to_say(how, said: str) -> None:
+    values = np.arange(144.0).reshape(12, 12)
+    assert said in sentence(table("conductance-spearman", how(values)), table("ablation", values), None)
+
+
+def test_the_interval_of_a_rank_correlation_covers_it() -> None:
+    rng = np.random.default_rng(1)
+    held = 0
+    for _ in range(400):
+        a = rng.normal(size=60)
+        b = 0.5 * a + rng.normal(size=60) * 0.75**0.5
+        from headviz.scores.correlation import spearman
+
+        low, high = interval(float(spearman(a[None], b[None])[0]), 60)
+        held += low <= 6 / np.pi * np.arcsin(0.5 / 2) <= high  # Spearman's of two normals that correlate by .5
+    assert 0.92 <= held / 400 <= 0.98
+
+
+def test_scores_have_plain_names() -> None:
+    assert [word(s) for s in ("conductance-kendall", "ablation", "fisher")] == ["agreement", "cost", "fisher"]
+
+
+def test_the_users_choice_orders_the_heads_and_cost_does_otherwise() -> None:
+    assert View().order == "ablation"
+    assert View(score="taylor").order == "taylor"
+    assert View(score="taylor", beside="fisher").order == "fisher"
+    assert from_address(to_address(View(beside="fisher")))[0].order == "fisher"
+    assert cost.ordering(View()).score == "ablation"
+    assert cost.ordering(View(model="another")) is None
+
+
+def test_the_demos_heads_are_named_by_the_table_of_its_card() -> None:
+    from headviz.demo import card_figures
+
+    told, sets = abilities.carried(View()), card_figures()["heads"]["sets"]
+    for row in sets:
+        for head in row["heads"]:
+            assert row["phenomenon"] in told[HeadId.parse(head)]
+    assert abilities.carried(View(model="another")) == {}
+    assert abilities.carried(View(data="a folder")) == {}
+
+
+def test_kind_by_kind_names_the_heads_of_other_models() -> None:
+    values = np.zeros((2, 3, 4))
+    values[0, 1, 2], values[0, 0, 1], values[0, 2, 0], values[1, 1, 2] = 0.5, 0.3, 0.1, 0.4
+    found = SimpleNamespace(
+        slices=[SimpleNamespace(name="number", cost=0.5), SimpleNamespace(name="tense", cost=0.4)],
+        values=values,
+        significant=lambda: values > 0.05,
+    )
+    view = View(model="kinds", task="custom")
+    abilities.remember(view, found)
+    assert abilities.carried(view) == {HeadId(1, 2): "number, tense", HeadId(0, 1): "number"}
+    assert abilities.carried(replace(view, limit=7)) == {}
