@@ -47,7 +47,7 @@ def test_every_option_that_a_score_declares_has_a_field(plain_form: Callable[...
     from headviz.scores.catalogue import SCORES
 
     for name, score in SCORES.items():
-        app = plain_form(score=name)
+        app = plain_form(beside=name)
         assert not app.exception
         drawn = {str(e.key) for kind in (app.selectbox, app.number_input, app.toggle, app.text_input) for e in kind}
         wanted = {f"new_option_{name}_{f.name}" for f in fields(score.options) if f.name != "seed"}
@@ -65,7 +65,7 @@ def test_only_what_was_changed_of_a_score_is_written_down(plain_form: Callable[.
 def test_a_published_choice_sets_its_options_and_shows_where_it_differs(plain_form: Callable[..., Any]) -> None:
     from headviz.scores import PRESETS
 
-    app = plain_form(score="conductance-spearman")
+    app = plain_form(beside="conductance-spearman")
     choice = next(e for e in app.selectbox if e.key == "preset_new_option_conductance-spearman")
     app = choice.set_value("thesis-2024-code").run()
     shown = said(app)

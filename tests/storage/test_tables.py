@@ -65,3 +65,15 @@ def test_latex_escapes_and_rounds() -> None:
     assert r"\# & -- \\" in text
     assert r"50 \%" in text
     assert r"\caption{\$100}" in text
+
+
+def test_a_long_latex_table_keeps_its_top_rows_with_fixed_decimals() -> None:
+    rows = [[f"L0·H{i}", 0.5 - 0.01 * i, 3] for i in range(60)]
+    text = to_latex(["head", "value", "n"], rows, "Heads.", top=5)
+    assert text.count("H0") + text.count("H4") == 2
+    assert "H5" not in text
+    assert "0.500" in text
+    assert "0.460" in text
+    assert r"\caption{Heads. The first 5 of 60 rows.}" in text
+    small = to_latex(["p"], [[0.00001], [0.5]])
+    assert "1e-05" in small

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from math import floor, log10
 from typing import Any
 
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # the wide ones count in East Asian spreadsheets
@@ -68,11 +69,39 @@ def tex_cell(value: Any) -> str:
     return tex(str(value))
 
 
-def to_latex(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> str:
-    """A ``tabular`` for booktabs; the first column to the left, all others to the right."""
+def _aligned(column: Sequence[Any]) -> list[str]:
+    """The cells of a column; its numbers have as many decimals as give the largest three significant digits.
+
+    Where that would hide small numbers (p values, say), each keeps its own three digits.
+    """
+    sizes = [abs(v) for v in column if isinstance(v, float) and v == v and v not in (0, float("inf"), float("-inf"))]
+    if not sizes or max(sizes) / min(sizes) >= 1000:
+        return [tex_cell(v) for v in column]
+    decimals = max(0, 2 - floor(log10(max(sizes))))
+    return [tex_fixed(v, decimals) for v in column]
+
+
+def tex_fixed(value: Any, decimals: int) -> str:
+    """A number with this many decimals; other values as ``tex_cell`` writes them."""
+    if not isinstance(value, float) or value != value:
+        return tex_cell(value)
+    shown = f"{value:.{decimals}f}"
+    return f"${shown}$" if shown.startswith("-") else shown
+
+
+def to_latex(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "", top: int | None = None) -> str:
+    """A ``tabular`` for booktabs; the first column to the left, all others to the right.
+
+    Numbers of a column have the same decimals. ``top`` keeps that many rows, and the caption says so.
+    """
+    rows = list(rows)
+    if top is not None and len(rows) > top:
+        caption = f"{caption} The first {top} of {len(rows)} rows.".strip()
+        rows = rows[:top]
+    rows = list(zip(*(_aligned(column) for column in zip(*rows, strict=True)), strict=True)) if rows else []
     lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}", r"\toprule"]
     lines += [" & ".join(tex(h) for h in header) + r" \\", r"\midrule"]
-    lines += [" & ".join(tex_cell(v) for v in row) + r" \\" for row in rows]
+    lines += [" & ".join(row) + r" \\" for row in rows]
     lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [rf"\caption{{{tex(caption)}}}"] if caption else []
     return "\n".join([*lines, r"\end{table}", ""])

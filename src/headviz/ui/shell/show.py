@@ -61,7 +61,6 @@ def figure(
     ``wide`` ("28", "32", "40", "48", "64" or "96", in rem): a width below which the figure scrolls, not shrinks.
     """
     viewreport.note("figure", fig, caption)
-    fig.layout.meta = {"title": caption[:120]}
     if state.view().present:
         fig = enlarged(fig)
     with st.container(key=key, gap="xsmall"):
@@ -103,7 +102,7 @@ def note(caption: str, *, formula: str = "", source: str = "", key: str = "", sa
                     data={
                         "kind": "figure",
                         "key": key,
-                        "name": caption[:60],
+                        "name": caption[:110],
                         "file": f"headviz-{key.replace('_', '-')}",
                     },
                     width="content",
@@ -185,13 +184,16 @@ def downloads(
             _files(header, rows, key, name, caption, record)
 
 
+PAGE = 40  # rows of a LaTeX table that fit a page
+
+
 def _files(
     header: Sequence[str], rows: Sequence[Sequence[Any]], key: str, name: str, caption: str, record: Any
 ) -> None:
     """The download buttons of a table."""
     made = {
         "CSV": (lambda: to_csv(header, rows), "csv", "text/csv"),
-        "LaTeX": (lambda: to_latex(header, rows, caption), "tex", "text/x-tex"),
+        "LaTeX": (lambda: to_latex(header, rows, caption, top=PAGE), "tex", "text/x-tex"),
     }
     if record is not None:
         made["JSON"] = (lambda: json.dumps(record), "json", "application/json")

@@ -41,12 +41,17 @@ async function copyAddress(node) {
   }
   setTimeout(() => (node.textContent = before), 1600);
 }
-function saveFigure(key, format, file) {
+function saveFigure(key, format, file, title) {
   const plot = document.querySelector(".st-key-" + key + " .js-plotly-plot");
   const tool = plot && plot.querySelector('.modebar-btn[data-title^="Download plot"]');
   if (!tool) return;
   plot._context.toImageButtonOptions = { format, filename: file, scale: format === "png" ? 3 : 1 };
+  // the file carries the caption as its title: it is copied with the layout at the click
+  const { title: before, margin } = plot.layout;
+  plot.layout.title = { text: title.replace(/</g, "&lt;"), x: 0.01, xanchor: "left", font: { size: 13 } };
+  plot.layout.margin = { ...margin, t: ((margin && margin.t) || 0) + 30 };
   tool.click();
+  setTimeout(() => { plot.layout.title = before; plot.layout.margin = margin; }, 0);
 }
 // Pointing at a token of an arc picture leaves only its arcs. The picture has no handle on plotly's own functions, so
 // its lines are faded where they are drawn: one group per line, in the order of the data.
@@ -84,7 +89,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (data.key.startsWith("arcs_")) isolateArcs(data.key, 40);
     for (const format of ["png", "svg"])
       box.appendChild(button("↓ " + format.toUpperCase(), "Save " + data.name + " as " + format.toUpperCase(),
-        () => saveFigure(data.key, format, data.file)));
+        () => saveFigure(data.key, format, data.file, data.name)));
   }
   return () => box.remove();
 }

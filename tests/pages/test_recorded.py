@@ -1,0 +1,66 @@
+"""What comes with the demo: recorded runs on pages that would be empty, until there are runs of the user's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headviz.demo import DATA
+from headviz.ui.pages.runs import listing
+from headviz.ui.parts import recorded
+
+DEMO = {"model": "demo", "task": "demo", "data": "", "columns": "", "label": "", "groups": ""}
+
+
+def said(app: Any) -> str:
+    kinds = ("title", "markdown", "caption", "error", "warning", "info", "subheader", "code")
+    return "\n".join(str(e.value) for kind in kinds for e in app.get(kind)).replace("\\", "")
+
+
+def test_what_is_recorded_says_how_it_was_made() -> None:
+    found = json.loads((DATA / "recorded.json").read_text())["runs"]
+    assert {r["name"] for r in found} == {"pruning", "sweep", "distillation"}
+    for one in found:
+        assert one["command"].startswith("headviz ")
+        assert one["run"]["record"]["owner"] == "headviz"
+        assert one["version"]
+        assert one["date"]
+
+
+@pytest.mark.usefixtures("home", "recorded_runs")
+def test_first_visits_are_not_empty(open_page: Callable[..., Any]) -> None:
+    shown = said(open_page("runs", **DEMO))
+    assert "Recorded on" in shown
+    assert "headviz run start --model demo" in shown
+    assert "of the heads can go" in shown
+    app = open_page("distil", **DEMO)
+    assert not app.exception
+    shown = said(app)
+    assert "headviz distill --model demo" in shown
+    assert "No distillations yet" not in shown
+
+
+@pytest.mark.usefixtures("home", "recorded_runs")
+def test_every_recorded_run_can_be_looked_at(open_page: Callable[..., Any]) -> None:
+    for run in recorded.beside([]):
+        for one in (run, *run.children[:2]):
+            app = open_page("runs", **DEMO, run=one.record.id)
+            assert not app.exception
+            assert not list(app.error)
+            assert "Recorded on" in said(app)
+            assert not [b for b in app.button if b.label in ("Resume", "Cancel")]
+
+
+@pytest.mark.usefixtures("recorded_runs")
+def test_the_users_own_runs_take_their_place(runs: Any, studio_folder: Path) -> None:
+    from support.recorded_runs import kinds
+
+    runs.put("done", *kinds(studio_folder)["pruning"])
+    shown = [(r.record.kind, recorded.of(r.record.id) is not None) for r in listing.overview()]
+    assert ("prune", False) in shown
+    assert ("prune", True) not in shown
+    assert ("distill", True) in shown
