@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SAMPLES = 500  # training examples to choose heads and to score on
 SECONDS = 20.0  # of a search that takes what it is given
 OTHER = {"mnli": "mnli-mm", "mnli-mm": "mnli"}
+AT_ONCE = ("ablation", "by-slice")  # done in seconds on the demo, so they need no click there
 UNSEEN = ("demo", "demo-translation")  # tasks that come with a second evaluation split
 
 
@@ -183,7 +184,8 @@ def _result(analysis: Analysis, given: FromPage) -> Any:
         *((view.margin,) if analysis.asks("margin") else ()),
     )
     key = key_of(given.clf, given.data, "analysis", analysis.name, *depends)
-    if jobs.find(key) is None and st.session_state.get("analysis_asked") != key:
+    at_once = analysis.name in AT_ONCE and abilities.known(view)
+    if jobs.find(key) is None and st.session_state.get("analysis_asked") != key and not at_once:
         st.button(
             "Run", type="primary", icon=":material/play_arrow:", key=f"run_{analysis.name}", on_click=_ask, args=(key,)
         )
