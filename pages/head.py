@@ -11,7 +11,7 @@ from headviz.ui.shell import frame, loaders, show, state
 def draw() -> None:
     clf, data = loaders.classifier(view), loaders.dataset(view)
     chosen = onehead.pick(clf.present)
-    left, right = st.columns([4, 9], gap="medium")
+    left, right = st.columns([3, 9], gap="medium")
     with left:
         onehead.chooser(clf.present, chosen, scoring.known(view), view.score)
         shown = texts.choose(data, "head_text") if frame.controls() else texts.current(view, data)

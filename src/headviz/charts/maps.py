@@ -46,7 +46,7 @@ def _token_axes(fig: go.Figure, queries: Sequence[str], keys: Sequence[str]) -> 
     size = 11 if max(len(queries), len(keys)) <= 34 else 9
     common: dict[str, Any] = {"tickmode": "array", "tickfont": {"size": size}, "showgrid": False, "zeroline": False}
     fig.update_yaxes(
-        tickvals=list(range(len(queries))), ticktext=list(queries), autorange="reversed", title="query", **common
+        tickvals=list(range(len(queries))), ticktext=list(queries), autorange="reversed", title="", **common
     )
     fig.update_xaxes(
         tickvals=list(range(len(keys))), ticktext=list(keys), side="top", tickangle=-55, title="", **common
