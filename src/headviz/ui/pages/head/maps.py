@@ -68,8 +68,9 @@ def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | Non
 
 
 LEGIBLE = (
-    (20, ""),
-    (24, "28"),
+    (18, ""),
+    (21, "28"),
+    (24, "32"),
     (34, "48"),
     (60, "64"),
 )  # up to so many tokens -> the least width in rem that names them
