@@ -23,6 +23,7 @@ from headviz.pruning.repair import moments, refit
 from headviz.pruning.repair.streams import text_layers
 from headviz.pruning.repair.tune import scale_heads
 from support.pruning_plans import make_data
+from support.timed import Clock
 from support.tiny import tiny_classifier, tiny_folder
 
 DATA = make_data(24)
@@ -37,13 +38,6 @@ def quick(monkeypatch):
 @pytest.fixture(scope="module")
 def clf():
     return tiny_classifier()
-
-
-class Clock(Timer):
-    """Counts a model's parts in place of seconds."""
-
-    def __call__(self, clf):
-        return 10.0 + sum(clf.heads_per_layer) * 2.0 + sum(neurons(clf)) / 8
 
 
 # importance ---------------------------------------------------------------------------------------

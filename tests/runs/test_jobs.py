@@ -8,12 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from headviz.errors import OptionError, RunError
+from headviz.errors import Cancelled, OptionError, RunError
 from headviz.pruning import ALGORITHMS, State
 from headviz.runs import reading, service
+from headviz.runs.jobs import faster
 from headviz.runs.kinds import KINDS, Tools, make_job
 from support.real_runs import folders, options
 from support.running import ended, essence
+from support.timed import Clock
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """Times that are the same each time. Runs of their own processes measure real ones."""
+    monkeypatch.setattr("headviz.pruning.faster.faster.Timer", Clock)
+    faster._work.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +52,7 @@ def spec_of(kind: str, place: dict[str, str]) -> dict:
             "training": {"steps": 2, "batch": 4, "every": 2},
             "iterates": {"count": 2, "gap": 1},
         },
+        "faster": {**source, "model": place["model"], "targets": [1.2, 1.4], "batch": 2, "length": 8, "samples": 16},
         "rehearsal": {"steps": 3, "chains": 3},
     }[kind]
 
@@ -91,7 +101,7 @@ def test_an_unknown_kind_is_answered_with_the_table():
         make_job("prun", {})
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "faster"])
 def test_each_kind_runs_in_the_background(kind, place, registry, tmp_path):
     spec = spec_of(kind, place)
     run = service.start(kind, spec)
@@ -100,6 +110,42 @@ def test_each_kind_runs_in_the_background(kind, place, registry, tmp_path):
     steps, outcome = carried(kind, spec, tmp_path / "here", None)
     assert timeless(essence(run.id)) == steps
     assert timeless(reading.show(run.id).outcome) == outcome
+
+
+def test_a_search_for_speed_that_is_stopped_goes_on_with_what_was_timed(place, tmp_path, monkeypatch):
+    """Bit for bit, although the machine is slower now; heads alone that do not reach the target are no failure."""
+    spec = {**spec_of("faster", place), "targets": [1.3, 2.4]}
+    steps, outcome = carried("faster", spec, tmp_path / "a", None)
+    assert [(s["remove"], s["speedup"] is None) for s in steps] == [
+        ("both", False),
+        ("both", False),
+        ("heads", False),
+        ("heads", True),
+    ]
+    (tmp_path / "b").mkdir()
+    tools, job = Tools(lambda *_: None, lambda: False, tmp_path / "b"), make_job("faster", spec)
+    state = job.begin()
+    for _ in range(4):  # the table and three shapes
+        piece = next(p for p in job.ready(state) if not p.startswith("build"))
+        state = job.absorb(state, piece, job.work(piece, job.parcel(state, piece), tools))
+    raw, table = job.pack(state), state["table"]
+    faster._work.cache_clear()
+    job, stopped = make_job("faster", spec), Tools(lambda *_: None, lambda: True, tmp_path / "b")
+    state = job.unpack(raw)
+    with pytest.raises(Cancelled):
+        job.work(job.ready(state)[0], job.parcel(state, job.ready(state)[0]), stopped)
+    faster._work.cache_clear()
+    while pieces := job.ready(state):
+        state = job.absorb(state, pieces[0], job.work(pieces[0], job.parcel(state, pieces[0]), tools))
+    assert [timeless(s) for _, s in sorted(job.steps(state).items())] == steps
+    assert timeless(job.finish(state, tmp_path / "b")) == {**outcome, "table": table}
+
+
+@pytest.mark.slow
+def test_a_search_for_speed_runs_in_the_background(place, registry):
+    spec = {**spec_of("faster", place), "targets": [1.05], "batch": 16, "length": 32, "beside": False}
+    after = ended(service.start("faster", spec).id)
+    assert (after.state, after.error) == ("done", "")
 
 
 def test_the_ablation_is_that_of_the_library(place, tmp_path):

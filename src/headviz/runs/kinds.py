@@ -89,6 +89,7 @@ KINDS: dict[str, Kind] = {
     "finetune": Kind("finetune:make", "fine-tune a base model on a task"),
     "score": Kind("score:make", "a head score over a sample, the examples shared out"),
     "ablation": Kind("ablate:make", "switch every head off in turn and measure what it costs"),
+    "faster": Kind("faster:make", "heads and neurons off until the model is so many times as fast"),
     "distill": Kind("distill:make", "remove a part and train students in its place, from several starts"),
     "rehearsal": Kind("rehearsal:make", "random numbers only: shows that runs work here and what they cost"),
 }

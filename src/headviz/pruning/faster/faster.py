@@ -26,7 +26,7 @@ from ..options import FinetuneOptions, choice, number, whole
 from ..repair.apply import SOLVERS, require_repairable
 from ..repair.kinds import NOTHING
 from ..repair.streams import rebuild
-from .gradients import gate_gradients
+from .gradients import Gradients, gate_gradients
 from .latency import Table, Timer, measured, timed_table
 from .search import REMOVED, Search, Shape
 
@@ -136,7 +136,7 @@ def prune_faster(
     options = FasterOptions(batch, length, samples, remove, repair, seed, retrain)
     require_possible(clf, options)
     work = Work(clf, data, options, dev, label_order, progress, cancel)
-    found = tuple(work.result(target, work.search.find(target)[0]) for target in targets)
+    found = tuple(work.result(target, work.find(target)) for target in targets)
     return found[0] if one else found
 
 
@@ -150,7 +150,10 @@ def require_possible(clf: Classifier, options: FasterOptions) -> None:
 
 
 class Work:
-    """The steps of ``prune_faster``. The table and the gradients are made at first use, or taken from before."""
+    """The steps of ``prune_faster``. What several targets share is measured once, at first use.
+
+    A ``table`` from before makes the sizes follow from those times, as a run that goes on needs it.
+    """
 
     def __init__(
         self,
@@ -161,7 +164,10 @@ class Work:
         label_order: Sequence[str] | str | None = None,
         progress: PhaseProgress | None = None,
         cancel: Cancel | None = None,
+        table: Table | None = None,
     ) -> None:
+        if table is not None:
+            self.table = table
         self.clf, self.data, self.options, self.dev = clf, data, options, dev
         self.label_order, self.progress, self.cancel = label_order, progress, cancel
         self.timer = Timer(clf, options.batch, options.length)
@@ -173,16 +179,19 @@ class Work:
         if not len(self.some):
             raise TaskError("There is nothing to measure importance on: the data set has no examples.")
 
+    @cached_property
     def table(self) -> Table:
         return timed_table(self.clf, self.timer, of_phase(self.progress, "timing"), self.cancel)
 
-    def gradients(self) -> Any:
+    @cached_property
+    def gradients(self) -> Gradients:
         told = of_phase(self.progress, "scoring")
         return gate_gradients(self.clf, self.some, self.label_order, told, self.cancel)
 
-    @cached_property
-    def search(self) -> Search:
-        return Search(self.clf, self.gradients(), self.table(), self.timer, self.options.remove, self.cancel)
+    def find(self, target: float, remove: str | None = None) -> Shape:
+        """The shape whose measured speed is nearest to the target."""
+        how = remove or self.options.remove
+        return Search(self.clf, self.gradients, self.table, self.timer, how, self.cancel).find(target)[0]
 
     def built(self, shape: Shape) -> tuple[Classifier, dict[str, float] | None]:
         """The model of a shape, tuned, and trained if asked for; the error of the tuning."""
@@ -233,7 +242,7 @@ class Work:
             baseline,
             change,
             small,
-            self.search.table,
+            self.table,
         )
 
     def _evaluated(self, clf: Classifier) -> Evaluation:

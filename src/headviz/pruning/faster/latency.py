@@ -46,6 +46,10 @@ class Table(Result):
     neuron_sizes: tuple[int, ...]
     neurons: tuple[float, ...]
 
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> Table:
+        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})
+
     def of_heads(self, sizes: Sequence[int]) -> np.ndarray:
         return np.interp(sizes, self.head_sizes, self.heads)
 

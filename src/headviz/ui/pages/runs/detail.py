@@ -10,7 +10,7 @@ import streamlit as st
 from ....errors import RunError
 from ...shell import frame, show
 from . import actions as runactions
-from . import finetuned
+from . import faster, finetuned
 from . import head_table as tableview
 from . import listing as runsview
 from . import steps as runsteps
@@ -24,6 +24,7 @@ KINDS = {
     "finetune": "Fine-tuning",
     "sweep": "Sweep",
     "distill": "Distillation",
+    "faster": "Faster models",
     "ablation": "Ablation",
     "score": "Scores of heads",
     "rehearsal": "Rehearsal",
@@ -54,6 +55,8 @@ def watch(ids: Sequence[str]) -> RunView:
         sweepview.detail(first)
     elif record.kind == "finetune":
         finetuned.detail(first)
+    elif record.kind == "faster":
+        faster.detail(first)
     elif record.kind == "distill":
         st.page_link("pages/distil.py", label="See its students on the Distil page", icon=":material/science:")
     elif record.kind in ("score", "ablation"):

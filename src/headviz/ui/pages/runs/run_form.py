@@ -11,8 +11,8 @@ from ....errors import UserError
 from ...parts import score_form as scoreform
 from ...shell import jobs, loaders, show
 from ...shell.view import View
+from . import faster, plans
 from . import listing as runsview
-from . import plans
 from . import sweep_form as sweepform
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from ....runs.prepare import Amount
     from ....runs.record import RunRecord
 
-FORMS = ("One run", "A sweep")
+FORMS = ("One run", "A sweep", "A speed")
 
 
 def new(view: View, first: bool) -> None:
-    """The two forms, folded if there are runs already."""
+    """The forms, folded if there are runs already."""
     box = st.expander("Start a run or a sweep", first, key="new_box", icon=":material/add:", on_change="rerun")
     if not box.open:
         return
@@ -34,6 +34,8 @@ def new(view: View, first: bool) -> None:
         )
         if st.session_state.get("new_what") == FORMS[1]:
             sweepform.form(view)
+        elif st.session_state.get("new_what") == FORMS[2]:
+            faster.form(view)
         else:
             form(view)
 

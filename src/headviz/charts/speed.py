@@ -1,0 +1,66 @@
+"""What a faster model keeps: a metric against the measured speed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from .palette import BETTER, NEUTRAL, WORSE
+from .style import frame, safe
+
+NAMES = {"both": "heads and neurons", "heads": "heads only"}
+_SHADES = {"both": BETTER, "heads": WORSE}
+
+
+def kept_against_speed(
+    steps: Sequence[Mapping[str, Any]], metric: str, baseline: float | None, height: int = 360
+) -> go.Figure:
+    """One line for each way of removing, with the intervals of speed and of the change. ``steps`` are a run's."""
+    fig = go.Figure()
+    for remove, name in NAMES.items():
+        rows = sorted(
+            (s for s in steps if s["remove"] == remove and s.get("speedup") and s["metrics"].get(metric) is not None),
+            key=lambda s: s["speedup"],
+        )
+        if not rows:
+            continue
+        values = [s["metrics"][metric] for s in rows]
+        change = [c if (c := s.get("change") or {}).get("metric") == metric else {} for s in rows]
+        fig.add_scatter(
+            x=[s["speedup"] for s in rows],
+            y=values,
+            mode="lines+markers",
+            name=name,
+            line={"color": _SHADES[remove], "width": 2},
+            marker={"size": 8},
+            error_x={
+                "type": "data",
+                "symmetric": False,
+                "array": [s["speedup_high"] - s["speedup"] for s in rows],
+                "arrayminus": [s["speedup"] - s["speedup_low"] for s in rows],
+                "thickness": 1.2,
+            },
+            error_y={
+                "type": "data",
+                "symmetric": False,
+                "array": [_end(c, "high") for c in change],
+                "arrayminus": [_end(c, "low") for c in change],
+                "thickness": 1.2,
+            },
+            hovertemplate=f"%{{x:.2f}}×: {safe(metric)} %{{y:.4f}}<extra>{name}</extra>",
+        )
+    if baseline is not None:
+        fig.add_scatter(
+            x=[1.0], y=[baseline], mode="markers", name="as given", marker={"size": 10, "color": NEUTRAL, "symbol": "x"}
+        )
+    fig.update_xaxes(title="times as fast, measured", zeroline=False)
+    fig.update_yaxes(title=safe(metric), zeroline=False)
+    return frame(fig, height)
+
+
+def _end(change: Mapping[str, Any], end: str) -> float:
+    """How far an end of the change's interval is from the change itself."""
+    low_or_high, at = change.get(end), change.get("difference")
+    return 0.0 if low_or_high is None or at is None else abs(low_or_high - at)

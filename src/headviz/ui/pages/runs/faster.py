@@ -1,0 +1,152 @@
+"""Faster models on the Runs page: the form, and what each target keeps."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ....errors import OptionError, UserError
+from ....tasks import points_in
+from ...shell import numbers, show, state
+from ...shell.view import View
+from . import plans, take_away
+
+if TYPE_CHECKING:
+    from ....runs.reading import RunView
+    from ....runs.record import RunRecord
+
+REPAIRS = {"tune": "one factor per head and neuron", "refit": "solved anew", "none": "as they are"}
+
+
+def form(view: View) -> None:
+    """The options of a search for faster models."""
+    st.caption("Heads and feed-forward neurons go until the model is so many times as fast on this machine.")
+    a, b, c, d = st.columns(4)
+    targets = a.text_input("Times as fast", "1.5, 2", key="fast_targets", help="One or more numbers above 1")
+    batch = numbers.field(b, "Texts at once", 1, 1024, 32, "fast_batch")
+    length = numbers.field(c, "Tokens of each", 1, 4096, 32, "fast_length")
+    samples = numbers.field(d, "Examples to choose on", 4, 20_000, 1024, "fast_samples")
+    repair = st.selectbox("Kept weights", list(REPAIRS), format_func=REPAIRS.__getitem__, key="fast_repair")
+    beside = st.checkbox("Heads only, beside it", True, key="fast_beside")
+    try:
+        spec = _spec(
+            view,
+            targets=_speeds(targets),
+            batch=batch(),
+            length=length(),
+            samples=samples(),
+            repair=repair,
+            beside=beside,
+        )
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+        return
+    ready = plans.checked("fast", ("faster", json.dumps(spec)), lambda p, c: _check(spec))
+    if ready is not None:
+        (device, note), place = ready
+        st.caption(show.plain(note))
+        plans.start(place, "fast", lambda owner: _start(spec, device, owner))
+
+
+def _speeds(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise OptionError("Times as fast are numbers above 1 with commas, such as 1.5, 2.") from None
+
+
+def _spec(view: View, **chosen: Any) -> dict[str, Any]:
+    from ....runs.kinds import make_job
+
+    given = plans.source(view)
+    names = ("model", "revision", "task", "data", "text_columns", "label_column", "label_order", "device", "dev_limit")
+    spec = {k: list(v) if isinstance(v := given[k], tuple) else v for k in names if given.get(k) is not None} | chosen
+    make_job("faster", spec)
+    return spec
+
+
+def _check(spec: dict[str, Any]) -> tuple[str, str]:
+    """Refuse what cannot work before a run is written down; the device, and a line for the user."""
+    from ....models.loading import load
+    from ....pruning.faster.faster import require_possible
+    from ....pruning.faster.latency import Timer
+    from ....runs.jobs.faster import make
+    from ....runs.prepare import device_name
+
+    job = make(spec)
+    clf = load(spec["model"], revision=spec.get("revision"), device=spec.get("device", "auto"))
+    require_possible(clf, job.spec.options)
+    Timer(clf, job.spec.batch, job.spec.length)
+    return device_name(clf.device), f"{len(job.spec.names)} models, timed on {clf.device}."
+
+
+def _start(spec: dict[str, Any], device: str, owner: str) -> RunRecord:
+    from ....runs import service
+
+    title = f"{', '.join(f'{t:g}×' for t in spec['targets'])} as fast, {spec['task']}"
+    return service.start("faster", spec, title=title, device=device, owner=owner)
+
+
+def detail(view: RunView) -> None:
+    """The figure, the table and the models of a search for faster models."""
+    from ....charts.speed import NAMES, kept_against_speed
+
+    steps = [s for s in view.steps if s.get("speedup")]
+    for step in view.steps:
+        if step.get("note"):
+            st.caption(show.plain(f"{NAMES[step['remove']]}: {step['note']}"))
+    if not steps:
+        st.info("The first model appears once it is built. You may leave this page; the run continues.")
+        return
+    first = steps[0]
+    metric = next(iter(first["metrics"]), "")
+    baseline = (first["baseline"] or {}).get(metric)
+    show.figure(
+        kept_against_speed(steps, metric, baseline),
+        "faster_curve",
+        f"{metric} on dev against the measured speed, batches of {first['batch']} texts of {first['length']} tokens; "
+        "bars are 95 % intervals.",
+    )
+    scale = points_in(metric)
+    header = ["removed", "target", "speed", "low", "high", metric, "change, points", "change low", "change high"]
+    header += ["heads left", "neurons left", "parameters"]
+    rows = []
+    for s in steps:
+        change = s.get("change") or {}
+        ends = (change.get(k) for k in ("difference", "low", "high"))
+        rows.append(
+            [
+                NAMES[s["remove"]],
+                s["target"],
+                *(s[k] for k in ("speedup", "speedup_low", "speedup_high")),
+                s["metrics"].get(metric),
+                *(None if v is None else scale * v for v in ends),
+                sum(s["heads_per_layer"]),
+                sum(s["neurons_per_layer"]),
+                s["parameters"][1],
+            ]
+        )
+    show.table(header, rows, "faster_table", caption="Speed by interleaved pairs of passes of both models.")
+    _take(view, steps)
+
+
+def _take(view: RunView, steps: list[dict[str, Any]]) -> None:
+    """The button that opens one of the models."""
+    from ....runs.files import RunFiles
+
+    if view.state != "done":
+        return
+    place = RunFiles(view.record.id).results
+    names = {s["model"]: f"{s['model'].rpartition('/')[2]}, {s['speedup']:.2f}×" for s in steps}
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        chosen = st.selectbox("Model", list(names), format_func=names.__getitem__, key="faster_model")
+        st.button(
+            "Use as the current model",
+            key="faster_use",
+            icon=":material/deployed_code:",
+            on_click=take_away.use,
+            args=(str(place / chosen),),
+            disabled=state.view().model == str(place / chosen),
+        )
