@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "roles": ("roles", "what each head looks at: the token before, the same word, …"),
     "stacks": ("stacks", "translation models: ablation, all-but-one and curves of each stack of heads"),
     "finetune": ("finetune", "train a pre-trained encoder on a task, whole or with heads removed"),
-    "prune": ("prune", "really remove heads and save the smaller model"),
+    "prune": ("prune", "really remove heads, or as much as a speed asks for, and save the smaller model"),
     "distill": ("distill", "remove a part and train students in its place, from several starts"),
     "run": ("run", "pruning runs in the background: start, list, show, cancel, resume, report"),
     "cache": ("cache", "what is kept on disk: show, clear"),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 POINTS = 9  # sizes that are timed; between them the table is linear
 ROUNDS, SECONDS = (3, 12), 20.0  # least and most rounds of the table, and how long it may take beyond the least
+SETTLED = 0.005  # a round that lowers the least times by less, all in all, is the last
 PAIRS, PAIRS_SECONDS = (9, 41), 20.0  # the same for pairs
 RESAMPLES = 2000
 LENGTH = 128  # tokens, where the model can take as many
@@ -111,15 +112,17 @@ def timed_table(clf: Classifier, timer: Timer, progress: Progress | None = None,
     head_sizes = _points(max(clf.heads_per_layer), 1)
     neuron_sizes = _points(max(there), 8)
     shapes = [(h, neuron_sizes[-1]) for h in head_sizes] + [(head_sizes[-1], n) for n in neuron_sizes[:-1]] + [(0, 0)]
-    best = np.full(len(shapes), np.inf)
+    best, settled = np.full(len(shapes), np.inf), False
     began = time.perf_counter()
     for turn in tracked(range(ROUNDS[1]), progress, cancel):
-        if turn >= ROUNDS[0] and time.perf_counter() - began > SECONDS:
+        if turn >= ROUNDS[0] and (settled or time.perf_counter() - began > SECONDS):
             continue
+        before = best.sum()
         for i, (h, n) in enumerate(shapes):
             model = uniform(clf, h, n)
             timer(model)  # the first pass after its making finds nothing in the processor's cache
             best[i] = min(best[i], timer(model), timer(model))
+        settled = best.sum() > (1 - SETTLED) * before
     heads, rest = best[: len(head_sizes)], best[len(head_sizes) :]
     feed = np.append(rest[:-1], heads[-1])
     return Table(
