@@ -1,0 +1,45 @@
+"""Faster models on the Runs page: the form starts what it says, and a run shows what each speed keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headviz.runs.registry import Registry
+from support.recorded_runs import Runs, button, press, said, source
+from support.timed import Clock
+
+
+def test_the_form_starts_a_run_with_what_was_chosen(open_page: Callable[..., Any], home: Path) -> None:
+    app = open_page("runs", limit="24")
+    app = app.segmented_control(key="new_what").set_value("A speed").run()
+    app = app.text_input(key="fast_targets").set_value("0.5").run()
+    assert "faster is a number above 1" in " ".join(e.value for e in app.error)
+    app = app.text_input(key="fast_targets").set_value("1.3, 1.6").run()
+    app = app.number_input(key="fast_length").set_value(12).run()
+    press(app, "fast_plan", new_box=True)
+    assert not app.exception
+    assert not list(app.error), [e.value for e in app.error]
+    assert "4 models" in said(app)
+    press(app, "fast_start", new_box=True)
+    (record,) = Registry().records()
+    assert (record.kind, record.spec["targets"], record.spec["length"]) == ("faster", [1.3, 1.6], 12)
+
+
+@pytest.mark.parametrize("state", ["running", "done"])
+def test_a_run_shows_what_each_speed_keeps(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headviz.pruning.faster.faster.Timer", Clock)
+    spec = {**source(studio_folder), "targets": [1.2], "batch": 2, "length": 8, "samples": 12, "dev_limit": 24}
+    run = runs.put(state, "faster", spec, None if state == "done" else 1)
+    app = open_page("runs", run=run)
+    assert not app.exception
+    if state == "running":
+        assert "The first model appears once it is built" in " ".join(e.value for e in app.info)
+        return
+    assert "measured speed, batches of 2 texts of 8 tokens" in said(app)
+    assert button(app, "faster_use") is not None
