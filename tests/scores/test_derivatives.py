@@ -10,7 +10,7 @@ from headviz import HeadMask
 from headviz.analyses.ablation import ablate
 from headviz.evaluation.evaluator import Evaluator
 from headviz.scores import score_heads
-from headviz.scores.scoring import gate_gradients
+from headviz.scores.gate_scores import gate_gradients
 from support.scored_data import made
 from support.tiny import tiny_classifier
 

@@ -15,6 +15,7 @@ from support.tiny import tiny_classifier
 from support.tiny_translation import SOURCES, TARGETS, tiny_translator
 
 FAST = {"conductance": {"steps": 4}, "attattr": {"steps": 2}}
+FAST_WHOLE = {"gates": {"steps": 4}, "gates-exact": {"steps": 4}, "shapley": {"permutations": 2}}
 
 
 @pytest.fixture(autouse=True)
@@ -44,9 +45,10 @@ def equal(a, b):
 def test_every_score_joined_from_parts_in_any_order_equals_the_whole(clf, name):
     data = made(50)
     options = {"score": name, "mask": HeadMask.full(3, 4).without([(0, 1)])}
-    options |= FAST.get(SCORES[name].needs or "", {})
+    options |= FAST.get(SCORES[name].needs or "", FAST_WHOLE.get(name, {}))
     number = parts.count(name, len(data))
-    assert number == (3 if not SCORES[name].without_examples else 1)  # 4+4+8, 16, and the last 18 in 32's window
+    alone = SCORES[name].without_examples or SCORES[name].of_whole
+    assert number == (1 if alone else 3)  # 4+4+8, 16, and the last 18 in 32's window
     order = list(range(number))
     random.Random(0).shuffle(order)
     found = {i: parts.measure(fresh(clf, data, **options), i) for i in order}

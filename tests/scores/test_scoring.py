@@ -22,6 +22,7 @@ from support.scored_data import made
 from support.tiny import tiny_classifier
 
 FAST = {"conductance": {"steps": 4}, "attattr": {"steps": 2}}
+FAST_WHOLE = {"gates": {"steps": 4}, "gates-exact": {"steps": 4}, "shapley": {"permutations": 2}}
 OFF = ((0, 1), (2, 0))
 
 
@@ -36,7 +37,7 @@ def data():
 
 
 def options(name):
-    return {"cache": False, **FAST.get(SCORES[name].needs or "", {})}
+    return {"cache": False, **FAST.get(SCORES[name].needs or "", FAST_WHOLE.get(name, {}))}
 
 
 # every entry of the table --------------------------------------------------------------------------
@@ -48,7 +49,9 @@ def test_a_score_has_its_table_and_its_uncertainty(clf, data, name):
     assert s.values.shape == s.stderr.shape == s.interval_low.shape == (3, 4)
     assert np.isfinite(s.values).all()
     assert s.settings["score"] == name
-    if not SCORES[name].without_examples:
+    if SCORES[name].of_whole:
+        assert s.samples == 12
+    elif not SCORES[name].without_examples:
         assert s.samples == 12
         assert (s.stderr >= 0).all()
         assert ((s.interval_low <= s.values + 1e-12) & (s.values <= s.interval_high + 1e-12)).all()

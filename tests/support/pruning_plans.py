@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import headviz
-from headviz.pruning import FinetuneOptions, PruningPlan
+from headviz.pruning import ALGORITHMS, FinetuneOptions, PruningPlan
 from headviz.pruning.context import Context
 from headviz.tasks import Dataset, get_task
 
@@ -70,7 +70,7 @@ def plan(algorithm: str = "one-importance", **options: Any) -> PruningPlan:
         "model": "tiny",
         "base": "tiny-base",
         "task": "demo",
-        "score": "fisher" if algorithm == "mask-search" else "random",
+        "score": ALGORITHMS[algorithm].only_score or "random",
         "step": 0.25,
         "until": 0.75,
         "samples": 24,

@@ -108,6 +108,11 @@ def _typed(name: str, value: str, default: object) -> Any:
             return int(value)
         except ValueError:
             raise OptionError(f"{name} is a whole number, not '{value}'.") from None
+    if isinstance(default, float):
+        try:
+            return float(value)
+        except ValueError:
+            raise OptionError(f"{name} is a number, not '{value}'.") from None
     return value
 
 

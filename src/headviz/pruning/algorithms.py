@@ -50,6 +50,9 @@ class Loop(Protocol):
     def search_by_fisher(self) -> Chosen:
         """The mask of this step's size that costs least according to the Fisher information of θ*."""
 
+    def search_by_gates(self) -> Chosen:
+        """The mask of this step's size that gates find when exactly so many heads are kept, from the step before on."""
+
     def masked(self, mask: HeadMask) -> Result:
         """θ* under a mask, repaired as the plan says and evaluated."""
 
@@ -74,6 +77,10 @@ def by_trained_scores(loop: Loop) -> Chosen:
 
 def by_fisher_search(loop: Loop) -> Chosen:
     return loop.search_by_fisher()
+
+
+def by_exact_gates(loop: Loop) -> Chosen:
+    return loop.search_by_gates()
 
 
 # which model is evaluated under the mask
@@ -187,6 +194,29 @@ _ENTRIES = (
         masked,
         only_score="fisher",
         default_repair="tune",
+    ),
+    Algorithm(
+        "gates",
+        "Learned gates",
+        "Learn gates on all heads of θ* under a rising price; remove the heads whose gates close first; evaluate θ* "
+        "under each mask.",
+        "One learning, no training of the weights: some 200 forward and backward passes of 32 examples.",
+        "Louizos et al. 2018, Voita et al. 2019",
+        by_first_scores,
+        masked,
+        only_score="gates",
+    ),
+    Algorithm(
+        "gates-exact",
+        "Learned gates, exact number",
+        "At each step learn which heads to keep when exactly so many may stay, from the gates of the step before on; "
+        "evaluate θ* under each mask. A head may come back.",
+        "One learning in pieces, no training of the weights: some 200 forward and backward passes of 32 examples.",
+        "Li, Cotterell and Sachan 2021",
+        by_exact_gates,
+        masked,
+        rescores=True,
+        only_score="gates-exact",
     ),
 )
 

@@ -13,7 +13,8 @@ from ..errors import RunError
 from ..heads import HeadId, HeadMask, lowest
 from ..models.pruning import prune
 from ..progress import Cancel, PhaseProgress, Progress, of_phase
-from ..scores.scoring import gate_gradients
+from ..scores.gate_scores import gate_gradients
+from ..scores.learned import OPEN
 from ..scores.statistics import total
 from .algorithms import ALGORITHMS
 from .finetune.sharing import trained_once
@@ -27,7 +28,7 @@ from .repair.kinds import NOTHING
 from .rows import rows_of
 from .search import rearranged, search
 from .state import BUILD, Choice, Done, ScorePart, State, Work, checkpoint_folder
-from .step_scores import Scoring, measured_part, plain_table, score_table, scored
+from .step_scores import Scoring, exact_gates, measured_part, plain_table, score_table, scored
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -148,6 +149,24 @@ class Loop:
         scores = Scored(plain_table((gradients**2).sum(axis=0)), low, high, len(data))
         return Chosen(rearranged(mask, gradients), scores)
 
+    def search_by_gates(self) -> Chosen:
+        """The heads that gates keep when exactly so many may stay. The gates go on from the step before."""
+        clf, plan = self.context.clf, self.plan
+        data = self.context.sample(plan, self.work.seed, plan.samples)
+        rows, before = rows_of(plan, clf), self.state.choice(self.work.seed, self.work.step - 1)
+        heads = [h for h in self.full.kept if h.layer in rows]
+        if before is None:
+            table = np.full((clf.num_layers, clf.num_heads), np.nan)
+            table[rows.start : rows.stop] = OPEN
+            start, first = plain_table(table), len(heads)
+        else:
+            assert before.scores is not None
+            start, first = before.scores, len(heads) - len(self.mask.off)
+        counts = first, len(heads) - self.size
+        logits = exact_gates(clf, data, plan, self._how(None), start, counts)
+        off = lowest(logits, self.size, heads, plan.keep_per_layer)
+        return Chosen(self.full.without(off), Scored(plain_table(logits), samples=len(data)))
+
     # scores -----------------------------------------------------------------------------------
 
     def first_scores(self) -> Scored:
@@ -185,7 +204,7 @@ class Loop:
         """Scores of a model on the seed's sample."""
         data = self.context.sample(self.plan, self.work.seed, self.plan.samples)
         function = self.context.score
-        how = Scoring(self.work.seed, mask, self.progress_of("score"), self.cancel)
+        how = self._how(mask)
         if self._only is not None:
             raise _Part(measured_part(clf, data, self.plan, self._only, how, self.context.memory))
         if self.plan.score_source == "masked-lm":
@@ -194,10 +213,14 @@ class Loop:
             # θ0 under the mask so far, not the model that was given
             clf, how = self.context.masked_lm(), replace(how, mask=self.mask)
             options = dict(self.plan.score_options)
-            found = masked_lm_scores(clf, data, self.plan.score, options=options, **vars(how))
+            found = masked_lm_scores(clf, data, self.plan.score, options=options, **how.given)
             return scored(found, clf, data, self.plan, how.mask)
         parts = None if self.parts is None else [p.tables for p in self.parts]
         return score_table(function, clf, data, self.plan, how, parts)
+
+    def _how(self, mask: HeadMask | None) -> Scoring:
+        place = checkpoint_folder(self.context.folder, self.work.seed, self.work.step) / "score.safetensors"
+        return Scoring(self.work.seed, mask, self.progress_of("score"), self.cancel, place)
 
     # results ----------------------------------------------------------------------------------
 

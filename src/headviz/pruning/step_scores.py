@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,12 @@ class Scoring:
     mask: HeadMask | None
     progress: Progress | None = None
     cancel: Cancel | None = None
+    checkpoint: Path | None = None  # a file in which a score that learns keeps what it has
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What a score function of the caller's is given."""
+        return {name: getattr(self, name) for name in ("seed", "mask", "progress", "cancel")}
 
 
 def score_table(
@@ -56,7 +63,7 @@ def score_table(
         found = score_heads(clf, data, **_keywords(plan, how))
     else:
         options = dict(plan.score_options)
-        found = function(clf, data, plan.score, options=options, label_order=plan.label_order, **vars(how))
+        found = function(clf, data, plan.score, options=options, label_order=plan.label_order, **how.given)
     return scored(found, clf, data, plan, how.mask)
 
 
@@ -108,8 +115,24 @@ def _keywords(plan: PruningPlan, how: Scoring) -> dict[str, Any]:
         "progress": how.progress,
         "cancel": how.cancel,
         "cache": False,
+        "checkpoint": how.checkpoint,
         **table_options(plan.score, dict(plan.score_options), how.seed),
     }
+
+
+def exact_gates(
+    clf: Classifier, data: Dataset, plan: PruningPlan, how: Scoring, before: Table | None, counts: tuple[int, int]
+) -> np.ndarray:
+    """[L, H] logits of the gates once only ``counts[1]`` of them are kept, learned from ``counts[0]`` on.
+
+    ``before`` has the logits to begin with; None in it = a head that stays on.
+    """
+    from ..scores.gate_scores import learn_count
+    from ..scores.scoring import Scoring as HeadScoring
+
+    scoring = HeadScoring(clf, data, **_keywords(plan, how))
+    start = None if before is None else np.array(before, dtype=float)  # None becomes NaN
+    return learn_count(scoring, start, *counts)
 
 
 def parts_of(plan: PruningPlan, function: ScoreFunction | None, examples: int) -> int:

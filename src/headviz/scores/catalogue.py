@@ -17,11 +17,22 @@ from typing import Any
 
 from ..errors import OptionError, unknown_choice
 from ..heads import CLASSIFICATION, MASKED_LM, TRANSLATION
-from .options import AblationOptions, AttAttrScoreOptions, ConductanceOptions, NoOptions, RandomOptions, TaylorOptions
+from .options import (
+    AblationOptions,
+    AttAttrScoreOptions,
+    ConductanceOptions,
+    CountOptions,
+    NoOptions,
+    PriceOptions,
+    RandomOptions,
+    ShapleyOptions,
+    TaylorOptions,
+)
 
 DEFAULT = "conductance-spearman"
 THESIS = "Integrated Gradients for Structured Pruning on BERT (2024)"
-NEEDS = ("conductance", "attattr", "gates", "ablation")  # the sweeps of ``sweeps``
+SAMPLE = "sample"  # all examples together; the others are measured one by one, by the sweeps of ``sweeps``
+NEEDS = ("conductance", "attattr", "gates", "ablation", SAMPLE)
 
 
 @dataclass(frozen=True)
@@ -38,7 +49,7 @@ class Score:
     formula: str
     source: str
     measure: str | Callable[[Any, Any], Any]
-    needs: str | None = None  # the sweep that measures each example (NEEDS); None = no example is needed
+    needs: str | None = None  # what measures the examples (NEEDS); None = no example is needed
     options: type = NoOptions
     caution: str = ""  # when not to use it
     tex: str = ""  # the formula as TeX; empty = shown as text
@@ -52,7 +63,12 @@ class Score:
     @property
     def needs_labels(self) -> bool:
         """Whether the gold answers are read, whatever the options say."""
-        return self.needs in ("gates", "ablation")
+        return self.needs in ("gates", "ablation", SAMPLE)
+
+    @property
+    def of_whole(self) -> bool:
+        """Whether it reads all examples together, so that there is no value per example."""
+        return self.needs == SAMPLE
 
     @property
     def reads_maps(self) -> bool:
@@ -153,6 +169,43 @@ _ENTRIES = (
         caution="first order only: blind to heads that back each other up; layers are put on one scale",
         tex=r"\tfrac1n \sum_x \left| \partial \mathrm{Loss}(x) / \partial \xi_h \right|",
         pretrained=True,
+    ),
+    Score(
+        name="gates",
+        title="Learned gates",
+        meaning="How long a head stays switched on when gates on all heads are learned and open ones cost more and "
+        "more.",
+        formula="mean over updates of the gate g minimising Loss(g) + price · mean(g), the price rising from 0",
+        source="Louizos et al. 2018, Voita et al. 2019; here with frozen weights",
+        measure="gate_scores:gates",
+        needs=SAMPLE,
+        options=PriceOptions,
+        caution="learned on the sample: a small one is learned by heart",
+        tex=r"\tfrac1S \sum_s g_h(s), \quad g(s) \approx \arg\min_g \mathrm{Loss}(g) + \lambda(s)\,\bar g",
+    ),
+    Score(
+        name="gates-exact",
+        title="Learned gates, exact number",
+        meaning="How long a head is kept when ever fewer heads are kept, and which ones is learned.",
+        formula="share of the updates in which the head is among the k highest logits, k falling from all to none",
+        source="Li, Cotterell and Sachan 2021; here with frozen weights",
+        measure="gate_scores:gates_exact",
+        needs=SAMPLE,
+        options=CountOptions,
+        caution="learned on the sample: a small one is learned by heart",
+        tex=r"\tfrac1S \sum_s \big[ h \in \mathrm{top}_{k(s)} (z(s) + \mathrm{Gumbel}) \big]",
+    ),
+    Score(
+        name="shapley",
+        title="Shapley value",
+        meaning="What a head adds to the metric, averaged over the random orders in which heads can be switched on.",
+        formula="mean over orders of metric(heads before h, and h) − metric(heads before h)",
+        source="Held and Yang 2023",
+        measure="shapley:shapley",
+        needs=SAMPLE,
+        options=ShapleyOptions,
+        caution="the slowest score; intervals are over the orders, not over the examples",
+        tex=r"\tfrac1{|\Pi|} \sum_{\pi} m(\pi_{<h} \cup h) - m(\pi_{<h})",
     ),
     Score(
         name="ablation",

@@ -21,6 +21,7 @@ from .task_loss import cost_of_ablation
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..tasks import Dataset
+    from .whole import Whole
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Given:
     data: Dataset  # the examples of the rows
     places: np.ndarray  # where each row stands in the data
     order: np.ndarray | None  # the model's output for each class of the task
+    whole: Whole | None = None  # all examples together, for scores that need the sample
 
 
 def conductance_spearman(given: Given, options: ConductanceOptions) -> Summary:

@@ -100,6 +100,65 @@ class AblationOptions:
 
 
 @dataclass(frozen=True)
+class GateOptions:
+    """How gates on all heads are learned."""
+
+    steps: int = option(200, "updates of the gates")
+    batch: int = option(32, "examples of an update")
+    rate: float = option(0.125, "learning rate")
+    seed: int = option(0, "seed of the draws")
+
+    def __post_init__(self) -> None:
+        _check_choices(self)
+        for name in ("steps", "batch"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"{name} must be at least 1, not {getattr(self, name)}.")
+        if not 0 < self.rate < 100:
+            raise OptionError(f"rate is a number above 0 and below 100, not {self.rate}.")
+
+
+@dataclass(frozen=True)
+class PriceOptions(GateOptions):
+    """How gates are learned under a rising price."""
+
+    price: float = option(4.0, "what all open gates cost together in the end, in units of the loss")
+    noise: bool = option(False, "hard-concrete gates, drawn anew in every update, instead of plain ones")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.price < 1e6:
+            raise OptionError(f"price is a number above 0 and below a million, not {self.price}.")
+
+
+@dataclass(frozen=True)
+class CountOptions(GateOptions):
+    """How gates are learned while an exact number of heads is kept."""
+
+    temperature: float = option(1.0, "size of the noise that the choice of heads begins with; it falls to 0")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.temperature < 100:
+            raise OptionError(f"temperature is a number from 0 to 100, not {self.temperature}.")
+
+
+@dataclass(frozen=True)
+class ShapleyOptions:
+    """Whose value is shared out, and over how many random orders."""
+
+    metric: str | None = option(None, "a metric of the task; none = its first")
+    permutations: int = option(20, "random orders of switching heads off; up to 10 heads all coalitions are taken")
+    tolerance: float = option(0.01, "an order ends when the metric is this near to that without any head")
+    seed: int = option(0, "seed of the orders")
+
+    def __post_init__(self) -> None:
+        if self.permutations < 2:
+            raise OptionError(f"permutations must be at least 2, not {self.permutations}.")
+        if not 0 <= self.tolerance < 1:
+            raise OptionError(f"tolerance is a number from 0 to 1, not {self.tolerance}.")
+
+
+@dataclass(frozen=True)
 class RandomOptions:
     """Which table is drawn."""
 

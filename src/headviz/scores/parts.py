@@ -29,7 +29,7 @@ def count(score: str | None, examples: int) -> int:
     """How many parts a score or preset over so many examples has; 1 where no example is needed."""
     name = PRESETS[score].score if score in PRESETS else (score or DEFAULT)
     sweep = score_named(name).needs
-    return 1 if sweep is None else len(list(slices(examples, SWEEPS[sweep].window)))
+    return 1 if sweep not in SWEEPS else len(list(slices(examples, SWEEPS[sweep].window)))
 
 
 def slices(examples: int, window: int) -> Iterator[slice]:
@@ -48,7 +48,7 @@ def measure(scoring: Scoring, part: int) -> Tables:
     """
     found = scoring.collector
     if found is None:
-        return {}
+        return {} if scoring.whole is None or part else scoring.measure_whole().tables
     cut = list(slices(len(found.order), found.sweep.window))
     if part < 0:
         raise OptionError(f"Parts are numbered from 0 up, not {part}.")
@@ -59,6 +59,8 @@ def join(scoring: Scoring, parts: Sequence[Tables]) -> HeadScores:
     """The table of all parts, in the order of their numbers."""
     found = scoring.collector
     if found is None:
+        if scoring.whole is not None and parts:
+            scoring.take(parts[0])
         return scoring.result()
     cut = list(slices(len(found.order), found.sweep.window))
     sizes = [len(next(iter(tables.values()), np.zeros(0))) for tables in parts]

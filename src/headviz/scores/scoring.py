@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,11 +23,13 @@ from ..storage.store import Store
 from ..tasks.dataset import require_dataset
 from .author_code import width_for
 from .catalogue import DEFAULT, Score, check_kind, preset_named, score_named
+from .chunk import Tables
 from .collect import Collector
 from .measures import Given, row_of
-from .options import AblationOptions, ConductanceOptions, OptionValue, build
+from .options import AblationOptions, ConductanceOptions, OptionValue, ShapleyOptions, build
 from .statistics import BOTTOM, Summary, stability, summarised
 from .task_loss import check_metric
+from .whole import Whole, whole_of
 
 if TYPE_CHECKING:
     from ..models.base import TransformerModel
@@ -46,13 +49,15 @@ def score_heads(
     cache: Store | bool = True,
     budget: int = BUDGET,
     label_order: Sequence[str] | str | None = None,
+    checkpoint: str | Path | None = None,
     **options: OptionValue,
 ) -> HeadScores:
     """A head score over exactly these examples: [L, H], high = keep, NaN = not measured.
 
     ``score`` is a name of ``headviz.scores.SCORES`` (default conductance-spearman); ``preset`` is a published choice
     instead. ``options`` are the score's own (rule, rows, abs_level, …). Heads that ``mask`` switches off, or that the
-    model no longer has, are NaN. ``cache=False`` neither reads nor writes; ``budget`` is in bytes.
+    model no longer has, are NaN. ``cache=False`` neither reads nor writes; ``budget`` is in bytes. ``checkpoint`` is a
+    file in which scores that learn keep what they have, so that an interrupted call continues.
 
     Values per example are kept in the cache: a larger sample, another correlation or an interrupted call
     continues from there. The result depends neither on batches nor on the order of the data.
@@ -75,6 +80,7 @@ def score_heads(
         cache=cache,
         budget=budget,
         label_order=label_order,
+        checkpoint=checkpoint,
         **options,
     )
     for _ in scoring.grow():
@@ -139,6 +145,7 @@ class Scoring:
         cache: Store | bool = True,
         budget: int = BUDGET,
         label_order: Sequence[str] | str | None = None,
+        checkpoint: str | Path | None = None,
         **options: OptionValue,
     ) -> None:
         require_model(clf)
@@ -159,15 +166,21 @@ class Scoring:
         self.truncated = 0
         self.order: np.ndarray | None = None
         self.unlike = ""  # said where model and task have different classes and the score does not mind
-        self.collector = None if self.score.without_examples else self._collector(store_for(cache), budget, label_order)
+        self.store, self.checkpoint = store_for(cache), None if checkpoint is None else Path(checkpoint)
+        self.collector: Collector | None = None
+        self.whole: Whole | None = None
+        self._summary: Summary | None = None  # of the whole sample, once it is measured
+        if not self.score.without_examples:
+            self._read(budget, label_order)
 
-    def _collector(self, store: Store | None, budget: int, label_order: Sequence[str] | str | None) -> Collector:
+    def _read(self, budget: int, label_order: Sequence[str] | str | None) -> None:
+        """Check the examples and encode them."""
         clf, data = self.clf, self.data
         if len(data) == 0:
             raise TaskError("There is nothing to score heads on: the data set has no examples.")
         check_texts(clf, data)
         check_kind(self.score, clf.kind)
-        if isinstance(self.options, AblationOptions):
+        if isinstance(self.options, AblationOptions | ShapleyOptions):
             check_metric(data, self.options.metric)  # before anything is measured
         target = getattr(self.options, "target", None)
         gold = None
@@ -184,18 +197,52 @@ class Scoring:
             targets = [int(g) for g in gold]
         elif target is not None:
             targets = [resolve_target(clf, 0 if target == GOLD else target)] * len(data)
+        if self.score.of_whole:
+            self.whole = whole_of(clf, self.mask, encodings, gold, data, label_order, budget)
+            return
         assert self.score.needs is not None
         own = plugins.key_part("score", self.score.name)
-        return Collector(
-            clf, data, self.score.needs, self.options, self.mask, encodings, targets, gold, store, budget, own
+        self.collector = Collector(
+            clf, data, self.score.needs, self.options, self.mask, encodings, targets, gold, self.store, budget, own
         )
 
     def grow(self) -> Iterator[int]:
         """Measure more examples; gives how many there are each time a table can be made."""
-        if self.collector is None:
-            yield 0
-        else:
+        if self.collector is not None:
             yield from self.collector.run(self.progress, self.cancel)
+        elif self.whole is not None:
+            self.measure_whole()
+            yield len(self.data)
+        else:
+            yield 0
+
+    def ready(self) -> Whole:
+        """The sample of a score that reads all examples together, with how its work is told, stopped and kept."""
+        assert self.whole is not None
+        return replace(self.whole, progress=self.progress, cancel=self.cancel, checkpoint=self.checkpoint)
+
+    def measure_whole(self) -> Summary:
+        """The summary of such a score; from the cache if it is there."""
+        assert self.whole is not None
+        if self._summary is None:
+            store = self.store
+            key = self.whole.key(self.score.name, self.options, plugins.key_part("score", self.score.name))
+            entry = None if store is None else store.get(key)
+            if entry is None:
+                whole = self.ready()
+                given = Given(self.clf, self.mask, {}, whole.data, np.arange(len(whole.data)), self.order, whole)
+                self._summary = summarised(self.score.function(given, self.options))
+                if store is not None:
+                    store.put(key, self._summary.tables)
+            else:
+                self._summary = Summary.of(entry.arrays)
+                if self.progress is not None:
+                    self.progress(1, 1)
+        return self._summary
+
+    def take(self, tables: Tables) -> None:
+        """The whole sample's summary, as ``measure_whole().tables`` gave it here or elsewhere."""
+        self._summary = Summary.of(tables)
 
     def result(self) -> HeadScores:
         """The table of the examples measured so far."""
@@ -208,8 +255,11 @@ class Scoring:
             samples = len(places)
             rows = {name: table[places] for name, table in found.rows.items()}
             data = self.data.subset(places)
-        given = Given(self.clf, self.mask, rows, data, places, self.order)
-        summary = summarised(self.score.function(given, self.options))
+        if self.whole is not None:
+            summary, samples = self.measure_whole(), len(self.data)
+        else:
+            given = Given(self.clf, self.mask, rows, data, places, self.order)
+            summary = summarised(self.score.function(given, self.options))
         on = self.mask.array()
         undefined = np.where(on, summary.undefined, 0)
         settings: dict[str, Any] = {"score": self.score.name, **asdict(self.options)}
@@ -274,21 +324,6 @@ class Scoring:
         return tuple(notes)
 
 
-def gate_gradients(
-    clf: Classifier,
-    data: Dataset,
-    label_order: Sequence[str] | str | None = None,
-    progress: Progress | None = None,
-    cancel: Cancel | None = None,
-) -> np.ndarray:
-    """∂Loss(x)/∂ξ of every example and head, as the score ``fisher`` squares it: [n, L, H], 0 for removed heads."""
-    scoring = Scoring(clf, data, "fisher", cache=False, label_order=label_order, progress=progress, cancel=cancel)
-    for _ in scoring.grow():
-        pass
-    assert scoring.collector is not None
-    return np.nan_to_num(scoring.collector.rows["signed"])
-
-
 def _unlike(clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None) -> str:
     """What differs between the model's classes and the task's; empty where they match."""
     try:
@@ -311,4 +346,4 @@ def _mean(values: np.ndarray) -> float | None:
     return float(known.mean()) if known.size else None
 
 
-__all__ = ["BOTTOM", "gate_gradients", "score_heads", "score_progressive"]
+__all__ = ["BOTTOM", "score_heads", "score_progressive"]

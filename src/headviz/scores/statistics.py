@@ -5,8 +5,8 @@ Shapes: n examples, L layers, H heads, R resamples.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,20 @@ class Summary:
     undefined: NDArray[np.int64]  # [L, H] examples without a value
     rows: int = 0  # examples, or batches, that can be drawn again
     resample: Callable[[Counts], NDArray] | None = None  # the values [R, L, H] of such draws
+    per: NDArray | None = None  # [rows, L, H] what the values are means of, where it is worth keeping
+
+    @property
+    def tables(self) -> dict[str, NDArray]:
+        """All that ``of`` needs."""
+        found = {name: getattr(self, name) for name in ("values", "stderr", "low", "high", "undefined")}
+        return found if self.per is None else {**found, "per": self.per}
+
+    @classmethod
+    def of(cls, tables: Mapping[str, NDArray]) -> Summary:
+        """A summary from its tables."""
+        if "per" in tables:
+            return replace(mean(tables["per"]), per=tables["per"])
+        return cls(**tables)
 
 
 def mean(per: NDArray) -> Summary:

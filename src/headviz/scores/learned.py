@@ -1,0 +1,205 @@
+"""Gates on all heads, learned by gradient on a sample. The model's weights stay as they are.
+
+Single ablations and single derivatives cannot see which head steps in for another: with all gates at once, of two
+heads that do the same one may close. Every update reads a few examples and needs one forward and one backward pass.
+Draws depend on the seed and the number of the update alone, so an interrupted learning continues bit for bit.
+
+Shapes: n heads with a gate, L rows, H heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..attention import Gate, HeadCall
+from ..heads import HeadId
+from ..models.fast.linear import FastLinear
+from ..progress import stop_if
+from .options import GateOptions
+from .whole import Whole
+
+OPEN = 2.5  # the logit of a gate before the first update: 0.92 open
+BETA, LOW, HIGH = 0.33, -0.1, 1.1  # of hard-concrete gates (Louizos et al. 2018)
+ADAM = (0.9, 0.999, 1e-8)
+
+
+class Drawn(NamedTuple):
+    """The gates of one update, what they cost besides the loss, and how far each head counts as kept; [n]."""
+
+    gates: Tensor
+    price: Tensor | float
+    kept: Tensor
+
+
+# (logits [n], share of the updates that are done, the update's own noise) -> Drawn
+Rule = Callable[[Tensor, float, torch.Generator], Drawn]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What learning found for each head that has a gate; [L, H], NaN elsewhere."""
+
+    kept: np.ndarray  # the mean over the updates of how far the head was kept
+    logits: np.ndarray  # of the gates after the last update
+
+
+# rules ----------------------------------------------------------------------------------------
+
+
+def rising_price(price: float, noise: bool = False) -> Rule:
+    """All open gates together cost more and more, up to ``price``; with ``noise`` they are hard concrete."""
+
+    def draw(logits: Tensor, done: float, generator: torch.Generator) -> Drawn:
+        if noise:
+            gates, opened = hard_concrete(logits, generator)
+        else:
+            gates = opened = torch.sigmoid(logits)
+        return Drawn(gates, price * done * opened.mean(), opened)
+
+    return draw
+
+
+def hard_concrete(logits: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """One draw of gates that are exactly 0 or 1 with some chance, and the chance that each is above 0."""
+    u = torch.rand(logits.shape, generator=generator).clamp(1e-6, 1 - 1e-6).to(logits)
+    s = torch.sigmoid((u.log() - (1 - u).log() + logits) / BETA)
+    return (s * (HIGH - LOW) + LOW).clamp(0, 1), torch.sigmoid(logits - BETA * log(-LOW / HIGH))
+
+
+def falling_count(first: int, last: int, temperature: float = 1.0) -> Rule:
+    """Exactly so many heads are kept, from ``first`` before the first update to ``last`` at the end.
+
+    Kept are the highest of the logits with Gumbel noise, whose temperature falls (Li, Cotterell and Sachan 2021). The
+    gradient is that of ``soft_subset``.
+    """
+
+    def draw(logits: Tensor, done: float, generator: torch.Generator) -> Drawn:
+        count = max(1, round(first + (last - first) * done))
+        heat = temperature * (1 - done)
+        u = torch.rand(logits.shape, generator=generator).clamp(1e-9, 1 - 1e-7).to(logits)
+        perturbed = logits - heat * torch.log(-torch.log(u))
+        hard = torch.zeros_like(logits)
+        hard[perturbed.topk(count).indices] = 1
+        soft = soft_subset(perturbed, count)
+        return Drawn(hard + soft - soft.detach(), 0.0, hard)
+
+    return draw
+
+
+def soft_subset(logits: Tensor, count: int) -> Tensor:
+    """How far each head is among the ``count`` highest; sums to ``count``. One softmax after the other, each without
+    what the ones before it took."""
+    left, taken = logits, torch.zeros_like(logits)
+    for _ in range(count):
+        one = torch.softmax(left, dim=0)
+        taken = taken + one
+        left = left + torch.log((1 - one).clamp_min(1e-6))
+    return taken
+
+
+# learning -------------------------------------------------------------------------------------
+
+
+def learn(
+    whole: Whole, rule: Rule, options: GateOptions, work: str, start: np.ndarray | None = None, seed: int = 0
+) -> Learned:
+    """The gates of all heads that are on, by Adam. ``start`` [L, H] are logits to begin with; NaN = no gate, stays on.
+
+    ``work`` names this learning in the sample's checkpoint.
+    """
+    logits = np.full((whole.mask.num_layers, whole.mask.num_heads), OPEN) if start is None else start
+    heads = [h for h in whole.heads if np.isfinite(logits[h])]
+    z = torch.tensor([logits[h] for h in heads], dtype=torch.float32)
+    state = {"z": z, "first": torch.zeros_like(z), "second": torch.zeros_like(z), "kept": torch.zeros_like(z)}
+    begin, place = 0, whole.kept(work)
+    if (found := place.load()) is not None:
+        begin = int(found.pop("updates"))
+        state = {name: torch.from_numpy(values.copy()) for name, values in found.items()}
+    for update in range(begin, options.steps):
+        stop_if(whole.cancel)
+        if whole.progress is not None:
+            whole.progress(update, options.steps)
+        _update(whole, heads, state, rule, options, update, seed)
+        place.save({**{name: t.numpy() for name, t in state.items()}, "updates": np.array(update + 1)})
+    if whole.progress is not None:
+        whole.progress(options.steps, options.steps)
+    return Learned(_table(whole, heads, state["kept"] / options.steps), _table(whole, heads, state["z"]))
+
+
+def _update(
+    whole: Whole,
+    heads: Sequence[HeadId],
+    state: dict[str, Tensor],
+    rule: Rule,
+    options: GateOptions,
+    update: int,
+    seed: int,
+) -> None:
+    """One step of Adam on the logits."""
+    noise = torch.Generator().manual_seed(hash_of(seed, update))
+    z = state["z"].detach().requires_grad_(True)
+    rows = drawn_examples(len(whole.encodings), options.batch, seed, update)
+    with torch.enable_grad():
+        drawn = rule(z, update / options.steps, noise)
+        with FastLinear() if not whole.data.is_translation else nullcontext():
+            loss = loss_under(whole, rows, heads, drawn.gates)
+        (gradient,) = torch.autograd.grad(loss + drawn.price, z)
+    one, two, least = ADAM
+    state["first"] = one * state["first"] + (1 - one) * gradient
+    state["second"] = two * state["second"] + (1 - two) * gradient**2
+    size = state["first"] / (1 - one ** (update + 1))
+    spread = (state["second"] / (1 - two ** (update + 1))).sqrt()
+    state["z"] = state["z"] - options.rate * size / (spread + least)
+    state["kept"] = state["kept"] + drawn.kept.detach()
+
+
+def loss_under(whole: Whole, rows: Sequence[int], heads: Sequence[HeadId], gates: Tensor) -> Tensor:
+    """The mean training loss of some examples, each of these heads multiplied by its gate [n]."""
+    clf = whole.clf
+    gold = None if whole.gold is None else [whole.gold[i].item() for i in rows]
+    batch = clf.labelled([whole.encodings[i] for i in rows], gold)
+    labels = batch.pop("labels")
+    call = clf.call(whole.mask)
+    call.gates = gates_of(whole, heads, gates, call)
+    return clf.loss(clf.forward(batch, call).float(), labels)
+
+
+def gates_of(whole: Whole, heads: Sequence[HeadId], gates: Tensor, call: HeadCall) -> tuple[Gate, ...]:
+    """One gate for each row: these heads' own, those of the mask for all others."""
+    clf = whole.clf
+    table = torch.tensor(whole.mask.array(), dtype=clf.dtype, device=clf.device)  # [L, H]
+    index = torch.tensor([h.layer * clf.num_heads + h.head for h in heads], device=clf.device)
+    table = table.flatten().scatter(0, index, gates.to(clf.device, clf.dtype)).view_as(table)
+    rows = [list(clf.present.kept_in(row)) for row in range(clf.num_layers)]
+    return tuple(table[row, own].view(1, -1, 1, 1) if own else None for row, own in enumerate(rows))
+
+
+def drawn_examples(examples: int, batch: int, seed: int, update: int) -> list[int]:
+    """The examples of one update: every one is read once before any is read again."""
+    out: list[int] = []
+    place, end = update * batch, (update + 1) * batch
+    while place < end:
+        turn, begin = divmod(place, examples)
+        order = np.random.default_rng([seed, turn]).permutation(examples)
+        out += [int(i) for i in order[begin : begin + end - place]]
+        place = update * batch + len(out)
+    return out
+
+
+def hash_of(seed: int, update: int) -> int:
+    return int(np.random.SeedSequence([seed, update]).generate_state(1)[0])
+
+
+def _table(whole: Whole, heads: Sequence[HeadId], values: Tensor) -> np.ndarray:
+    out = np.full((whole.mask.num_layers, whole.mask.num_heads), np.nan)
+    for head, value in zip(heads, values.tolist(), strict=True):
+        out[head] = value
+    return out

@@ -1,0 +1,135 @@
+"""All examples of a sample at once, for scores that are not averages of values per example.
+
+They stand in the order of their content, so no result depends on the order of the data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..heads import HeadId, HeadMask
+from ..progress import Cancel, Progress
+from ..storage.files import pack, unpack
+from ..storage.store import make_key
+from ..storage.writing import replace_file
+
+if TYPE_CHECKING:
+    from ..models.base import TransformerModel
+    from ..tasks import Dataset
+
+VERSION = 1  # raise it when the same sample would give another table
+KEEP_SECONDS = 10.0  # between two savings of what has been found so far
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """A sample with everything that a score over all of it may ask."""
+
+    clf: TransformerModel
+    mask: HeadMask  # what is off: masked or removed
+    encodings: Sequence[Any]
+    gold: np.ndarray | None  # class numbers of the model, or values; None for sentences to translate
+    data: Dataset
+    label_order: Sequence[str] | str | None
+    digest: str  # of the examples, in whatever order they came
+    budget: int
+    progress: Progress | None = None
+    cancel: Cancel | None = None
+    checkpoint: Path | None = None  # a file for what has been found so far
+
+    @property
+    def heads(self) -> tuple[HeadId, ...]:
+        """The heads that are on."""
+        return self.mask.kept
+
+    def key(self, score: str, options: object, more: Mapping[str, str]) -> str:
+        """Under which a table of this sample is kept."""
+        clf = self.clf
+        return make_key(
+            "table",
+            version=VERSION,
+            score=score,
+            options=asdict(options),  # type: ignore[call-overload]
+            examples=self.digest,
+            weights=clf.digest,
+            tokenizer=clf.tokenizer_digest,
+            dtype=str(clf.dtype),
+            mask=self.mask.hex,
+            task=self.data.task.name,
+            **more,
+        )
+
+    def kept(self, work: str) -> Kept:
+        """The checkpoint of one piece of work on this sample."""
+        return Kept(self.checkpoint, self.key(work, NOTHING, {}))
+
+
+@dataclass(frozen=True)
+class _Nothing:
+    pass
+
+
+NOTHING = _Nothing()
+
+
+def whole_of(
+    clf: TransformerModel,
+    mask: HeadMask,
+    encodings: Sequence[Any],
+    gold: np.ndarray | None,
+    data: Dataset,
+    label_order: Sequence[str] | str | None,
+    budget: int,
+) -> Whole:
+    names = [_digest(e, None if gold is None else gold[i].item()) for i, e in enumerate(encodings)]
+    order = sorted(range(len(names)), key=names.__getitem__)
+    digest = hashlib.sha256("".join(names[i] for i in order).encode()).hexdigest()
+    return Whole(
+        clf,
+        mask,
+        [encodings[i] for i in order],
+        None if gold is None else gold[order],
+        data.subset(order),
+        label_order,
+        digest,
+        budget,
+    )
+
+
+def _digest(encoding: Any, gold: float | int | None) -> str:
+    told = [list(encoding.ids), list(encoding.types), gold, getattr(encoding, "target", None)]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+class Kept:
+    """What long work has found so far, in one file; without a path nothing is kept. Arrays only, written whole."""
+
+    def __init__(self, path: Path | None, identity: str) -> None:
+        self.path, self.identity = path, identity
+        self._last = time.monotonic()
+
+    def load(self) -> dict[str, np.ndarray] | None:
+        """What an interrupted call left; None if there is nothing, it is damaged, or it is of other work."""
+        if self.path is None or not self.path.is_file():
+            return None
+        try:
+            arrays, words = unpack(self.path.read_bytes())
+        except (ValueError, KeyError):
+            return None
+        return arrays if words.get("of") == self.identity else None
+
+    def save(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Keep this, unless the last time was a moment ago."""
+        if self.path is None or time.monotonic() - self._last < KEEP_SECONDS:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(self.path, pack(arrays, {"of": self.identity}))
+        self._last = time.monotonic()

@@ -1,0 +1,187 @@
+"""Learned gates: one update by hand, exact numbers of heads, learning that continues, every kind of model."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import headviz
+from headviz import HeadMask
+from headviz.errors import Cancelled, OptionError
+from headviz.scores import score_heads
+from headviz.scores import whole as whole_module
+from headviz.scores.gate_scores import learn_count
+from headviz.scores.learned import OPEN, drawn_examples, falling_count, hard_concrete, rising_price, soft_subset
+from headviz.scores.scoring import Scoring
+from headviz.tasks import TASKS, Dataset
+from support.scored_data import made
+from support.tiny import tiny_classifier
+from support.tiny_translation import SOURCES, TARGETS, tiny_translator
+
+NAMES = ("gates", "gates-exact")
+QUICK = {"steps": 8, "batch": 6, "cache": False}
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return tiny_classifier("bert")
+
+
+@pytest.fixture(scope="module")
+def data():
+    return made(20)
+
+
+def test_gates_under_a_rising_price_by_hand(clf, data):
+    """The same with torch's own Adam and one example at a time, gates put into the model call directly."""
+    steps, batch, price = 5, 4, 3.0
+    found = score_heads(clf, data, "gates", steps=steps, batch=batch, price=price, rate=0.2, cache=False).values
+    whole = Scoring(clf, data, "gates", cache=False).ready()
+    z = torch.full((3, 4), OPEN, requires_grad=True)
+    adam, total = torch.optim.Adam([z], lr=0.2), torch.zeros(3, 4)
+    for step in range(steps):
+        gates = torch.sigmoid(z)
+        loss = price * step / steps * gates.mean()
+        for i in drawn_examples(20, batch, 0, step):
+            call = clf.call(None)
+            call.gates = tuple(row.view(1, -1, 1, 1) for row in gates)
+            with torch.enable_grad():
+                logits = clf.forward(clf.collate([whole.encodings[i]]), call)
+            loss = loss + torch.nn.functional.cross_entropy(logits, torch.tensor([whole.gold[i]])) / batch
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        total += gates.detach()
+    np.testing.assert_allclose(found, total / steps, atol=2e-5)
+
+
+def test_a_price_closes_gates_and_the_loss_opens_those_it_needs(clf, data):
+    open_, closing = (
+        score_heads(clf, data, "gates", price=p, steps=20, batch=20, cache=False).values for p in (0.01, 50.0)
+    )
+    assert closing.mean() < open_.mean()
+    assert ((closing > 0) & (closing < 1)).all()
+
+
+def test_hard_concrete_gates_are_often_exactly_open_or_closed_as_their_chance_says():
+    logits = torch.linspace(-3, 3, 7)
+    draws = torch.stack([hard_concrete(logits, torch.Generator().manual_seed(s))[0] for s in range(3000)])
+    chance = hard_concrete(logits, torch.Generator())[1]
+    np.testing.assert_allclose((draws > 0).float().mean(0), chance, atol=0.03)
+    assert (draws == 1).any()
+    assert (draws == 0).any()
+
+
+def test_a_soft_subset_sums_to_its_count_and_follows_finite_differences():
+    logits = torch.tensor([0.3, -1.0, 2.0, 0.9, 0.1], dtype=torch.float64, requires_grad=True)
+    for count in range(1, 6):
+        assert soft_subset(logits, count).sum().item() == pytest.approx(count)
+    weights = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0], dtype=torch.float64)
+    assert torch.autograd.gradcheck(lambda x: (soft_subset(x, 3) * weights).sum(), logits)
+
+
+def test_exactly_so_many_heads_are_kept():
+    logits = torch.randn(12, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    rule = falling_count(12, 2)
+    for done, count in ((0.0, 12), (0.5, 7), (0.9, 3), (0.999, 2)):
+        drawn = rule(logits, done, torch.Generator().manual_seed(1))
+        assert drawn.kept.sum().item() == count
+        assert sorted(np.unique(drawn.gates.detach().numpy().round(6))) in ([0, 1], [1])
+    last = rule(logits, 1.0, torch.Generator()).kept
+    assert last.bool().tolist() == [i in logits.topk(2).indices for i in range(12)]  # no noise is left
+
+
+def test_an_exact_number_is_learned_among_the_heads_that_have_a_gate(clf, data):
+    start = np.full((3, 4), OPEN)
+    start[0] = np.nan
+    scoring = Scoring(clf, data, "gates-exact", **QUICK)
+    logits = learn_count(scoring, start, 8, 3)
+    assert np.isnan(logits[0]).all()
+    assert np.isfinite(logits[1:]).all()
+
+
+def test_examples_are_read_in_turn():
+    read = [i for update in range(7) for i in drawn_examples(14, 4, 3, update)]
+    assert sorted(read[:14]) == sorted(read[14:28]) == list(range(14))
+    assert read[:14] != read[14:28]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_stopped_in_the_middle_it_goes_on_to_the_same_bits(clf, data, name, tmp_path, monkeypatch):
+    monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
+    expected = score_heads(clf, data, name, **QUICK).values
+    place = tmp_path / "state"
+    for stop in (2, 5):
+        asked = iter(range(100))
+        with pytest.raises(Cancelled):
+            score_heads(clf, data, name, **QUICK, checkpoint=place, cancel=lambda a=asked, s=stop: next(a) >= s)
+        assert place.is_file()
+    seen = []
+    again = score_heads(clf, data, name, **QUICK, checkpoint=place, progress=lambda n, _: seen.append(n))
+    assert seen[0] == 7  # two updates of the first call, five more of the second
+    assert again.values.tobytes() == expected.tobytes()
+    other = score_heads(clf, data.subset(range(10)), name, **QUICK, checkpoint=place).values
+    assert other.tobytes() == score_heads(clf, data.subset(range(10)), name, **QUICK).values.tobytes()
+    place.write_bytes(b"damaged")
+    assert score_heads(clf, data, name, **QUICK, checkpoint=place).values.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_translation_models_have_them(name):
+    clf = tiny_translator()
+    data = Dataset(TASKS["custom-translation"], "dev", texts=tuple(SOURCES), pairs=tuple(TARGETS))
+    mask = HeadMask.full(clf.num_layers, clf.num_heads).without([(0, 1)])
+    found = score_heads(clf, data, name, mask=mask, steps=4, batch=2, cache=False).values
+    assert np.isnan(found[0, 1])
+    assert np.isfinite(found).sum() == clf.num_layers * clf.num_heads - 1
+    assert np.ptp(found[np.isfinite(found)]) > 0
+
+
+def test_a_table_is_kept_and_the_model_is_left_alone(clf, data, tmp_path):
+    store = headviz.storage.store.Store(tmp_path / "store")
+    before = {name: value.clone() for name, value in clf.model.state_dict().items()}
+    first = score_heads(clf, data, "gates", steps=4, batch=4, cache=store)
+    seen = []
+    again = score_heads(clf, data, "gates", steps=4, batch=4, cache=store, progress=lambda *n: seen.append(n))
+    assert seen == [(1, 1)]
+    np.testing.assert_array_equal(again.values, first.values)
+    assert all(torch.equal(value, before[name]) for name, value in clf.model.state_dict().items())
+    assert all(weight.grad is None for weight in clf.model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("gates", {"steps": 0}),
+        ("gates", {"price": -1.0}),
+        ("gates", {"rate": 0.0}),
+        ("gates-exact", {"temperature": -1.0}),
+    ],
+)
+def test_options_out_of_range_are_refused(clf, data, name, wrong):
+    with pytest.raises(OptionError):
+        score_heads(clf, data, name, cache=False, **wrong)
+
+
+def test_the_price_rises_from_nothing():
+    rule, logits = rising_price(2.0), torch.zeros(4)
+    assert [float(rule(logits, done, torch.Generator()).price) for done in (0.0, 0.5, 1.0)] == [0.0, 0.5, 1.0]
+
+
+@pytest.mark.slow
+def test_on_the_demo_gates_keep_most_with_seven_of_ten_heads_off():
+    clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=600)
+    some = headviz.sample(headviz.load_task("demo", split="train"), 2000, lengths=clf.tokenizer)
+    found = score_heads(clf, some, "gates", steps=120, cache=False)
+    off = headviz.heads.lowest(found.values, 101, clf.full_mask.kept)
+    assert headviz.evaluate(clf, data, clf.full_mask.without(off)).metrics["accuracy"] > 0.9
+
+
+def test_the_checkpoint_is_a_file_of_arrays_only(clf, data, tmp_path, monkeypatch):
+    monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
+    place = Path(tmp_path) / "deep" / "state"
+    score_heads(clf, data, "gates", **QUICK, checkpoint=place)
+    arrays, words = headviz.storage.files.unpack(place.read_bytes())
+    assert set(arrays) == {"z", "first", "second", "kept", "updates"}
+    assert set(words) == {"of"}

@@ -1,0 +1,115 @@
+"""Shapley values of heads: by all coalitions, by orders, what they sum to, truncation, interruption."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from headviz import HeadMask
+from headviz.errors import Cancelled, OptionError
+from headviz.evaluation.dispatch import evaluate
+from headviz.scores import score_heads, shapley
+from headviz.scores import whole as whole_module
+from headviz.scores.scoring import Scoring
+from support.analysed import learnt
+from support.scored_data import made
+from support.tiny import tiny_classifier
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return tiny_classifier("bert", layers=2)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return learnt(40, wrong=0.05).data
+
+
+def accuracy(clf, data, mask):
+    return evaluate(clf, data, mask).metrics["accuracy"]
+
+
+def test_few_heads_are_exact_by_all_256_coalitions(clf, data):
+    """Against the metric of each of the 256 masks, evaluated one by one, and Shapley's weights written out."""
+    from math import factorial
+
+    worth = {bits: accuracy(clf, data, HeadMask.from_hex(f"{bits:02x}", 2, 4)) for bits in range(256)}
+    found = score_heads(clf, data, "shapley", cache=False).values
+    for place in range(8):
+        bit, value = 128 >> place, 0.0  # the first head is the highest bit
+        for others in (b for b in range(256) if not b & bit):
+            size = others.bit_count()
+            value += factorial(size) * factorial(7 - size) / factorial(8) * (worth[others | bit] - worth[others])
+        assert found[divmod(place, 4)] == pytest.approx(value, abs=1e-12)
+    assert found.sum() == pytest.approx(worth[255] - worth[0])
+
+
+def test_orders_average_to_the_exact_values(clf, data, monkeypatch):
+    """Three heads have six orders; taking them all is exact."""
+    mask = HeadMask.full(2, 4).without([(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)])
+    exact = score_heads(clf, data, "shapley", mask=mask, cache=False).values
+    whole = Scoring(clf, data, "shapley", mask=mask, cache=False).ready()
+    worth = shapley.worth_of(whole, None)
+    every = [shapley.one_order(whole, worth, list(order), 0.0) for order in permutations(whole.heads)]
+    np.testing.assert_allclose(np.mean(every, axis=0), exact, atol=1e-12)
+    monkeypatch.setattr(shapley, "FEW", 0)
+    drawn = score_heads(clf, data, "shapley", mask=mask, permutations=60, tolerance=0.0, cache=False)
+    on = mask.array()
+    assert ((drawn.interval_low <= exact + 1e-9) & (exact <= drawn.interval_high + 1e-9))[on].all()
+    assert np.isnan(drawn.values[~on]).all()
+
+
+def test_every_order_sums_to_the_whole_even_where_it_ends_early(data):
+    clf = tiny_classifier("bert")
+    whole = Scoring(clf, data, "shapley", cache=False).ready()
+    asked = []
+    worth = shapley.worth_of(whole, None)
+
+    def counted(mask):
+        asked.append(mask)
+        return worth(mask)
+
+    total = accuracy(clf, data, None) - accuracy(clf, data, HeadMask.full(3, 4).without(whole.heads))
+    for tolerance in (0.0, 0.2):
+        asked.clear()
+        one = shapley.one_order(whole, counted, list(whole.heads), tolerance)
+        assert one.sum() == pytest.approx(total)
+        lengths = len(asked)
+    assert lengths < 14
+
+
+def test_a_head_that_does_nothing_is_worth_nothing_and_equal_heads_are_worth_the_same(data):
+    import torch
+
+    clf = tiny_classifier("bert", layers=2, seed=3)
+    places = clf.projections(0)
+    with torch.no_grad():
+        places.output.weight[:, :8] = 0  # the first head reaches nothing
+        for name in ("query", "key", "value"):
+            part = getattr(places, name)
+            part.weight[16:24], part.bias[16:24] = part.weight[8:16].clone(), part.bias[8:16].clone()
+        places.output.weight[:, 16:24] = places.output.weight[:, 8:16].clone()
+    found = score_heads(clf, data, "shapley", cache=False).values
+    assert found[0, 0] == pytest.approx(0.0, abs=1e-12)
+    assert found[0, 1] == pytest.approx(found[0, 2])
+
+
+def test_stopped_in_the_middle_it_goes_on_to_the_same_bits(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
+    clf = tiny_classifier("bert")
+    few = data.subset(range(12))
+    expected = score_heads(clf, few, "shapley", permutations=4, cache=False).values
+    place = tmp_path / "state"
+    asked = iter(range(10**6))
+    with pytest.raises(Cancelled):
+        score_heads(clf, few, "shapley", permutations=4, cache=False, checkpoint=place, cancel=lambda: next(asked) > 20)
+    assert place.is_file()
+    again = score_heads(clf, few, "shapley", permutations=4, cache=False, checkpoint=place)
+    assert again.values.tobytes() == expected.tobytes()
+
+
+def test_options_out_of_range_are_refused(clf):
+    for wrong in ({"permutations": 1}, {"tolerance": 1.0}, {"metric": "bleu"}):
+        with pytest.raises(OptionError):
+            score_heads(clf, made(6), "shapley", cache=False, **wrong)
