@@ -1,6 +1,8 @@
 """Grades of scores: areas by hand, chance for chance, the demo's known heads, what is refused."""
 
 import json
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ import headviz
 from headviz import HeadMask, UserError
 from headviz.analyses import grading
 from headviz.analyses.grading import Grade, Grades, figure, finding, grade
-from headviz.analyses.orders import SHARES, auroc, halves_of
+from headviz.analyses.orders import SHARES, auroc, halves_of, precision
 from headviz.cli import main
 from headviz.demo import planted_heads
 from headviz.evaluation.dispatch import evaluate
@@ -41,20 +43,27 @@ def test_areas_are_those_of_pruning_by_hand(clf: headviz.Classifier, data: Datas
     halves = halves_of(data)
     assert sorted(t for half in halves for t in half.texts) == sorted(data.texts)
     for name in ("taylor", "magnitude"):
-        areas = []
+        areas, benchmark = [], []
         for scored, pruned in (halves, halves[::-1]):
             values = headviz.score_heads(clf, scored, name).values
             gold = np.asarray(pruned.gold)
             floor = np.bincount(gold).max() / len(gold)
             full = evaluate(clf, pruned).metrics["accuracy"]
-            left = []
-            for share in SHARES:
-                mask = clf.full_mask.without(lowest(values, round(share * 12), clf.full_mask.kept))
-                left.append((evaluate(clf, pruned, mask).metrics["accuracy"] - floor) / (full - floor))
-            areas.append(np.mean(left))
+            metrics = [
+                evaluate(clf, pruned, clf.full_mask.without(lowest(values, count, clf.full_mask.kept))).metrics[
+                    "accuracy"
+                ]
+                for count in (0, *(round(share * 12) for share in SHARES), 12)
+            ]
+            areas.append(np.mean([(m - floor) / (full - floor) for m in metrics[1:-1]]))
+            f = [(m - metrics[-1]) / (full - metrics[-1]) for m in metrics]
+            trapezoids = [[(a + b) / 2 * 0.1 for a, b in pairwise(x)] for x in (f, [abs(1 - v) for v in f])]
+            benchmark.append([sum(t) for t in trapezoids])
         (one,) = [g for g in found.scores if g.score == name]
         assert one.area == pytest.approx(np.mean(areas), abs=1e-9)
         assert one.area_low <= one.area <= one.area_high
+        assert one.cpr == pytest.approx(np.mean([b[0] for b in benchmark]), abs=1e-9)
+        assert one.cmd == pytest.approx(np.mean([b[1] for b in benchmark]), abs=1e-9)
 
 
 def test_the_exact_order_beats_its_reverse_and_random_is_its_own_baseline(
@@ -73,6 +82,42 @@ def test_auroc_by_hand() -> None:
     assert auroc(values, {HeadId(1, 0)}) == 0.5
     assert auroc(np.ones((2, 2)), {HeadId(0, 0)}) == 0.5
     assert np.isnan(auroc(values, {HeadId(1, 1)}))
+
+
+def test_precision_by_hand() -> None:
+    values = np.array([[0.9, 0.1], [0.5, np.nan]])
+    assert precision(values, {HeadId(0, 0), HeadId(0, 1)}) == 0.5
+    assert precision(values, {HeadId(0, 0)}) == 1
+    assert precision(values, {HeadId(0, 1), HeadId(1, 1)}) == 0  # one of two is left to be found
+
+
+def test_agreement_with_shapley_values_where_they_are_graded(clf: headviz.Classifier, data: Dataset) -> None:
+    import headviz.scores.shapley as module
+
+    few = data.subset(range(60))
+    found = {g.score: g for g in grade(clf, few, ["magnitude", "shapley"]).scores}
+    assert found["shapley"].shapley is not None
+    assert -1 <= found["magnitude"].shapley <= 1
+    assert module.FEW < 12  # the values were drawn, not exact
+    assert all(g.shapley is None for g in grade(clf, few, ["magnitude"]).scores)
+
+
+def test_the_labels_order_reaches_scores_and_pruning(clf: headviz.Classifier, data: Dataset) -> None:
+    """A model whose classes have other names is graded as the same model under the task's own."""
+    own = grade(clf, data, ["taylor"])
+    turned = Dataset(
+        replace(data.task, label_names=("c", "a", "b")),
+        "dev",
+        data.texts,
+        data.pairs,
+        (np.asarray(data.labels) + 1) % 3,
+    )
+    with pytest.raises(UserError):
+        grade(clf, turned, ["taylor"])
+    names = [clf.labels[2], clf.labels[0], clf.labels[1]]
+    found = grade(clf, turned, ["taylor"], label_order=names)
+    assert found.scores[0].agreement == pytest.approx(own.scores[0].agreement, abs=0.2)
+    assert found.scores[0].area == pytest.approx(own.scores[0].area, abs=0.1)
 
 
 def test_random_values_and_shuffled_heads_give_chance() -> None:
@@ -125,7 +170,8 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 def graded(name: str, area: float, lead: tuple[float, float, float], behind: float | None) -> Grade:
     ends = (None, None) if behind is None else (behind - 0.05, behind + 0.05)
-    return Grade(name, None, area, area - 0.1, area + 0.1, 0.2, *lead, behind, *ends, 0.5, 0.5, 0.1)
+    ends_of = (area - 0.1, area + 0.1, 0.2, 0.7, 0.3)
+    return Grade(name, None, area, *ends_of, *lead, behind, *ends, 0.5, None, None, 0.5, 0.1)
 
 
 def test_a_score_that_is_worse_than_random_is_not_passed_over() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..progress import Cancel, Progress
@@ -25,6 +26,11 @@ class Given(Protocol):
     def clf(self) -> Classifier: ...
     @property
     def data(self) -> Dataset: ...
+    @property
+    def label_order(self) -> Sequence[str] | str | None:
+        """The model's class for each class of the task, where their names do not match."""
+        ...
+
     @property
     def evaluator(self) -> Evaluator:
         """Of the reported data."""

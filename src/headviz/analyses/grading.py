@@ -23,7 +23,7 @@ from ..recipes.structure import Name
 from ..results import Result
 from ..scores.catalogue import SCORES, score_named
 from .analysis import Analysis, Option, Picture, Table, View
-from .orders import Half, auroc, halves_of, overlap, spearman
+from .orders import Half, auroc, halves_of, overlap, planted_in, precision, spearman
 from .pruning_curve import ORACLE
 from .recipe import Recipe, found_by
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
     from .given import Given
 
-RANDOM, ABLATION = "random", "ablation"
+RANDOM, ABLATION, SHAPLEY = "random", "ablation", "shapley"
 SEEDS = 20  # orders that the random score is averaged over
 LEAST = 40  # examples
 TIMED = 8  # examples that a score is timed on, with nothing from the cache
@@ -53,6 +53,8 @@ class Grade(Result):
     area_low: float
     area_high: float
     area_top: float  # highest heads removed first: low is good
+    cpr: float  # area of the share of the metric kept, lowest first, from no head to all: high is good
+    cmd: float  # area of its distance from the full metric: low is good
     lead: float  # area minus that of random orders
     lead_low: float
     lead_high: float
@@ -60,6 +62,8 @@ class Grade(Result):
     behind_low: float | None
     behind_high: float | None
     agreement: float  # Spearman with the exact cost of removing each head, on the other half
+    shapley: float | None  # Spearman with Shapley values, on the other half; None where they are not graded
+    precision: float | None  # share of known heads among as many of the highest; None where none is known
     stability: float  # share of the lowest fifth that both halves name
     seconds: float  # per example
 
@@ -91,9 +95,10 @@ def grade(
     scores: Sequence[str] | None = None,
     progress: Progress | None = None,
     *,
+    label_order: Sequence[str] | str | None = None,
     cancel: Cancel | None = None,
 ) -> Grades:
-    """Grade head scores on a classifier and labelled data. Without ``scores`` all that classifiers have.
+    """Grade head scores on a classifier and labelled data. Without ``scores`` all that it has, but for the slow ones.
 
     Areas are of accuracy, or of Pearson's r for a regression. Raises ``UserError`` for a model that is no better than
     one class for all, fewer than 40 examples, or an unknown score.
@@ -106,7 +111,7 @@ def grade(
     """
     from ..scores import score_heads
 
-    usual = [name for name, score in SCORES.items() if clf.kind in score.kinds]
+    usual = [name for name, score in SCORES.items() if clf.kind in score.kinds and not score.slow]
     names = list(dict.fromkeys(usual if scores is None else scores))
     for name in names:
         score_named(name)
@@ -114,17 +119,30 @@ def grade(
         raise OptionError("Name at least one score to grade.")
     if len(data) < LEAST:
         raise OptionError(f"Grading needs at least {LEAST} examples, to measure on one half and remove on the other.")
-    halves = [Half(clf, half) for half in halves_of(data)]
-    costs = [score_heads(clf, half.data, ABLATION, cancel=cancel).values for half in halves]
-    planted = _planted(clf)
+    halves = [Half(clf, half, label_order) for half in halves_of(data)]
+    truth = Truth(
+        [score_heads(clf, half.data, ABLATION, label_order=label_order, cancel=cancel).values for half in halves],
+        planted_in(clf),
+    )
     found = {}
-    for name in tracked([*names, *([RANDOM] if RANDOM not in names else [])], progress, cancel):
-        found[name] = _measured(clf, halves, costs, name, planted, cancel)
+    work = sorted([*names, *([RANDOM] if RANDOM not in names else [])], key=lambda name: name != SHAPLEY)
+    for name in tracked(work, progress, cancel):
+        found[name] = _measured(clf, halves, truth, name, cancel)
     base = found[RANDOM]
     best = max((name for name in names if name != RANDOM), key=lambda name: found[name].area, default=RANDOM)
     grades = [_graded(name, found[name], base, found[best] if name != best else None) for name in names]
     grades.sort(key=lambda g: -g.area)
-    return Grades(tuple(grades), best, 0 if planted is None else len(planted), len(data), data.task.title)
+    known = 0 if truth.planted is None else len(truth.planted)
+    return Grades(tuple(grades), best, known, len(data), data.task.title)
+
+
+@dataclass
+class Truth:
+    """What scores are compared with: of both halves, exact costs and, once they are measured, Shapley values."""
+
+    costs: Sequence[NDArray]
+    planted: frozenset[HeadId] | None
+    shapley: Sequence[NDArray] | None = None
 
 
 @dataclass(frozen=True)
@@ -133,8 +151,12 @@ class _Measured:
 
     areas: NDArray[np.float64]
     top: float
+    cpr: float
+    cmd: float
     auroc: float | None
+    precision: float | None
     agreement: float
+    shapley: float | None
     stability: float
     seconds: float
 
@@ -143,44 +165,58 @@ class _Measured:
         return float(self.areas[0])
 
 
-def _measured(
-    clf: Classifier,
-    halves: Sequence[Half],
-    costs: Sequence[NDArray],
-    name: str,
-    planted: frozenset[HeadId] | None,
-    cancel: Cancel | None,
-) -> _Measured:
-    from ..scores import score_heads
-
-    few = halves[0].data.subset(range(TIMED))
-    began = time.perf_counter()
-    score_heads(clf, few, name, cancel=cancel, cache=False)
-    seconds = (time.perf_counter() - began) / TIMED
-    per_half = []
-    for half in halves:
-        seeds = range(SEEDS) if name == RANDOM else (None,)
-        more: list[dict[str, Any]] = [{} if seed is None else {"seed": seed} for seed in seeds]
-        per_half.append([score_heads(clf, half.data, name, cancel=cancel, **m).values for m in more])
+def _measured(clf: Classifier, halves: Sequence[Half], truth: Truth, name: str, cancel: Cancel | None) -> _Measured:
+    per_half, seconds = _tables(clf, halves, name, cancel)
+    if name == SHAPLEY:
+        truth.shapley = [tables[0] for tables in per_half]
     present = clf.full_mask
-    areas, tops, agreements, rocs = [], [], [], []
-    for measured, half, cost in ((per_half[0], halves[1], costs[1]), (per_half[1], halves[0], costs[0])):
-        for values in measured:
-            areas.append(half.area(present, values, cancel))
+    areas, tops, bench, agreements, shared, rocs, precise = [], [], [], [], [], [], []
+    for measured, other in ((0, 1), (1, 0)):
+        half = halves[other]
+        for values in per_half[measured]:
+            curve = half.curve(present, values, cancel)
+            areas.append(half.area(curve))
+            bench.append(half.benchmark(present, curve))
             # a random order from its other end is another random order
-            tops.append(areas[-1][0] if name == RANDOM else half.area(present, -values, cancel)[0])
-            agreements.append(spearman(values, cost))
-            if planted is not None:
-                rocs.append(auroc(values, planted))
+            again = curve if name == RANDOM else half.curve(present, -values, cancel)
+            tops.append(half.area(again)[0])
+            agreements.append(spearman(values, truth.costs[other]))
+            if truth.shapley is not None:
+                shared.append(spearman(values, truth.shapley[other]))
+            if truth.planted is not None:
+                rocs.append(auroc(values, truth.planted))
+                precise.append(precision(values, truth.planted))
     stable = [overlap(a, b, present) for a, b in zip(*per_half, strict=True)]
+    cpr, cmd = np.mean(bench, axis=0)
     return _Measured(
         np.mean(areas, axis=0),
         float(np.mean(tops)),
+        float(cpr),
+        float(cmd),
         float(np.mean(rocs)) if rocs else None,
+        float(np.mean(precise)) if precise else None,
         float(np.mean(agreements)),
+        float(np.mean(shared)) if shared else None,
         float(np.mean(stable)),
         seconds,
     )
+
+
+def _tables(
+    clf: Classifier, halves: Sequence[Half], name: str, cancel: Cancel | None
+) -> tuple[list[list[NDArray]], float]:
+    """The score's tables on each half, and its seconds per example. What is kept in the cache is never timed."""
+    from ..scores import score_heads
+
+    how: dict[str, Any] = {"label_order": halves[0].label_order, "cancel": cancel}
+    began = time.perf_counter()
+    if SCORES[name].of_whole:  # its time does not grow with the examples
+        per_half = [[score_heads(clf, half.data, name, cache=False, **how).values] for half in halves]
+        return per_half, (time.perf_counter() - began) / sum(len(half.data) for half in halves)
+    score_heads(clf, halves[0].data.subset(range(TIMED)), name, cache=False, **how)
+    seconds = (time.perf_counter() - began) / TIMED
+    more: list[dict[str, Any]] = [{"seed": seed} for seed in range(SEEDS)] if name == RANDOM else [{}]
+    return [[score_heads(clf, half.data, name, **how, **m).values for m in more] for half in halves], seconds
 
 
 def _graded(name: str, mine: _Measured, base: _Measured, best: _Measured | None) -> Grade:
@@ -196,6 +232,8 @@ def _graded(name: str, mine: _Measured, base: _Measured, best: _Measured | None)
         float(low),
         float(high),
         mine.top,
+        mine.cpr,
+        mine.cmd,
         float(lead[0]),
         float(lead_low),
         float(lead_high),
@@ -203,21 +241,31 @@ def _graded(name: str, mine: _Measured, base: _Measured, best: _Measured | None)
         ends[0],
         ends[1],
         mine.agreement,
+        mine.shapley,
+        mine.precision,
         mine.stability,
         mine.seconds,
     )
 
 
-def _planted(clf: Classifier) -> frozenset[HeadId] | None:
-    """The heads that the demo's training gave a part to; None for any other weights."""
-    from ..demo import planted_heads
-    from ..models.loading import load
-
-    shipped = load("demo", device="cpu").digest
-    return frozenset(planted_heads()) if clf.digest == shipped else None
-
-
 # how it is shown ------------------------------------------------------------------------------
+
+COLUMNS = {  # heading -> field of a grade
+    "score": "score",
+    "area": "area",
+    "95 % low": "area_low",
+    "95 % high": "area_high",
+    "lead over random": "lead",
+    "area, highest removed first": "area_top",
+    "CPR": "cpr",
+    "CMD": "cmd",
+    "agreement with exact cost": "agreement",
+    "agreement with Shapley": "shapley",
+    "AUROC": "auroc",
+    "precision": "precision",
+    "stability": "stability",
+    "seconds per example": "seconds",
+}
 
 
 def run(given: Given) -> Grades:
@@ -225,7 +273,7 @@ def run(given: Given) -> Grades:
     names = None if asked is None else [name.strip() for name in asked.split(",") if name.strip()]
     if names is not None:  # what pruning curves call the order of single ablations
         names = [ABLATION if name == ORACLE else name for name in names]
-    return grade(given.clf, given.data, names, given.progress, cancel=given.cancel)
+    return grade(given.clf, given.data, names, given.progress, label_order=given.label_order, cancel=given.cancel)
 
 
 def figure(found: Grades) -> Figure:
@@ -255,13 +303,8 @@ def finding(found: Grades) -> str:
 
 
 def view(found: Grades) -> View:
-    rows = [
-        [g.score, g.area, g.area_low, g.area_high, g.lead, g.area_top, g.agreement, g.auroc, g.stability, g.seconds]
-        for g in found.scores
-    ]
-    columns: tuple[str, ...]
-    columns = ("score", "area", "95 % low", "95 % high", "lead over random", "area, highest removed first")
-    columns += ("agreement with exact cost", "AUROC", "stability", "seconds per example")
+    rows = [[getattr(g, name) for name in COLUMNS.values()] for g in found.scores]
+    columns = tuple(COLUMNS)
     truth = f"{found.planted} heads with a known part" if found.planted else "no head's part is known: AUROC is empty"
     return View(
         finding(found),
@@ -272,7 +315,7 @@ def view(found: Grades) -> View:
                 columns,
                 rows,
                 "Measured on one half of the data, removed on the other, both ways.",
-                dict.fromkeys(columns[1:9], "%.3f") | {"seconds per example": "%.4f"},
+                dict.fromkeys(columns[1:-1], "%.3f") | {columns[-1]: "%.4f"},
             ),
         ),
         about=(("data", f"{found.data}, {found.n:,} examples"), ("truth", truth)),

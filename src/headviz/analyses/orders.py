@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,11 +32,11 @@ def halves_of(data: Dataset) -> tuple[Dataset, Dataset]:
 class Half:
     """One half: predictions under masks, resampled with the same draws for all scores."""
 
-    def __init__(self, clf: Classifier, data: Dataset) -> None:
+    def __init__(self, clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None = None) -> None:
         from ..evaluation.dispatch import evaluator_of
 
-        self.data = data
-        self.evaluator = evaluator_of(clf, data)
+        self.data, self.label_order = data, label_order
+        self.evaluator = evaluator_of(clf, data, label_order=label_order)
         self.gold = np.asarray(self.evaluator.data.gold)
         self.weights = np.random.default_rng(0).multinomial(len(data), np.full(len(data), 1 / len(data)), DRAWS)
         self.weights = np.concatenate([np.ones((1, len(data)), dtype=self.weights.dtype), self.weights])
@@ -46,6 +46,7 @@ class Half:
         if not self.regression:
             majority = np.bincount(self.gold.astype(np.int64)).argmax()
             self.constant = self._metric(np.full(len(self.gold), majority))
+        self._none: float | None = None  # with every head off
         if not self.full[0] > self.constant[0]:
             raise TaskError(f"'{clf.name}' is no better here than one class for all, so no order can be graded.")
 
@@ -62,17 +63,32 @@ class Half:
             r: NDArray[np.float64] = (w @ (x * y) / n - ex * ey) / np.sqrt(spread)
         return np.where(spread > 1e-18, r, 0.0)  # one answer for all follows nothing
 
-    def area(self, present: HeadMask, values: NDArray, cancel: Cancel | None) -> NDArray[np.float64]:
-        """[1 + draws]: what is left, averaged over the shares, with the lowest values removed first."""
-        known = self.full - self.constant
-        total = np.zeros(len(self.weights))
+    def curve(self, present: HeadMask, values: NDArray, cancel: Cancel | None) -> NDArray[np.float64]:
+        """[shares, 1 + draws]: the metric with ever more heads off, the lowest values first."""
+        left = []
         for share in SHARES:
             stop_if(cancel)
             gone = lowest(values, round(share * len(present.kept)), present.kept)
-            left = self._metric(self.evaluator.predictions(present.without(gone), keep=False))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                total += np.where(known > 0, (left - self.constant) / known, 0.0)
-        return total / len(SHARES)
+            left.append(self._metric(self.evaluator.predictions(present.without(gone), keep=False)))
+        return np.array(left)
+
+    def area(self, curve: NDArray) -> NDArray[np.float64]:
+        """[1 + draws]: what is left above one class for all, averaged over the shares."""
+        known = self.full - self.constant
+        with np.errstate(divide="ignore", invalid="ignore"):
+            left: NDArray[np.float64] = np.where(known > 0, (curve - self.constant) / known, 0.0).mean(axis=0)
+        return left
+
+    def benchmark(self, present: HeadMask, curve: NDArray) -> tuple[float, float]:
+        """CPR and CMD: the areas of f and of |1 − f| over the share of heads kept, f from 0 at none to 1 at all."""
+        if self._none is None:
+            self._none = float(self._metric(self.evaluator.predictions(present.without(present.kept)))[0])
+        none, full = self._none, float(self.full[0])
+        if full == none:
+            return float("nan"), float("nan")
+        kept = np.array([0.0, *(1 - np.array(SHARES[::-1])), 1.0])
+        f = (np.array([none, *curve[::-1, 0], full]) - none) / (full - none)
+        return float(np.trapezoid(f, kept)), float(np.trapezoid(np.abs(1 - f), kept))
 
 
 def auroc(values: NDArray, positives: Set[HeadId]) -> float:
@@ -91,6 +107,14 @@ def auroc(values: NDArray, positives: Set[HeadId]) -> float:
     return float((ranks[good].sum() - n * (n + 1) / 2) / (n * m))
 
 
+def precision(values: NDArray, positives: Set[HeadId]) -> float:
+    """The share of ``positives`` among as many heads of the highest values."""
+    known = [HeadId(int(i), int(j)) for i, j in np.argwhere(np.isfinite(values))]
+    wanted = positives & set(known)
+    highest = known if len(known) == len(wanted) else lowest(-values, len(wanted), known)
+    return len(wanted & set(highest)) / len(wanted) if wanted else float("nan")
+
+
 def spearman(a: NDArray, b: NDArray) -> float:
     from scipy.stats import spearmanr
 
@@ -105,3 +129,12 @@ def overlap(a: NDArray, b: NDArray, present: HeadMask) -> float:
     count = max(1, round(FIFTH * len(present.kept)))
     first, second = (set(lowest(values, count, present.kept)) for values in (a, b))
     return len(first & second) / count
+
+
+def planted_in(clf: Classifier) -> frozenset[HeadId] | None:
+    """The heads that the demo's training gave a part to; None for any other weights."""
+    from ..demo import planted_heads
+    from ..models.loading import load
+
+    shipped = load("demo", device="cpu").digest
+    return frozenset(planted_heads()) if clf.digest == shipped else None

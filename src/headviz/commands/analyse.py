@@ -105,6 +105,7 @@ class FromArguments:
 
     def __init__(self, args: argparse.Namespace, progress: Progress) -> None:
         self.args, self.progress = args, progress
+        self.label_order = getattr(args, "label_order", None)  # an analysis without data has no such flag
         self.made: Evaluator | None = None  # of the reported data: its precision goes with the result
 
     @cached_property

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = 128  # evaluated for the calibration
 SCORED = 24  # scored for it
+ROUNDS = 2  # of a score that reads all examples together
 UPDATES = 6  # trained for it, after two that warm up
 TRAIN_LIMIT = 8.0  # seconds of training at most
 LOADING = 6.0  # seconds to start a process and load a model, once per run
@@ -113,15 +114,35 @@ def _scoring(prepared: Prepared, plan: PruningPlan, cancel: Cancel | None) -> fl
 
     context = prepared.context
     whole = context.sample(plan, plan.seeds[0], plan.samples)
+    # a score of all examples together takes as long as it has rounds, however many examples there are
+    rounds = rounds_of(plan)
+    few = plan if rounds is None else replace(plan, score_options={**dict(plan.score_options), rounds[0]: ROUNDS})
 
     def seconds(part: Dataset) -> float:
         begun = time.perf_counter()
-        score_table(context.score, context.clf, part, plan, Scoring(plan.seeds[0], None, cancel=cancel))
+        score_table(context.score, context.clf, part, few, Scoring(plan.seeds[0], None, cancel=cancel))
         return time.perf_counter() - begun
+
+    if rounds is not None:
+        return seconds(whole) * rounds[1] / ROUNDS
 
     seconds(_some(whole, 4))  # warms up
     part = _some(whole, SCORED)
     return seconds(part) * len(whole) / len(part)
+
+
+def rounds_of(plan: PruningPlan) -> tuple[str, int] | None:
+    """The option that says how many rounds a score of all examples together takes, and its value; None for others."""
+    from ..scores.catalogue import SCORES
+
+    score = SCORES.get(plan.score)
+    if score is None or not score.of_whole:
+        return None
+    given = dict(plan.score_options)
+    for field in fields(score.options):
+        if field.name in ("steps", "permutations"):
+            return field.name, int(given.get(field.name, field.default))
+    return None
 
 
 def _finetuning(prepared: Prepared, plan: PruningPlan, cancel: Cancel | None) -> float:

@@ -54,6 +54,7 @@ class Score:
     caution: str = ""  # when not to use it
     tex: str = ""  # the formula as TeX; empty = shown as text
     correlation: str = ""  # "spearman", …: a correlation between −1 and 1, with bands of its own
+    slow: bool = False  # minutes: left out where scores are computed that nobody has named
     pretrained: bool = False  # also measured on pre-trained weights at their own task, filling in masked words
 
     @property
@@ -204,6 +205,7 @@ _ENTRIES = (
         measure="shapley:shapley",
         needs=SAMPLE,
         options=ShapleyOptions,
+        slow=True,
         caution="the slowest score; intervals are over the orders, not over the examples",
         tex=r"\tfrac1{|\Pi|} \sum_{\pi} m(\pi_{<h} \cup h) - m(\pi_{<h})",
     ),

@@ -16,7 +16,7 @@ from ..shell.view import View
 
 # declared name -> label; an option that is not listed has its own name as label
 NAMES = {
-    "steps": "Steps of the integral",
+    "steps": "Steps",
     "rule": "Rule",
     "target": "Class explained",
     "rows": "Query rows compared",
@@ -87,6 +87,8 @@ def _field(view: View, key: str, option: dataclasses.Field[Any]) -> Any:
             return st.toggle(label, default, **more)
     if isinstance(default, int):
         return st.number_input(label, min(1, default), 100_000, default, width=190, **more)
+    if isinstance(default, float):
+        return st.number_input(label, 0.0, 100_000.0, default, width=190, **more)
     return st.text_input(label, str(default or ""), width=190, **more) or default
 
 

@@ -43,7 +43,7 @@ class View:
     weights: str = "fine-tuned"
     base: str = ""  # the pre-trained model; empty = the demo's own
     numbers: bool = True
-    side: str = "ranking"  # Heads, beside the grid: ranking or bands
+    side: str = "ranking"  # Heads, beside the grid: ranking, bands or board
 
     head: str = ""  # "3.5"
     mask: str = ""  # HeadMask.hex; empty = all heads on; an address may also list heads that are off, "3.5,7.0"

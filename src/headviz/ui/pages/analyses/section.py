@@ -51,6 +51,7 @@ class FromPage:
     known: dict[str, Any]  # score tables that exist
     progress: jobs.Progress | None = None
     cancel: jobs.Cancel | None = None
+    label_order = None
 
     @cached_property
     def evaluator(self) -> Evaluator:

@@ -1,4 +1,4 @@
-"""The selected head, with everything known about it, and the ranking or the bands of the first score."""
+"""The selected head, with everything known about it, and the ranking, bands or board of the first score."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ...shell import view_report as viewreport
 from ...shell.loaders import Shape
 from ...shell.view import COST, View
 from ...widgets.ranking import rank_list
-from . import bands, orders
+from . import bands, board, orders
 from . import difference as tuning
 
-SIDES = ("ranking", "bands")
+SIDES = {"ranking": "Ranking", "bands": "Bands", "board": "Which score"}  # below the grids
 
 
 def card(ready: dict[str, HeadScores], beside: HeadScores | None, shape: Shape, view: View) -> None:
@@ -62,14 +62,16 @@ def _value(head: HeadId, found: HeadScores) -> str:
 
 
 def detail(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
-    """The ranking, or the bands of correlation. Only one of them, so that the first page loads fast."""
-    sides = SIDES if correlates(view.score) else SIDES[:1]
+    """The ranking, the bands of correlation, or the board. Only one of them, so that the first page loads fast."""
+    sides = [s for s in SIDES if (s != "bands" or correlates(view.score)) and (s != "board" or shape.labels)]
     if len(sides) == 1 or state.view().present:
         chosen = view.side if view.side in sides else sides[0]
     else:
-        chosen = state.switch("side", "Below", sides, format_func=str.capitalize, label_visibility="collapsed")
+        chosen = state.switch("side", "Below", sides, format_func=SIDES.__getitem__, label_visibility="collapsed")
     if chosen == "bands":
         bands.section({name: table.values for name, table in ready.items()})
+    elif chosen == "board":
+        board.section(view)
     else:
         _ranking(list(ready.values())[-1], shape)
 

@@ -1,0 +1,31 @@
+"""Which score is right: the grades recorded on the demo, or the way to grade this model's own."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ....analyses import board
+from ....analyses.analysis import Picture, Table
+from ....analyses.grading import view as view_of
+from ...shell import show, state
+from ...shell.view import View
+
+
+def section(view: View) -> None:
+    """The board where it is known; a link to the analysis that makes it where not."""
+    found = board.recorded() if view.model == "demo" and view.task == "demo" and not view.data else None
+    if found is None:
+        st.caption("Scores have not been graded on this model and these data.")
+    else:
+        shown = view_of(found.grades)
+        show.finding(shown.finding)
+        for part in shown.parts:
+            if isinstance(part, Picture):
+                show.figure(part.draw(), part.key, part.caption, source=part.source)
+            elif isinstance(part, Table):
+                formats = {n: st.column_config.NumberColumn(format=f) for n, f in part.formats.items()}
+                show.table(part.columns, part.rows, part.key, caption=part.caption, column_config=formats)
+        st.caption(show.plain(found.about))
+    if not view.present and st.button("Grade the scores here", key="grade_here", icon=":material/leaderboard:"):
+        state.update(analysis="grade")
+        st.switch_page("pages/analyses.py")
