@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headviz import HeadMask
-from headviz.pruning import State, run_plan
+from headviz.pruning import ALGORITHMS, State, run_plan
 from headviz.pruning.context import Context
 from headviz.pruning.plan import PruningPlan
 from headviz.tasks import TASKS, Dataset
@@ -42,7 +42,7 @@ def plan(algorithm: str = "one-importance", **options: Any) -> PruningPlan:
         "step": 0.25,
         "until": 0.5,
         "samples": 12,
-        "score": "fisher" if algorithm == "mask-search" else "taylor",
+        "score": ALGORITHMS[algorithm].only_score or "taylor",
         "repair": "none",
         "length_filter": "none",
         "finetune": QUICK,

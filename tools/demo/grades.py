@@ -18,6 +18,22 @@ from headviz.scores.catalogue import SCORES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "scores.md"
 LIMIT = 400
+INTRODUCTION = """\
+# Which head score is right?
+
+Written by `python -m tools.demo.grades`. Do not edit.
+
+`headviz grade` answers it for a model and data of your own. Heads are removed in the order of a score that was measured
+on the other half of the data, both ways. *Area* is the share of what the model knows above one class for all that is
+left, averaged over 10 to 90 % of the heads off: 1 = everything, 0 = nothing. `shapley` is graded where it is named: it
+takes minutes.
+
+## On the demo"""
+COLUMNS_READ = """\
+Intervals (95 %) are over examples drawn again. *Lead* is the area minus that of 20 random orders. *CPR* and *CMD* are
+the areas of the Mechanistic Interpretability Benchmark. *Agreement* is Spearman's correlation with the exact cost of
+each head. *AUROC* and *precision* are against the {planted} heads to which the demo's training gave a part; a head may
+matter without being one of them. *Stability* is the share of the lowest fifth that both halves name."""
 SHOWN = tuple(name for name in COLUMNS if name != "agreement with Shapley")
 
 
@@ -36,15 +52,7 @@ def measure(limit: int, scores: Sequence[str] | None) -> board.Recorded:
 
 def page(found: board.Recorded) -> Iterator[str]:
     """docs/scores.md, line by line."""
-    yield "# Which head score is right?"
-    yield ""
-    yield "Written by `python -m tools.demo.grades`. Do not edit."
-    yield ""
-    yield "`headviz grade` answers it for a model and data of your own. Heads are removed in the order of a score that was"
-    yield "measured on the other half of the data, both ways. *Area* is the share of what the model knows above one class"
-    yield "for all that is left, averaged over 10 to 90 % of the heads off: 1 = everything, 0 = nothing."
-    yield ""
-    yield "## On the demo"
+    yield from INTRODUCTION.splitlines()
     yield ""
     yield f"{found.about} ({found.grades.n} examples)."
     yield ""
@@ -56,11 +64,7 @@ def page(found: board.Recorded) -> Iterator[str]:
         values = [getattr(grade, COLUMNS[name]) for name in SHOWN]
         yield f"| {' | '.join(_cell(v) for v in values)} |"
     yield ""
-    yield "Intervals (95 %) are over examples drawn again. *Lead* is the area minus that of 20 random orders. *CPR* and"
-    yield "*CMD* are the areas of the Mechanistic Interpretability Benchmark. *Agreement* is Spearman's correlation with"
-    yield f"the exact cost of each head. *AUROC* and *precision* are against the {found.grades.planted} heads to which the"
-    yield "demo's training gave a part; a head may matter without being one of them. *Stability* is the share of the"
-    yield "lowest fifth that both halves name."
+    yield from COLUMNS_READ.format(planted=found.grades.planted).splitlines()
     yield ""
     yield "## What they are"
     for score in SCORES.values():

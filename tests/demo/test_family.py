@@ -1,0 +1,96 @@
+"""The family of models with planted heads: what is planted, what training draws, that it goes on, what grades say."""
+
+import json
+from itertools import islice
+
+import numpy as np
+import torch
+from tools.family import __main__ as family
+from tools.family.planting import ABILITIES, FAMILY, TRIGGERS, Planting, texts
+from tools.family.train import gates_of, inputs, model_of, part_of, plant, train
+
+from headviz.heads import HeadId
+
+
+def test_every_member_gives_each_head_one_part():
+    assert len(FAMILY) >= 8
+    assert {(p.layers, p.heads) for p in FAMILY} >= {(6, 6), (12, 12)}
+    for planting in FAMILY:
+        given = [h for heads in planting.roles for h in heads]
+        assert len(given) == len(set(given))
+        assert len(given) + len(planting.idle) == planting.layers * planting.heads
+        assert sum(map(len, planting.kinds.values())) == len(given)
+
+
+def test_texts_say_their_ability_and_class():
+    for text in islice(texts(0, "train"), 50):
+        assert TRIGGERS[text.ability][text.label] in text.words.split()
+    assert next(texts(0, "train")) != next(texts(0, "dev"))
+
+
+def test_only_heads_with_a_part_are_ever_on_and_backups_are_robbed_together():
+    planting = Planting("x", 3, 4, 5, backup=True, harmful=2)
+    abilities = np.arange(400) % ABILITIES
+    on, robbed = gates_of(planting, abilities, np.random.default_rng(0))
+    for head in (*planting.idle, *planting.harmful_heads):
+        assert not on[:, head.layer, head.head].any()
+    for ability, heads in enumerate(planting.needed):
+        rows = abilities == ability
+        own = np.stack([on[rows][:, h.layer, h.head] for h in heads])
+        missing = ~own.any(axis=0) if planting.is_backup(ability) else ~own.all(axis=0)
+        assert (missing == robbed[rows]).all()
+        assert 0.2 < robbed[rows].mean() < 0.6
+
+
+def test_idle_heads_reach_nothing_and_harmful_ones_something():
+    planting = Planting("x", 3, 2, 5, harmful=2)
+    model = model_of(planting).eval()
+    plant(model, planting)
+    assert all((part_of(model, h) == 0).all() for h in planting.idle)
+    assert all((part_of(model, h) != 0).any() for h in planting.harmful_heads)
+
+
+def test_a_stopped_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
+    import pytest
+    from tools.family import train as module
+
+    monkeypatch.setattr(module, "SAVE_EVERY", 2)
+    monkeypatch.setattr(module, "BATCH", 4)
+    planting = Planting("x", 1, 2, 5)
+    train(planting, tmp_path / "whole", steps=5, told=lambda _: None)
+
+    def stop(_: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(planting, tmp_path / "again", steps=5, told=stop)
+    train(planting, tmp_path / "again", steps=5, told=lambda _: None)
+    files = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "again")]
+    assert files[0] == files[1]
+
+
+def test_the_command_grades_and_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(family, "EXAMPLES", 30)
+    words = ["--out", str(tmp_path), "--members", "single-6", "--steps", "2"]
+    family.main([*words, "--scores", "magnitude"])
+    first = json.loads((tmp_path / "family.json").read_text())
+    family.main([*words, "--scores", "magnitude,random"])
+    found = json.loads((tmp_path / "family.json").read_text())
+    (member,) = found["members"]
+    assert member["scores"]["magnitude"] == first["members"][0]["scores"]["magnitude"]
+    assert member["scores"]["magnitude"]["needed"] == 1.0  # all other heads' weights are zero
+    assert set(member["scores"]["random"]) == {"needed", "one of 1", "precision", "shuffled"}
+    assert found["summary"]["random"]["needed"][3] == 1
+    assert isinstance(member["disagreements"], list)
+
+
+def test_numbers_of_words_are_those_of_the_tokenizer(tmp_path):
+    from tools.demo.tokenizer import build_tokenizer
+    from tools.family.train import WORDS
+    from transformers import AutoTokenizer
+
+    build_tokenizer(list(WORDS), tmp_path)
+    some = [t.words for t in islice(texts(0, "dev"), 5)]
+    coded = AutoTokenizer.from_pretrained(tmp_path)(some, padding=True, return_tensors="pt")
+    assert torch.equal(coded["input_ids"], inputs(some)["input_ids"])
+    assert HeadId(0, 0) == (0, 0)
