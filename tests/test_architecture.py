@@ -34,9 +34,8 @@ UI = (
 ).split()
 TOP = set("heads attention results errors progress cli plugins __init__ __main__".split())
 # who may know the demo by name: the tables of models and of tasks
-KNOWS_DEMO = set(
-    "analyses.orders analyses.board models.loading tasks.catalogue tasks.loading commands ui demo".split()
-) | {""}
+KNOWS_DEMO = set("models.loading tasks.catalogue tasks.loading commands ui demo analyses.orders analyses.board".split())
+KNOWS_DEMO.add("")
 PICKLES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 UNSAFE = ("torch.load(", "allow_pickle=True", "weights_only=False", "trust_remote_code=True")
 INNER = re.compile(

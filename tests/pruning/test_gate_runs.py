@@ -46,20 +46,20 @@ def test_stopped_in_the_middle_of_a_learning_it_goes_on_to_the_same_bits(name, t
     monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
     p = of(name, step=0.4, until=0.7)
     expected = whole(tmp_path / "whole", p).without_times()
-    tries = 0
+    tries, learned = 0, []
     while True:
         c = context(tmp_path / "again", score=None)
         before = State.load(c.folder) if list(c.folder.glob("state-*")) else None
-        asked = iter(range(10 + 5 * tries))
+        asked = iter(range(6 + 3 * tries))
         try:
             for _ in run_plan(p, c, before, cancel=lambda a=asked: next(a, None) is None):
                 pass
             break
         except Cancelled:
             tries += 1
-            learned = list(c.folder.glob("training/*/score.safetensors"))
+            learned += c.folder.glob("training/*/score.safetensors")
     assert tries >= 2
-    assert learned  # the last stop was in the middle of a learning
+    assert learned  # a stop was in the middle of a learning
     assert State.load(c.folder).without_times() == expected
 
 

@@ -10,7 +10,6 @@ Shapes: n heads with a gate, L rows, H heads.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from math import log
 from typing import NamedTuple
@@ -149,7 +148,7 @@ def _update(
     rows = drawn_examples(len(whole.encodings), options.batch, seed, update)
     with torch.enable_grad():
         drawn = rule(z, update / options.steps, noise)
-        with FastLinear() if not whole.data.is_translation else nullcontext():
+        with FastLinear():
             loss = loss_under(whole, rows, heads, drawn.gates)
         (gradient,) = torch.autograd.grad(loss + drawn.price, z)
     one, two, least = ADAM

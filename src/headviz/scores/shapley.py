@@ -59,9 +59,8 @@ def shapley(given: Given, options: ShapleyOptions) -> Summary:
 def worth_of(whole: Whole, metric: str | None) -> Worth:
     """The metric of the sample under a mask; a metric that is undefined for one answer for all counts as 0."""
     name = check_metric(whole.data, metric)
-    given = {} if whole.data.is_translation else {"label_order": whole.label_order}
-    options = None if whole.data.is_translation else EvaluatorOptions(budget=whole.budget)
-    evaluator = evaluator_of(whole.clf, whole.data, options, **given)  # type: ignore[arg-type]
+    options = EvaluatorOptions(budget=whole.budget)
+    evaluator = evaluator_of(whole.clf, whole.data, options, label_order=whole.label_order)
 
     def worth(mask: HeadMask) -> float:
         stop_if(whole.cancel)
