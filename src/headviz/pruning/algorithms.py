@@ -215,7 +215,6 @@ _ENTRIES = (
         "Li, Cotterell and Sachan 2021",
         by_exact_gates,
         masked,
-        rescores=True,
         only_score="gates-exact",
     ),
 )
