@@ -70,7 +70,7 @@ def plan(algorithm: str = "one-importance", **options: Any) -> PruningPlan:
         "model": "tiny",
         "base": "tiny-base",
         "task": "demo",
-        "score": ALGORITHMS[algorithm].only_score or "random",
+        "score": getattr(ALGORITHMS.get(algorithm), "only_score", None) or "random",
         "step": 0.25,
         "until": 0.75,
         "samples": 24,

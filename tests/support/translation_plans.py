@@ -42,7 +42,7 @@ def plan(algorithm: str = "one-importance", **options: Any) -> PruningPlan:
         "step": 0.25,
         "until": 0.5,
         "samples": 12,
-        "score": ALGORITHMS[algorithm].only_score or "taylor",
+        "score": getattr(ALGORITHMS.get(algorithm), "only_score", None) or "taylor",
         "repair": "none",
         "length_filter": "none",
         "finetune": QUICK,
