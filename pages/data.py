@@ -6,7 +6,7 @@ from headviz.errors import UserError
 from headviz.ui.pages.data import finetuning as tuned
 from headviz.ui.pages.data import picker, source
 from headviz.ui.parts import abilities
-from headviz.ui.shell import frame, loaders, show, state
+from headviz.ui.shell import frame, loaders, memory, show, state
 
 view = frame.begin()
 left, right = st.columns(2, gap="large")
@@ -48,4 +48,5 @@ if clf is not None:
 if clf is not None and data is not None:
     st.subheader("Lengths")
     source.lengths(clf, view, data)
+st.caption(show.plain(memory.sentence()))
 frame.recipe(*source.recipe(view))

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from ...models.cost import Cost
     from ...tasks import Dataset
 
-_datasets: Memo[Dataset] = Memo(8)
-_evaluators: Memo[Evaluator] = Memo(3)
+MODELS, DATASETS, EVALUATORS = 4, 8, 3  # kept for all sessions together
+_datasets: Memo[Dataset] = Memo(DATASETS)
+_evaluators: Memo[Evaluator] = Memo(EVALUATORS)
 _costs: Memo[Cost] = Memo(64)
 
 ROOTS = "HEADVIZ_ROOTS"  # folders that the dashboard may read, separated like PATH
@@ -86,7 +87,7 @@ def classifier(view: View) -> Classifier:
     return _classifier(model_name(view.model), view.revision, view.device, view.dtype)
 
 
-@st.cache_resource(max_entries=4, show_spinner="Loading the model …")
+@st.cache_resource(max_entries=MODELS, show_spinner="Loading the model …")
 def _classifier(name: str, revision: str, device: str, dtype: str) -> Classifier:
     import headviz
 
