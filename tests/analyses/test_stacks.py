@@ -45,6 +45,7 @@ def bleu(evaluator: TranslationEvaluator, mask: HeadMask) -> float:
     return headviz.evaluate(evaluator.clf, evaluator.data, mask).metrics["bleu"]
 
 
+@pytest.mark.slow
 def test_single_heads_of_each_stack(evaluator: TranslationEvaluator) -> None:
     found = ablate(evaluator)
     tables = by_stack(evaluator.clf, found)
@@ -117,6 +118,7 @@ def test_published_figures() -> None:
     assert sum(marked for row in other.values() for _, marked in row) == 9
 
 
+@pytest.mark.slow
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tiny_translator_folder(tmp_path / "m", seed=3)
     for split in ("train", "dev"):

@@ -35,6 +35,7 @@ def test_they_sum_to_the_change_of_the_logit(family):
     assert np.abs(found.values).max() > 0
 
 
+@pytest.mark.slow
 def test_by_plain_integrated_gradients(clf):
     encodings = clf.encode(TEXTS[1:2], PAIRS[1:2])
     walk = Walk(clf, encodings, [1], None)

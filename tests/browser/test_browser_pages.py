@@ -22,6 +22,7 @@ def path_of(page: str) -> str:
     return "" if page == PAGES[0][0] else page
 
 
+@pytest.mark.slow
 def test_typing_changes_the_answer_at_once(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     v.go("compare", **query, mask=MASK)
@@ -68,6 +69,7 @@ def test_back_and_forward_go_one_step_each(visit: Open, query: dict[str, str]) -
     v.heads_off(1)
 
 
+@pytest.mark.slow
 def test_what_a_link_has_wrong_stays_until_the_reader_does_something(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     mask = HeadMask.full(12, 12).without_random(7, seed=91).hex  # nobody has measured it: the page draws itself again
@@ -83,7 +85,8 @@ def test_what_a_link_has_wrong_stays_until_the_reader_does_something(visit: Open
     assert not said.count()
 
 
-@pytest.mark.parametrize("page", ["compare", pytest.param("head", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["compare", "head"])
 def test_texts_are_never_run(visit: Open, query: dict[str, str], page: str) -> None:
     v = visit()
     v.go(page, **query, mask=MASK, a=ATTACK, b=ATTACK)
@@ -131,6 +134,7 @@ def test_presentation_hides_the_controls(visit: Open, query: dict[str, str]) -> 
     assert v.page.get_by_role("button", name="Undo").count() == 0
 
 
+@pytest.mark.slow
 def test_the_ranking_selects_by_mouse_and_by_keyboard(visit: Open) -> None:
     v = visit()
     v.go("", score="magnitude")  # the demo comes with its scores

@@ -31,6 +31,7 @@ def write(v: Any, first: str, second: str) -> None:
     fields.nth(1).fill(second)
 
 
+@pytest.mark.slow
 def test_ones_own_pair_flips_and_the_planted_head_is_found(visit: Open, planted: dict[str, str]) -> None:
     v = visit()
     v.go("compare", **planted, mask=OFF.hex)

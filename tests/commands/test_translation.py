@@ -84,6 +84,7 @@ def test_mistakes(
     assert len(err.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_ablate(places: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     task = ["--task", "custom-translation", "--data", places["data"], "--device", "cpu"]
     code, found, _ = call(capsys, "ablate", "--model", places["model"], *task, "--off", "cross.1.0")

@@ -59,6 +59,7 @@ def test_a_seed_gives_the_same_pairs_and_another_seed_others() -> None:
     assert len(set(first) & set(generate("train", 200, seed=4))) < 10
 
 
+@pytest.mark.slow
 def test_splits_never_share_a_pair(train_pairs: list[Example]) -> None:
     drawn = {"train": train_pairs, "dev": pairs("dev"), "unseen": pairs("unseen")}
     sets = {split: {(p.premise, p.hypothesis) for p in drawn[split]} for split in SPLITS}

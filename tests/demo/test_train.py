@@ -79,6 +79,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_all_stages_leave_their_folders(whole: Path) -> None:
     for name, layers in (
         ("small", 6),

@@ -212,6 +212,7 @@ def test_sentences_look_like_sentences() -> None:
         assert not re.search(r"\ba [aeiou]|\ban [^aeiou]", pair.source.lower()), pair
 
 
+@pytest.mark.slow
 def test_splits_never_meet_and_are_drawn_alike_each_time() -> None:
     by_split = {split: list(generate(split, 700, seed=3)) for split in SPLITS}
     assert {s: list(generate(s, 700, seed=3)) for s in SPLITS} == by_split
@@ -240,6 +241,7 @@ def test_an_unknown_split_is_refused() -> None:
         next(generate("test", 1))
 
 
+@pytest.mark.slow
 def test_the_shipped_splits() -> None:
     dev = read_split("dev")
     assert dev == read_split("dev")

@@ -16,6 +16,7 @@ FOLDER = DATA / "translation"
 shipped = pytest.mark.skipif(not (FOLDER / "config.json").exists(), reason="this checkout has no demo data")
 
 
+@pytest.mark.slow
 @shipped
 def test_it_translates() -> None:
     clf = headviz.load("demo-translation", device="cpu")

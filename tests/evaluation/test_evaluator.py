@@ -48,10 +48,11 @@ def random_mask(rng: random.Random, layers: int, heads: int) -> HeadMask:
     return HeadMask.full(layers, heads).without_random(rng.randint(0, layers * heads), seed=rng.random())
 
 
-def test_two_hundred_random_masks() -> None:
+@pytest.mark.parametrize("count", [40, pytest.param(200, marks=pytest.mark.slow)])
+def test_many_random_masks(count: int) -> None:
     clf, data, rng = tiny_classifier(layers=4, spread=0.15), some_data(8), random.Random(2)
     evaluator = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=60))
-    for _ in range(200):
+    for _ in range(count):
         mask = random_mask(rng, 4, 4)
         np.testing.assert_allclose(evaluator.evaluate(mask).logits, evaluate(clf, data, mask).logits, **CLOSE)
 

@@ -13,6 +13,7 @@ import pytest
 from headviz.analyses.catalogue import ANALYSES
 from headviz.cli import main
 from headviz.heads import HeadMask
+from support.marks import all_in_ci
 
 RUN_HERE = [a.name for a in ANALYSES.values() if not a.page and "classification" in a.kinds]
 STACKED = [a.name for a in ANALYSES.values() if not a.page and "translation" in a.kinds]
@@ -92,7 +93,7 @@ def test_an_analysis_runs_and_says_what_it_shows(
     assert any(str(c.value).startswith("Source") for c in app.caption)
 
 
-@pytest.mark.parametrize("name", [n for n in STACKED if n not in ("dynamics", "by-slice")])
+@pytest.mark.parametrize("name", all_in_ci([n for n in STACKED if n not in ("dynamics", "by-slice")], ["stacks"]))
 def test_stacks_are_named_and_points_are_points(
     open_page: Callable[..., Any], translator: dict[str, str], name: str
 ) -> None:

@@ -62,6 +62,7 @@ def test_only_what_was_changed_of_a_score_is_written_down(plain_form: Callable[.
     assert spec_of(app.run())["score_options"] == {"abs_level": "token"}
 
 
+@pytest.mark.slow
 def test_a_published_choice_sets_its_options_and_shows_where_it_differs(plain_form: Callable[..., Any]) -> None:
     from headviz.scores import PRESETS
 

@@ -124,6 +124,7 @@ def retraining(studio_folder: Path, **changes: Any) -> dict[str, Any]:
     )
 
 
+@pytest.mark.slow
 def test_a_retrained_run_names_its_baselines_and_opens_its_own_model(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_retrained_run_names_its_baselines_and_opens_its_own_model(
     assert (view.model, view.mask) == (str(folder), "")
 
 
+@pytest.mark.slow
 def test_tickets_stand_beside_a_test_with_a_margin_of_ones_own(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs
 ) -> None:
@@ -172,6 +174,7 @@ def test_a_run_that_ended_before_its_first_step_waits_for_nothing(
     assert "So far measured: θ* as given. The first step is being computed." in said(app)
 
 
+@pytest.mark.slow
 def test_runs_measured_on_other_examples_are_not_laid_over_each_other_in_silence(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs
 ) -> None:
@@ -320,6 +323,7 @@ def test_a_sweep_shows_its_plan_and_starts_all_or_nothing(
     assert {c.owner for c in (parent, *children)} == {ME}
 
 
+@pytest.mark.slow
 def test_a_sweep_in_the_middle_has_curves_results_and_runs_to_open(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs
 ) -> None:
@@ -420,6 +424,7 @@ def test_an_ablation_run_opens_on_analyses_without_computing_it_again(
 # ---- fine-tuning
 
 
+@pytest.mark.slow
 def test_a_fine_tuning_is_checked_started_and_opened(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs
 ) -> None:

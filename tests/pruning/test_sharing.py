@@ -77,6 +77,7 @@ def test_what_changes_the_weights_is_trained_anew(tmp_path, store, trainings, ch
     assert trainings == [True, False, True, False]
 
 
+@pytest.mark.slow
 def test_other_threads_train_anew(tmp_path, store, trainings):
     import torch
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 from headviz.pruning import run_plan
 from headviz.pruning.tickets.seeds_together import together
 from headviz.pruning.tickets.winning import ticket_rows
@@ -19,6 +21,7 @@ def timeless(records):
     return [{k: v for k, v in dataclasses.asdict(r).items() if k != "seconds"} for r in records]
 
 
+@pytest.mark.slow
 def test_two_seeds_apart_are_two_seeds_at_once(tmp_path):
     apart = [finished(tmp_path / str(s), algorithm="one-shot-isp", seeds=(s,)) for s in (0, 1)]
     at_once = finished(tmp_path / "both", algorithm="one-shot-isp", seeds=(0, 1))

@@ -98,6 +98,7 @@ def test_retraining_gives_models_that_are_saved_and_reload_with_equal_translatio
         assert list(evaluate_translation(model, c.dev).translations) == texts_of(state.logits[last.logits])
 
 
+@pytest.mark.slow
 def test_pieces_in_any_order_through_bytes_give_the_same_run(tmp_path):
     p = plan("igspp", seeds=(0, 1))
     whole = done(context(tmp_path / "a"), p)

@@ -95,6 +95,7 @@ def retrained(tmp_path_factory: pytest.TempPathFactory) -> tuple[reading.RunView
     patch.undo()
 
 
+@pytest.mark.slow
 def test_every_form_of_a_real_run_names_the_same_baselines(retrained, capsys, monkeypatch):
     view, place = retrained
     monkeypatch.setenv("HEADVIZ_HOME", str(place / "home"))

@@ -173,6 +173,7 @@ def test_a_run_split_over_two_workers_equals_the_local_one_and_survives_the_loss
     assert any(e["what"] == "cluster" and e["words"].startswith("2 workers") for e in registry.events(run.id))
 
 
+@pytest.mark.slow
 def test_both_workers_killed_at_once_and_a_new_one_finishes(cluster, registry):
     spec = {"steps": 8, "chains": 4, "seconds": 0.09}
     local = service.start("rehearsal", spec)
@@ -203,6 +204,7 @@ def test_a_cluster_that_stays_without_workers_ends_the_run_which_can_be_resumed(
     assert ended(run.id, 120).state == "done"
 
 
+@pytest.mark.slow
 def test_the_driver_is_light_and_the_work_is_done_by_both(cluster, registry, real_spawn):
     run = on_cluster(steps=8, chains=4, spin=0.2)  # long enough that looking late leaves work for both
     view = running_steps(run.id)
@@ -224,6 +226,7 @@ def test_a_cancel_reaches_the_workers(cluster, registry):
     assert ended(again.id, 15).state == "done"
 
 
+@pytest.mark.slow
 def test_a_killed_driver_is_lost_and_resumes_to_the_same_result(cluster, registry):
     spec = {"steps": 8, "chains": 2, "seconds": 0.1}
     local = service.start("rehearsal", spec)
@@ -236,6 +239,7 @@ def test_a_killed_driver_is_lost_and_resumes_to_the_same_result(cluster, registr
     assert essence(run.id) == essence(local.id)
 
 
+@pytest.mark.slow
 def test_workers_drop_the_work_of_a_driver_that_is_gone(cluster, registry):
     run = on_cluster(steps=3, chains=2, seconds=300.0)
     until(lambda: reading.show(run.id).progress.phase == "scoring", 20, "work on the cluster")
@@ -245,6 +249,7 @@ def test_workers_drop_the_work_of_a_driver_that_is_gone(cluster, registry):
     assert ended(again.id, 30).state == "done"
 
 
+@pytest.mark.slow
 def test_runs_on_a_gpu_wait_for_workers_that_offer_one(cluster, registry):
     run = service.start("rehearsal", {"steps": 2}, executor="dask", device="cuda:0")
     until(lambda: any(e["what"] == "cluster" for e in registry.events(run.id)), 30, "the cluster")
@@ -293,6 +298,7 @@ def test_a_sweep_is_split_over_both_workers_and_one_may_die(cluster, registry):
     assert {r.pid for r in found} == {after.pid}  # one process for all
 
 
+@pytest.mark.slow
 def test_a_failed_run_of_a_sweep_leaves_the_others_alone_and_can_be_resumed(cluster, registry):
     made = [*members(2, steps=2), Member("rehearsal", {"steps": 3, "fail_at": 2}, "bad")]
     sweep = start_sweep(made, title="one bad", executor="dask")
@@ -307,6 +313,7 @@ def test_a_failed_run_of_a_sweep_leaves_the_others_alone_and_can_be_resumed(clus
     assert ended(sweep.id).attempt == 2
 
 
+@pytest.mark.slow
 def test_one_run_of_a_sweep_can_be_cancelled_and_the_others_go_on(cluster, registry):
     sweep = start_sweep(members(2, steps=4, seconds=0.6), title="two", executor="dask")
     first, second = registry.records(parent=sweep.id)
@@ -433,6 +440,7 @@ def certificates(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_a_run_over_tls(tmp_path, certificates, registry, monkeypatch):
     made = {n: str(certificates / f) for n, f in (("ca", "ca.pem"), ("cert", "cert.pem"), ("key", "key.pem"))}
     flags = ["--tls-ca-file", made["ca"], "--tls-cert", made["cert"], "--tls-key", made["key"]]

@@ -13,6 +13,7 @@ from headviz.pruning import ALGORITHMS, State
 from headviz.runs import reading, service
 from headviz.runs.jobs import faster
 from headviz.runs.kinds import KINDS, Tools, make_job
+from support.marks import all_in_ci
 from support.real_runs import folders, options
 from support.running import ended, essence
 from support.timed import Clock
@@ -101,7 +102,7 @@ def test_an_unknown_kind_is_answered_with_the_table():
         make_job("prun", {})
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "faster"])
+@pytest.mark.parametrize("kind", all_in_ci([kind for kind in KINDS if kind != "faster"], ["score"]))
 def test_each_kind_runs_in_the_background(kind, place, registry, tmp_path):
     spec = spec_of(kind, place)
     run = service.start(kind, spec)
@@ -185,6 +186,7 @@ def test_a_score_from_many_pieces_is_that_of_the_library(tmp_path):
         make_job("score", {**spec, "length_filter": "short"})
 
 
+@pytest.mark.slow
 def test_a_translation_model_is_pruned_in_the_background(tmp_path, registry):
     """By BLEU, in one stack; the pruned model is saved from the run and reloads."""
     import headviz
@@ -281,6 +283,7 @@ def test_the_spec_of_every_algorithm_is_read_back(algorithm, place):
     assert make_job("prune", json.loads(json.dumps(spec))).plan == make_job("prune", spec).plan
 
 
+@pytest.mark.slow
 def test_a_model_that_changed_after_the_run_was_written_down_is_refused(place, registry):
     run = service.start("prune", {**options(place, "one-importance"), "digests": {"model": "0" * 64}})
     after = ended(run.id)
@@ -288,6 +291,7 @@ def test_a_model_that_changed_after_the_run_was_written_down_is_refused(place, r
     assert "The model has changed since this run was written down" in after.error
 
 
+@pytest.mark.slow
 def test_a_deleted_model_folder_is_named(place, registry):
     run = service.start("prune", {**options(place, "one-importance"), "model": place["model"] + "-gone"})
     after = ended(run.id)

@@ -125,6 +125,7 @@ def test_flags_and_a_spec_make_one_plan(capsys, tmp_path):
     assert trained.finetune.epochs == 2
 
 
+@pytest.mark.slow
 def test_a_real_plan_is_shown_and_run_and_saved(registry, capsys, tmp_path, real_spawn):
     place = folders(tmp_path / "real")
     spec = tmp_path / "plan.json"

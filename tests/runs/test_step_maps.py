@@ -135,6 +135,7 @@ def test_a_zip_holds_the_step_s_model_both_ways(place, registry, tmp_path):
         save_model(run.id, tmp_path / "there")
 
 
+@pytest.mark.slow
 def test_a_zip_that_is_stopped_leaves_nothing(place, registry, tmp_path):
     run = service.start("prune", options(place, "one-importance"))
     assert ended(run.id).error == ""

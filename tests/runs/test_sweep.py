@@ -86,6 +86,7 @@ def test_a_sweep_shows_a_failed_run_and_the_others_go_on(registry):
     assert [c.state for c in reading.show(sweep.id).children] == ["done", "failed", "done"]
 
 
+@pytest.mark.slow
 def test_cancelling_a_sweep_stops_all_its_runs_and_resuming_finishes_them(registry):
     sweep = start_sweep(rehearsals(3, steps=6, seconds=0.2), title="three")
     first = registry.records(parent=sweep.id)[0]

@@ -83,6 +83,7 @@ def test_the_cache_tells_references_apart() -> None:
     assert not np.allclose(first, second)
 
 
+@pytest.mark.slow
 def test_ablation_is_the_difference_of_bleu() -> None:
     clf = exact(seed=3)
     # references near to what the model writes, so that BLEU is not 0

@@ -9,7 +9,6 @@ import pytest
 
 from headviz.storage.tables import csv_cell, to_csv, to_latex
 
-
 SRC = Path(__file__).resolve().parents[2] / "src" / "headviz"
 FORMULAS = [
     "=1+1",

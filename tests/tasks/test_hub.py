@@ -208,6 +208,7 @@ def test_real_client_downloads_then_works_offline(hub: dict, tmp_path: Path) -> 
     assert hub["gets"] == gets
 
 
+@pytest.mark.slow
 def test_real_client_interrupted_then_mended(hub: dict, tmp_path: Path) -> None:
     hub["send"] = hub["size"] // 2
     answer = _load_in_fresh_process(hub["url"], tmp_path / "home")

@@ -81,6 +81,7 @@ def test_your_own_translation_needs_files() -> None:
         load_task("custom-translation")
 
 
+@pytest.mark.slow
 def test_the_demo() -> None:
     data = load_task("demo-translation")
     rows = read_split("dev")
