@@ -1,10 +1,10 @@
-"""Write the README's tables from the code's: ``python docs/readme_tables.py`` (``--check`` only compares)."""
+"""Write the tables of README.md and docs/families.md: ``python docs/readme_tables.py`` (``--check`` only compares)."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 README = Path(__file__).resolve().parents[1] / "README.md"
@@ -57,35 +57,58 @@ def analyses() -> Iterator[str]:
 def families() -> Iterator[str]:
     from headviz.models.families import FAMILIES
 
-    encoders = [family for family in FAMILIES.values() if not family.translates]
-    yield f"Masks, scores and evaluation work for {', '.join(f.title for f in encoders)}."
+    known = [family for family in FAMILIES.values() if family.classifies]
+    yield f"{', '.join(f.title for f in known)}."
     yield "Heads can really be removed from all of these, with these exceptions:"
-    for family in encoders:
+    for family in known:
         if not family.prunable:
             yield f"* {family.why_not_prunable}."
+    yield ""
+    yield "[docs/families.md](docs/families.md) says for each what works, and why other types are refused."
+
+
+def family_table() -> Iterator[str]:
+    from headviz.models.families import family_rows
+
+    yield "| family | `model_type` | heads really removed | conductance maps | evaluation under a mask |"
+    yield "|---|---|---|---|---|"
+    for title, name, *rest in family_rows():
+        yield f"| {title} | `{name}` | {' | '.join(rest)} |"
+
+
+def refused_types() -> Iterator[str]:
+    from headviz.models.families.refused import REFUSED
+
+    for why in dict.fromkeys(REFUSED.values()):
+        yield f"* {', '.join(f'`{name}`' for name, reason in REFUSED.items() if reason == why)}: {why}."
 
 
 TABLES = {"commands": commands, "families": families, "scores": scores, "algorithms": algorithms, "analyses": analyses}
 
+FAMILIES_PAGE = README.parent / "docs" / "families.md"
+PAGES = {README: TABLES, FAMILIES_PAGE: {"family-table": family_table, "refused": refused_types}}
 
-def filled(text: str) -> str:
-    """The README with every marked table as the code has it now."""
-    for name, rows in TABLES.items():
+
+def filled(text: str, tables: dict[str, Callable[[], Iterator[str]]] = TABLES) -> str:
+    """A page with every marked table as the code has it now."""
+    for name, rows in tables.items():
         body = "\n".join(rows())
         pattern = rf"<!-- {name} -->(?:.*?<!-- /{name} -->)?"
         text, count = re.subn(pattern, lambda _, n=name, b=body: f"<!-- {n} -->\n{b}\n<!-- /{n} -->", text, flags=re.S)
         if count != 1:
-            raise SystemExit(f"README.md needs the mark <!-- {name} --> once, not {count} times.")
+            raise SystemExit(f"The page needs the mark <!-- {name} --> once, not {count} times.")
     return text
 
 
 def main() -> int:
-    now = README.read_text(encoding="utf-8")
-    then = filled(now)
-    if "--check" in sys.argv:
-        return int(now != then)
-    README.write_text(then, encoding="utf-8")
-    return 0
+    stale = 0
+    for page, tables in PAGES.items():
+        now = page.read_text(encoding="utf-8")
+        then = filled(now, tables)
+        stale |= now != then
+        if "--check" not in sys.argv:
+            page.write_text(then, encoding="utf-8")
+    return int(stale and "--check" in sys.argv)
 
 
 if __name__ == "__main__":

@@ -116,7 +116,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tree / data).symlink_to(ROOT / data)
     shutil.copytree(ROOT / "src/headviz/ui/pages/data", tree / "src/headviz/ui/pages/data", dirs_exist_ok=True)
     shutil.copytree(ROOT / "pages", tree / "pages")
-    for name in ("app.py", "pyproject.toml", "README.md", "docs/readme_tables.py", *(f"tests/{t}" for t in TESTS)):
+    pages = ("README.md", "docs/readme_tables.py", "docs/families.md")
+    for name in ("app.py", "pyproject.toml", *pages, *(f"tests/{t}" for t in TESTS)):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, tree / name)
@@ -180,7 +181,7 @@ def test_the_analysis_runs_and_is_shown(found: dict[str, Any]) -> None:
 def test_the_readmes_tables_name_what_was_added(tree: Path) -> None:
     call(tree, "docs/readme_tables.py")
     text = (tree / "README.md").read_text(encoding="utf-8")
-    for name in ("`taylor-log`", "`highest-first`", "`analyse whole-layer`", "Data2Vec"):
+    for name in ("`taylor-log`", "`highest-first`", "`analyse whole-layer`", "RoCBERT"):
         assert name in text
 
 
@@ -192,7 +193,7 @@ def test_the_contract_tests_run_over_what_was_added(tree: Path) -> None:
         *("-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "no:xdist"),
         *("tests/models/test_family_contract.py", "tests/scores/test_scoring.py", "tests/pages/test_pages.py"),
         *("tests/pages/test_analyses_page.py", "tests/test_architecture.py", "-k"),
-        "data2vec-text or taylor-log or plain-layers or (runs_and_says and whole-layer) or imports_point or circles",
+        "roc_bert or taylor-log or plain-layers or (runs_and_says and whole-layer) or imports_point or circles",
     )
-    for wanted in ("test_family_contract.*data2vec-text", "test_scoring.*taylor-log", "plain-layers", "whole-layer"):
+    for wanted in ("test_family_contract.*roc_bert", "test_scoring.*taylor-log", "plain-layers", "whole-layer"):
         assert re.search(wanted + ".*PASSED", out), out[-2000:]

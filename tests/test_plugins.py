@@ -73,11 +73,11 @@ def test_a_task_and_a_family_of_files_work_at_the_command_line(
 ) -> None:
     task, family = written(tmp_path, TASK, "task.py"), written(tmp_path, FAMILY, "family.py")
     plugins.load([family])
-    model = str(tiny_folder(tmp_path / "model", "data2vec-text"))
+    model = str(tiny_folder(tmp_path / "model", "roc_bert"))
     forget()
     data = folders(tmp_path / "real")["data"]
     assert main(["info", "--model", model]) == 2
-    assert "Models of type 'data2vec-text' are not supported" in capsys.readouterr().err
+    assert "Models of type 'roc_bert' are not supported" in capsys.readouterr().err
     assert main(["info", "--plugin", str(family), "--model", model, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["heads_per_layer"] == [4, 4, 4]
     words = ["--plugin", str(task), "--plugin", str(family), "--model", model, "--task", "follows", "--data", data]
@@ -179,7 +179,7 @@ def test_an_installed_package_brings_entries_of_every_kind(tmp_path: Path) -> No
         timeout=290,
     )
     assert "It has 12 heads." in done.stdout, done.stderr
-    assert done.stdout.splitlines()[-1] == "['counting', 'data2vec-text', 'follows', 'loss-spread', 'top-down']"
+    assert done.stdout.splitlines()[-1] == "['counting', 'roc_bert', 'follows', 'loss-spread', 'top-down']"
 
 
 def test_a_runs_spec_names_the_plugins_it_uses_and_a_changed_one_is_refused(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_the_dashboard_offers_a_plugins_task_and_runs_its_analysis_on_a_model_of
     testing = pytest.importorskip("streamlit.testing.v1")
     file = written(tmp_path, TASK + FAMILY + ANALYSIS)
     plugins.load([file])
-    model = tiny_folder(tmp_path / "model", "data2vec-text")
+    model = tiny_folder(tmp_path / "model", "roc_bert")
     data = folders(tmp_path / "real")["data"]
     forget()
     for name, value in ((plugins.FILES, str(file)), ("HEADVIZ_WARM", "0"), ("HEADVIZ_ROOTS", str(tmp_path))):

@@ -15,6 +15,9 @@ def test_tables_are_those_of_the_code() -> None:
     finally:
         sys.path.pop(0)
     assert readme_tables.filled(README) == README, "run: python docs/readme_tables.py"
+    for page, tables in readme_tables.PAGES.items():
+        text = page.read_text(encoding="utf-8")
+        assert readme_tables.filled(text, tables) == text, "run: python docs/readme_tables.py"
 
 
 def test_the_heads_of_the_example_carry_what_it_says() -> None:

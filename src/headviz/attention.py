@@ -13,7 +13,9 @@ in a translation model they run in another order, and those of the decoder once 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,6 +24,7 @@ import transformers as transformers
 from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface
 
+from .errors import ModelError
 from .heads import HeadMask
 
 # transformers loads its modules at first use, and two threads that do so at once meet half-loaded ones. So everyone
@@ -90,6 +93,34 @@ class HeadCall:
         """Whether every layer has asked for its entry: false means that a mask was not applied."""
         return self.layer == len(self.gates) if self.order is None else self.order.complete(self.layer)
 
+    def sort_rows(self) -> None:
+        """Put what was kept of one whole pass into the order of the grid's rows."""
+        if self.order is None:
+            return
+        rows = [self.order.row(step) for step in range(len(self.gates))]
+        for kept in (self.probs, self.outputs):
+            if kept:
+                kept[:] = [tensor for _, tensor in sorted(zip(rows, kept, strict=True), key=lambda pair: pair[0])]
+
+
+# The call of the pass that this thread runs, for attention modules of headviz's own: their models hand no keyword on.
+_RUNNING: ContextVar[HeadCall | None] = ContextVar("headviz_running", default=None)
+
+
+@contextmanager
+def running(call: HeadCall) -> Generator[None]:
+    """Give a call to the attention modules of headviz's own that run inside the block."""
+    token = _RUNNING.set(call)
+    try:
+        yield
+    finally:
+        _RUNNING.reset(token)
+
+
+def running_call() -> HeadCall | None:
+    """The call of the pass that is running in this thread, if any."""
+    return _RUNNING.get()
+
 
 def gates_for(mask: HeadMask | None, present: HeadMask, dtype: torch.dtype, device: torch.device) -> tuple[Gate, ...]:
     """One gate per layer; None where the mask changes nothing, so that full heads stay bit-identical.
@@ -113,33 +144,40 @@ def gates_for(mask: HeadMask | None, present: HeadMask, dtype: torch.dtype, devi
 def headviz_attention(
     module: torch.nn.Module,
     query: Tensor,  # [B, h, Q, d]
-    key: Tensor,  # [B, h, K, d]
-    value: Tensor,  # [B, h, K, d]
+    key: Tensor,  # [B, h, K, d], or fewer heads where groups of queries share theirs
+    value: Tensor,
     attention_mask: Tensor | None,  # bool or additive, broadcast to [B, h, Q, K]
     scaling: float | None = None,
     dropout: float = 0.0,
     headviz: HeadCall | None = None,
-    position_bias: Tensor | None = None,  # [1, heads of the table, Q, K], added to the scores
+    position_bias: Tensor | None = None,  # [1 or B, heads of the table, Q, K], added to the scores
+    softcap: float | None = None,  # scores are squeezed between -softcap and softcap
+    s_aux: Tensor | None = None,
     **_: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """Attention of one layer, with the entry of ``headviz`` applied. Returns ([B, Q, h, d], probabilities)."""
+    if s_aux is not None:
+        raise ModelError(f"{type(module).__name__} has attention sinks, which headviz's attention does not compute.")
+    key, value = _per_head(module, query, key), _per_head(module, query, value)
     # a decoder's causal mask is left out where the kernel can do without it
     causal = attention_mask is None and getattr(module, "is_causal", False) and query.shape[2] > 1
     if position_bias is not None:
         attention_mask = _with_bias(_bias_of(module, position_bias), attention_mask, causal)
         causal = False
-    if headviz is None:
+    if headviz is None and softcap is None:
         out = _sdpa(query, key, value, attention_mask, scaling, dropout, causal)
         return out.transpose(1, 2).contiguous(), None
+    if headviz is None:
+        headviz = HeadCall((None,))
     layer = headviz.layer
     headviz.layer = layer + 1
     if headviz.order is not None:
         layer = headviz.order.row(layer)
     probs = None
-    if headviz.kernel == "eager" or headviz.keep_probs or headviz.edit_probs is not None:
+    if headviz.kernel == "eager" or headviz.keep_probs or headviz.edit_probs is not None or softcap is not None:
         if causal:
             attention_mask = _causal_mask(query.shape[2], key.shape[2], query.device)
-        probs = _probabilities(query, key, attention_mask, scaling)
+        probs = _probabilities(query, key, attention_mask, scaling, softcap)
         if headviz.edit_probs is not None:
             probs = headviz.edit_probs(layer, probs)
         if headviz.keep_probs:
@@ -155,6 +193,15 @@ def headviz_attention(
     if gate is not None:
         out = out * gate
     return out.transpose(1, 2).contiguous(), None if probs is None else probs.to(query.dtype)
+
+
+def _per_head(module: torch.nn.Module, query: Tensor, shared: Tensor) -> Tensor:
+    """Keys or values that groups of heads share, once for each head; pruned modules say which are whose."""
+    heads, groups = query.shape[1], shared.shape[1]
+    if heads == groups:
+        return shared
+    index: Tensor | None = getattr(module, "key_heads", None)
+    return shared.repeat_interleave(heads // groups, dim=1) if index is None else shared[:, index]
 
 
 def _bias_of(module: torch.nn.Module, bias: Tensor) -> Tensor:
@@ -190,9 +237,13 @@ def _sdpa(
     )
 
 
-def _probabilities(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float | None) -> Tensor:
+def _probabilities(
+    query: Tensor, key: Tensor, mask: Tensor | None, scaling: float | None, softcap: float | None
+) -> Tensor:
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     logits = (query @ key.transpose(2, 3)) * scale
+    if softcap is not None:
+        logits = torch.tanh(logits / softcap) * softcap
     if mask is not None:
         if mask.dtype == torch.bool:
             # the lowest finite number, not -inf: a row without any key must not become NaN

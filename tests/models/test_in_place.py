@@ -16,7 +16,8 @@ from torch import nn
 import headviz
 from headviz import HeadMask, UserError
 from headviz.models.families import FAMILIES
-from support.tiny import FAMILY_NAMES, PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
+from support.marks import all_in_ci
+from support.tiny import ALL_FAMILIES, FAMILY_NAMES, PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
 from support.tiny_translation import TRANSLATION_NAMES, tiny_translator
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "transformers_4"
@@ -24,6 +25,14 @@ RECORDED_NAMES = sorted(path.parent.name for path in RECORDED.glob("*/results.js
 OFF = {0: [1], 1: [0, 3], 2: [2]}
 MASK = HeadMask.full(3, 4).without([(layer, head) for layer, heads in OFF.items() for head in heads])
 KERNELS = ("sdpa", "eager")
+OTHERS = all_in_ci(
+    [(f, "eager") for f in ALL_FAMILIES if f not in FAMILY_NAMES],
+    [(f, "eager") for f in ("mpnet", "deberta-v2", "gpt2", "gemma2", "t5")],
+)
+EVERY = [*((f, k) for f in FAMILY_NAMES for k in KERNELS), *OTHERS]
+# other layers: each group of queries and each layer of T5 loses the same heads
+EVEN = {"t5": {row: [1] for row in range(8)}}
+GROUPED = [f for f in ALL_FAMILIES if FAMILIES[f].tiny.get("num_key_value_heads")]
 
 
 def recorded(name: str) -> tuple[Any, dict[str, Any]]:
@@ -72,34 +81,40 @@ def test_four_families_are_recorded() -> None:
 # every family -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("family", FAMILY_NAMES)
+def off_for(family: str) -> dict[int, list[int]]:
+    return {0: [1, 3], 1: [0, 1], 2: [0, 2]} if family in GROUPED else EVEN.get(family, OFF)
+
+
+@pytest.mark.parametrize(("family", "kernel"), EVERY)
 def test_masked_equals_a_mask_of_headviz(family: str, kernel: str) -> None:
     inputs = batch(family)
     model = tiny_model(family, attn_implementation=kernel)
     full = logits(model, inputs)
     clf = headviz.wrap(model, tiny_tokenizer(FAMILIES[family].tiny.get("pad_token_id", 0)))
+    mask = clf.full_mask.without([(row, head) for row, heads in OFF.items() for head in heads])
     with torch.no_grad():
-        expected = clf.logits(inputs, MASK)
+        expected = clf.logits(inputs, mask)
     with headviz.masked(model, OFF):
         found = logits(model, inputs)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
     assert not torch.allclose(found, full, atol=1e-3)
     assert torch.equal(logits(model, inputs), full)  # behind the block the model is as it was
-    with headviz.masked(model, MASK):
+    with headviz.masked(model, mask):
         assert torch.equal(logits(model, inputs), found)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("family", PRUNABLE)
+@pytest.mark.parametrize(("family", "kernel"), [*((f, k) for f in PRUNABLE for k in KERNELS), *OTHERS])
 def test_pruned_in_place_equals_masked(family: str, kernel: str) -> None:
     inputs, model = batch(family), tiny_model(family, attn_implementation=kernel)
-    with headviz.masked(model, OFF):
+    off = off_for(family)
+    with headviz.masked(model, off):
         expected = logits(model, inputs)
     before = sum(p.numel() for p in model.parameters())
-    headviz.prune_heads(model, OFF)
+    headviz.prune_heads(model, off)
     torch.testing.assert_close(logits(model, inputs), expected, atol=1e-5, rtol=1e-5)
     assert sum(p.numel() for p in model.parameters()) < before
+    if family in GROUPED or family in EVEN:
+        return
     with headviz.masked(model, {1: [0, 1]}):  # of these, 0 has gone already
         found = logits(model, inputs)
     headviz.prune_heads(model, {1: [0, 1]})
@@ -246,6 +261,13 @@ def test_trainer_and_pipeline_run_under_the_mask(tmp_path: Path) -> None:
 
 
 # refusals -----------------------------------------------------------------------------------------
+
+
+def test_uneven_heads_that_transformers_could_not_run_are_refused() -> None:
+    with pytest.raises(UserError, match="Remove equally many heads of each group"):
+        headviz.prune_heads(tiny_model("llama"), {0: [1]})
+    with pytest.raises(UserError, match="the same heads in all of them"):
+        headviz.prune_heads(tiny_model("t5"), {0: [1]})
 
 
 class Unknown(nn.Module):

@@ -11,6 +11,8 @@ import torch
 import headviz
 from headviz.errors import ModelError
 from headviz.models import hub
+from headviz.models.families import FAMILIES
+from headviz.models.families.refused import REFUSED, UNKNOWN
 from support.marks import classifiers
 from support.tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
 
@@ -224,10 +226,11 @@ def test_nan_weights(tmp_path: Path) -> None:
 
 
 def test_an_unsupported_family(folder: Path) -> None:
-    edit_config(folder, model_type="deberta-v2")
-    refused(
-        folder, "Supported families: BERT, RoBERTa, ELECTRA, DistilBERT, CamemBERT, XLM-R, ERNIE, ALBERT, ModernBERT"
-    )
+    """The reason, and what is supported, of the same catalogue as the documentation's."""
+    for model_type, why in (("longformer", "windows"), ("rembert", "would be passed over"), ("my-own", UNKNOWN)):
+        edit_config(folder, model_type=model_type)
+        refused(folder, f"'{model_type}' are not supported: .*{why}.* Supported families: BERT, RoBERTa, .*, T5")
+    assert not set(REFUSED) & set(FAMILIES)
 
 
 def test_a_model_that_needs_its_own_code(folder: Path) -> None:

@@ -450,9 +450,11 @@ def test_wrong_models() -> None:
         "decoder_ffn_dim": 8,
         "max_position_embeddings": 16,
     }
-    for kind in (BartForSequenceClassification, BartModel):
-        with pytest.raises(ModelError, match=r"does not translate.*ForConditionalGeneration"):
-            headviz.wrap(kind(BartConfig(**tiny)), sentence_tokenizer())
+    with pytest.raises(ModelError, match=r"neither classifies nor translates.*ForConditionalGeneration"):
+        headviz.wrap(BartModel(BartConfig(**tiny)), sentence_tokenizer())
+    assert (
+        headviz.wrap(BartForSequenceClassification(BartConfig(**tiny)), sentence_tokenizer()).kind == "classification"
+    )
     with pytest.raises(ModelError, match="encoder has 2 heads per layer and the decoder 4"):
         headviz.wrap(tiny_seq2seq("bart", encoder_attention_heads=2), sentence_tokenizer())
 
@@ -465,7 +467,7 @@ def test_other_heads_are_refused(tmp_path: Path) -> None:
         headviz.load(folder, masked_lm=True)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "architectures": ["MarianForCausalLM"]}))
-    with pytest.raises(ModelError, match=r"'.*' is a MarianForCausalLM, which does not translate"):
+    with pytest.raises(ModelError, match=r"'.*' is a MarianForCausalLM, which neither classifies nor translates"):
         headviz.load(folder)
 
 

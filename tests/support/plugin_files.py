@@ -20,10 +20,10 @@ PAIR = Source(local_columns=("text", "pair"), splits=FILES)
 TASKS = [Task("follows", "Does it follow?", ("entailment", "neutral", "contradiction"), ("accuracy",), PAIR)]
 """
 FAMILY = """
-from headviz.models.families.bert import bert_like, classifier_head
+from headviz.models.families.bert import bert_like, pooled
 
-TINY = {"max_position_embeddings": 66, "type_vocab_size": 1, "pad_token_id": 1}
-FAMILIES = [bert_like("Data2Vec", "data2vec-text", classifier_head, position_offset=True, tiny=TINY)]
+TINY = {"pronunciation_vocab_size": 9, "shape_vocab_size": 9}
+FAMILIES = [bert_like("RoCBERT", "roc_bert", pooled, tiny=TINY)]
 """
 ANALYSIS = """
 from dataclasses import dataclass

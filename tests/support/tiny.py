@@ -14,8 +14,18 @@ WORDS = (
     "and or two three in on under before after is was by . ,"
 ).split()
 
-FAMILY_NAMES = tuple(name for name, family in FAMILIES.items() if not family.translates)
+FAMILY_NAMES = tuple("bert roberta electra distilbert camembert xlm-roberta ernie albert modernbert".split())
+ALL_FAMILIES = tuple(name for name, family in FAMILIES.items() if family.classifies)
 PRUNABLE = tuple(name for name in FAMILY_NAMES if FAMILIES[name].prunable)
+
+# the tiny tokenizer ends a text with [SEP]
+DECODING: dict[str, Any] = {
+    "d_model": 32,
+    "eos_token_id": 3,
+    "bos_token_id": 2,
+    "decoder_start_token_id": 2,
+    "is_encoder_decoder": True,
+}
 
 TEXTS = ["a dog sleeps .", "the red cat sees two birds in the garden", "no man eats", "a woman runs before the dog ."]
 PAIRS = ["a cat runs", "the bird is blue .", "a man eats in the house", "two women run"]
@@ -74,14 +84,20 @@ def tiny_model(
         "pad_token_id": 0,
         "id2label": dict(enumerate(labels)),
         "label2id": {v: i for i, v in enumerate(labels)},
+        **(DECODING if FAMILIES[family].has_decoder else {}),
         **FAMILIES[family].tiny,
         **config,
     }
+    if FAMILIES[family].has_decoder:  # these name the sizes of each stack
+        for name in ("num_hidden_layers", "num_attention_heads", "max_position_embeddings", "hidden_size"):
+            settings.pop(name)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = AutoModelForSequenceClassification.from_config(AutoConfig.for_model(family, **settings))
         for name, weight in model.named_parameters():
-            if weight.ndim > 1 and "embeddings" not in name:
+            if "relative_attention_bias" in name:
+                torch.nn.init.normal_(weight, std=1.0)
+            elif weight.ndim > 1 and "embeddings" not in name and "shared" not in name:
                 torch.nn.init.normal_(weight, std=spread)
             elif name.endswith("bias"):
                 torch.nn.init.normal_(weight, std=0.1)

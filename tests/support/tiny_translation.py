@@ -9,7 +9,7 @@ import torch
 
 from headviz.models.families import FAMILIES
 
-TRANSLATION_NAMES = tuple(name for name, family in FAMILIES.items() if family.translates)
+TRANSLATION_NAMES = tuple(name for name, family in FAMILIES.items() if family.has_decoder)
 LAYERS, DECODER_LAYERS, HEADS = 2, 3, 4
 ROWS = LAYERS + 2 * DECODER_LAYERS
 

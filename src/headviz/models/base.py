@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -13,8 +14,9 @@ from torch import Tensor, nn
 
 from ..attention import NAME, Gate, HeadCall, Kernel, RunOrder, gates_for
 from ..errors import ModelError, OptionError
-from ..heads import HeadMask
+from ..heads import ENCODER, HeadMask
 from .cost import Cost, cost
+from .families import CROSS, DECODER
 from .network import Network
 from .saving import export_masked, save
 
@@ -76,6 +78,9 @@ class Encoded(Protocol):
     @property
     def special(self) -> list[bool]: ...  # [CLS], [SEP] and the like
     def __len__(self) -> int: ...
+
+
+DEFAULT_LENGTH = 512  # tokens, of models without a bound of their own (relative positions)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,10 +167,16 @@ class TransformerModel(Network, ABC):
 
     # masks ------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def order(self) -> RunOrder | None:
-        """The order in which the rows run; None = row by row."""
-        return None
+        """The order in which the rows run; None = row by row.
+
+        With two stacks more, the encoder runs once; each decoder layer attends to itself, then to the encoder.
+        """
+        if not self.family.has_decoder:
+            return None
+        pairs = zip(self.stacks[DECODER], self.stacks[CROSS], strict=True)
+        return RunOrder(tuple(self.stacks[ENCODER]), tuple(row for pair in pairs for row in pair))
 
     def gates(self, mask: HeadMask | None) -> tuple[Gate, ...]:
         return gates_for(mask, self.present, self.dtype, self.device)

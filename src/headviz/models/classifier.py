@@ -11,11 +11,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..attention import HeadCall
+from ..attention import HeadCall, running
 from ..errors import ModelError, TaskError
 from ..heads import CLASSIFICATION, MASKED_LM
 from ..tasks import TASKS
-from .base import TransformerModel
+from .base import DEFAULT_LENGTH, TransformerModel
 
 # a model may say in its config.json how many texts it reads; headviz writes it when it fine-tunes
 NUM_TEXTS = "headviz_num_texts"
@@ -69,7 +69,8 @@ class Classifier(TransformerModel):
     @cached_property
     def max_length(self) -> int:
         """The most tokens of a text that are read, special tokens included: as the model takes, or ``cut_at``."""
-        positions = int(self.config.max_position_embeddings)
+        # T5 has no bound of its own: its positions are relative
+        positions = int(getattr(self.config, "max_position_embeddings", None) or DEFAULT_LENGTH)
         if self.family.position_offset:
             positions -= int(self.config.pad_token_id) + 1
         longest = min(positions, int(self.tokenizer.model_max_length))
@@ -107,6 +108,14 @@ class Classifier(TransformerModel):
     def check_classes(self) -> None:
         if self.kind != CLASSIFICATION:
             super().check_classes()
+
+    def check_maps(self) -> None:
+        """Complain about a family whose heads' maps cannot be drawn beside one list of tokens."""
+        if self.family.why_no_maps:
+            raise ModelError(
+                f"Maps of {self.family.title} cannot be drawn: {self.family.why_no_maps}. "
+                "Masks, scores and pruning work."
+            )
 
     @property
     def mask_token(self) -> int:
@@ -171,12 +180,18 @@ class Classifier(TransformerModel):
 
     def forward(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
         """The logits of a batch; gradients flow if the caller has enabled them."""
-        logits: Tensor = self.model(**batch, headviz=call).logits
+        own = self.family.forward
+        with running(call):
+            if own is None or self.kind != CLASSIFICATION:
+                logits: Tensor = self.model(**batch, headviz=call).logits
+            else:
+                logits = own(self.model, batch, {"headviz": call})
         if not call.finished:
             raise ModelError(
                 f"{self.family.title} ran {call.layer} of {self.num_layers} attention layers through headviz: "
                 "the mask was not applied everywhere. Please report this model."
             )
+        call.sort_rows()
         return logits
 
     # training ---------------------------------------------------------------------------------

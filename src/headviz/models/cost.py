@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from torch import nn
+from typing import Any
 
 from ..heads import HeadMask
 from .network import Network
 from .position_tables import removed_parameters
+from .slices import OUT, is_map, parts
 
 
 @dataclass(frozen=True)
@@ -32,32 +32,27 @@ def cost(clf: Network, mask: HeadMask | None = None, length: int = 128) -> Cost:
     flops = 0
     under = clf.under(mask)
     for layer in range(clf.num_layers):
-        matrices = clf.projections(layer)
-        hidden = matrices.output.out_features
-        kept = len(under.kept_in(layer))
-        if not clf.family.shared_layers:
-            total -= (clf.heads_per_layer[layer] - kept) * parameters_per_head(clf, layer)
-        width = kept * clf.head_size
-        flops += 2 * length * hidden * width * 4  # W_Q, W_K, W_V, W_O
+        for part in parts(clf, layer, clf.present, under):
+            matrix, size = part.matrix, len(part.index)
+            left = size * matrix.weight.shape[1 - part.dim]
+            flops += 2 * length * left
+            if not clf.family.shared_layers:
+                biased = part.side == OUT and matrix.bias is not None
+                total -= matrix.weight.numel() - left + (matrix.weight.shape[part.dim] - size) * biased
+        width = len(under.kept_in(layer)) * clf.head_size
         flops += 2 * length * length * width * 2  # scores and the weighted sum
     flops += _feed_forward_flops(clf, length)
     total -= removed_parameters(clf, under)
     return Cost(total, flops, length)
 
 
-def parameters_per_head(clf: Network, layer: int) -> int:
-    """What removing one head of a layer frees: rows of W_Q, W_K, W_V with bias, columns of W_O."""
-    query, _, _, output = clf.projections(layer)
-    rows = clf.head_size * (query.in_features + (query.bias is not None))
-    return 3 * rows + clf.head_size * output.out_features
-
-
 def _feed_forward_flops(clf: Network, length: int) -> int:
     """The linear layers of the stack that are not attention, as often as they run."""
-    attention = {id(m) for layer in range(clf.num_layers) for m in clf.projections(layer)}
+    rows = range(clf.num_layers)
+    attention = {id(part.matrix) for row in rows for part in parts(clf, row, clf.present, clf.present)}
     stacks = [clf.module(stack.modules) for stack in clf.family.layers.values()]
-    linear = [m for stack in stacks for m in stack.modules() if isinstance(m, nn.Linear)]
-    once = sum(2 * length * m.in_features * m.out_features for m in linear if id(m) not in attention)
+    linear: list[Any] = [m for stack in stacks for m in stack.modules() if is_map(m)]
+    once = sum(2 * length * m.weight.numel() for m in linear if id(m) not in attention)
     if not clf.family.shared_layers:
         return once
     distinct = {id(clf.projections(layer).output) for layer in range(clf.num_layers)}

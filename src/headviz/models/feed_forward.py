@@ -18,7 +18,8 @@ from ..heads import ENCODER, HeadMask
 from .families import FAMILIES, family_of
 from .families.sheet import Layers
 from .network import Network
-from .pruning import cut, require_prunable, slice_columns, slice_rows
+from .pruning import cut, require_prunable
+from .slices import IN, OUT, Part, keep, widen
 
 N = TypeVar("N", bound=Network)
 Place = tuple[str, int]  # stack and layer
@@ -81,8 +82,8 @@ def keep_neurons(model: Any, parts: Layers, layer: int, places: Sequence[int]) -
     inner, outer = block(model, parts, layer)
     index = torch.tensor(list(places), dtype=torch.long, device=outer.weight.device)
     for matrix in inner:
-        slice_rows(matrix, index)
-    slice_columns(outer, index)
+        keep(Part(matrix, OUT, index))
+    keep(Part(outer, IN, index))
 
 
 def hollow(model: Any, places: Iterable[Place], stacks: Mapping[str, Layers]) -> None:
@@ -131,24 +132,11 @@ def fill_up(model: Any) -> None:
         for layer in range(len(model.base_model.get_submodule(parts.modules))):
             inner, outer = block(model, parts, layer)
             for matrix in inner:
-                _pad(matrix, size, 0)
-            _pad(outer, size, 1)
+                widen(Part(matrix, OUT, torch.arange(matrix.out_features, device=matrix.weight.device)), size)
+            widen(Part(outer, IN, torch.arange(outer.in_features, device=outer.weight.device)), size)
     for record in (HOLLOW, NEURONS):
         if hasattr(model.config, record):
             delattr(model.config, record)
-
-
-def _pad(matrix: nn.Linear, size: int, dim: int) -> None:
-    """Zero rows (0) or columns (1) at the end of a linear map, up to a size."""
-    more = size - matrix.weight.shape[dim]
-    pad = (0, 0, 0, more) if dim == 0 else (0, more)
-    matrix.weight = nn.Parameter(nn.functional.pad(matrix.weight.detach(), pad), requires_grad=False)
-    if dim == 0:
-        if matrix.bias is not None:
-            matrix.bias = nn.Parameter(nn.functional.pad(matrix.bias.detach(), (0, more)), requires_grad=False)
-        matrix.out_features = size
-    else:
-        matrix.in_features = size
 
 
 def require_known(family: Any) -> Mapping[str, Layers]:

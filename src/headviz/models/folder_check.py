@@ -29,21 +29,24 @@ LAYERS, HEADS, WIDTH, WORDS, PLACES = 512, 1024, 2**17, 2**24, 2**24
 SIZES = {
     **dict.fromkeys(
         "num_hidden_layers n_layers num_layers num_decoder_layers encoder_layers decoder_layers num_hidden_groups "
-        "inner_group_num".split(),
+        "inner_group_num n_layer".split(),
         LAYERS,
     ),
     **dict.fromkeys(
         "num_attention_heads n_heads num_heads encoder_attention_heads decoder_attention_heads "
-        "relative_attention_num_buckets".split(),
+        "relative_attention_num_buckets n_head num_key_value_heads".split(),
         HEADS,
     ),
     **dict.fromkeys(
         "hidden_size dim d_model d_kv embedding_size intermediate_size hidden_dim d_ff encoder_ffn_dim decoder_ffn_dim "
-        "classifier_size".split(),
+        "classifier_size n_embd n_inner head_dim true_hidden_size intra_bottleneck_size "
+        "num_feedforward_networks".split(),
         WIDTH,
     ),
     **dict.fromkeys("vocab_size decoder_vocab_size type_vocab_size task_type_vocab_size".split(), WORDS),
-    **dict.fromkeys("max_position_embeddings global_attn_every_n_layers local_attention".split(), PLACES),
+    **dict.fromkeys(
+        "max_position_embeddings n_positions global_attn_every_n_layers local_attention sliding_window".split(), PLACES
+    ),
 }
 MAY_BE_ZERO = {"type_vocab_size"}
 DTYPES = ("float32", "float16", "bfloat16", "float64")
@@ -218,12 +221,12 @@ def _check_room(raw: Mapping[str, Any], there: int, name: object) -> None:
     def first(*keys: str) -> int:
         return next((int(raw[k]) for k in keys if raw.get(k)), 0)
 
-    width = first("hidden_size", "dim", "d_model")
+    width = first("hidden_size", "dim", "d_model", "n_embd")
     inner = first("intermediate_size", "hidden_dim", "d_ff", "encoder_ffn_dim") or 4 * width
-    layers = first("num_hidden_layers", "n_layers", "num_layers", "encoder_layers") + first(
+    layers = first("num_hidden_layers", "n_layers", "num_layers", "encoder_layers", "n_layer") + first(
         "num_decoder_layers", "decoder_layers"
     )
-    tables = first("vocab_size") + first("max_position_embeddings") + first("type_vocab_size")
+    tables = first("vocab_size") + first("max_position_embeddings", "n_positions") + first("type_vocab_size")
     asked = layers * (4 * width * width + 2 * width * inner) + tables * (first("embedding_size") or width)
     if there and asked > TIMES * there + SPARE:
         raise ModelError(

@@ -41,6 +41,8 @@ def models_inside(folder: Path, name: object) -> str:
 def check_activations(raw: dict[str, Any], name: object) -> None:
     known = transformers.activations.ACT2FN
     for key in ("hidden_act", "activation", "activation_function", "hidden_activation", "classifier_activation"):
+        if key == "classifier_activation" and isinstance(raw.get(key), bool):
+            continue  # MobileBERT: whether there is one
         if raw.get(key) is not None and (not isinstance(raw[key], str) or raw[key] not in known):
             given = str(raw[key])[:40]
             raise ModelError(f"config.json of '{name}': {key} is '{given}'; choose one of {', '.join(sorted(known))}.")
@@ -109,7 +111,7 @@ def load_pruned_by_transformers(folder: Path, kind: str, name: object) -> tuple[
     """A model whose configuration lists removed heads, as transformers 4 wrote it."""
     weights_present(folder, name)
     with naming(CONFIG, name):
-        present = full_grid(transformers.AutoConfig.from_pretrained(folder, **SAFE), kind)
+        present = full_grid(transformers.AutoConfig.from_pretrained(folder, **SAFE))
     return _with_shapes(folder, present, kind, "model.safetensors", name), present
 
 

@@ -19,11 +19,11 @@ from torch import Tensor, nn
 
 from ..errors import MaskError, ModelError
 from ..heads import CLASSIFICATION, TRANSLATION, HeadMask
-from .families import family_of
+from .families.own_attention import put_in
 from .kinds import full_grid
 from .network import Network
 from .pruning import cut, require_prunable
-from .translator import stacks_of
+from .slices import key_index, weight_of
 
 Heads = HeadMask | Mapping[int, Iterable[int]]
 
@@ -34,11 +34,7 @@ class _Place(Network):
 
     @property
     def kind(self) -> str:
-        return TRANSLATION if self.family.translates else CLASSIFICATION
-
-    @property
-    def stacks(self) -> dict[str, range]:
-        return stacks_of(self.config) if self.family.translates else super().stacks
+        return TRANSLATION if self.family.has_decoder else CLASSIFICATION
 
 
 @dataclass(eq=False)
@@ -123,9 +119,10 @@ def prune_heads(model: Any, heads: Heads) -> None:
     place = _place(model)
     require_prunable(place)
     off = _off(place, heads)
+    _check_uneven(place, off)
+    if place.family.own_attention is not None:  # transformers' module expects the same heads in every layer
+        put_in(place.model, place.family.own_attention)
     cut(place, place.present.without([(row, head) for row, gone in off.items() for head in gone]))
-    for row in off:
-        _tell(place, row, len(place.present.kept_in(row)) - len(off[row]))
     place.config.pruned_heads = {
         row: sorted({*place.present.off_in(row), *off.get(row, ())})
         for row in range(place.num_layers)
@@ -146,8 +143,7 @@ def _place(given: Any) -> Network:
         raise ModelError("This model is compiled, so a mask could be passed over. Give the model before torch.compile.")
     if not hasattr(model, "base_model"):
         raise ModelError(f"{type(model).__name__} hides the model that it runs. Give the transformers model inside it.")
-    kind = TRANSLATION if family_of(model.config.model_type).translates else CLASSIFICATION
-    place = _Place(model, None, full_grid(model.config, kind), type(model).__name__)
+    place = _Place(model, None, full_grid(model.config), type(model).__name__)
     for row in range(place.num_layers):
         _check_width(place, row)
     return place
@@ -155,7 +151,7 @@ def _place(given: Any) -> Network:
 
 def _check_width(place: Network, row: int) -> None:
     try:
-        width = place.projections(row).output.in_features
+        width = weight_of(place.projections(row).output).shape[1]
     except AttributeError as error:
         raise ModelError(f"{place.title} without its usual modules cannot be masked: {error}.") from error
     heads = len(place.present.kept_in(row))
@@ -164,6 +160,25 @@ def _check_width(place: Network, row: int) -> None:
             f"W_O of {place.row_name(row)} reads {width} numbers, but {heads} heads of {place.head_size} make "
             f"{heads * place.head_size}. Were heads removed without naming them in config.pruned_heads?"
         )
+
+
+def _check_uneven(place: Network, off: dict[int, list[int]]) -> None:
+    """Refuse what transformers' own attention functions cannot run: they know no list of whose keys are whose."""
+    left = place.present.without([(row, head) for row, gone in off.items() for head in gone])
+    for row in range(place.num_layers):
+        if key_index(left, row, place.group_size) is not None:
+            raise ModelError(
+                f"{place.row_name(row)} of {place.title} would have groups of different sizes: "
+                f"{place.group_size} heads share their keys. Remove equally many heads of each group, or all of a "
+                "group; headviz.prune(headviz.wrap(model, tokenizer), mask) removes any."
+            )
+    if place.family.own_attention is None and any(a.position_table for a in place.family.attention.values()):
+        for rows in place.stacks.values():
+            if len({tuple(left.kept_in(row)) for row in rows}) > 1:
+                raise ModelError(
+                    f"The layers of a {place.title} stack share one table of positions by head, so transformers needs "
+                    "the same heads in all of them. headviz.prune(headviz.wrap(model, tokenizer), mask) removes any."
+                )
 
 
 def _off(place: Network, heads: Heads) -> dict[int, list[int]]:
@@ -236,15 +251,3 @@ def _gate(output: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     for switched in mine:
         states = switched.apply(output, states)
     return (states, *inputs[1:])
-
-
-def _tell(place: Network, row: int, heads: int) -> None:
-    """Bring the counts up to date that transformers' attention modules keep of their heads."""
-    stack, i = place.place(row)
-    module = place.module(place.family.attention[stack].module.format(**place.family.place(place.config, i)))
-    for name in ("num_attention_heads", "num_heads", "n_heads"):
-        if hasattr(module, name):
-            setattr(module, name, heads)
-    for name in ("all_head_size", "inner_dim"):
-        if hasattr(module, name):
-            setattr(module, name, heads * place.head_size)

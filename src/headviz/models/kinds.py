@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..attention import NAME
 from ..errors import ModelError
 from ..heads import CLASSIFICATION, MASKED_LM, TRANSLATION, HeadMask
 from .classifier import Classifier
 from .families import family_of
-from .translator import Translator, grid_of
+from .families.own_attention import put_in
+from .translator import Translator
 
 # what a transformers class of each kind is called, and what the kind's trained part is
 NAMES = {CLASSIFICATION: "ForSequenceClassification", MASKED_LM: "ForMaskedLM"}
@@ -33,41 +35,45 @@ def auto_class(kind: str) -> Any:
 
 def kind_of(model: Any) -> str:
     """The kind of a transformers model, or an error that says what is needed."""
-    name = type(model).__name__
-    if family_of(model.config.model_type).translates:
-        if any(part in name for part in TRANSLATING_NAMES):
-            return TRANSLATION
-        raise ModelError(
-            f"{name} does not translate. Use a …ForConditionalGeneration model of its family; "
-            "encoder-decoder models with a classification head are not supported."
-        )
-    for kind, part in NAMES.items():
+    name, family = type(model).__name__, family_of(model.config.model_type)
+    kinds = {part: kind for kind, part in NAMES.items() if kind != MASKED_LM or not family.has_decoder}
+    if family.has_decoder:
+        kinds |= dict.fromkeys(TRANSLATING_NAMES, TRANSLATION)
+    for part, kind in kinds.items():
         if part in name:
             return kind
+    if family.has_decoder:
+        raise ModelError(
+            f"{name} neither classifies nor translates. Use a …ForSequenceClassification or "
+            "…ForConditionalGeneration model of its family."
+        )
     raise ModelError(f"{name} has no classification head. Use a …ForSequenceClassification model.")
 
 
 def wanted_kind(raw: dict[str, Any], name: object, head_asked: bool, masked_lm: bool) -> str:
     """The kind as which a folder with this configuration is loaded."""
     family = family_of(str(raw.get("model_type", "")))
-    if not family.translates:
+    if not family.has_decoder:
         return MASKED_LM if masked_lm else CLASSIFICATION
-    if head_asked or masked_lm:
+    architectures = raw.get("architectures") or []
+    if masked_lm or (head_asked and not family.classifies):
         raise ModelError(
             f"'{name}' is an encoder-decoder model ({family.title}): it translates, and takes no other head."
         )
-    others = [a for a in raw.get("architectures") or [] if not any(part in a for part in TRANSLATING_NAMES)]
+    if head_asked or any(NAMES[CLASSIFICATION] in a for a in architectures):
+        return CLASSIFICATION
+    others = [a for a in architectures if not any(part in a for part in TRANSLATING_NAMES)]
     if others:
         raise ModelError(
-            f"'{name}' is a {others[0]}, which does not translate. Use a …ForConditionalGeneration model; "
-            "encoder-decoder models with a classification head are not supported."
+            f"'{name}' is a {others[0]}, which neither classifies nor translates. Use a …ForSequenceClassification "
+            "or …ForConditionalGeneration model."
         )
     return TRANSLATION
 
 
-def full_grid(config: Any, kind: str) -> HeadMask:
+def full_grid(config: Any) -> HeadMask:
     """Every head of a model with this configuration, but those that ``config.pruned_heads`` says are gone."""
-    grid = grid_of(config) if kind == TRANSLATION else family_of(config.model_type).grid(config)
+    grid = family_of(config.model_type).whole_grid(config)
     gone = getattr(config, "pruned_heads", None) or {}
     return HeadMask.full(*grid).without([(int(row), head) for row, heads in gone.items() for head in heads])
 
@@ -78,7 +84,18 @@ def forget_pruned_heads(config: Any) -> None:
 
 
 def wrapped(model: Any, tokenizer: Any, present: HeadMask, name: str, kind: str) -> Classifier | Translator:
-    """Our class around it."""
+    """Our class around it, with headviz's attention inside."""
+    own = family_of(model.config.model_type).own_attention
+    if own is not None:
+        put_in(model, own)
     if kind == TRANSLATION:
         return Translator(model, tokenizer, present, name)
     return Classifier(model, tokenizer, present, name, kind)
+
+
+def use_our_attention(model: Any) -> None:
+    """Make a transformers model call headviz's attention function, in place."""
+    if family_of(model.config.model_type).own_attention is None:
+        model.set_attn_implementation(NAME)
+    else:  # transformers cannot set it here; our modules are put in by ``wrapped``
+        model.config._attn_implementation = NAME

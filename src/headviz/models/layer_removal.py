@@ -22,7 +22,8 @@ from .base import TransformerModel
 from .families import FAMILIES, Family
 from .families.sheet import Layers
 from .feed_forward import HOLLOW, NEURONS, Place, block, hollow
-from .pruning import kept_rows, prune, require_prunable
+from .pruning import prune, require_prunable
+from .slices import IN, parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,19 +101,19 @@ def trim(
 def _heads(clf: TransformerModel, present: HeadMask, kept: dict[str, Piece], zeroed: list[Piece]) -> None:
     names = {id(m): name for name, m in clf.model.named_modules()}
     for row in range(clf.num_layers):
-        index = kept_rows(clf.present, present, row, clf.head_size, torch.device("cpu"))
-        if index is None:
+        if clf.present.kept_in(row) == present.kept_in(row):
             continue
-        query, key, value, output = clf.projections(row)
-        for m in (query, key, value):
-            for what, _ in m.named_parameters():
-                name = f"{names[id(m)]}.{what}"
+        for part in parts(clf, row, clf.present, present):
+            matrix, index = part.matrix, part.index.cpu()
+            name = f"{names[id(matrix)]}.weight"
+            kept[name] = Piece(name, part.dim, index)
+            if part.side == IN:
+                gone = torch.ones(matrix.weight.shape[part.dim], dtype=torch.bool)
+                gone[index] = False
+                zeroed.append(Piece(name, part.dim, gone.nonzero()[:, 0]))
+            elif matrix.bias is not None:
+                name = f"{names[id(matrix)]}.bias"
                 kept[name] = Piece(name, 0, index)
-        name = f"{names[id(output)]}.weight"
-        kept[name] = Piece(name, 1, index)
-        gone = torch.ones(output.in_features, dtype=torch.bool)
-        gone[index] = False
-        zeroed.append(Piece(name, 1, gone.nonzero()[:, 0]))
 
 
 def _tables(clf: TransformerModel, smaller: TransformerModel, kept: dict[str, Piece]) -> None:

@@ -11,7 +11,6 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 
 import torch
 
-from ..attention import NAME
 from ..errors import ModelError, unknown_choice
 from ..storage.paths import kind_at, outside_path
 from .classifier import Classifier
@@ -27,7 +26,7 @@ from .folders import (
     weights_present,
 )
 from .hub import download
-from .kinds import forget_pruned_heads, full_grid, kind_of, wanted_kind, wrapped
+from .kinds import forget_pruned_heads, full_grid, kind_of, use_our_attention, wanted_kind, wrapped
 from .named import NAMED
 from .recurrent import RnnTranslator, is_rnn
 from .saving import RECORD
@@ -114,7 +113,7 @@ def load(
         model, present = load_pruned_by_transformers(folder, kind, name)
     else:
         model = load_plain(folder, name, raw, fresh_labels, kind, seed)
-        present = full_grid(model.config, kind)
+        present = full_grid(model.config)
     forget_pruned_heads(model.config)
     _refuse_nan(model, name)
     model = model.to(device=where, dtype=precision)
@@ -154,9 +153,9 @@ def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "") -> Classifier |
     kind, name = kind_of(model), name or type(model).__name__
     _refuse_nan(model, name)
     own: Any = copy.deepcopy(model)
-    own.set_attn_implementation(NAME)
+    use_our_attention(own)
     forget_pruned_heads(own.config)
-    return wrapped(own, tokenizer, full_grid(config, kind), name, kind)
+    return wrapped(own, tokenizer, full_grid(config), name, kind)
 
 
 def locate(name: str | Path, revision: str | None = None) -> Path:

@@ -14,6 +14,7 @@ from ..errors import MaskError, ModelError
 from ..heads import ENCODER, HeadMask
 from .digest import tokenizer_digest, weights_digest
 from .families import Family, family_of
+from .families.sheet import Attention
 
 
 class Projections(NamedTuple):
@@ -100,11 +101,18 @@ class Network(ABC):
 
     @cached_property
     def head_size(self) -> int:
-        return int(getattr(self.config, "head_dim", None) or self.config.hidden_size // self.num_heads)
+        return self.family.head_size(self.config)
 
-    @property
+    @cached_property
+    def group_size(self) -> int:
+        """How many heads share their keys and values (grouped queries); 1 where each has its own."""
+        return self.num_heads // int(getattr(self.config, "num_key_value_heads", None) or self.num_heads)
+
+    @cached_property
     def stacks(self) -> dict[str, range]:
         """The rows of each stack of heads. An encoder is one stack, whose rows are its layers."""
+        if self.family.has_decoder:
+            return self.family.stacks(self.config)
         return {ENCODER: range(self.num_layers)}
 
     def place(self, row: int) -> tuple[str, int]:
@@ -134,10 +142,19 @@ class Network(ABC):
         """A module below the family's base model."""
         return self.model.base_model.get_submodule(path)  # type: ignore[union-attr]
 
+    def attention(self, row: int) -> tuple[Attention, dict[str, int]]:
+        """The paths of a row's attention, and what fills their placeholders."""
+        stack, i = self.place(row)
+        return self.family.attention[stack], self.family.place(self.config, i)
+
+    def attention_module(self, row: int) -> Any:
+        """The module that holds a row's W_Q."""
+        paths, where = self.attention(row)
+        return self.module(paths.module.format(**where))
+
     def projections(self, layer: int) -> Projections:
         """W_Q, W_K, W_V and W_O of a row (the same fused matrix three times where a family has one)."""
-        stack, i = self.place(layer)
-        paths, where = self.family.attention[stack], self.family.place(self.config, i)
+        paths, where = self.attention(layer)
         return Projections(
             *(self.module(path.format(**where)) for path in (paths.query, paths.key, paths.value, paths.output))
         )

@@ -10,7 +10,6 @@ Cross-attention has no table: transformers adds zeros there, of as many heads as
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch import nn
@@ -53,19 +52,13 @@ def fit(clf: Network, before: HeadMask) -> None:
             table.embedding_dim = len(new)
         for row in rows:
             own = [new.index(h) for h in clf.present.kept_in(row)]
-            _attention(clf, row).register_buffer(
+            clf.attention_module(row).register_buffer(
                 "bias_heads",
                 None if len(own) == len(new) else torch.tensor(own, dtype=torch.long, device=clf.device),
                 persistent=False,
             )
     if next(tables(clf), None) is not None:
-        for row in clf.stacks[CROSS]:
+        for row in clf.stacks.get(CROSS, ()):
             # zeros of one head broadcast to any number
             uneven = any(clf.present.off_in(r) for r in clf.stacks[CROSS])
-            _attention(clf, row).n_heads = 1 if uneven else clf.num_heads
-
-
-def _attention(clf: Network, row: int) -> Any:
-    """The module that holds a row's matrices."""
-    stack, i = clf.place(row)
-    return clf.module(clf.family.attention[stack].module.format(i=i))
+            clf.attention_module(row).n_heads = 1 if uneven else clf.num_heads

@@ -14,6 +14,7 @@ from ..heads import HeadMask
 from ..models.network import require_model
 from . import position_tables as position
 from .network import Network
+from .slices import is_transposed, keep, key_index, parts, weight_of
 
 N = TypeVar("N", bound=Network)
 
@@ -38,17 +39,36 @@ def prune(clf: N, mask: HeadMask) -> N:
 
 def cut(clf: N, kept: HeadMask) -> N:
     """Remove all other heads from the model's own matrices. In place."""
+    empty = [row for row in range(clf.num_layers) if not kept.kept_in(row)]
+    if empty and clf.family.why_not_empty:
+        raise ModelError(f"{clf.row_name(empty[0])} would lose all its heads: {clf.family.why_not_empty}. Keep one.")
     smaller = dataclasses.replace(clf, present=kept)
-    for layer in range(clf.num_layers):
-        index = kept_rows(clf.present, kept, layer, clf.head_size, clf.device)
-        if index is None:
-            continue
-        query, key, value, output = smaller.projections(layer)
-        for matrix in (query, key, value):
-            slice_rows(matrix, index)
-        slice_columns(output, index)
-    position.fit(smaller, clf.present)
+    for row in range(clf.num_layers):
+        if clf.present.kept_in(row) != kept.kept_in(row):
+            for part in parts(clf, row, clf.present, kept):
+                keep(part)
+    settle(smaller, clf.present)
     return smaller
+
+
+def settle(clf: Network, before: HeadMask) -> None:
+    """Bring everything beside the matrices from the heads ``before`` to those a model has. In place."""
+    for row in range(clf.num_layers):
+        module, heads = clf.attention_module(row), len(clf.present.kept_in(row))
+        for name in ("num_attention_heads", "num_heads", "n_heads"):
+            if hasattr(module, name):
+                setattr(module, name, heads)
+        for name in ("all_head_size", "inner_dim", "split_size"):
+            if hasattr(module, name):
+                setattr(module, name, heads * clf.head_size)
+        if clf.group_size > 1:
+            index = key_index(clf.present, row, clf.group_size)
+            place = None if index is None else torch.tensor(index, dtype=torch.long, device=clf.device)
+            module.register_buffer("key_heads", place, persistent=False)
+            module.num_key_value_groups = max(
+                1, heads // max(1, clf.projections(row).key.out_features // clf.head_size)
+            )
+    position.fit(clf, before)
 
 
 def require_prunable(clf: Network) -> None:
@@ -60,41 +80,11 @@ def require_prunable(clf: Network) -> None:
         )
 
 
-def kept_rows(
-    before: HeadMask, after: HeadMask, layer: int, head_size: int, device: torch.device
-) -> torch.Tensor | None:
-    """Row numbers, in the matrices as they are now, of the heads that stay; None if all do."""
-    present, kept = before.kept_in(layer), set(after.kept_in(layer))
-    if kept.issuperset(present):
-        return None
-    rows = [i * head_size + k for i, h in enumerate(present) if h in kept for k in range(head_size)]
-    return torch.tensor(rows, dtype=torch.long, device=device)
-
-
-def slice_rows(matrix: nn.Linear, index: torch.Tensor) -> None:
-    """Keep these outputs of a linear map, in place."""
-    matrix.weight = _like(matrix.weight, matrix.weight.detach()[index])
-    if matrix.bias is not None:
-        matrix.bias = _like(matrix.bias, matrix.bias.detach()[index])
-    matrix.out_features = len(index)
-
-
-def slice_columns(matrix: nn.Linear, index: torch.Tensor) -> None:
-    """Keep these inputs of a linear map, in place."""
-    matrix.weight = _like(matrix.weight, matrix.weight.detach()[:, index])
-    matrix.in_features = len(index)
-
-
-def _like(old: torch.Tensor, values: torch.Tensor) -> nn.Parameter:
-    """A parameter in the place of another, trained if that one was."""
-    return nn.Parameter(values.contiguous(), requires_grad=old.requires_grad)
-
-
-def zero_columns(matrix: nn.Linear, heads: list[int], head_size: int) -> None:
+def zero_columns(matrix: nn.Module, heads: list[int], head_size: int) -> None:
     """Zero what W_O reads from these heads (by their place in the matrix)."""
-    if len(heads) * head_size > matrix.in_features:
+    weight = weight_of(matrix).detach().clone()
+    if len(heads) * head_size > weight.shape[1]:
         raise MaskError("More heads than the matrix has.")
-    weight = matrix.weight.detach().clone()
     for h in heads:
         weight[:, h * head_size : (h + 1) * head_size] = 0
-    matrix.weight = nn.Parameter(weight, requires_grad=False)
+    matrix.weight = nn.Parameter(weight.T.contiguous() if is_transposed(matrix) else weight, requires_grad=False)

@@ -17,11 +17,11 @@ from ..errors import ModelError, OptionError
 from ..heads import HeadMask
 from ..storage.paths import new_folder
 from ..storage.writing import disk_errors
-from . import position_tables as position
 from .feed_forward import fill_up, require_known, uneven
 from .network import Network
-from .pruning import zero_columns
+from .pruning import settle, zero_columns
 from .quiet import quiet
+from .slices import parts, widen
 
 RECORD = "headviz.json"
 WEIGHTS = "pruned.safetensors"  # not transformers' file name: it could not load these shapes
@@ -41,7 +41,9 @@ def save(clf: Network, folder: Path) -> Path:
             return
         from safetensors.torch import save_file
 
-        _plain_config(clf.model.config).save_pretrained(into)
+        config = _plain_config(clf.model.config)
+        config.architectures = [type(clf.model).__name__]  # tells a classifier from a translation model
+        config.save_pretrained(into)
         generation: Any = getattr(clf.model, "generation_config", None)
         if generation is not None:
             generation.save_pretrained(into)
@@ -92,27 +94,13 @@ def with_all_shapes(clf: Network) -> Network:
     model = copy.deepcopy(clf.model)
     fill_up(model)
     whole = dataclasses.replace(clf, model=model, present=HeadMask.full(clf.num_layers, clf.num_heads))
-    for layer in range(clf.num_layers):
-        kept = clf.present.kept_in(layer)
-        if len(kept) == clf.num_heads:
+    for row in range(clf.num_layers):
+        if len(clf.present.kept_in(row)) == clf.num_heads:
             continue
-        rows = [h * clf.head_size + k for h in kept for k in range(clf.head_size)]
-        size = clf.num_heads * clf.head_size
-        query, key, value, output = whole.projections(layer)
-        for matrix in (query, key, value):
-            weight = matrix.weight.new_zeros(size, matrix.in_features)
-            weight[rows] = matrix.weight
-            matrix.weight = torch.nn.Parameter(weight, requires_grad=False)
-            if matrix.bias is not None:
-                bias = matrix.bias.new_zeros(size)
-                bias[rows] = matrix.bias
-                matrix.bias = torch.nn.Parameter(bias, requires_grad=False)
-            matrix.out_features = size
-        weight = output.weight.new_zeros(output.out_features, size)
-        weight[:, rows] = output.weight
-        output.weight = torch.nn.Parameter(weight, requires_grad=False)
-        output.in_features = size
-    position.fit(whole, clf.present)
+        sizes = [len(part.index) for part in parts(whole, row, whole.present, whole.present)]
+        for part, size in zip(parts(whole, row, whole.present, clf.present), sizes, strict=True):
+            widen(part, size)
+    settle(whole, clf.present)
     return whole
 
 

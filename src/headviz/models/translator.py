@@ -17,15 +17,14 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
-from ..attention import HeadCall, Kernel, RunOrder
+from ..attention import HeadCall, Kernel
 from ..errors import ModelError, OptionError, TaskError, unknown_choice
-from ..heads import ENCODER, TRANSLATION, HeadMask
-from .base import TransformerModel
+from ..heads import TRANSLATION, HeadMask
+from .base import DEFAULT_LENGTH, TransformerModel
 from .decoding_cache import new_cache
-from .families import CROSS, DECODER
+from .families.sheet import decoder_layers
 from .quiet import quiet
 
-DEFAULT_LENGTH = 512  # of models without a bound of their own (relative positions)
 NO_TOKEN = -100  # label of padding, which the loss ignores
 
 
@@ -81,16 +80,6 @@ class Translator(TransformerModel):
     @property
     def decoder_layers(self) -> int:
         return decoder_layers(self.config)
-
-    @cached_property
-    def stacks(self) -> dict[str, range]:
-        return stacks_of(self.config)
-
-    @cached_property
-    def order(self) -> RunOrder:
-        """The encoder runs once; each decoder layer attends to itself, then to the encoder."""
-        pairs = zip(self.stacks[DECODER], self.stacks[CROSS], strict=True)
-        return RunOrder(tuple(self.stacks[ENCODER]), tuple(row for pair in pairs for row in pair))
 
     # input ------------------------------------------------------------------------------------
 
@@ -173,10 +162,7 @@ class Translator(TransformerModel):
         inputs = {k: v for k, v in batch.items() if k != "labels"}
         logits: Tensor = self.model(**inputs, use_cache=False, headviz=call).logits
         self._check(call)
-        rows = [self.order.row(step) for step in range(self.num_layers)]
-        for kept in (call.probs, call.outputs):
-            if kept:
-                kept[:] = [tensor for _, tensor in sorted(zip(rows, kept, strict=True), key=lambda pair: pair[0])]
+        call.sort_rows()
         return logits
 
     # training ---------------------------------------------------------------------------------
@@ -245,29 +231,6 @@ class Translator(TransformerModel):
                 f"{self.family.title} ran {call.layer} attention layers through headviz, which is no whole pass: "
                 "the mask was not applied everywhere. Please report this model."
             )
-
-
-def decoder_layers(config: Any) -> int:
-    """How many layers the decoder of an encoder-decoder model has."""
-    own = getattr(config, "num_decoder_layers", None)
-    return int(config.decoder_layers if own is None else own)
-
-
-def stacks_of(config: Any) -> dict[str, range]:
-    """The rows of each stack of a translation model's grid."""
-    e, d = int(config.num_hidden_layers), decoder_layers(config)
-    return {ENCODER: range(e), CROSS: range(e, e + d), DECODER: range(e + d, e + 2 * d)}
-
-
-def grid_of(config: Any) -> tuple[int, int]:
-    """Rows and heads of a translation model's grid."""
-    heads = int(config.num_attention_heads)
-    if int(getattr(config, "decoder_attention_heads", heads)) != heads:
-        raise ModelError(
-            f"The encoder has {heads} heads per layer and the decoder {config.decoder_attention_heads}: "
-            "headviz needs the same number in both."
-        )
-    return int(config.num_hidden_layers) + 2 * decoder_layers(config), heads
 
 
 def known_languages(tokenizer: Any) -> tuple[str, ...]:

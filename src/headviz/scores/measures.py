@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from ..heads import HeadMask
+from ..models.slices import key_index, weight_of
 from .chunk import Tables
 from .options import AblationOptions, AttAttrScoreOptions, ConductanceOptions, NoOptions, RandomOptions, TaylorOptions
 from .statistics import Summary, exact, layer_normed, mean, total
@@ -107,12 +107,20 @@ def magnitude(given: Given, options: NoOptions) -> Summary:
 
 def _norm_product(clf: Classifier, layer: int, heads: int) -> np.ndarray:
     """‖W_O columns‖ · ‖W_V rows‖ of each head left in the layer."""
+    if not heads:
+        return np.zeros(0)
     places = clf.projections(layer)
-    out = places.output.weight.detach().double()  # [E, heads·d]
-    value = places.value.weight.detach().double()  # [heads·d, E], or the last third of a fused matrix
-    value = value[-out.shape[1] :] if out.shape[1] else value[:0]
-    out_norm = out.reshape(out.shape[0], heads, -1).norm(dim=(0, 2)) if heads else torch.zeros(0)
-    value_norm = value.reshape(heads, -1).norm(dim=1) if heads else torch.zeros(0)
+    out = weight_of(places.output).detach().double()  # [E, heads·d]
+    value = weight_of(places.value).detach().double()  # [heads·d, E]; fewer rows where groups share their values
+    if places.value is places.query:  # the last third of a fused matrix
+        value = value[-out.shape[1] :]
+    index = key_index(clf.present, layer, clf.group_size)
+    value_norm = value.reshape(-1, clf.head_size * value.shape[1]).norm(dim=1)
+    if index is None:
+        value_norm = value_norm.repeat_interleave(heads // len(value_norm))
+    else:
+        value_norm = value_norm[index]
+    out_norm = out.reshape(out.shape[0], heads, -1).norm(dim=(0, 2))
     return (out_norm * value_norm).cpu().numpy()
 
 

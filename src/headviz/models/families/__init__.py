@@ -1,7 +1,7 @@
 """The table of supported model families, one sheet for each.
 
-A new family is one file with its sheet, and one entry here; the contract tests then run over it. It needs
-transformers' attention interface. ``FAMILIES`` is a plain dict: a plugin adds its sheet under its ``model_type``.
+A new family is its sheet and one entry here; the contract tests then run over it. It needs transformers' attention
+interface, or attention modules of ours. ``FAMILIES`` is a plain dict: a plugin adds its sheet under its ``model_type``.
 """
 
 from __future__ import annotations
@@ -10,14 +10,18 @@ from ...errors import ModelError
 from .albert import ALBERT
 from .bart import BART, MARIAN, MBART
 from .bert import BERT, ERNIE
+from .deberta import DEBERTA_V2
 from .distilbert import DISTILBERT
 from .electra import ELECTRA
+from .interface import INTERFACE
 from .modernbert import MODERNBERT
+from .mpnet import MPNET
+from .refused import REFUSED, UNKNOWN
 from .roberta import CAMEMBERT, ROBERTA, XLM_R
 from .sheet import CROSS, DECODER, Family
 from .t5 import T5
 
-__all__ = ["CROSS", "DECODER", "FAMILIES", "Family", "family_of"]
+__all__ = ["CROSS", "DECODER", "FAMILIES", "Family", "family_of", "family_rows"]
 
 FAMILIES: dict[str, Family] = {
     family.model_type: family
@@ -31,6 +35,9 @@ FAMILIES: dict[str, Family] = {
         ERNIE,
         ALBERT,
         MODERNBERT,
+        MPNET,
+        DEBERTA_V2,
+        *INTERFACE,
         MARIAN,
         BART,
         MBART,
@@ -44,7 +51,24 @@ def family_of(model_type: str) -> Family:
     if model_type not in FAMILIES:
         titles = ", ".join(family.title for family in FAMILIES.values())
         raise ModelError(
-            f"Models of type '{model_type or 'unknown'}' are not supported: their attention does not pass through "
-            f"transformers' attention interface in a way headviz can mask. Supported families: {titles}."
+            f"Models of type '{model_type or 'unknown'}' are not supported: {REFUSED.get(model_type, UNKNOWN)}. "
+            f"Supported families: {titles}."
         )
     return FAMILIES[model_type]
+
+
+def family_rows() -> list[tuple[str, ...]]:
+    """The catalogue for people: family, model type, real pruning, conductance maps, evaluation under a mask."""
+    rows = []
+    for family in FAMILIES.values():
+        how = "layer by layer" if family.post_norm or family.own_layers else "whole passes"
+        rows.append(
+            (
+                family.title + ("" if family.classifies else " (translation only)"),
+                family.model_type,
+                f"no: {family.why_not_prunable}" if family.why_not_prunable else "yes",
+                "no" if not family.classifies else f"no: {family.why_no_maps}" if family.why_no_maps else "yes",
+                how if family.classifies else "-",
+            )
+        )
+    return rows

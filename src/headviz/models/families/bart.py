@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...heads import ENCODER
 from .sheet import CROSS, DECODER, Attention, Family, Layers
+from .shifted import WHY_NO_MAPS, shifted
 
 
 def _attention(module: str, reader: str) -> Attention:
@@ -28,7 +31,7 @@ def _layers(stack: str, crossing: tuple[str, ...], pre_norm: bool) -> Layers:
     )
 
 
-def _bart_like(title: str, model_type: str, pre_norm: bool = False) -> Family:
+def _bart_like(title: str, model_type: str, pre_norm: bool = False, **facts: Any) -> Family:
     layer, decoder = "encoder.layers.{i}", "decoder.layers.{i}"
     # behind a sum stands the attention's own norm, or with norms in front that of the next block
     own, cross, masked = (
@@ -49,6 +52,8 @@ def _bart_like(title: str, model_type: str, pre_norm: bool = False) -> Family:
             "decoder": _layers("decoder", ("encoder_attn.out_proj",), pre_norm),
         },
         embeddings="shared",
+        why_no_maps=WHY_NO_MAPS,
+        **facts,
         tiny={
             "encoder_layers": 2,
             "decoder_layers": 3,
@@ -63,6 +68,6 @@ def _bart_like(title: str, model_type: str, pre_norm: bool = False) -> Family:
     )
 
 
-MARIAN = _bart_like("Marian", "marian")
-BART = _bart_like("BART", "bart")
-MBART = _bart_like("mBART", "mbart", pre_norm=True)
+MARIAN = _bart_like("Marian", "marian", classifies=False)
+BART = _bart_like("BART", "bart", forward=shifted())
+MBART = _bart_like("mBART", "mbart", pre_norm=True, forward=shifted(last_in_front=True))

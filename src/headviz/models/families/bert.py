@@ -14,9 +14,17 @@ _LAYER = "encoder.layer.{i}"
 
 
 def bert_like(
-    title: str, model_type: str, read_out: Callable[[Any, Tensor], Tensor], widen: str | None = None, **facts: Any
+    title: str,
+    model_type: str,
+    read_out: Callable[[Any, Tensor], Tensor] | None = None,
+    widen: str | None = None,
+    pre_norm: bool = False,
+    **facts: Any,
 ) -> Family:
-    """A family whose layers are BERT's; ``facts`` are further fields of its sheet."""
+    """A family whose layers are named as BERT's; ``facts`` are further fields of its sheet.
+
+    ``read_out`` is given where a layer also computes what BERT's does, so that it runs in the fast stages.
+    """
     return Family(
         title,
         model_type,
@@ -36,10 +44,13 @@ def bert_like(
                 inner=("intermediate.dense",),
                 outer="output.dense",
                 neurons="intermediate_size",
+                pre_norm=pre_norm,
             )
         },
         embeddings="embeddings",
-        post_norm=PostNorm(
+        post_norm=None
+        if read_out is None
+        else PostNorm(
             attention_norm=f"{_LAYER}.attention.output.LayerNorm",
             inner=f"{_LAYER}.intermediate.dense",
             activation=f"{_LAYER}.intermediate.intermediate_act_fn",

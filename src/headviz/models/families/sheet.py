@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ...attention import HeadCall
 from ...errors import ModelError
+from ...heads import ENCODER
 
 CROSS, DECODER = ("cross", "decoder")  # with ``heads.ENCODER`` the stacks of heads, in the order of the grid's rows
 
@@ -26,6 +27,7 @@ class Attention:
     key: str
     value: str
     output: str  # W_O
+    further: tuple[str, ...] = ()  # other maps to the heads, below ``module``; those a model lacks are skipped
     position_table: str = ""  # an embedding with a column for each head of the stack
     reader: str = ""  # the module that is given the sum to which W_O's output was added
 
@@ -65,6 +67,7 @@ class PostNorm:
     output_norm: str
     read_out: Callable[[Any, Tensor], Tensor]  # (model, first tokens' states [n, D]) -> logits [n, C]
     widen: str | None = None  # projection of the embeddings to the hidden size; skipped where a model has none
+    bias: Callable[[Any, Tensor], Tensor] | None = None  # (base model, a text's states [1, T, D]) -> [1, heads, T, T]
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,10 @@ class OwnLayers:
     read_out: Callable[[Any, Sequence[Tensor]], Tensor]  # (model, one [B, T, D] per length) -> logits [n, C]
 
 
+# (model, batch, keywords of the forward pass) -> logits [B, C]
+Forward = Callable[[Any, Mapping[str, Tensor], Mapping[str, Any]], Tensor]
+
+
 def by_number(config: Any, layer: int) -> dict[str, int]:
     """Layers stand in one list."""
     return {"i": layer}
@@ -86,6 +93,11 @@ def by_number(config: Any, layer: int) -> dict[str, int]:
 def usual_grid(config: Any) -> tuple[int, int]:
     """Layers and heads of an encoder, as most configurations name them."""
     return int(config.num_hidden_layers), int(config.num_attention_heads)
+
+
+def usual_size(config: Any) -> int:
+    """The size of a head, as most configurations give it."""
+    return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
 
 
 @dataclass(frozen=True)
@@ -102,18 +114,43 @@ class Family:
     embeddings: str
     post_norm: PostNorm | None = None
     own_layers: OwnLayers | None = None
-    grid: Callable[[Any], tuple[int, int]] = usual_grid  # configuration -> layers, heads (encoders only)
+    grid: Callable[[Any], tuple[int, int]] = usual_grid  # configuration -> layers, heads (one stack only)
+    head_size: Callable[[Any], int] = usual_size
     place: Callable[[Any, int], dict[str, int]] = by_number  # (configuration, layer) -> placeholders of paths
+    own_attention: type | None = None  # puts headviz's attention into modules that never call transformers' interface
+    forward: Forward | None = None  # where a pass of the model's own cannot be had from embeddings
     position_offset: bool = False  # positions start behind the padding index, which costs two places
     shared_layers: bool = False  # one module serves several layers
     why_not_prunable: str = ""  # why heads can be masked, but not really removed
+    why_not_empty: str = ""  # why every layer must keep a head
     why_layers_stay: str = ""  # why layers and feed-forward blocks cannot be removed
+    why_no_maps: str = ""  # why a classifier of this family has no conductance
+    classifies: bool = True  # whether transformers has a …ForSequenceClassification of it
     tiny: Mapping[str, Any] = field(default_factory=dict)  # configuration of a tiny model for the contract tests
 
     @property
-    def translates(self) -> bool:
-        """Whether it is an encoder-decoder model."""
+    def has_decoder(self) -> bool:
+        """Whether it is an encoder-decoder model, with three stacks of heads."""
         return DECODER in self.attention
+
+    def stacks(self, config: Any) -> dict[str, range]:
+        """The rows of each stack of heads. A model of one stack has its layers as rows."""
+        if not self.has_decoder:
+            return {ENCODER: range(self.grid(config)[0])}
+        e, d = int(config.num_hidden_layers), decoder_layers(config)
+        return {ENCODER: range(e), CROSS: range(e, e + d), DECODER: range(e + d, e + 2 * d)}
+
+    def whole_grid(self, config: Any) -> tuple[int, int]:
+        """Rows and heads of a model with all its heads."""
+        if not self.has_decoder:
+            return self.grid(config)
+        heads = int(config.num_attention_heads)
+        if int(getattr(config, "decoder_attention_heads", heads)) != heads:
+            raise ModelError(
+                f"The encoder has {heads} heads per layer and the decoder {config.decoder_attention_heads}: "
+                "headviz needs the same number in both."
+            )
+        return max(rows.stop for rows in self.stacks(config).values()), heads
 
     @property
     def why_no_neurons(self) -> str:
@@ -135,3 +172,9 @@ class Family:
         if not path:
             raise ModelError(f"headviz does not know where {self.title} adds its attention to the stream.")
         return path.format(i=layer)
+
+
+def decoder_layers(config: Any) -> int:
+    """How many layers the decoder of an encoder-decoder model has."""
+    own = getattr(config, "num_decoder_layers", None)
+    return int(config.decoder_layers if own is None else own)

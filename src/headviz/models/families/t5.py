@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...heads import ENCODER
 from .sheet import CROSS, DECODER, Attention, Family, Layers
+from .shifted import WHY_NO_MAPS, shifted
 
 
 def _attention(stack: str, block: str, table: bool = False) -> Attention:
@@ -49,6 +50,8 @@ T5 = Family(
         "decoder": _layers("decoder", "num_decoder_layers", ("layer.0.SelfAttention.o", "layer.1.EncDecAttention.o")),
     },
     embeddings="shared",
+    why_no_maps=WHY_NO_MAPS,
+    forward=shifted(),
     tiny={
         "num_layers": 2,
         "num_decoder_layers": 3,

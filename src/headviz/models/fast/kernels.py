@@ -31,11 +31,12 @@ def _suits(x: Tensor) -> bool:
     return x.dtype == torch.float32 or (x.dtype == torch.bfloat16 and bfloat16_here(x.device))
 
 
-def attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Softmax attention without a mask. query [B, h, Q, d] comes already scaled; returns [B, h, Q, d]."""
+def attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Softmax attention without a mask. query [B, h, Q, d] comes already scaled; ``bias`` is added to the scores."""
     if key.shape[2] > SHORT or query.device.type != "cpu":
-        return F.scaled_dot_product_attention(query, key, value, scale=1.0)
-    return torch.softmax(query @ key.transpose(2, 3), dim=-1) @ value
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=1.0)
+    scores = query @ key.transpose(2, 3)
+    return torch.softmax(scores if bias is None else scores + bias, dim=-1) @ value
 
 
 @cache

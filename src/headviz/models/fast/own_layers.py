@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ...attention import Gate, HeadCall
+from ...attention import Gate, HeadCall, running
 from ..classifier import Encoding
 from ..families.sheet import OwnLayers
 from .packing import Chunk, embed
@@ -57,7 +57,8 @@ class OwnLayerStages(_InOnePiece):
         out = torch.empty_like(hidden)
         for g, rows in zip(chunk.groups, _groups(hidden, chunk), strict=True):
             call = HeadCall(tuple(gates), layer=layer)
-            out[g.start : g.stop] = self.own.layer(self.clf.model.base_model, layer, rows, call).flatten(0, 1)
+            with running(call):
+                out[g.start : g.stop] = self.own.layer(self.clf.model.base_model, layer, rows, call).flatten(0, 1)
         return out
 
     @torch.inference_mode()
@@ -88,7 +89,7 @@ class WholePasses(_InOnePiece):
         logits = []
         for texts in _groups(hidden, chunk):
             members = [Encoding(ids, types, False, []) for ids, types in texts.transpose(1, 2).tolist()]
-            logits.append(self.clf.forward(self.clf.collate(members), HeadCall(tuple(gates))))
+            logits.append(self.clf.forward(self.clf.collate(members), HeadCall(tuple(gates), order=self.clf.order)))
         return torch.cat(logits)
 
     def read_out(self, hidden: Tensor, chunk: Chunk) -> Tensor:

@@ -25,6 +25,8 @@ from .packing import Chunk, embed, rows_of
 if TYPE_CHECKING:
     from ..classifier import Classifier, Encoding
 
+BIASES = 2**24  # numbers of position biases that are kept
+
 
 @dataclass(frozen=True)
 class _Weights:
@@ -54,6 +56,7 @@ class PostNormStages:
         base: Any = clf.model.base_model
         self.widen = dict(base.named_modules()).get(layout.widen) if layout.widen else None
         self.size = clf.head_size
+        self.biases: dict[int, Tensor] = {}  # by length; what _bias keeps
         made: dict[int, _Weights] = {}  # families that share a layer share its copy
         self.weights = []
         for layer in range(clf.num_layers):
@@ -111,18 +114,32 @@ class PostNormStages:
         if weights.out.shape[1] == 0:
             return hidden.new_empty(len(self.entry(layer, hidden, chunk)), 0)
         if layer == self.clf.num_layers - 1:
-            return self._first_context(weights, hidden, chunk)
+            return self._first_context(layer, hidden, chunk)
         d, width = self.size, weights.out.shape[1]
         qkv = linear(hidden, weights.qkv, weights.qkv_bias)
         out = hidden.new_empty(hidden.shape[0], width)
         for g in chunk.groups:
             parts = qkv[g.start : g.stop].view(g.count, g.length, 3, -1, d)
             query, key, value = parts.permute(2, 0, 3, 1, 4).contiguous()  # each [B, h, T, d]
-            mixed = attention(query, key, value)
+            mixed = attention(query, key, value, self._bias(layer, g.length, hidden))
             out[g.start : g.stop].view(g.count, g.length, -1, d).copy_(mixed.transpose(1, 2))
         return out
 
-    def _first_context(self, weights: _Weights, hidden: Tensor, chunk: Chunk) -> Tensor:
+    def _bias(self, layer: int, length: int, hidden: Tensor) -> Tensor | None:
+        """What the family adds to the scores of a layer's heads by position, [1, h, T, T]; None for most."""
+        if self.layout.bias is None:
+            return None
+        if length not in self.biases:
+            base: Any = self.clf.model.base_model
+            whole = self.layout.bias(base, hidden[None, :length]).to(self.dtype)
+            if sum(kept.numel() for kept in self.biases.values()) + whole.numel() > BIASES:
+                self.biases.clear()
+            self.biases[length] = whole
+        own: Tensor | None = getattr(self.clf.attention_module(layer), "bias_heads", None)
+        return self.biases[length] if own is None else self.biases[length][:, own]
+
+    def _first_context(self, layer: int, hidden: Tensor, chunk: Chunk) -> Tensor:
+        weights = self.weights[layer]
         d, width, hidden_size = self.size, weights.out.shape[1], hidden.shape[1]
         heads = width // d
         first = hidden[rows_of(chunk, hidden)]
@@ -135,7 +152,9 @@ class PostNormStages:
         for g in chunk.groups:
             rows = hidden[g.start : g.stop].view(g.count, g.length, hidden_size)
             here = slice(g.first, g.first + g.count)
-            probs = torch.softmax(torch.bmm(asked[here], rows.transpose(1, 2)), dim=-1)  # [B, h, T]
+            scores = torch.bmm(asked[here], rows.transpose(1, 2))  # [B, h, T]
+            bias = self._bias(layer, g.length, hidden)
+            probs = torch.softmax(scores if bias is None else scores + bias[:, :, 0], dim=-1)
             pooled[here] = torch.bmm(probs, rows)
         mixed = torch.bmm(pooled.transpose(0, 1), w_value.transpose(1, 2)).transpose(0, 1)  # [n, h, d]
         return mixed.reshape(-1, width) + weights.qkv_bias[2 * width :]

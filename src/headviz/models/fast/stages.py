@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ...attention import Gate
+from ...heads import TRANSLATION
 from .own_layers import OwnLayerStages, WholePasses
 from .packing import Chunk
 from .post_norm import PostNormStages
@@ -66,12 +67,12 @@ def is_fast(clf: Classifier) -> bool:
 
 def runs_layer_by_layer(clf: Classifier) -> bool:
     """Whether the work between two layers can be seen: by our own layers, or in a pass of an encoder-decoder model."""
-    return clf.family.translates or is_fast(clf)
+    return clf.kind == TRANSLATION or is_fast(clf)
 
 
 def how_evaluated(clf: Classifier) -> str:
     """How this model is evaluated under a mask, in words."""
-    return "every mask translates anew" if clf.family.translates else _kind(clf).how
+    return "every mask translates anew" if clf.kind == TRANSLATION else _kind(clf).how
 
 
 def _kind(clf: Classifier) -> type[PostNormStages | OwnLayerStages | WholePasses]:

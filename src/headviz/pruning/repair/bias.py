@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...evaluation.plain import encode_data
+from ...models.fast.stages import is_fast
 from ...progress import tracked
 from .moments import Moments, moments, set_weights, weights_of
 from .sentence_streams import sentence_moments
@@ -62,8 +63,8 @@ def output_moments(
     full: Classifier, data: Dataset, progress: Progress | None = None, cancel: Cancel | None = None
 ) -> list[Moments]:
     """Second moments of every layer's head outputs in the full model."""
-    if len(full.stacks) > 1:
-        return sentence_moments(full, data, progress, cancel)  # type: ignore[arg-type]
+    if not is_fast(full):
+        return sentence_moments(full, data, progress, cancel)
     stream = Stream.begin(full, encode_data(full, data))
     found = []
     for layer in tracked(range(full.num_layers), progress, cancel):

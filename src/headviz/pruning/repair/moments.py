@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ...models.slices import is_transposed, weight_of
+
 RIDGE = 1e-3  # of the mean squared head output: directions that the sample hardly shows stay as they are
 
 
@@ -50,15 +52,17 @@ def moments(pieces: Iterable[tuple[Tensor, Tensor]], constant: bool = True) -> M
     return total
 
 
-def weights_of(matrix: nn.Linear) -> np.ndarray:
+def weights_of(matrix: nn.Module) -> np.ndarray:
     """A linear map with its bias as the last row (zero where it has none): [W + 1, D], float64."""
-    bias = matrix.weight.new_zeros(matrix.out_features) if matrix.bias is None else matrix.bias
-    return torch.cat([matrix.weight.T, bias[None]]).detach().double().cpu().numpy()
+    weight, bias = weight_of(matrix), matrix.bias  # [D, W]
+    last = weight.new_zeros(len(weight)) if bias is None else bias
+    return torch.cat([weight.T, last[None]]).detach().double().cpu().numpy()
 
 
 def set_weights(matrix: nn.Linear, weights: np.ndarray) -> None:
     """The inverse of ``weights_of``, for a model that belongs to the caller alone."""
     new = torch.from_numpy(weights).to(matrix.weight)
-    matrix.weight = nn.Parameter(new[:-1].T.contiguous(), requires_grad=False)
+    weight = new[:-1] if is_transposed(matrix) else new[:-1].T
+    matrix.weight = nn.Parameter(weight.contiguous(), requires_grad=False)
     if matrix.bias is not None:
         matrix.bias = nn.Parameter(new[-1].contiguous(), requires_grad=False)

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ...evaluation.plain import batches
+from ...evaluation.plain import batches, encode_data
 from ...heads import ENCODER
 from ...models.translator import NO_TOKEN
 from ...progress import tracked
 from .moments import Moments, moments, weights_of
 
 if TYPE_CHECKING:
+    from ...models.base import TransformerModel
     from ...models.translator import Translator
     from ...progress import Cancel, Progress
     from ...tasks import Dataset
@@ -31,9 +32,9 @@ BATCH_TOKENS = 4096
 
 
 def sentence_moments(
-    full: Translator, data: Dataset, progress: Progress | None = None, cancel: Cancel | None = None
+    full: TransformerModel, data: Dataset, progress: Progress | None = None, cancel: Cancel | None = None
 ) -> list[Moments]:
-    """Second moments of every row's head outputs in the full model, from one pass."""
+    """Second moments of every row's head outputs in the full model, from whole passes, also of a classifier."""
     total: list[Moments] | None = None
     for batch in tracked(_batches(full, data), progress, cancel):
         outputs = [_real(full, row, batch, o) for row, o in enumerate(_outputs(full, batch))]
@@ -83,31 +84,31 @@ def _sum(clf: Translator, row: int, batch: dict[str, Any]) -> tuple[Tensor, Tens
 
 
 @torch.inference_mode()
-def _outputs(clf: Translator, batch: dict[str, Any]) -> list[Tensor]:
+def _outputs(clf: TransformerModel, batch: dict[str, Any]) -> list[Tensor]:
     """Per row of the grid [B, h, Q, d]."""
     call = clf.call(keep_outputs=True)
     clf.forward(batch, call)
     return call.outputs
 
 
-def _real(clf: Translator, row: int, batch: dict[str, Any], outputs: Tensor) -> Tensor:
+def _real(clf: TransformerModel, row: int, batch: dict[str, Any], outputs: Tensor) -> Tensor:
     return outputs.transpose(1, 2).flatten(2)[_places(clf, row, batch)]
 
 
-def _places(clf: Translator, row: int, batch: dict[str, Any]) -> Tensor:
+def _places(clf: TransformerModel, row: int, batch: dict[str, Any]) -> Tensor:
     """Which places [B, Q] are real tokens on the row's own side."""
-    if row in clf.stacks[ENCODER]:
+    if row in clf.stacks[ENCODER] or "labels" not in batch:
         return batch["attention_mask"].bool()
     return batch["labels"] != NO_TOKEN
 
 
-def _batches(clf: Translator, data: Dataset) -> list[dict[str, Any]]:
-    encodings = clf.encode(data.texts, data.references)
-    lengths = [max(len(e), len(e.target or ())) for e in encodings]
+def _batches(clf: Any, data: Dataset) -> list[dict[str, Any]]:
+    encodings = encode_data(clf, data)
+    lengths = [max(len(e), len(getattr(e, "target", None) or ())) for e in encodings]
     return [clf.collate([encodings[i] for i in index]) for index in batches(lengths, BATCH_TOKENS)]
 
 
-def _constant(clf: Translator, row: int) -> bool:
+def _constant(clf: TransformerModel, row: int) -> bool:
     return clf.projections(row).output.bias is not None
 
 

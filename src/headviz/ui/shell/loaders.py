@@ -109,7 +109,7 @@ class Shape:
 
     @property
     def kind(self) -> str:
-        return TRANSLATION if self.stacks else CLASSIFICATION
+        return TRANSLATION if self.stacks and not self.labels else CLASSIFICATION
 
     @property
     def scores(self) -> tuple[str, ...]:
@@ -147,8 +147,12 @@ def _folder(name: str) -> Path | None:
         config = read_json(path / "config.json", name)
     except UserError:
         return path  # whoever reads it next says so
-    plain = not config.get("is_encoder_decoder") or "encoder_layers" in config
-    return path if plain else None  # other encoder-decoders name their sizes differently: load them
+    if config.get("is_encoder_decoder"):
+        classifies = any("ForSequenceClassification" in str(a) for a in config.get("architectures") or ())
+        plain = "encoder_layers" in config and not classifies
+    else:
+        plain = "num_hidden_layers" in config and "num_attention_heads" in config
+    return path if plain else None  # others name their sizes differently: load them
 
 
 @st.cache_data(max_entries=16, show_spinner=False)

@@ -1,0 +1,84 @@
+"""DeBERTa-v2 and v3: content and position are scored apart, in attention that we compute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from ...heads import ENCODER
+from .own_attention import OwnAttention
+from .sheet import Attention, Family, Layers
+
+_LAYER = "encoder.layer.{i}"
+
+
+class _Attention(OwnAttention):
+    replaces = "DisentangledSelfAttention"
+
+    def forward(
+        self: Any,
+        hidden_states: Tensor,
+        attention_mask: Tensor,
+        output_attentions: bool = False,
+        query_states: Tensor | None = None,
+        relative_pos: Tensor | None = None,
+        rel_embeddings: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        asked = hidden_states if query_states is None else query_states
+        size = self.attention_head_size
+
+        def heads(states: Tensor) -> Tensor:
+            return states.view(*states.shape[:2], -1, size).transpose(1, 2)
+
+        query, key, value = (
+            heads(self.query_proj(asked)),
+            heads(self.key_proj(hidden_states)),
+            heads(self.value_proj(hidden_states)),
+        )
+        kinds = 1 + sum(kind in self.pos_att_type for kind in ("c2p", "p2c"))
+        bias = None
+        if self.relative_attention and query.shape[1]:
+            bias = self.disentangled_attention_bias(  # transformers' own: [B · h, Q, K]
+                query.flatten(0, 1), key.flatten(0, 1), relative_pos, self.pos_dropout(rel_embeddings), kinds
+            ).unflatten(0, query.shape[:2])
+        scaling = (size * kinds) ** -0.5
+        mixed, probs = self.attend(query, key, value, attention_mask.bool(), scaling, bias, output_attentions)
+        return (mixed, probs) if output_attentions else (mixed, None)
+
+
+DEBERTA_V2 = Family(
+    "DeBERTa-v2",
+    "deberta-v2",
+    attention={
+        ENCODER: Attention(
+            query=f"{_LAYER}.attention.self.query_proj",
+            key=f"{_LAYER}.attention.self.key_proj",
+            value=f"{_LAYER}.attention.self.value_proj",
+            output=f"{_LAYER}.attention.output.dense",
+            further=("pos_key_proj", "pos_query_proj"),  # where the model does not share the matrices of the content
+        )
+    },
+    layers={
+        ENCODER: Layers(
+            modules="encoder.layer",
+            count="num_hidden_layers",
+            writes=("attention.output.dense", "output.dense"),
+            inner=("intermediate.dense",),
+            outer="output.dense",
+            neurons="intermediate_size",
+        )
+    },
+    embeddings="embeddings",
+    own_attention=_Attention,
+    tiny={
+        "relative_attention": True,
+        "position_buckets": 8,
+        "max_relative_positions": -1,
+        "pos_att_type": ["p2c", "c2p"],
+        "share_att_key": True,
+        "norm_rel_ebd": "layer_norm",
+        "position_biased_input": False,
+        "type_vocab_size": 0,
+    },
+)

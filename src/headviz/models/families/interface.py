@@ -1,0 +1,150 @@
+"""Families that call transformers' attention interface and need no more than their paths: one line each.
+
+They are evaluated in whole passes. The decoders among them read a text from left to right and answer from its last
+token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...heads import ENCODER
+from .bert import bert_like, classifier_head
+from .sheet import Attention, Family, Layers
+
+_LAYER = "layers.{i}"
+GATED, PLAIN = (("mlp.gate_proj", "mlp.up_proj"), "mlp.down_proj"), (("mlp.fc1",), "mlp.fc2")
+
+
+def rotary(
+    title: str,
+    model_type: str,
+    ffn: tuple[tuple[str, ...], str] = GATED,
+    *,
+    output: str = "o_proj",
+    embeddings: str = "embed_tokens",
+    pre_norm: bool = True,
+    **facts: Any,
+) -> Family:
+    """A family whose modules are named as Llama's."""
+    inner, outer = ffn
+    return Family(
+        title,
+        model_type,
+        attention={
+            ENCODER: Attention(
+                query=f"{_LAYER}.self_attn.q_proj",
+                key=f"{_LAYER}.self_attn.k_proj",
+                value=f"{_LAYER}.self_attn.v_proj",
+                output=f"{_LAYER}.self_attn.{output}",
+            )
+        },
+        layers={
+            ENCODER: Layers(
+                modules="layers",
+                count="num_hidden_layers",
+                writes=(f"self_attn.{output}", outer),
+                inner=inner,
+                outer=outer,
+                neurons="intermediate_size",
+                pre_norm=pre_norm,
+            )
+        },
+        embeddings=embeddings,
+        **facts,
+    )
+
+
+def last_token(model: Any, batch: Mapping[str, Tensor], keywords: Mapping[str, Any]) -> Tensor:
+    """The logits at each text's last token. transformers looks for it in the ids, which embeddings lack."""
+    states = model.base_model(**batch, use_cache=False, **keywords).last_hidden_state
+    last = batch["attention_mask"].sum(dim=1) - 1
+    logits: Tensor = model.score(states[torch.arange(len(last), device=states.device), last])
+    return logits
+
+
+def decoder(
+    title: str, model_type: str, ffn: tuple[tuple[str, ...], str] = GATED, groups: int = 2, **facts: Any
+) -> Family:
+    """A decoder with a classification head of transformers' generic kind."""
+    tiny = {"num_key_value_heads": groups, "head_dim": 8, **facts.pop("tiny", {})}
+    return rotary(title, model_type, ffn, forward=last_token, tiny=tiny, **facts)
+
+
+_ROBERTA = {"max_position_embeddings": 66, "type_vocab_size": 1, "pad_token_id": 1}
+_POST_NORM = {"embeddings": "embeddings", "pre_norm": False}
+
+
+def _scaled(model: Any, batch: Mapping[str, Tensor], keywords: Mapping[str, Any]) -> Tensor:
+    """ESM shrinks the embeddings of ids by its rate of hidden tokens in training, but takes embeddings as they are."""
+    given = dict(batch)
+    if model.config.token_dropout and "inputs_embeds" in given:
+        given["inputs_embeds"] = given["inputs_embeds"] * (1 - 0.15 * 0.8)
+    logits: Tensor = model(**given, **keywords).logits
+    return logits
+
+
+INTERFACE = (
+    bert_like("Data2Vec-text", "data2vec-text", classifier_head, position_offset=True, tiny=_ROBERTA),
+    bert_like("RoBERTa-PreLN", "roberta-prelayernorm", pre_norm=True, position_offset=True, tiny=_ROBERTA),
+    bert_like("XLM-R-XL", "xlm-roberta-xl", pre_norm=True, position_offset=True, tiny=_ROBERTA),
+    bert_like("LayoutLM (text only)", "layoutlm", tiny={"max_2d_position_embeddings": 16}),
+    bert_like(
+        "ESM",
+        "esm",
+        pre_norm=True,
+        position_offset=True,
+        forward=_scaled,
+        tiny={**_ROBERTA, "mask_token_id": 4, "position_embedding_type": "rotary", "token_dropout": True},
+    ),
+    bert_like(
+        "MobileBERT",
+        "mobilebert",
+        head_size=lambda config: int(config.true_hidden_size) // int(config.num_attention_heads),
+        why_layers_stay="its layers hold several feed-forward blocks each",
+        tiny={"embedding_size": 16, "intra_bottleneck_size": 16, "num_feedforward_networks": 2},
+    ),
+    rotary("NomicBERT", "nomic_bert", **_POST_NORM),
+    rotary("GTE", "gte", **_POST_NORM),
+    rotary("Jina v3", "jina_embeddings_v3", PLAIN, **_POST_NORM, tiny={"pad_token_id": 1}),
+    rotary("EuroBERT", "eurobert", tiny={"num_key_value_heads": 2, "head_dim": 8}),
+    Family(
+        "GPT-2",
+        "gpt2",
+        attention={
+            ENCODER: Attention(
+                query="h.{i}.attn.c_attn",
+                key="h.{i}.attn.c_attn",
+                value="h.{i}.attn.c_attn",
+                output="h.{i}.attn.c_proj",
+            )
+        },
+        layers={
+            ENCODER: Layers(
+                modules="h",
+                count="num_hidden_layers",
+                writes=("attn.c_proj", "mlp.c_proj"),
+                inner=("mlp.c_fc",),
+                outer="mlp.c_proj",
+                pre_norm=True,
+            )
+        },
+        embeddings="wte",
+        forward=last_token,
+        why_layers_stay="its matrices are Conv1D modules, which do not run without inputs",
+        why_not_empty="GPT-2 cannot cut a matrix without heads into query, key and value",
+    ),
+    decoder("Llama", "llama"),
+    decoder("Mistral", "mistral", tiny={"sliding_window": 4}),
+    decoder("Qwen2", "qwen2", tiny={"layer_types": ["full_attention"] * 3, "vocab_size": 96}),
+    decoder("Qwen3", "qwen3"),
+    decoder("Gemma", "gemma"),
+    decoder("Gemma 2", "gemma2", tiny={"sliding_window": 4, "query_pre_attn_scalar": 8}),
+    decoder("Gemma 3 (text only)", "gemma3_text", tiny={"sliding_window": 4, "query_pre_attn_scalar": 8}),
+    decoder("SmolLM3", "smollm3"),
+    decoder("Ministral", "ministral"),
+)
