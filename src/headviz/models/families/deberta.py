@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from ...attention import HeadCall
 from ...heads import ENCODER
 from .own_attention import OwnAttention
-from .sheet import Attention, Family, Layers
+from .sheet import Attention, Family, Layers, OwnLayers
 
 _LAYER = "encoder.layer.{i}"
 
@@ -47,6 +50,24 @@ class _Attention(OwnAttention):
         return (mixed, probs) if output_attentions else (mixed, None)
 
 
+def _layer(base: Any, layer: int, rows: Tensor, call: HeadCall) -> Tensor:
+    """[B, T, D]. Texts of equal length need no mask; the call reaches our attention through ``running``."""
+    encoder = base.encoder
+    ones = rows.new_ones(rows.shape[:2], dtype=torch.long)
+    out: Tensor = encoder.layer[layer](
+        rows,
+        encoder.get_attention_mask(ones),
+        relative_pos=encoder.get_rel_pos(rows),
+        rel_embeddings=encoder.get_rel_embedding(),
+    )[0]
+    return encoder.conv(rows, out, ones) if layer == 0 and encoder.conv is not None else out
+
+
+def _read_out(model: Any, groups: Sequence[Tensor]) -> Tensor:
+    logits: Tensor = model.classifier(model.pooler(torch.cat([rows[:, :1] for rows in groups])))
+    return logits
+
+
 DEBERTA_V2 = Family(
     "DeBERTa-v2",
     "deberta-v2",
@@ -70,6 +91,7 @@ DEBERTA_V2 = Family(
         )
     },
     embeddings="embeddings",
+    own_layers=OwnLayers(_layer, _read_out),
     own_attention=_Attention,
     tiny={
         "relative_attention": True,

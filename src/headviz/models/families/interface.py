@@ -1,20 +1,21 @@
 """Families that call transformers' attention interface and need no more than their paths: one line each.
 
-They are evaluated in whole passes. The decoders among them read a text from left to right and answer from its last
+Most are evaluated in whole passes. The decoders among them read a text from left to right and answer from its last
 token.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ...attention import HeadCall
 from ...heads import ENCODER
-from .bert import bert_like, classifier_head
-from .sheet import Attention, Family, Layers
+from .bert import bert_like, classifier_head, pooled
+from .sheet import Attention, Family, Layers, OwnLayers
 
 _LAYER = "layers.{i}"
 GATED, PLAIN = (("mlp.gate_proj", "mlp.up_proj"), "mlp.down_proj"), (("mlp.fc1",), "mlp.fc2")
@@ -57,6 +58,19 @@ def rotary(
         embeddings=embeddings,
         **facts,
     )
+
+
+def layer_by_layer(read_out: Callable[[Any, Tensor], Tensor]) -> OwnLayers:
+    """How the encoders among them run layer by layer; they answer from the first token."""
+
+    def layer(base: Any, number: int, rows: Tensor, call: HeadCall) -> Tensor:
+        place = torch.arange(rows.shape[1], device=rows.device)[None]
+        out: Tensor = base.layers[number](
+            rows, attention_mask=None, position_embeddings=base.rotary_emb(rows, place), headviz=call
+        )
+        return out
+
+    return OwnLayers(layer, lambda model, groups: read_out(model, torch.cat([rows[:, 0] for rows in groups])))
 
 
 def last_token(model: Any, batch: Mapping[str, Tensor], keywords: Mapping[str, Any]) -> Tensor:
@@ -108,9 +122,16 @@ INTERFACE = (
         why_layers_stay="its layers hold several feed-forward blocks each",
         tiny={"embedding_size": 16, "intra_bottleneck_size": 16, "num_feedforward_networks": 2},
     ),
-    rotary("NomicBERT", "nomic_bert", **_POST_NORM),
-    rotary("GTE", "gte", **_POST_NORM),
-    rotary("Jina v3", "jina_embeddings_v3", PLAIN, **_POST_NORM, tiny={"pad_token_id": 1}),
+    rotary("NomicBERT", "nomic_bert", own_layers=layer_by_layer(pooled), **_POST_NORM),
+    rotary("GTE", "gte", own_layers=layer_by_layer(pooled), **_POST_NORM),
+    rotary(
+        "Jina v3",
+        "jina_embeddings_v3",
+        PLAIN,
+        own_layers=layer_by_layer(classifier_head),
+        **_POST_NORM,
+        tiny={"pad_token_id": 1},
+    ),
     rotary("EuroBERT", "eurobert", tiny={"num_key_value_heads": 2, "head_dim": 8}),
     Family(
         "GPT-2",
