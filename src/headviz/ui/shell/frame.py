@@ -12,7 +12,7 @@ from ... import plugins
 from ...errors import Cancelled, UserError
 from . import loaders, show, state
 from . import view_report as viewreport
-from .view import View
+from .view import FIELDS, View
 
 # file in pages/ (also its address) and title, in the order of the story; the first is the start page
 PAGES = (
@@ -54,6 +54,7 @@ _CSS = """<style>
 [class*="st-key-chips_"] button {border: 1px solid rgba(140, 146, 152, 0.35); border-radius: 1rem; min-height: 0;
   padding: 0.1rem 0.7rem}
 [class*="st-key-chips_"] button p {font-size: 0.82rem}
+[class*="st-key-note_"] > [data-testid="stElementContainer"]:first-child {flex: 1 1 9rem}
 .st-key-head_card h3 {padding: 0}
 .st-key-result_before {opacity: 0.45} /* the last result, while a new one is computed */
 [data-testid="stMetricDelta"] svg {display: none}
@@ -183,7 +184,7 @@ def _context_line(title: str) -> tuple[st.delta_generator.DeltaGenerator, st.del
         corner = st.container(width="content")
         if not view.present:
             show.copy_link(state.went_back)
-        if title == PAGES[0][1] and not view.present:
+        if title == PAGES[0][1] and not view.present and view.model == FIELDS["model"]:
             st.button("First steps", key="first_steps", type="tertiary", icon=":material/help:", on_click=_first_steps)
         state.tick("present", "Presentation", help="Hide the controls and enlarge the type")
     return line, corner

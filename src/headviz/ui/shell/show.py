@@ -86,7 +86,8 @@ def enlarged(fig: Figure) -> Figure:
 
 def note(caption: str, *, formula: str = "", source: str = "", key: str = "", saves: bool = True) -> None:
     """The line below a figure or a grid."""
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+    line = f"note_{key}" if key else None  # its style keeps the buttons beside the text
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key=line):
         st.caption(plain(caption), width="stretch")
         # in one container, so that they wrap together on a narrow page
         with st.container(horizontal=True, gap="small", vertical_alignment="center", width="content"):
@@ -176,7 +177,7 @@ def downloads(
     hint: str = "",
 ) -> None:
     """A table's caption and its downloads."""
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key=f"note_{key}_files"):
         if said := " ".join(filter(None, (caption, hint))):
             st.caption(plain(said), width="stretch")
         name = f"headviz-{key.replace('_', '-')}"

@@ -46,7 +46,15 @@ def _parts(view: View) -> None:
 def _grid(grid: Grid, rows: Sequence[str]) -> None:
     stem = grid.key.removesuffix("_grid")
     lost = scale_of_losses([float(v) for v in np.ravel(grid.values)]) if grid.name.startswith("cost") else None
-    look = Look(name=grid.name, scale=lost, numbers=state.view().numbers, width=34, digits=1, file=f"headviz-{stem}")
+    look = Look(
+        name=grid.name,
+        scale=lost,
+        blank_zeros=lost is not None,
+        numbers=state.view().numbers,
+        width=34,
+        digits=1,
+        file=f"headviz-{stem}",
+    )
     head_grid(
         grid.key,
         grid.base,
