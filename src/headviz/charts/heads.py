@@ -33,6 +33,7 @@ def marked_map(
             zmin=scale.lo,
             zmax=scale.hi,
             colorscale=either_scale(True),
+            reversescale=True,  # a cost is a loss, and so orange
             xgap=1.5,
             ygap=1.5,
             colorbar={"thickness": 9, "len": 0.9},
@@ -66,14 +67,16 @@ def head_map(values: np.ndarray, name: str, low: np.ndarray | None = None, high:
     ends = None
     if low is not None and high is not None:
         ends = [[f" [{a:.3g}, {b:.3g}]" for a, b in zip(*row, strict=True)] for row in zip(low, high, strict=True)]
-    scale = scale_for([float(v) for v in values.ravel()])
+    costs = name.startswith("cost")
+    scale = scale_for([float(v) for v in values.ravel()], signed=True if costs else None)
     fig = go.Figure(
         go.Heatmap(
             z=values,
             customdata=ends,
             zmin=scale.lo,
             zmax=scale.hi,
-            colorscale=either_scale(scale.diverging),
+            colorscale=either_scale(scale.diverging or costs),
+            reversescale=costs,
             xgap=1.5,
             ygap=1.5,
             colorbar={"thickness": 9, "len": 0.9, "tickformat": ".2~g"},
