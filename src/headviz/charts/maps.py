@@ -53,24 +53,42 @@ def _token_axes(fig: go.Figure, queries: Sequence[str], keys: Sequence[str]) -> 
     )
 
 
+SMALLEST = 100  # the part of the largest value below which colours are linear
+
+
+def symmetric_log(values: Any, top: float) -> Any:
+    """Values from −top to top as −1 to 1: linear near zero, logarithmic beyond a hundredth of the largest."""
+    return np.sign(values) * np.log1p(SMALLEST * np.abs(values) / top) / np.log1p(SMALLEST)
+
+
 def layer(maps: np.ndarray, names: Sequence[str], signed: bool, chosen: int | None, columns: int = 6) -> go.Figure:
-    """All heads of a layer as small maps [H, Q, K] on one scale; the chosen one is named in bold."""
+    """All heads of a layer as small maps [H, Q, K] on one scale; the chosen one is named in bold.
+
+    The scale is logarithmic away from zero, or one strong connection would leave all others white. Signed maps have
+    their totals beside the names.
+    """
     from plotly.subplots import make_subplots
 
     rows = -(-len(names) // columns)
-    titles = [f"<b>{n}</b>" if i == chosen else n for i, n in enumerate(names)]
+    totals = [f" Σ {np.abs(m).sum():.2g}" if signed else "" for m in maps]
+    called = [safe(n) + total for n, total in zip(names, totals, strict=True)]
+    titles = [f"<b>{n}</b>" if i == chosen else n for i, n in enumerate(called)]
     fig = make_subplots(
         rows, columns, subplot_titles=titles, horizontal_spacing=0.015, vertical_spacing=0.16 / rows + 0.02
     )
-    scale = scale_for([float(v) for v in maps.ravel()], signed=signed)
+    top = scale_for([float(v) for v in maps.ravel()], signed=signed).hi
+    marks = [-top, -top / 10, 0.0, top / 10, top] if signed else [0.0, top / 10, top]
+    bar = {"tickvals": [float(symmetric_log(v, top)) for v in marks], "ticktext": [f"{v:.2g}" for v in marks]}
     for i in range(len(names)):
         fig.add_heatmap(
-            z=maps[i].astype(np.float32),
-            zmin=-scale.hi if signed else 0,
-            zmax=scale.hi,
-            showscale=False,
+            z=symmetric_log(maps[i], top).astype(np.float32),
+            zmin=-1 if signed else 0,
+            zmax=1,
+            showscale=i == 0,
+            colorbar={"thickness": 9, "len": 0.9, "x": 1.01, **bar},
             colorscale=either_scale(signed),
-            hovertemplate="query %{y}, key %{x}<br>%{z:.4f}<extra></extra>",
+            customdata=maps[i].astype(np.float32),
+            hovertemplate="query %{y}, key %{x}<br>%{customdata:.4f}<extra></extra>",
             row=i // columns + 1,
             col=i % columns + 1,
         )

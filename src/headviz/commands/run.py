@@ -182,8 +182,7 @@ def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
     members = [
         sweep.Member("prune", p.spec, f"{p.title} · seed {p.spec['seeds'][0]}"[:200], p.device) for p in prepared
     ]
-    counted = {**axes, "seed": base["seeds"]}
-    title = args.title or " × ".join(f"{len(g)} {n}{'s' if len(g) > 1 else ''}" for n, g in counted.items())
+    title = args.title or sweep.title_for(axes["task"], axes["algorithm"], axes["score"], base["seeds"])
     spec = {**{f"{n}s": list(g) for n, g in axes.items()}, "seeds": list(base["seeds"]), "model": args.model}
     record = sweep.start_sweep(members, title=title, spec=spec, executor=args.executor, threads=args.threads)
     return _after_start(args, record)

@@ -134,6 +134,13 @@ def _spread(seconds: Sequence[float], at_once: int) -> float:
     return max(free)
 
 
+def title_for(tasks: Sequence[str], algorithms: Sequence[str], scores: Sequence[str], seeds: Sequence[int]) -> str:
+    """What a sweep is called: which scores it sets against each other, on what."""
+    against = " against ".join(scores) if len(scores) <= 3 else f"{scores[0]} against {len(scores) - 1} other scores"
+    said = f"{' and '.join(algorithms)}: {against}, {', '.join(tasks[:3])}"
+    return said + (f", {len(seeds)} seeds" if len(seeds) > 1 else "")
+
+
 def start_sweep(
     members: Sequence[Member],
     *,

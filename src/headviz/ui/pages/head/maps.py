@@ -181,7 +181,10 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
         else:
             names = [str(HeadId(chosen.layer, h)) for h in range(found.mask.num_heads)]
             figure, wide = charts_maps.layer(layer, names, signed, chosen.head), "40"
-            caption = f"The {name} of all heads of layer {chosen.layer} on one colour scale: queries down, keys across."
+            caption = (
+                f"The {name} of all heads of layer {chosen.layer} on one colour scale, logarithmic away from zero: "
+                "queries down, keys across." + (" Σ is the sum of all sizes." if signed else "")
+            )
         with place:
             st.subheader(show.plain(name.capitalize()))
             formula = FORMULA if signed else ATTENTION

@@ -26,6 +26,7 @@ WORDS = plans.Words(doing="Checking every run and timing a few examples")
 def form(view: View) -> None:
     """The fields, the plan and *Start*."""
     from ....pruning.algorithms import ALGORITHMS
+    from ....runs.sweep import title_for
     from ....tasks import TASKS
 
     st.caption("Every combination is one run. One table shows all results, with means over the seeds.")
@@ -68,7 +69,7 @@ def form(view: View) -> None:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         return
     axes = {"task": tasks, "algorithm": names, "score": scores, "seed": plans.read_seeds(given)}
-    said = " × ".join(f"{len(v)} {k}{'s' if len(v) > 1 else ''}" for k, v in axes.items())
+    said = title_for(tasks, names, scores, plans.read_seeds(given))
     about = {"model": view.model, **{f"{k}s": list(v) for k, v in axes.items()}}
     key = ("sweep", tuple(p.digest for p in members))
     count = f"{len(members)} run{'s' if len(members) > 1 else ''}"
