@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 # one worker per core; each test process computes with one thread
 WORKERS ?= auto
 
-.PHONY: run test test-slow test-all lint format clean
+.PHONY: run test test-slow test-all lint format docs try-wheel container-steps clean
 
 run: $(VENV)/.installed
 	$(BIN)/streamlit run app.py --server.address 127.0.0.1 --server.port $(PORT)
@@ -45,5 +45,17 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	$(BIN)/python -m pip install --disable-pip-version-check -r requirements.txt -e ".[test]"
 	touch $@
 
+# the site, into site/: strict, and nothing is asked from outside
+docs: $(VENV)/.installed-test
+	$(BIN)/mkdocs build --strict --quiet
+
+# what a user does, from the wheel, in an environment of its own outside the checkout
+try-wheel:
+	$(PYTHON) tools/try_wheel.py
+
+# the Dockerfile's own steps where no image can be built
+container-steps:
+	$(PYTHON) tools/container_steps.py
+
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

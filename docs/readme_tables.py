@@ -1,4 +1,4 @@
-"""Write the tables of README.md and docs/families.md: ``python docs/readme_tables.py`` (``--check`` only compares)."""
+"""Write the tables of docs/tables.md and docs/families.md: ``python docs/readme_tables.py`` (``--check`` only compares)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+HERE = Path(__file__).resolve().parent
 
 
 def commands() -> Iterator[str]:
@@ -22,7 +22,7 @@ def commands() -> Iterator[str]:
 def scores() -> Iterator[str]:
     from headviz.scores.catalogue import SCORES, THESIS
 
-    yield "**Head scores** (high = keep; every one with its interval, NaN where nothing was measured):"
+    yield "High = keep. Every score has its interval; NaN where nothing was measured."
     yield ""
     yield "| score | formula | source |"
     yield "|---|---|---|"
@@ -33,7 +33,7 @@ def scores() -> Iterator[str]:
 def algorithms() -> Iterator[str]:
     from headviz.pruning.algorithms import ALGORITHMS
 
-    yield "**Pruning algorithms** (θ0 = pre-trained weights, θ* = fine-tuned weights, κ = step):"
+    yield "θ0 = pre-trained weights, θ* = fine-tuned weights, κ = step."
     yield ""
     yield "| algorithm | what it does | source |"
     yield "|---|---|---|"
@@ -45,7 +45,7 @@ def analyses() -> Iterator[str]:
     from headviz.analyses.analysis import MICHEL, THESIS
     from headviz.analyses.catalogue import ANALYSES
 
-    yield "**Analyses** (each a figure, a table and one sentence; on a page of the dashboard and as a command):"
+    yield "Each is a figure, a table and one sentence, on a page of the dashboard and as a command."
     yield ""
     yield "| command | what it answers | source |"
     yield "|---|---|---|"
@@ -60,11 +60,12 @@ def families() -> Iterator[str]:
     known = [family for family in FAMILIES.values() if family.classifies]
     yield f"{', '.join(f.title for f in known)}."
     yield "Heads can really be removed from all of these, with these exceptions:"
+    yield ""
     for family in known:
         if not family.prunable:
             yield f"* {family.why_not_prunable}."
     yield ""
-    yield "[docs/families.md](docs/families.md) says for each what works, and why other types are refused."
+    yield "[Model families](families.md) says for each what works, and why other types are refused."
 
 
 def family_table() -> Iterator[str]:
@@ -85,8 +86,7 @@ def refused_types() -> Iterator[str]:
 
 TABLES = {"commands": commands, "families": families, "scores": scores, "algorithms": algorithms, "analyses": analyses}
 
-FAMILIES_PAGE = README.parent / "docs" / "families.md"
-PAGES = {README: TABLES, FAMILIES_PAGE: {"family-table": family_table, "refused": refused_types}}
+PAGES = {HERE / "tables.md": TABLES, HERE / "families.md": {"family-table": family_table, "refused": refused_types}}
 
 
 def filled(text: str, tables: dict[str, Callable[[], Iterator[str]]] = TABLES) -> str:

@@ -116,7 +116,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tree / data).symlink_to(ROOT / data)
     shutil.copytree(ROOT / "src/headviz/ui/pages/data", tree / "src/headviz/ui/pages/data", dirs_exist_ok=True)
     shutil.copytree(ROOT / "pages", tree / "pages")
-    pages = ("README.md", "docs/readme_tables.py", "docs/families.md")
+    pages = ("README.md", "docs/readme_tables.py", "docs/tables.md", "docs/families.md")
     for name in ("app.py", "pyproject.toml", *pages, *(f"tests/{t}" for t in TESTS)):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
@@ -178,9 +178,9 @@ def test_the_analysis_runs_and_is_shown(found: dict[str, Any]) -> None:
     assert found["figure"]
 
 
-def test_the_readmes_tables_name_what_was_added(tree: Path) -> None:
+def test_the_tables_name_what_was_added(tree: Path) -> None:
     call(tree, "docs/readme_tables.py")
-    text = (tree / "README.md").read_text(encoding="utf-8")
+    text = (tree / "docs/tables.md").read_text(encoding="utf-8")
     for name in ("`taylor-log`", "`highest-first`", "`analyse whole-layer`", "RoCBERT"):
         assert name in text
 

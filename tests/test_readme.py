@@ -1,4 +1,4 @@
-"""The README says what the code has."""
+"""The README and the tables say what the code has."""
 
 import re
 import sys
@@ -14,7 +14,6 @@ def test_tables_are_those_of_the_code() -> None:
         import readme_tables
     finally:
         sys.path.pop(0)
-    assert readme_tables.filled(README) == README, "run: python docs/readme_tables.py"
     for page, tables in readme_tables.PAGES.items():
         text = page.read_text(encoding="utf-8")
         assert readme_tables.filled(text, tables) == text, "run: python docs/readme_tables.py"

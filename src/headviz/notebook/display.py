@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..runs.reading import RunView
     from ..tasks import Dataset
 
+INK = "#737d86"  # of figures: reads on a light and on a dark page
 FEW = 5  # rows of a table that only gives an idea
 LONGEST = 120  # characters of a text in a table
 
@@ -47,7 +48,8 @@ def figure(value: Any, **options: Any) -> Figure:
         if described is None:
             raise OptionError(f"{type(value).__name__} has no figure of its own.")
         draw = described.figure
-    return draw(value, **options)
+    fig: Figure = draw(value, **options)
+    return fig.update_layout(font={"color": INK})
 
 
 def view_of(value: Any) -> View:

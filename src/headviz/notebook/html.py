@@ -15,7 +15,7 @@ from ..commands.view_text import cell_text, text_of
 from ..heads import HeadId, head_name
 
 CELL, LEFT, TOP = 15, 30, 14  # pixels
-MOST_CELLS, MOST_ROWS = 64, 12  # of a grid in each direction, and of a table
+MOST_CELLS, MOST_ROWS = 64, 16  # of a grid in each direction, and of a table
 SOFT = "opacity:.7;font-size:.9em"
 TABLE = "border-collapse:collapse;margin:.4em 0;font-variant-numeric:tabular-nums"
 LINE = "padding:.1em .7em .1em 0;border-bottom:1px solid rgba(140,146,152,.3)"
@@ -78,18 +78,24 @@ def _square(grid: Grid, head: HeadId, end: float, names: tuple[str, ...]) -> str
 def table_html(given: Table, names: tuple[str, ...] = ()) -> str:
     """The first rows of a table, with its caption."""
     rows = given.rows[: min(given.shortened or MOST_ROWS, MOST_ROWS)]
-    head = "".join(f'<th style="{LINE};text-align:left">{escape(c)}</th>' for c in given.columns)
+    sides = [_side([row[i] for row in rows]) for i in range(len(given.columns))]
+    head = "".join(
+        f'<th style="{LINE};text-align:{side}">{escape(c)}</th>' for c, side in zip(given.columns, sides, strict=True)
+    )
     body = "".join(
         "<tr>"
-        + "".join(_cell(value, column, given, names) for column, value in zip(given.columns, row, strict=True))
+        + "".join(
+            f'<td style="{LINE};text-align:{side}">{escape(cell_text(value, column, given, names))}</td>'
+            for column, value, side in zip(given.columns, row, sides, strict=True)
+        )
         + "</tr>"
         for row in rows
     )
     left = f" ({len(rows)} of {len(given.rows)} rows)" if len(rows) < len(given.rows) else ""
     caption = f'<div style="{SOFT}">{escape(given.caption + left)}</div>' if given.caption or left else ""
-    return f'{caption}<table style="{TABLE}"><tr>{head}</tr>{body}</table>'
+    return f'{caption}<table class="headviz" style="{TABLE}"><tr>{head}</tr>{body}</table>'
 
 
-def _cell(value: Any, column: str, given: Table, names: tuple[str, ...]) -> str:
-    side = "right" if isinstance(value, int | float) else "left"
-    return f'<td style="{LINE};text-align:{side}">{escape(cell_text(value, column, given, names))}</td>'
+def _side(column: list[Any]) -> str:
+    """Numbers stand at the right, all else at the left."""
+    return "right" if all(isinstance(v, int | float | None) for v in column) else "left"

@@ -1,0 +1,78 @@
+"""Code in documents runs: Python blocks from top to bottom, and every command line is one that the parser takes."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from headviz import cli
+from headviz.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = ["README.md", *sorted(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
+# blocks that only show a part: files of plugins are run by tests/test_plugins.py, and a run takes minutes
+SHOWN_ONLY = {"docs/plugins.md", "docs/pruning.md", "docs/runs.md"}
+PLACES = {"MODEL": "demo", "TASK": "demo", "DATA": "", "BASE": "demo", "DIR": "folder", "ID": "0123abcd", "…": ""}
+
+
+def blocks(name: str, kind: str) -> list[str]:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return re.findall(rf"^```{kind}\n(.*?)^```$", text, flags=re.M | re.S)
+
+
+def lines(name: str) -> list[str]:
+    """The lines of a document's command blocks that call headviz."""
+    found = []
+    for block in blocks(name, "(?:bash|sh|console)?"):
+        for line in re.sub(r"\\\n\s*", " ", block).splitlines():
+            line = re.sub(r"^\$ ", "", line.strip())
+            if line.startswith(("headviz ", "pipx run headviz ", "uvx headviz ")):
+                found.append(re.sub(r"^(pipx run|uvx) ", "", line))
+    return found
+
+
+def parsed(line: str) -> None:
+    """Whether ``headviz`` takes these words; ``a | b`` in a document means either."""
+    words = [w for word in shlex.split(line, comments=True)[1:] if (w := PLACES.get(word, word))]
+    name = words[0]
+    if name not in cli.COMMANDS:
+        assert name in ("demo", "demo-translation") or "/" in name or name.startswith("--"), line
+        return
+    if "|" in words:  # headviz run list | show ID | …
+        return
+    module = import_module(f"headviz.commands.{cli.COMMANDS[name][0]}")
+    parser = cli._Parser(prog=f"headviz {name}", allow_abbrev=False)
+    module.add_arguments(parser)
+    parser.add_argument("--json", action="store_true")
+    parser.parse_args(cli._plugin_files(name, words[1:])[1])
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_command_line_is_taken(name: str) -> None:
+    wrong = []
+    for line in lines(name):
+        try:
+            parsed(line)
+        except (UserError, SystemExit) as said:
+            wrong.append(f"{line}: {said}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", [n for n in DOCUMENTS if blocks(n, "python")])
+def test_every_python_block_is_python(name: str) -> None:
+    for block in blocks(name, "python"):
+        ast.parse(block)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in DOCUMENTS if blocks(n, "python") and n not in SHOWN_ONLY])
+def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    space: dict[str, object] = {"__name__": "document"}
+    for block in blocks(name, "python"):
+        exec(compile(block, name, "exec"), space)

@@ -1,0 +1,90 @@
+"""The documentation: whole, offline, and with nothing private in it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib import util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import headviz
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+
+
+def script(path: Path) -> ModuleType:
+    spec = util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_has_every_public_name() -> None:
+    page = script(DOCS / "site_pages.py").reference()
+    named = [line.rpartition(".")[2] for line in re.findall(r"^::: (\S+)$", page, re.M)]
+    assert sorted(named) == sorted(set(headviz.__all__) - {"__version__"})
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    site = script(DOCS / "site_pages.py")
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*") if path.suffix != ".py"} | set(site.PAGES)
+    pages.add("reference.md")
+    pages |= {page.replace(".ipynb", ".md") for page in pages}
+    for path in [*DOCS.glob("*.md"), *ROOT.glob("*.md")]:
+        for link in re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8")):
+            if re.match(r"[a-z]+:", link) or link.endswith(".png"):  # the strict build looks for pictures
+                continue
+            there = (path.parent / link).resolve()
+            known = there.is_relative_to(DOCS) and there.relative_to(DOCS).as_posix() in pages
+            assert there.exists() or known, f"{path.name}: {link}"
+
+
+def test_the_gallery_is_its_commands() -> None:
+    gallery = script(DOCS / "gallery.py")
+    assert (DOCS / "gallery.md").read_text(encoding="utf-8") == gallery.page(), "run: python docs/gallery.py"
+    for name in gallery.FIGURES:
+        text = (DOCS / "gallery" / f"{name}.html").read_text(encoding="utf-8")
+        assert "Plotly.newPlot" in text
+        assert not re.findall(r'(?:src|href)="(?!plotly\.min\.js)', text)
+
+
+def test_notebooks_have_run_and_keep_nothing_private() -> None:
+    run = script(DOCS / "notebooks" / "run.py")
+    books = sorted((DOCS / "notebooks").glob("*.ipynb"))
+    assert len(books) == 3
+    for path in books:
+        assert not run.private(path)
+        text = path.read_text(encoding="utf-8")
+        assert '"output_type": "error"' not in text
+        assert '"text/html"' in text
+        assert len(text) < 500_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["demo", "own-model", "pruning-curve"])
+def test_notebooks_run(name: str) -> None:
+    pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    command = [sys.executable, str(DOCS / "notebooks" / "run.py"), name, "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=290, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.slow
+def test_the_site_is_built_strictly_and_loads_nothing_from_outside(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    try_wheel = script(ROOT / "tools" / "try_wheel.py")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=290, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) > 25
+    assert not {link for page in pages for link in try_wheel.loaded_from_outside(page.read_text(encoding="utf-8"))}
+    assert (tmp_path / "site/search/search_index.json").stat().st_size > 50_000

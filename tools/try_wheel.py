@@ -1,0 +1,177 @@
+"""What a new user does, from the wheel, in a clean environment outside the checkout: ``python tools/try_wheel.py``.
+
+Builds the wheel, makes a virtual environment in a temporary folder, installs the wheel there, and then, away from the
+checkout: the version, a masked evaluation on the command line, the first page of ``headviz demo``, a notebook, and the
+documentation site. Every step is timed; the first that fails ends it. ``--keep`` keeps the folder, ``--skip
+site,notebook`` leaves steps out, ``--release`` also checks what a release needs: twine, the tag, the changelog.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from urllib.request import urlopen
+
+ROOT = Path(__file__).resolve().parents[1]
+LARGEST = 15_000_000  # bytes of the wheel
+BUILDERS = ("build", "setuptools>=77", "wheel", "twine")
+
+
+class Trial:
+    """One clean environment and what is done in it."""
+
+    def __init__(self, place: Path, release: bool) -> None:
+        self.place, self.release = place, release
+        self.python = place / "venv" / "bin" / "python"
+        self.headviz = place / "venv" / "bin" / "headviz"
+        self.wheel = place
+
+    def call(self, *words: object, cwd: Path | None = None, quiet: bool = True) -> str:
+        environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+        environment |= {"HEADVIZ_HOME": str(self.place / "home"), "HF_HUB_OFFLINE": "1"}
+        done = subprocess.run(
+            [str(w) for w in words], cwd=cwd or self.place, env=environment, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise SystemExit(f"{' '.join(map(str, words))}\nended with {done.returncode}:\n{done.stderr[-3000:]}")
+        return done.stdout
+
+    def build(self) -> str:
+        """The wheel, built from what git has, so that nothing of this folder slips in."""
+        source = self.place / "source"
+        source.mkdir()
+        archive = subprocess.run(["git", "-C", str(ROOT), "archive", "HEAD"], capture_output=True, check=True).stdout
+        subprocess.run(["tar", "-x", "-C", str(source)], input=archive, check=True)
+        tools = self.place / "tools" / "bin" / "python"
+        self.call(sys.executable, "-m", "venv", self.place / "tools")
+        self.call(tools, "-m", "pip", "install", "-q", *BUILDERS)
+        self.call(tools, "-m", "build", "--no-isolation", "--outdir", self.place / "dist", source)
+        (self.wheel,) = (self.place / "dist").glob("*.whl")
+        size = self.wheel.stat().st_size
+        if size > LARGEST:
+            raise SystemExit(f"The wheel has {size / 1e6:.1f} MB; {LARGEST / 1e6:.0f} are allowed.")
+        if self.release:
+            self.call(tools, "-m", "twine", "check", "--strict", *(self.place / "dist").iterdir())
+            check_release(self.wheel.name.split("-")[1])
+        return f"{self.wheel.name}, {size / 1e6:.1f} MB"
+
+    def install(self) -> str:
+        self.call(sys.executable, "-m", "venv", self.place / "venv")
+        self.call(
+            self.python, "-m", "pip", "install", "-q", f"torch{pinned('torch')}"
+        )  # the CPU build where pip has it
+        self.call(self.python, "-m", "pip", "install", "-q", self.wheel)
+        where = self.call(self.python, "-c", "import headviz; print(headviz.__file__)").strip()
+        if not where.startswith(str(self.place)):
+            raise SystemExit(f"headviz comes from {where}, not from the wheel.")
+        return self.call(self.headviz, "--version").strip()
+
+    def mask(self) -> str:
+        """The first masked head, on the command line."""
+        words = "evaluate --model demo --task demo --limit 100 --off 4.10,8.6 --compare".split()
+        return self.call(self.headviz, *words).strip().splitlines()[0]
+
+    def page(self) -> str:
+        """``headviz demo`` answers, and its first page is drawn without an error."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        words = [self.headviz, "demo", "--headless", "--port", port]
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        with (self.place / "server.log").open("w") as log:
+            server = subprocess.Popen(list(map(str, words)), cwd=self.place, env=environment, stdout=log, stderr=log)
+        try:
+            for _ in range(480):
+                try:
+                    with urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=2) as answer:
+                        if answer.status == 200:
+                            break
+                except OSError:
+                    time.sleep(0.25)
+            else:
+                raise SystemExit(f"The dashboard did not start:\n{(self.place / 'server.log').read_text()[-2000:]}")
+        finally:
+            server.terminate()
+            server.wait(30)
+        script = (
+            "from streamlit.testing.v1 import AppTest; from headviz.commands.serve import app_file\n"
+            "page = AppTest.from_file(str(app_file()), default_timeout=600).run()\n"
+            "assert not page.exception, page.exception; print(page.title[0].value)"
+        )
+        return f"server answers; first page: {self.call(self.python, '-c', script).strip().splitlines()[-1]}"
+
+    def notebook(self) -> str:
+        self.call(self.python, "-m", "pip", "install", "-q", f"{self.wheel}[notebook]")
+        self.call(self.python, self.place / "source/docs/notebooks/run.py", "own-model", "--check")
+        return "own-model runs"
+
+    def site(self) -> str:
+        self.call(self.python, "-m", "pip", "install", "-q", f"{self.wheel}[docs]")
+        self.call(self.place / "venv/bin/mkdocs", "build", "--strict", "--quiet", cwd=self.place / "source")
+        pages = list((self.place / "source/site").rglob("*.html"))
+        outside = {link for page in pages for link in loaded_from_outside(page.read_text(encoding="utf-8"))}
+        if outside:
+            raise SystemExit(f"The site loads from outside: {', '.join(sorted(outside))}")
+        return f"{len(pages)} pages, nothing is loaded from outside"
+
+
+def loaded_from_outside(page: str) -> list[str]:
+    """Scripts, styles, pictures and frames of other addresses; links that one may follow are not meant."""
+    page = re.sub(r"<script(?![^>]*\bsrc=)[^>]*>.*?</script>", "", page, flags=re.S)
+    tags = re.findall(r"<(?:script|img|iframe|link)\b[^>]*>", page)
+    tags = [tag for tag in tags if not re.search(r'rel="?(canonical|prev|next|edit)', tag)]
+    return [m for tag in tags for m in re.findall(r'(?:src|href)="?((?:https?:)?//[^"\s>]+)', tag)]
+
+
+def pinned(name: str) -> str:
+    """The version of a package that the tests run with."""
+    found = re.search(rf"^{name}(==\S+)$", (ROOT / "requirements.txt").read_text(), flags=re.M)
+    return found[1] if found else ""
+
+
+def check_release(version: str) -> None:
+    """The tag on this commit, the changelog and the citation name this version."""
+    tags = subprocess.run(
+        ["git", "-C", str(ROOT), "tag", "--points-at", "HEAD"], capture_output=True, text=True, check=True
+    )
+    if f"v{version}" not in tags.stdout.split():
+        raise SystemExit(f"This commit has no tag v{version}: git tag -a v{version}")
+    for name, wanted in (("CHANGELOG.md", f"## {version}"), ("CITATION.cff", f"version: {version}")):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        if not re.search(rf"^{re.escape(wanted)}\s*(– \d{{4}}-\d\d-\d\d)?$", text, flags=re.M):
+            raise SystemExit(f"{name} does not have a finished '{wanted}'.")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--skip", default="", help="names of steps, with commas")
+    parser.add_argument("--keep", action="store_true", help="keep the temporary folder")
+    parser.add_argument("--release", action="store_true", help="also check the distribution, the tag and the changelog")
+    given = parser.parse_args()
+    place = Path(tempfile.mkdtemp(prefix="headviz-wheel-"))
+    trial = Trial(place, given.release)
+    steps: list[Callable[[], str]] = [trial.build, trial.install, trial.mask, trial.page, trial.notebook, trial.site]
+    try:
+        for step in steps:
+            if step.__name__ in given.skip.split(","):
+                continue
+            began = time.perf_counter()
+            said = step()
+            print(f"{step.__name__:9} {time.perf_counter() - began:6.1f} s  {said}", flush=True)
+    finally:
+        if not given.keep:
+            shutil.rmtree(place, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
