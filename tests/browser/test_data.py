@@ -28,6 +28,7 @@ def test_a_wrong_model_is_said_and_the_right_one_stays(visit: Open, query: dict[
     v = visit()
     page = v.go("data", **query)
     before = page.url
+    page.get_by_text("Another model: hub id").click()
     name = page.get_by_role("textbox", name="Model", exact=True)
     for given, answer in WRONG_MODELS:
         name.fill(given)
@@ -94,6 +95,7 @@ def test_precision_subset_and_seed_are_taken_and_shown(visit: Open, query: dict[
     after = page.get_by_text(re.compile("Sample for scoring:")).inner_text()
     assert "dropped" in before
     assert "seed 5" in after
+    page.get_by_text("Another model: hub id").click()
     precision = page.get_by_role("combobox", name="Precision", exact=True)
     precision.click()
     precision.press_sequentially("bfloat16")

@@ -32,7 +32,12 @@ def own(query: dict[str, str], studio_folder: Path) -> dict[str, str]:
 
 def stop_button(v: Any) -> Any:
     """Ours; streamlit's own stands in the header while a page is drawn."""
-    return v.page.get_by_test_id("stMain").get_by_role("button", name="Stop")
+    return v.page.get_by_test_id("stMain").get_by_role("button", name="Stop").first
+
+
+def open_options(v: Any) -> None:
+    """The menu with weights, number of examples and the switch for values."""
+    v.page.get_by_role("button", name="Options").click()
 
 
 def measured(v: Any) -> int:
@@ -80,6 +85,7 @@ def test_asking_for_more_examples_keeps_the_table_until_there_is_a_better_one(vi
     v.page.get_by_role("button", name="Compute fine-tuned on 6 examples").click()
     v.page.get_by_text("Measured on 6 examples").wait_for()
     v.settle()
+    open_options(v)
     field = v.page.get_by_label("Minimum examples", exact=True)
     field.fill("12")
     field.press("Enter")
@@ -94,10 +100,13 @@ def test_asking_for_more_examples_keeps_the_table_until_there_is_a_better_one(vi
 def test_before_and_after_fine_tuning_stand_side_by_side(visit: Open, tmp_path: Path) -> None:
     v = visit()
     v.go("", **DEMO)
+    v.settle()
+    open_options(v)
     v.page.get_by_role("radio", name="difference").or_(
         v.page.get_by_role("button", name="difference", exact=True)
     ).first.click()
     v.page.get_by_text(re.compile(r"Fine-tuning changed L\d+·H\d+ most")).wait_for()
+    v.page.keyboard.press("Escape")
     v.settle()
     assert v.page.locator("p.title").all_inner_texts() == ["Pre-trained", "Fine-tuned", "Fine-tuned − pre-trained"]
     boards = v.page.locator(".board")
@@ -136,12 +145,12 @@ def test_the_grid_is_saved_as_a_picture(visit: Open) -> None:
     v.cell("L0·H0").wait_for()
     v.settle()
     with v.page.expect_download() as caught:
-        v.page.get_by_role("button", name="Save this grid as SVG").click()
+        v.page.get_by_role("button", name="Save this grid as SVG").first.click()
     picture = ElementTree.parse(caught.value.path())
     texts = [t.text for t in picture.iter("{http://www.w3.org/2000/svg}text")]
     assert {"L0", "L11", "H0", "H11", "conductance-spearman"} <= set(texts)
     with v.page.expect_download() as caught:
-        v.page.get_by_role("button", name="Save this grid as PNG").click()
+        v.page.get_by_role("button", name="Save this grid as PNG").first.click()
     assert Path(caught.value.path()).read_bytes().startswith(b"\x89PNG")
 
 
@@ -151,6 +160,7 @@ def test_values_can_be_hidden_and_sizes_then_say_them(visit: Open) -> None:
     v.cell("L0·H3").wait_for()
     v.settle()
     assert re.fullmatch(r"−?\.\d\d", v.cell("L0·H3").inner_text())
+    open_options(v)
     v.page.locator("label").filter(has_text="Values").click()
     v.page.wait_for_url(re.compile("numbers=0"))
     v.settle()

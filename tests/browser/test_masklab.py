@@ -45,7 +45,7 @@ def test_mouse_keyboard_headers_and_undo(visit: Open, query: dict[str, str]) -> 
     v.page.get_by_role("button", name="Redo").click()
     v.heads_off(14)
     v.settle()
-    v.page.keyboard.press("u")  # undo without the mouse
+    v.page.keyboard.press("Control+z")  # undo without the mouse
     v.heads_off(2)
 
 

@@ -75,7 +75,7 @@ def test_a_run_is_started_left_found_again_cancelled_resumed_and_its_mask_opened
     visit: Open, query: dict[str, str]
 ) -> None:
     v = visit()
-    v.go("runs", **query, score="conductance-spearman", limit="48")
+    v.go("runs", **query, beside="conductance-spearman", limit="48")
     # scored anew before each of a hundred steps: slow enough to be stopped on any machine
     pruning_form(v, **{"Each step removes, % of heads": "1", "Up to, % of heads": "90", "Examples to score on": "24"})
     choose(v, "Algorithm", "Iterative")

@@ -14,6 +14,7 @@ from . import scoring
 if TYPE_CHECKING:
     from ...heads import HeadScores
 
+ENOUGH = 256  # examples that costs are measured on without being asked for
 MEANWHILE = "taylor"  # an estimate of the cost that takes one pass forth and back
 
 
@@ -53,6 +54,7 @@ def compute(view: View) -> None:
     """Measure the costs in the background, with progress and *Stop* on the page. Loads the model."""
     if scoring.scores(view, COST) is not None:
         return
+    view = replace(view, samples=min(view.samples, ENOUGH))
     key = ("cost", *scoring.key_of(view, COST))
     clf = loaders.classifier(view)
 
