@@ -31,17 +31,21 @@ def test_the_shipped_orders_are_compared_with_the_figures_behind_it() -> None:
     r = spearmanr(first.values.ravel(), second.values.ravel()).statistic
     assert f"{r:+.2f}".replace("-", "−") in said
     top = second.ranked()[0]
-    assert f"{top} (carries {abilities.carried(View())[top]})" in said
+    assert f"{top}, the costliest" in said
+    assert f"carries {abilities.carried(View())[top]})" in said
     assert f"is number {first.ranked().index(top) + 1} of 144 by agreement" in said
-    assert f"({100 * second.values[top]:.2g} points)" in said
+    assert f"({100 * second.values[top]:.2g} points;" in said
 
 
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        (lambda v: v, "Agreement orders the heads nearly as cost does"),
-        (lambda v: -v, "Agreement orders the heads against cost"),
-        (lambda v: np.random.default_rng(0).permutation(v.ravel()).reshape(v.shape), "no better than chance by cost"),
+        (lambda v: v, "Agreement tells which heads cost most"),
+        (lambda v: -v, "Agreement is low where cost is high"),
+        (
+            lambda v: np.random.default_rng(0).permutation(v.ravel()).reshape(v.shape),
+            "Agreement does not tell which heads cost most",
+        ),
         (lambda v: np.zeros_like(v), "All heads have the same agreement"),
         (lambda v: np.full_like(v, np.nan), "Too few heads have both values"),
     ],

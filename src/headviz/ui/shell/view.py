@@ -115,7 +115,7 @@ SHOWN_BY = {
         "compare": _TEXT + "numbers other tokens shift head",
         "analyses": _TEXT + _SCORE + "analysis select margin orders head target rule steps count slice",
         "runs": "run step numbers tab margin",
-        "distil": "run step",
+        "distil": "run step score beside numbers",
         "data": "samples base tab",
     }.items()
 }

@@ -51,22 +51,25 @@ def sentence(
             f"All heads have the same {a if np.ptp(first.values[both]) == 0 else b}, so there is no order to compare."
         )
     low, high = interval(r, n)
-    known = f"rank correlation {_two(r)} [{_two(low)}, {_two(high)}] over {n} heads"
+    known = f"rank correlation {_two(r)} [{_two(low)}, {_two(high)}] over {n} heads, 0 is chance"
+    most = "cost most" if b == "cost" else f"have the highest {b}"
     if low <= 0 <= high:
-        said = f"{a.capitalize()} orders the heads no better than chance by {b}: {known}"
+        said = f"{a.capitalize()} does not tell which heads {most}: {known}"
     elif r < 0:
-        said = f"{a.capitalize()} orders the heads against {b}: {known}"
+        said = f"{a.capitalize()} is low where {b} is high: {known}"
+    elif r < CLOSE:
+        said = f"{a.capitalize()} tells only in part which heads {most}: {known}"
     else:
-        how = "nearly as" if r >= CLOSE else "only in part as"
-        said = f"{a.capitalize()} orders the heads {how} {b} does: {known}"
+        said = f"{a.capitalize()} tells which heads {most}: {known}"
     top, place = second.ranked()[0], first.ranked()
     if top not in place:
         return f"{said}."
-    named = f" (carries {carries[top]})" if carries and top in carries else ""
+    named = f"; carries {carries[top]}" if carries and top in carries else ""
     value = float(second.values[top])
     much = f"{show.number(value, 2)} points" if second.score == COST else show.signed(value)
+    highest = "the costliest" if b == "cost" else f"the highest by {b}"
     return (
-        f"{said}. {show.head_name(top, rows)}{named}, the highest by {b} ({much}), is number {place.index(top) + 1} of "
+        f"{said}. {show.head_name(top, rows)}, {highest} ({much}{named}), is number {place.index(top) + 1} of "
         f"{len(place)} by {a}."
     )
 

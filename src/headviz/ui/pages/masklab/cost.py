@@ -178,6 +178,9 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     table = jobs.need(key, "Trying every head", lambda p, c: _ablate(loaders.evaluator(clf, data), found.mask, p, c))
     if table is None:
         return
+    if st.session_state.get("what_if_shown") != key:  # the board was drawn before the answer was there
+        st.session_state["what_if_shown"] = key
+        st.rerun()
     ranked = [(float(table.values[h]), h) for h in table.base.kept if table.values[h] == table.values[h]]
     if not ranked:
         st.caption("All heads are off.")

@@ -1,0 +1,33 @@
+"""*What if one more head goes?* colours the board by the answer, until the mask changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headviz.ui.pages.masklab import board
+
+
+def test_the_board_shows_what_one_more_head_costs(
+    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[dict[str, Any]] = []
+    real = board.head_grid
+
+    def noted(key: str, present: Any, values: Any, **more: Any) -> None:
+        drawn.append({"values": values, **more})
+        real(key, present, values, **more)
+
+    monkeypatch.setattr(board, "head_grid", noted)
+    app = open_page("masklab", off="0.1")
+    assert drawn[-1]["look"].name != "cost of one more head, points"
+    app = next(b for b in app.button if b.key == "ask_what_if").click().run()
+    assert not app.exception
+    assert drawn[-1]["look"].name == "cost of one more head, points"
+    assert drawn[-1]["look"].scale.loss
+    assert drawn[-1]["values"][0, 1] != drawn[-1]["values"][0, 1]  # off already
+    assert set(drawn[-1]["tips"]) == {"one more head costs", "95 %"}
+    next(b for b in app.button if b.key == "all_on").click().run()
+    assert drawn[-1]["look"].name != "cost of one more head, points"
