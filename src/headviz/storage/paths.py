@@ -74,6 +74,7 @@ def out_file(given: Any, example: str, option: str = "--out") -> Path:
     refuse_special(path)
     if not path.parent.is_dir():
         raise OptionError(f"There is no folder '{path.parent}' to write '{path.name}' into. Make it first.")
+    _writable(path.parent, path, option)
     return path
 
 
@@ -82,6 +83,7 @@ def new_folder(given: Any, option: str = "--out") -> Path:
     path = outside_path(given, option)
     found = kind_at(path, option)
     if not found:
+        _writable(next((p for p in path.absolute().parents if p.exists()), path), path, option)
         return path
     try:
         if found == "folder" and not any(path.iterdir()):
@@ -89,6 +91,12 @@ def new_folder(given: Any, option: str = "--out") -> Path:
     except OSError as error:
         raise _refused(option, path, f"cannot be read ({error.strerror})") from error
     raise OptionError(f"'{path}' exists and is not an empty folder. Choose another name or remove it first.")
+
+
+def _writable(folder: Path, path: Path, what: str) -> None:
+    """An error, before any work is done, where nothing new may be made in the folder."""
+    if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+        raise _refused(what, path, f"cannot be written ({os.strerror(errno.EACCES)})")
 
 
 def refuse_special(path: Path) -> None:

@@ -60,8 +60,9 @@ class StrictDisk(diskcache.Disk):
         diskcache removes them at once in a nested transaction. Until the outer one ends, other processes see the old
         rows, and a row without its file would be a lost entry.
         """
-        self._transaction.written, self._transaction.removed = written, removed = [], []
-        over = written
+        written: list[str] = []
+        removed: list[str] = []
+        self._transaction.written, self._transaction.removed, over = written, removed, written
         try:
             yield
             over = removed
