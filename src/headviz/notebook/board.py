@@ -20,6 +20,7 @@ from ..errors import OptionError, UserError
 from ..heads import HeadMask
 from ..models.named import NAMED
 from ..results import Shown
+from ..storage.writing import replace_file
 
 if TYPE_CHECKING:
     from ..models.base import Model
@@ -119,7 +120,7 @@ def address_of(data: Dataset) -> dict[str, str]:
     ]
     for split in ("train", "dev"):
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        (folder / f"{split}.jsonl").write_text(text, encoding="utf-8")
+        replace_file(folder / f"{split}.jsonl", text)
     fields = {"task": "custom", "data": str(folder), "columns": "a,b" if data.pairs is not None else "a", "limit": "0"}
     fields |= {"label": "label"} if data.labels is not None else {}
     return fields | ({"groups": "slice"} if data.slices is not None else {})
