@@ -28,7 +28,7 @@ from headviz.models.families import FAMILIES, family_of
 from headviz.models.families.sheet import Attention, Family, Layers
 from headviz.models.fast.stages import how_evaluated
 from headviz.models.slices import weight_of
-from headviz.pruning.repair.apply import require_repairable
+from headviz.pruning.repair.apply import repaired, require_repairable
 from support.marks import all_in_ci
 from support.scored_data import made
 from support.tiny import ALL_FAMILIES, PAIRS, TEXTS, tiny_classifier, tiny_model
@@ -289,3 +289,37 @@ def test_a_decoder_is_not_taken_apart() -> None:
     np.testing.assert_allclose(
         Evaluator(clf, data).evaluate(mask).logits, evaluate(clf, data, mask).logits, rtol=0, atol=1e-5
     )
+
+
+# what other parts of headviz read of a sheet ------------------------------------------------------
+
+
+def test_maps_with_other_tokens_at_their_sides_are_refused() -> None:
+    with pytest.raises(ModelError, match="Maps of BART cannot be drawn: its decoder reads the text one place later"):
+        headviz.conductance(tiny_classifier("bart"), TEXTS[0], PAIRS[0], steps=2)
+
+
+def test_the_magnitude_of_a_head_counts_the_values_of_its_group() -> None:
+    clf = headviz.prune(tiny_classifier("llama"), HeadMask.full(3, 4).without([(0, 1)]))
+    found = headviz.score_heads(clf, made(2), score="magnitude").values
+    places = clf.projections(0)
+    for place, (head, group) in enumerate(((0, 0), (2, 1), (3, 1))):
+        out = places.output.weight[:, place * 8 : (place + 1) * 8].norm()
+        assert found[0, head] == pytest.approx(float(out * places.value.weight[group * 8 : (group + 1) * 8].norm()))
+    assert np.isnan(found[0, 1])
+
+
+def test_the_mean_of_removed_heads_is_kept_in_a_model_that_runs_in_whole_passes() -> None:
+    """GPT-2 stores its matrices transposed, and its layers are not run one by one."""
+    clf, data = tiny_classifier("gpt2"), made(6)
+    small = repaired(clf, HeadMask.full(3, 4).without([(1, 2)]), data, "bias").classifier
+    total, count = torch.zeros(8), 0
+    for encoding in clf.encode(data.texts, data.pairs):
+        call = clf.call(None, keep_outputs=True)
+        with torch.no_grad():
+            clf.forward(clf.collate([encoding]), call)
+        total += call.outputs[1][0, 2].sum(dim=0)
+        count += len(encoding)
+    output = clf.projections(1).output
+    expected = output.bias + total / count @ output.weight[16:24]
+    torch.testing.assert_close(small.projections(1).output.bias, expected, atol=1e-5, rtol=1e-5)
