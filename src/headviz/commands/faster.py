@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--samples", type=positive_int, metavar="N", help=f"train examples to choose and tune on ({SAMPLES})"
     )
     group.add_argument("--seed", type=seed, metavar="S", help="of the sample, and of a training (0)")
-    group.add_argument("--repair", metavar="NAME", help="of the kept weights: tune (default), refit, none")
+    group.add_argument("--repair", metavar="NAME", help="of the kept weights: refit (default), tune, none")
     group.add_argument("--heads-only", action="store_true", help="leave the neurons as they are")
     group.add_argument("--onnx", action="store_true", help="write model.onnx too, checked against the model")
     group.add_argument("--retrain", action="store_true", help="train the smaller model on the train split")
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
             length=args.length,
             samples=args.samples or SAMPLES,
             remove="heads" if args.heads_only else "both",
-            repair=args.repair or "tune",
+            repair=args.repair or "refit",
             retrain=retrain,
             seed=args.seed or 0,
             label_order=args.label_order,

@@ -47,7 +47,7 @@ class FasterOptions:
     length: int | None = None
     samples: int = 1024  # examples for the Fisher information and for the tuning
     remove: str = "both"  # or "heads": the neurons stay
-    repair: str = "tune"  # of the kept weights: none, tune, refit
+    repair: str = "refit"  # of the kept weights: none, tune (as in the paper), refit
     seed: int = 0  # of the sample, and of a training
     retrain: FinetuneOptions | None = None  # train the smaller model on the whole of the data
 
@@ -108,7 +108,7 @@ def prune_faster(
     length: int | None = None,
     samples: int = 1024,
     remove: str = "both",
-    repair: str = "tune",
+    repair: str = "refit",
     retrain: FinetuneOptions | None = None,
     seed: int = 0,
     label_order: Sequence[str] | str | None = None,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 POINTS = 9  # sizes that are timed; between them the table is linear
 ROUNDS, SECONDS = (3, 12), 20.0  # least and most rounds of the table, and how long it may take beyond the least
-SETTLED = 0.005  # a round that lowers the least times by less, all in all, is the last
+SETTLED = 0.005  # a round that changes the times by less, all in all, is the last
 PAIRS, PAIRS_SECONDS = (9, 41), 20.0  # the same for pairs
 RESAMPLES = 2000
 LENGTH = 128  # tokens, where the model can take as many
@@ -107,22 +107,28 @@ class Timer:
 
 
 def timed_table(clf: Classifier, timer: Timer, progress: Progress | None = None, cancel: Cancel | None = None) -> Table:
-    """Time the model with all its layers cut to one size, for several sizes, in turn; the least time of each counts."""
+    """Time the model with all its layers cut to one size, for several sizes, each in pairs with the whole model."""
     there = neurons(clf)
     head_sizes = _points(max(clf.heads_per_layer), 1)
     neuron_sizes = _points(max(there), 8)
     shapes = [(h, neuron_sizes[-1]) for h in head_sizes] + [(head_sizes[-1], n) for n in neuron_sizes[:-1]] + [(0, 0)]
-    best, settled = np.full(len(shapes), np.inf), False
+    shares: list[list[float]] = []  # of the whole model's time, timed just before: other work slows both
+    whole, settled, found = np.inf, False, np.full(len(shapes), np.inf)
     began = time.perf_counter()
     for turn in tracked(range(ROUNDS[1]), progress, cancel):
         if turn >= ROUNDS[0] and (settled or time.perf_counter() - began > SECONDS):
             continue
-        before = best.sum()
-        for i, (h, n) in enumerate(shapes):
+        row = []
+        for h, n in shapes:
             model = uniform(clf, h, n)
             timer(model)  # the first pass after its making finds nothing in the processor's cache
-            best[i] = min(best[i], timer(model), timer(model))
-        settled = best.sum() > (1 - SETTLED) * before
+            at = timer(clf)
+            whole = min(whole, at)
+            row.append(timer(model) / at)
+        shares.append(row)
+        before, found = found, np.median(shares, axis=0)
+        settled = bool(abs(found - before).sum() < SETTLED * found.sum())
+    best = found * whole
     heads, rest = best[: len(head_sizes)], best[len(head_sizes) :]
     feed = np.append(rest[:-1], heads[-1])
     return Table(
@@ -171,7 +177,10 @@ def measured(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Speed:
-    """Both models in turn, the order changing from pair to pair. The ratio is that of the medians."""
+    """Both models in turn, the order changing from pair to pair; the median of the pairs' ratios.
+
+    What else the machine does slows both passes of a pair. The ratio of the medians scatters three times as much.
+    """
     found: list[tuple[float, float]] = []
     for model in (before, after):
         timer(model)
@@ -186,7 +195,7 @@ def measured(
         found.append((first, second))
     seconds: Any = np.array(found)
     drawn = np.random.default_rng(0).integers(0, len(seconds), (RESAMPLES, len(seconds)))
-    medians = np.median(seconds[drawn], axis=1)  # [R, 2]
-    low, high = np.quantile(medians[:, 0] / medians[:, 1], [0.025, 0.975])
+    ratios = seconds[:, 0] / seconds[:, 1]
+    low, high = np.quantile(np.median(ratios[drawn], axis=1), [0.025, 0.975])
     first, second = np.median(seconds, axis=0)
-    return Speed(float(first / second), float(low), float(high), float(first), float(second), len(seconds))
+    return Speed(float(np.median(ratios)), float(low), float(high), float(first), float(second), len(seconds))

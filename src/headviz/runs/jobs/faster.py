@@ -34,7 +34,7 @@ class FasterSpec(JobSpec):
     batch: int = 32
     length: int | None = None
     samples: int = 1024
-    repair: str = "tune"
+    repair: str = "refit"
     seed: int = 0
     beside: bool = True
     train_limit: int | None = None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ....runs.reading import RunView
     from ....runs.record import RunRecord
 
-REPAIRS = {"tune": "one factor per head and neuron", "refit": "solved anew", "none": "as they are"}
+REPAIRS = {"refit": "solved anew", "tune": "one factor per head and neuron", "none": "as they are"}
 
 
 def form(view: View) -> None:
