@@ -32,9 +32,8 @@ def draw() -> None:
             for remark in remarks.about(clf, shown):
                 st.info(show.plain(remark))
             onehead.pictures(found, chosen, now)
-    if found is not None:
-        st.subheader("Attention against attribution")
-        onehead.relation(found, chosen)
+            st.subheader("Attention against attribution")
+            onehead.relation(found, chosen)
     frame.recipe(*onehead.recipe(now, clf, shown, chosen))
 
 

@@ -86,7 +86,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     window.__headvizHistory.back = (search) => setTriggerValue("back", { search, at: Date.now() });
     box.appendChild(button("Copy link", "Copy link to this view", copyAddress));
   } else {
-    if (data.key.startsWith("arcs_")) isolateArcs(data.key, 40);
+    if (data.key.startsWith("arcs_")) isolateArcs(data.key, 240);
     for (const format of ["png", "svg"])
       box.appendChild(button("↓ " + format.toUpperCase(), "Save " + data.name + " as " + format.toUpperCase(),
         () => saveFigure(data.key, format, data.file, data.name)));

@@ -81,7 +81,7 @@ def finding(clf: Classifier, mask: HeadMask, before: np.ndarray, after: np.ndarr
         return f"Without {names} the model no longer knows: {first} {lost} to {last}, near chance ({chance:.2f} each)."
     if was != now:
         return f"Without {names} the answer changes: {first} becomes {last}."
-    return f"Without {names} the answer stays: {first} becomes {after[now]:.2f}."
+    return f"Without {names} the answer stays {clf.labels[now]} ({before[now]:.3f} → {after[now]:.3f})."
 
 
 def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarray]) -> None:
