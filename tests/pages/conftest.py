@@ -71,6 +71,18 @@ def nothing_recorded(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReq
         monkeypatch.setattr("headviz.ui.parts.recorded._all", lambda: ())
 
 
+@pytest.fixture(autouse=True)
+def nothing_in_the_background(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """The first page measures no costs by itself, unless a test is about that; a thread would outlive the tests."""
+    if "costs_measured" not in request.fixturenames:
+        monkeypatch.setattr("headviz.ui.parts.cost.compute", lambda view: None)
+
+
+@pytest.fixture
+def costs_measured() -> None:
+    """The test is about costs that are measured in the background, and waits for them."""
+
+
 @pytest.fixture
 def recorded_runs() -> None:
     """The test is about recorded runs."""

@@ -1,0 +1,37 @@
+"""What each head costs is measured by itself on the first page, and then orders heads everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from headviz.ui.parts import cost, scoring
+from headviz.ui.shell import jobs
+
+
+@pytest.mark.usefixtures("costs_measured")
+def test_costs_are_measured_without_being_asked_for(open_page: Callable[..., Any]) -> None:
+    import headviz
+    from headviz.ui.shell import loaders
+
+    app = open_page("heads", samples="8", seed="3")
+    assert not app.exception
+    view = app.session_state["headviz"].view
+    job = jobs.find(("cost", *scoring.key_of(replace(view, samples=8), "ablation")))
+    assert job is not None
+    assert job.finished.wait(120)
+    assert not job.error
+    app = app.run()
+    assert not app.exception
+    found = cost.table(view)
+    assert found is not None
+    assert found.score == "ablation"
+    clf = loaders.classifier(view)
+    exact = headviz.score_heads(clf, scoring.sample(view, clf), "ablation")
+    assert (found.values == exact.values).all()
+    assert cost.ordering(view) is found
+    board = open_page("masklab", samples="8", seed="3")
+    assert any("lowest by ablation" in b.label for b in board.button)
