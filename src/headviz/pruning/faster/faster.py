@@ -136,7 +136,8 @@ def prune_faster(
     options = FasterOptions(batch, length, samples, remove, repair, seed, retrain)
     require_possible(clf, options)
     work = Work(clf, data, options, dev, label_order, progress, cancel)
-    found = tuple(work.result(target, work.find(target)) for target in targets)
+    shapes = [work.find(target) for target in targets]  # a target out of reach is said before a model is built
+    found = tuple(work.result(target, shape) for target, shape in zip(targets, shapes, strict=True))
     return found[0] if one else found
 
 
