@@ -4,9 +4,10 @@ import streamlit as st
 
 from headviz.ui.pages.compare import columns as compare
 from headviz.ui.pages.compare import other_models as others
+from headviz.ui.pages.compare import patching
 from headviz.ui.pages.compare import translations as retranslate
 from headviz.ui.parts import story, texts, veshan
-from headviz.ui.shell import frame, loaders, show
+from headviz.ui.shell import frame, loaders, show, state
 
 view = frame.begin()
 story.line()
@@ -19,8 +20,14 @@ if not (frame.controls() or shown.empty):
     st.markdown(f"**{show.plain(shown.text)}**  \n{show.plain(shown.pair or '')}")
 classifies = bool(loaders.shape(view).labels)
 if classifies:
-    other = others.chooser(view, clf) if frame.controls() else others.load(view, clf)
-    compare.section(clf, data, shown, compare.columns(clf, other))
+    answers, patched = state.tabs(["Answers", "Patching"], "compare_tabs")
+    with answers:
+        if answers.open:
+            other = others.chooser(view, clf) if frame.controls() else others.load(view, clf)
+            compare.section(clf, data, shown, compare.columns(clf, other))
+    with patched:
+        if patched.open:
+            patching.section(clf, shown, data.task.name == "demo")
 elif shown.empty:
     veshan.about(view)
     st.info(texts.EMPTY, icon=":material/edit:")

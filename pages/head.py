@@ -4,6 +4,7 @@ import streamlit as st
 
 from headviz.errors import UserError
 from headviz.ui.pages.head import maps as onehead
+from headviz.ui.pages.head import writes
 from headviz.ui.parts import remarks, scoring, texts
 from headviz.ui.shell import frame, loaders, show, state
 
@@ -34,6 +35,8 @@ def draw() -> None:
             onehead.pictures(found, chosen, now)
             st.subheader("Attention against attribution")
             onehead.relation(found, chosen)
+    if found is not None:
+        writes.section(clf, shown, chosen)
     frame.recipe(*onehead.recipe(now, clf, shown, chosen))
 
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from headviz.ui.pages.masklab import board, cost, two_masks
+from headviz.ui.pages.masklab import board, cost, stand_ins, two_masks
 from headviz.ui.parts import cost as scores
 from headviz.ui.parts import measure, story
 from headviz.ui.shell import frame, loaders, state
@@ -12,6 +12,7 @@ story.line()
 shape = loaders.shape(view)
 if frame.controls():
     board.toolbar(shape.present, scores.ordering(view), shape.scores)
+    stand_ins.choose(bool(shape.labels))
     view = state.view()
 left, right = st.columns([5, 6], gap="large")
 with left:
@@ -21,13 +22,15 @@ with left:
 with right:
     clf, data = loaders.classifier(view), loaders.dataset(view)
 with hints:  # progress stands here, so that nothing jumps
-    found = measure.measured(clf, data, state.mask(clf.present))
+    found = measure.measured(clf, data, state.mask(clf.present), stand_ins.place())
 with right:
     shown = measure.last(clf, data, found)
     if shown is not None:
         with st.container(key="result" if found else "result_before"):
             cost.headline(clf, data, shown)
             cost.by_slice(data, shown)
+    if found is not None:
+        stand_ins.how_much(clf, data, found)
 if found is not None:
     if frame.controls():
         with hints:

@@ -24,7 +24,7 @@ _MODULES = {
     "models.recurrent": "RnnTranslator",
     "models.loading": "load wrap",
     "models.in_place": "masked prune_heads",
-    "models.pruning": "prune",
+    "pruning.removal": "prune",
     "tasks": "Dataset SampleReport Task load_task sample",
     "evaluation.comparison": "Comparison Delta",
     "evaluation.dispatch": "evaluate evaluator_of",
@@ -35,8 +35,11 @@ _MODULES = {
     "evaluation.translation": "TranslationEvaluation TranslationEvaluator translate",
     "attribution.attattr": "attattr",
     "attribution.conductance": "conductance",
+    "attribution.contributions": "contributions",
     "attribution.maps": "Maps",
+    "attribution.reading": "head_reading",
     "attribution.patching": "patch",
+    "attribution.patching_set": "patch_pairs",
     "attribution.tokens": "TokenAttributions token_attributions",
     "scores.scoring": "score_heads score_progressive",
     "analyses.ablation": "Ablation ablate",
@@ -83,8 +86,11 @@ if TYPE_CHECKING:
     from .analyses.stacks import stack_report as stack_report
     from .attribution.attattr import attattr as attattr
     from .attribution.conductance import conductance as conductance
+    from .attribution.contributions import contributions as contributions
     from .attribution.maps import Maps as Maps
     from .attribution.patching import patch as patch
+    from .attribution.patching_set import patch_pairs as patch_pairs
+    from .attribution.reading import head_reading as head_reading
     from .attribution.tokens import TokenAttributions as TokenAttributions
     from .attribution.tokens import token_attributions as token_attributions
     from .demo import demo_folder as demo_folder
@@ -109,13 +115,13 @@ if TYPE_CHECKING:
     from .models.in_place import prune_heads as prune_heads
     from .models.loading import load as load
     from .models.loading import wrap as wrap
-    from .models.pruning import prune as prune
     from .models.recurrent import RnnTranslator as RnnTranslator
     from .models.translator import Translator as Translator
     from .notebook.board import show as show
     from .progress import progress_bar as progress_bar
     from .pruning.faster.faster import prune_faster as prune_faster
     from .pruning.plan import PruningPlan as PruningPlan
+    from .pruning.removal import prune as prune
     from .runs.prepare import prepare as prepare
     from .scores.scoring import score_heads as score_heads
     from .scores.scoring import score_progressive as score_progressive

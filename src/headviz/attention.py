@@ -13,11 +13,11 @@ in a translation model they run in another order, and those of the decoder once 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 import transformers as transformers
@@ -45,8 +45,26 @@ for _name in (
 NAME = "headviz"
 Kernel = Literal["sdpa", "eager"]
 
+
+class Filled(NamedTuple):
+    """Gates of a layer in which something stands in the place of heads that are off: ``factor``·head + ``add``."""
+
+    factor: Tensor  # [1, h, 1, 1]
+    add: Tensor  # [1, h, 1, d], 0 for heads that are on; for single texts [B, h, Q, d], in packed stages rows [N, h·d]
+
+
 # One factor per head of a layer, broadcast over [B, h, Q, d]; None = every head as it is.
-Gate = Tensor | None
+Gate = Tensor | Filled | None
+
+
+def factor_of(gate: Gate) -> Tensor | None:
+    """What a gate multiplies heads with; None = nothing."""
+    return gate.factor if isinstance(gate, Filled) else gate
+
+
+def with_factor(gate: Gate, factor: Tensor) -> Gate:
+    """The gate with another factor: for derivatives by it."""
+    return Filled(factor, gate.add) if isinstance(gate, Filled) else factor
 
 
 @dataclass(frozen=True)
@@ -122,10 +140,17 @@ def running_call() -> HeadCall | None:
     return _RUNNING.get()
 
 
-def gates_for(mask: HeadMask | None, present: HeadMask, dtype: torch.dtype, device: torch.device) -> tuple[Gate, ...]:
+def gates_for(
+    mask: HeadMask | None,
+    present: HeadMask,
+    dtype: torch.dtype,
+    device: torch.device,
+    fill: Sequence[Tensor] | None = None,
+) -> tuple[Gate, ...]:
     """One gate per layer; None where the mask changes nothing, so that full heads stay bit-identical.
 
-    ``present`` says which heads the model still has: rows of a gate are its heads, in order.
+    ``present`` says which heads the model still has: rows of a gate are its heads, in order. ``fill`` is what stands
+    in the place of heads that are off, for each layer [H, d]; None = nothing.
     """
     if mask is None:
         return (None,) * present.num_layers
@@ -133,12 +158,25 @@ def gates_for(mask: HeadMask | None, present: HeadMask, dtype: torch.dtype, devi
     gates: list[Gate] = []
     for layer in range(present.num_layers):
         off = set(mask.off_in(layer))
-        row = [0.0 if h in off else 1.0 for h in present.kept_in(layer)]
+        heads = present.kept_in(layer)
+        row = [0.0 if h in off else 1.0 for h in heads]
         if all(row):
             gates.append(None)
+            continue
+        factor = torch.tensor(row, dtype=dtype, device=device).view(1, -1, 1, 1)
+        if fill is None:
+            gates.append(factor)
         else:
-            gates.append(torch.tensor(row, dtype=dtype, device=device).view(1, -1, 1, 1))
+            stands = fill[layer][list(heads)].to(dtype=dtype, device=device)
+            gates.append(Filled(factor, (1 - factor) * stands[None, :, None]))
     return tuple(gates)
+
+
+def gated(outputs: Tensor, gate: Gate) -> Tensor:
+    """The heads' outputs [B, h, Q, d] as a gate lets them through."""
+    if gate is None:
+        return outputs
+    return outputs * gate.factor + gate.add if isinstance(gate, Filled) else outputs * gate
 
 
 def headviz_attention(
@@ -189,9 +227,7 @@ def headviz_attention(
         headviz.outputs.append(out)
     if headviz.edit_outputs is not None:
         out = headviz.edit_outputs(layer, out)
-    gate = headviz.gates[layer]
-    if gate is not None:
-        out = out * gate
+    out = gated(out, headviz.gates[layer])
     return out.transpose(1, 2).contiguous(), None if probs is None else probs.to(query.dtype)
 
 

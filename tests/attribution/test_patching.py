@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 import torch
 
 import headviz
@@ -184,3 +185,36 @@ def test_what_makes_no_sense_is_refused(options: dict[str, Any], why: str) -> No
     clf.config.headviz_num_texts = 2
     with pytest.raises(UserError, match=why):
         headviz.patch(clf, A, **{"donor": B, **options})
+
+
+def test_a_set_of_pairs_is_the_mean_of_its_pairs() -> None:
+    clf = tiny_classifier(seed=3)  # answers some of these texts differently
+    more = ("no man eats", "two birds run"), ("a cat runs", "no .")
+    texts = [(A, B), (B, A), (A, A), (A, LONGER), (LONGER, more[1]), (more[1], A), more]
+    alone = [headviz.patch(clf, *pair, positions="first") for pair in texts]
+    used = [p.effect for p in alone if p.from_label != p.to_label and abs(p.span) >= 0.5]
+    assert len(used) > 2
+    found = headviz.patch_pairs(clf, texts, positions="first")
+    np.testing.assert_allclose(found.mean, np.mean(used, axis=0))
+    assert found.n + found.same_answer + found.small == len(texts)
+    assert (found.interval_low <= found.mean).all()
+    half = scipy.stats.ttest_1samp([u[1, 2] for u in used], 0.0)
+    assert found.p_value[1, 2] == pytest.approx(half.pvalue)
+    with pytest.raises(UserError, match="too few to average"):
+        headviz.patch_pairs(clf, [(A, A), (B, B)])
+
+
+def test_minimal_pairs_of_the_demo_differ_in_one_stretch() -> None:
+    from headviz.demo.minimal_pairs import minimal_pairs
+
+    for name in ("negation", "number"):
+        pairs = minimal_pairs(name, 3, seed=1)
+        assert pairs == minimal_pairs(name, 3, seed=1)
+        assert len(pairs) == 3
+        for one, other in pairs:
+            assert one.label != other.label
+            assert (one.premise, one.hypothesis) != (other.premise, other.hypothesis)
+            a, b = (f"{e.premise} | {e.hypothesis}".split() for e in (one, other))
+            front = next(i for i in range(len(a)) if i >= len(b) or a[i] != b[i])
+            back = next(i for i in range(len(a)) if i >= len(b) or a[-1 - i] != b[-1 - i])
+            assert max(len(a), len(b)) - front - back <= 3

@@ -266,3 +266,40 @@ def test_the_demos_training_examples_are_explained(open_page: Callable[..., Any]
     app.session_state["tune_box"] = True
     said = texts(app.run()).replace("\\", "")
     assert "128,000 training examples are generated; 2,600 of them are shipped" in said
+
+
+def test_the_mask_lab_says_what_stands_in_a_heads_place(open_page: Callable[..., Any]) -> None:
+    """The choice is in the link, the sentence says it, and a switch shows what hangs on it."""
+    app = open_page("masklab", off="4.10,7.0,11.3", ablation="mean:32")
+    assert not app.exception
+    assert app.query_params["ablation"] == "mean:32"
+    said = texts(app).replace("\\", "")
+    assert "In the place of a head that is off stands its mean output over all tokens of the reference (32 " in said
+    assert any("--ablation mean --reference 32" in str(c.value) for c in app.code)
+    app = next(t for t in app.toggle if t.key == "compare_stand_ins").set_value(True).run()
+    assert not app.exception
+    assert (
+        "whatever stands in the heads' place" in (said := texts(app).replace("\\", "")) or "depending on what" in said
+    )
+
+
+def test_one_head_shows_what_it_reads_and_writes(open_page: Callable[..., Any]) -> None:
+    app = open_page("head", writes="1", head="4.10")
+    assert not app.exception
+    said = texts(app).replace("\\", "")
+    assert "L4·H10 itself adds" in said
+    assert "goes through later layers." in said
+    assert "What it writes (OV)" in said
+
+
+def test_compare_patches_a_donor_into_the_text(open_page: Callable[..., Any]) -> None:
+    given = {"donor": "a bird sleeps", "tab": "Patching", "positions": "changed"}
+    app = open_page("compare", a="a dog sleeps", b="the cat runs", **given)
+    assert not app.exception
+    said = texts(app).replace("\\", "")
+    assert "alone moves the answer" in said
+    assert "tokens take the donor's values" in said
+    assert {k: app.query_params[k] for k in given} == given
+    empty = open_page("compare", tab="Patching")
+    assert not empty.exception
+    assert any("Write a donor" in str(i.value) for i in empty.info)

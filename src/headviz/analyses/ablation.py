@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 from ..charts.numbers import metric as metric_text
 from ..charts.numbers import number, points
 from ..evaluation.comparison import measure
+from ..evaluation.dispatch import with_stand_in
+from ..evaluation.intervals import interval_of_mean
 from ..evaluation.significance import benjamini_hochberg, holm
 from ..evaluation.verdict import MARGIN, clear, within
 from ..heads import HeadId, HeadMask
-from ..progress import Cancel, Progress
+from ..models.stand_in import ZERO, StandIn
+from ..progress import Cancel, Progress, part
 from ..results import Result
 from . import published
 from .analysis import COST, ENDS, MASKABLE, METRIC, MICHEL, PAIRED, Analysis, Grid, Picture, Table, View, in_points
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..evaluation.mask_evaluator import MaskEvaluator
+    from ..tasks import Dataset
     from .given import Given
 
 
@@ -35,7 +39,8 @@ class Ablation(Result):
     """Tables are L×H; NaN where a head is not there, or off in ``base``.
 
     ``values`` is a *cost*: metric of ``base`` minus metric without the head, so high means that the head matters.
-    The interval is the cost's.
+    The interval is the cost's. Of several draws of what stands in a head's place, ``values`` and the ends of the
+    interval are means, and ``p_value`` is twice the median.
     """
 
     subject: Subject
@@ -47,6 +52,9 @@ class Ablation(Result):
     p_value: NDArray[np.float64]  # raw
     q_value: NDArray[np.float64]  # Benjamini-Hochberg over all heads tested
     seconds: float
+    by_draw: NDArray[np.float64] | None = (
+        None  # [draws, L, H] the costs of each draw of what stands in the heads' place
+    )
 
     @property
     def delta(self) -> NDArray[np.float64]:
@@ -75,15 +83,26 @@ class Ablation(Result):
         }
         about = {**given["subject"], "rows": tuple(given["subject"].get("rows") or ())}
         base = HeadMask.from_hex(given["base"], *tables["values"].shape)
-        return cls(Subject(**about), base, given["baseline"], **tables, seconds=given["seconds"])
+        drawn = given.get("by_draw")
+        by_draw = None if drawn is None else np.array(drawn, dtype=float)
+        return cls(Subject(**about), base, given["baseline"], **tables, seconds=given["seconds"], by_draw=by_draw)
 
     def extra(self) -> dict[str, Any]:
-        return {
+        return self._over_draws() | {
             "harmful": self.harmful(),
             "significant": int(self.significant().sum()),
             "certain": int(self.certain().sum()),
             "tested": int(np.isfinite(self.p_value).sum()),
         }
+
+    def _over_draws(self) -> dict[str, Any]:
+        """The interval of each cost over the draws alone."""
+        if self.by_draw is None:
+            return {}
+        ends = np.full((2, *self.values.shape), np.nan)
+        for at in map(tuple, np.argwhere(np.isfinite(self.values))):
+            _, *ends[(slice(None), *at)] = interval_of_mean(self.by_draw[(slice(None), *at)])
+        return {"draws_low": ends[0], "draws_high": ends[1]}
 
 
 def ablate(
@@ -91,10 +110,15 @@ def ablate(
     *,
     base: HeadMask | None = None,
     metric: str | None = None,
+    ablation: str | StandIn = ZERO,
+    reference: Dataset | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Ablation:
     """The table of all single-head ablations, on top of ``base`` (None = the full model).
+
+    ``ablation`` and ``reference`` say what stands in the heads' place, as in ``headviz.evaluate``; by default what the
+    evaluator already puts there.
 
     >>> import headviz
     >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=20)
@@ -104,20 +128,32 @@ def ablate(
     ((12, 12), 12)
     """
     start = time.perf_counter()
+    if StandIn.of(ablation).kind != ZERO:
+        evaluator = with_stand_in(evaluator, ablation, reference, cancel=cancel)
     about = subject(evaluator, metric)
     whole = evaluator.clf.under(base)
     heads = whole.kept
     masks = [whole.without([h]) for h in heads]
-    answers, found = sweep(evaluator, masks, about.metric, reference=whole, progress=progress, cancel=cancel)
-    values, low, high, p = (empty_grid(whole) for _ in range(4))
-    for head, delta in zip(heads, found, strict=True):
-        values[head] = delta.full - delta.masked
-        low[head], high[head] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
-        p[head] = delta.p_value
+    draws = []
+    each = list(evaluator.each_draw())
+    for draw, one in enumerate(each):
+        told = part(progress, draw, len(each))
+        answers, found = sweep(one, masks, about.metric, reference=whole, progress=told, cancel=cancel)
+        values, low, high, p = (empty_grid(whole) for _ in range(4))
+        for head, delta in zip(heads, found, strict=True):
+            values[head] = delta.full - delta.masked
+            low[head], high[head] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
+            p[head] = delta.p_value
+        draws.append((values, low, high, p))
+    by_draw = None
+    if len(draws) > 1:
+        by_draw = np.array([one[0] for one in draws])
+        values, low, high = (np.mean([one[i] for one in draws], axis=0) for i in range(3))
+        p = np.minimum(1.0, 2 * np.median([one[3] for one in draws], axis=0))
 
     baseline = measure(answers, answers.full, about.metric)
     seconds = time.perf_counter() - start
-    return Ablation(about, whole, baseline, values, low, high, p, benjamini_hochberg(p), seconds)
+    return Ablation(about, whole, baseline, values, low, high, p, benjamini_hochberg(p), seconds, by_draw)
 
 
 def run(given: Given) -> Ablation:

@@ -46,6 +46,7 @@ class Subject(Result):
     metric: str
     precision: str  # of the evaluations: float32 or bfloat16
     rows: tuple[str, ...] = ()  # names of the grid's rows where they are not simply layers: those of several stacks
+    stand_in: str = ""  # what stands in the place of heads that are off; empty = nothing
 
     @property
     def scale(self) -> float:
@@ -62,6 +63,7 @@ class Subject(Result):
             ("model", self.model),
             ("data", f"{self.data}, {self.n:,} examples"),
             ("metric", f"{self.metric} {baseline:.4f}"),
+            *((("in a head's place", self.stand_in),) if self.stand_in else ()),
         )
 
 
@@ -81,6 +83,7 @@ def subject(evaluator: MaskEvaluator, metric: str | None = None) -> Subject:
         metric or data.task.primary_metric,
         evaluator.precision,
         tuple(clf.row_name(row) for row in range(clf.num_layers)) if len(clf.stacks) > 1 else (),
+        evaluator.stand_in,
     )
 
 

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
 from ..storage.paths import out_file, outside_path
-from .common import add_mask, add_model, add_task, load_data, load_model, progress_bar, read_mask, warn
+from .common import (
+    ablation_of,
+    add_ablation,
+    add_mask,
+    add_model,
+    add_task,
+    load_data,
+    load_model,
+    progress_bar,
+    read_mask,
+    warn,
+)
 from .number_types import positive_int
 from .view_text import Shown, text_of
 
@@ -24,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_task(parser)
     add_mask(parser)
     add_evaluator(parser)
+    add_ablation(parser)
     add_figure(parser)
 
 
@@ -54,12 +66,12 @@ def add_figure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--figure", metavar="FILE.html", help="also draw the result into a page of its own")
 
 
-def evaluator_for(args: argparse.Namespace, clf: Classifier, data: Dataset) -> Evaluator:
+def evaluator_for(args: argparse.Namespace, clf: Classifier, data: Dataset, **given: Any) -> Evaluator:
     from ..evaluation.dispatch import evaluator_of
     from ..evaluation.evaluator import EvaluatorOptions
 
     options = EvaluatorOptions(budget=args.memory * 2**20, precision=args.precision)
-    return evaluator_of(clf, data, options, label_order=args.label_order)
+    return evaluator_of(clf, data, options, label_order=args.label_order, **given)
 
 
 def table_of(args: argparse.Namespace) -> tuple[Ablation, Evaluator]:
@@ -70,7 +82,9 @@ def table_of(args: argparse.Namespace) -> tuple[Ablation, Evaluator]:
     data = load_data(args)
     clf = load_model(args)
     base = read_mask(args, clf)
-    evaluator = evaluator_for(args, clf, data)
+    stand_in, reference = ablation_of(args)
+    with progress_bar("measuring the reference") as progress:
+        evaluator = evaluator_for(args, clf, data, ablation=stand_in, reference=reference, progress=progress)
     with progress_bar("ablating") as progress:
         return ablate(evaluator, base=base, metric=args.metric, progress=progress), evaluator
 

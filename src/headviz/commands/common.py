@@ -8,8 +8,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MaskError
+from ..errors import MaskError, OptionError
 from ..heads import HeadId, HeadMask, parse_heads
+from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
 from ..progress import progress_bar as progress_bar
 from ..storage import exchange
 from .number_types import positive_int, seed, short, whole
@@ -49,6 +50,33 @@ def add_mask(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--off", metavar="L.H,…", help="heads to switch off, such as 3.5,7.0; of a stack: cross.1.5")
     which.add_argument("--mask", metavar="HEX", help="a mask as headviz prints it, or a file: .json, .npy, .txt")
+
+
+def add_ablation(parser: argparse.ArgumentParser) -> None:
+    """``--ablation`` and ``--reference``."""
+    parser.add_argument(
+        "--ablation",
+        choices=ABLATIONS,
+        default=ZERO,
+        metavar="A",
+        help=f"what stands in the place of heads that are off: {', '.join(ABLATIONS)} ({ZERO})",
+    )
+    parser.add_argument(
+        "--reference", type=positive_int, metavar="N", help=f"training examples on which that is measured ({EXAMPLES})"
+    )
+
+
+def ablation_of(args: argparse.Namespace) -> tuple[StandIn, Dataset | None]:
+    """What stands in a head's place, and the seeded, class-balanced training examples on which it is measured."""
+    if args.ablation == ZERO:
+        if args.reference is not None:
+            raise OptionError("--reference is the sample for --ablation mean, resample or constant. Name one of them.")
+        return StandIn(), None
+    from ..tasks import sample
+
+    chosen = StandIn(args.ablation, args.reference or EXAMPLES)
+    train = load_data(argparse.Namespace(**{**vars(args), "limit": None}), "train")
+    return chosen, sample(train, chosen.examples, seed=chosen.seed, length_filter=None)
 
 
 def add_translation(parser: argparse.ArgumentParser) -> None:

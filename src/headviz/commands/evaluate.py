@@ -11,8 +11,11 @@ from ..errors import OptionError
 from ..evaluation.constant import remark
 from ..evaluation.dispatch import evaluate
 from ..evaluation.plain import class_order, undefined_for
+from ..models.stand_in import ZERO
 from ..tasks import points_in
 from .common import (
+    ablation_of,
+    add_ablation,
     add_mask,
     add_model,
     add_task,
@@ -34,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_task(parser)
     add_mask(parser)
     add_translation(parser)
+    add_ablation(parser)
     parser.add_argument(
         "--compare",
         action="store_true",
@@ -48,7 +52,10 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     clf = reading(args, load_model(args))
     # a model without heads says so only where it is asked to switch one off
     mask = None if args.mask is None and args.off is None else read_mask(args, clf)
-    about = {"label_order": args.label_order, "beams": args.beams}
+    if mask is None and args.ablation != ZERO:
+        raise OptionError("--ablation is about heads that are off. Name them: --off 3.5,7.0 or --mask HEX.")
+    stand_in, reference = ablation_of(args)
+    about = {"label_order": args.label_order, "beams": args.beams, "ablation": stand_in, "reference": reference}
     compared = {}
     with progress_bar("evaluating") as progress:
         if args.compare and mask is not None:
@@ -88,6 +95,11 @@ def show(result: dict[str, Any]) -> str:
         rows.append(("answers", ", ".join(f"{name} {count:,}" for name, count in predicted.items())))
     if result["mask"] is not None:
         rows += [("heads off", f"{len(off)}{named}"), ("mask", result["mask"])]
+    if result["ablation"] != ZERO:
+        rows.append(("in their place", f"{result['ablation']}, of {result['reference']:,} training examples"))
+    for name, drawn in result.get("draws", {}).items():
+        ends = "" if drawn["low"] is None else f" [{number(drawn['low'], digits)}, {number(drawn['high'], digits)}]"
+        rows.append((f"{name} over {len(drawn['values'])} draws", number(drawn["mean"], digits) + ends))
     rows.append(("seconds", f"{result['seconds']:.2f}"))
     signed = [f"{name}: {text}" for name, text in result.get("signatures", {}).items()]
     signed += [f"{name} has no value: {reason}." for name, reason in result["undefined"].items()]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import OptionError
+from ..models.stand_in import ZERO
 from .common import add_task, load_data, load_model, number, progress_bar, table
 from .finetune import add_training, training_options
 from .number_types import between, positive_int, seed, short
@@ -56,10 +57,13 @@ def speeds(text: str) -> list[float]:
 def check(args: argparse.Namespace) -> None:
     """Refuse options that contradict each other, before anything is loaded."""
     if args.faster is None:
-        given = [n for n in (*OWN, *TRAINING) if getattr(args, n) not in (None, False)]
+        drawn = () if args.ablation == ZERO else ("task", "data", "limit")  # which a reference needs too
+        given = [n for n in (*OWN, *TRAINING) if n not in drawn and getattr(args, n) not in (None, False)]
         if given:
             raise OptionError(f"--{given[0].replace('_', '-')} goes with --faster X. Leave it out, or name a speed.")
         return
+    if args.ablation != ZERO:
+        raise OptionError("--faster mends what it removes; --ablation goes with --off or --mask.")
     for name in ("off", "mask", "masked"):
         if getattr(args, name):
             raise OptionError(f"--faster chooses what is removed; --{name} names it. Give one of the two.")

@@ -19,9 +19,15 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_mask(parser)
-    parser.add_argument("--text", required=True, metavar="A", help="the text into whose pass heads are put")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--text", metavar="A", help="the text into whose pass heads are put")
+    which.add_argument(
+        "--pairs",
+        metavar="FILE",
+        help="many: a table with columns text, donor, and text_pair, donor_pair for models that compare two texts",
+    )
     parser.add_argument("--text-pair", metavar="B", help="its pair, for models that compare two texts")
-    parser.add_argument("--donor", required=True, metavar="A2", help="the text from which their outputs are taken")
+    parser.add_argument("--donor", metavar="A2", help="the text from which their outputs are taken")
     parser.add_argument("--donor-pair", metavar="B2", help="the donor's pair (default: the text's)")
     parser.add_argument(
         "--positions", default=ALL, metavar="P", help=f"{', '.join(POSITIONS)}, or token numbers such as 0,4 ({ALL})"
@@ -36,11 +42,40 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..attribution.patching import patch
 
     wanted = _positions(args.positions)
+    if args.pairs is not None:
+        return _many(args, wanted)
+    if args.donor is None:
+        raise OptionError("--text needs a --donor, from which outputs are taken.")
     clf = load_model(args)
     mask = read_mask(args, clf)
     text, donor = _text(args.text, args.text_pair), _text(args.donor, args.donor_pair or args.text_pair)
     with progress_bar("layers") as progress:
         found = patch(clf, text, donor, positions=wanted, target=args.target, mask=mask, progress=progress)
+    return found.to_dict() | {"mask": mask.hex, "top": args.top}
+
+
+def _many(args: argparse.Namespace, wanted: str | list[int]) -> dict[str, Any]:
+    """A set of pairs from a file."""
+    from ..attribution.patching_set import patch_pairs
+    from ..storage.paths import outside_path
+    from ..tasks.readers import read_table
+
+    if args.donor is not None or args.donor_pair is not None or args.text_pair is not None or args.target is not None:
+        raise OptionError("With --pairs the texts come from the file, and each pair's own answers are measured.")
+    if not isinstance(wanted, str):
+        raise OptionError(f"With --pairs, --positions is one of {', '.join(POSITIONS)}.")
+    table_ = read_table(outside_path(args.pairs, "--pairs"))
+    columns = table_.columns
+    for name in ("text", "donor"):
+        if name not in columns:
+            raise OptionError(f"{table_.name} has no column '{name}'. It needs text and donor, and pairs if any.")
+    own = columns.get("text_pair", [None] * len(table_))
+    other = columns.get("donor_pair", own)
+    texts = list(zip(map(_text, columns["text"], own), map(_text, columns["donor"], other), strict=True))
+    clf = load_model(args)
+    mask = read_mask(args, clf)
+    with progress_bar("pairs") as progress:
+        found = patch_pairs(clf, texts, positions=wanted, mask=mask, progress=progress)
     return found.to_dict() | {"mask": mask.hex, "top": args.top}
 
 
@@ -57,7 +92,24 @@ def _positions(given: str) -> str | list[int]:
     return [int(part) for part in parts]
 
 
+def _show_many(result: dict[str, Any]) -> str:
+    rows = [("head", "effect", "95 % interval", "q")]
+    for name in result["ranking"][: result["top"]]:
+        at = HeadId.parse(name)
+        mean, low, high, q = (
+            result[key][at.layer][at.head] for key in ("mean", "interval_low", "interval_high", "q_value")
+        )
+        rows.append((name, f"{mean:+.3f}", f"[{low:+.3f}, {high:+.3f}]", number(q)))
+    left = result["same_answer"] + result["small"]
+    return (
+        f"{result['n']} pairs; {left} left out ({result['same_answer']} with one answer for both texts, "
+        f"{result['small']} that hardly move it)\n\n{table(rows)}\n\n0 = as for the text, 1 = as for the donor"
+    )
+
+
 def show(result: dict[str, Any]) -> str:
+    if "ranking" in result:
+        return _show_many(result)
     effect = np.array(result["effect"], dtype=float)  # null becomes NaN
     patched = [result["tokens"][i] for i in result["positions"]]
     head = table(

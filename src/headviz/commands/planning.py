@@ -88,6 +88,8 @@ PLAN: dict[str, tuple[str, Callable[[str], Any], str]] = {
     "--length-filter": ("length_filter", str, f"of those examples: {', '.join(LENGTH_FILTERS)}"),
     "--repair": ("repair", str, f"mend the kept weights after removal: {', '.join(REPAIRS)}"),
     "--repair-samples": ("repair_samples", positive_int, "examples to repair on (512)"),
+    "--ablation": ("ablation", str, "what stands in the place of removed heads: zero (default), mean, constant"),
+    "--reference": ("reference", positive_int, "training examples on which that is measured (256)"),
     "--score-source": ("score_source", str, f"{', '.join(SCORE_SOURCES)}: score θ0 at its own task instead"),
     "--initialisation": ("initialisation", str, f"of retrained networks: {', '.join(INITIALISATIONS)}"),
     "--keep-models": ("keep_models", str, f"which trained models stay on disk: {', '.join(KEEP_MODELS)}"),

@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..errors import MaskError
+from ..errors import MaskError, OptionError
+from ..models.stand_in import ZERO
 from ..storage.paths import new_folder
 from . import faster
-from .common import add_mask, add_model, load_model, read_mask, table
+from .common import ablation_of, add_ablation, add_mask, add_model, load_model, read_mask, table
 from .number_types import positive_int
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_mask(parser)
+    add_ablation(parser)
     parser.add_argument("--out", required=True, metavar="DIR", help="a new folder for the model")
     parser.add_argument(
         "--masked",
@@ -28,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
+    from ..evaluation.stand_ins import standing_in
     from ..models.feed_forward import uneven
     from ..models.pruning import prune, require_prunable
 
@@ -35,16 +38,21 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     out = new_folder(args.out)
     if args.faster is not None:
         return faster.run(args, out)
+    if args.ablation != ZERO and args.task is None:
+        raise OptionError(f"--ablation {args.ablation} is measured on training examples. Name their task: --task T.")
+    stand_in, reference = ablation_of(args)
     clf = load_model(args)
     if args.off is None and args.mask is None and clf.present.is_full and not uneven(clf.config):
         raise MaskError("Name the heads to remove (--off 3.5,7.0 or --mask HEX), or a speed (--faster 2 --task T).")
     mask, length = read_mask(args, clf), args.length or 128
     before = clf.cost(length=length)
+    if not args.masked:
+        require_prunable(clf)
+    clf = standing_in(clf, stand_in, reference)
     if args.masked:
         folder = clf.export_masked(out, mask)
         after, heads = before, [clf.num_heads] * clf.num_layers
     else:
-        require_prunable(clf)
         smaller = prune(clf, mask)
         folder = smaller.save(out)
         after, heads = smaller.cost(length=length), smaller.heads_per_layer
@@ -52,6 +60,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "out": str(folder),
         "masked": args.masked,
         "mask": mask.hex,
+        "ablation": stand_in.kind,
+        "reference": None if reference is None else len(reference),
         "heads_per_layer": heads,
         "parameters": {"before": before.parameters, "after": after.parameters},
         "flops": {"before": before.flops, "after": after.flops, "length": length},
@@ -74,4 +84,6 @@ def show(result: dict[str, Any]) -> str:
         rows.append(("parameters", change("parameters")))
         rows.append((f"FLOPs at {result['flops']['length']} tokens", change("flops")))
     rows.append(("mask", result["mask"]))
+    if result["ablation"] != ZERO:
+        rows.append(("in their place", f"{result['ablation']}, of {result['reference']:,} training examples"))
     return table(rows)

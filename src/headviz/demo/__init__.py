@@ -74,10 +74,11 @@ def generate_split(name: str, count: int) -> tuple[Example, ...]:
 
 
 @cache
-def planted_heads() -> tuple[HeadId, ...]:
-    """The heads that training gave a part to: three for each phenomenon."""
+def planted_heads(phenomenon: str | None = None) -> tuple[HeadId, ...]:
+    """The heads that training gave a part to: three for each phenomenon, or those of one."""
     roles: dict[str, list[list[int]]] = json.loads((DATA / "roles.json").read_text(encoding="utf-8"))
-    return tuple(sorted(HeadId(*head) for heads in roles.values() for head in heads))
+    chosen = roles.values() if phenomenon is None else [roles[phenomenon]]
+    return tuple(sorted(HeadId(*head) for heads in chosen for head in heads))
 
 
 @cache

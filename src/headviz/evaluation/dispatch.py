@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 
 import numpy as np
 
-from ..errors import OptionError, TaskError
+from ..errors import ModelError, OptionError, TaskError
 from ..heads import TRANSLATION, HeadMask
-from ..models.base import Model
+from ..models.base import Model, TransformerModel
 from ..models.classifier import Classifier
 from ..models.network import require_model
 from ..models.recurrent import RnnTranslator
+from ..models.stand_in import RESAMPLE, ZERO, StandIn
 from ..progress import Cancel, Progress
 from ..tasks.dataset import require_dataset
+from .donors import Donors
 from .evaluator import Evaluator, EvaluatorOptions
 from .mask_evaluator import MaskEvaluator
 from .plain import BATCH_TOKENS, Evaluation, class_order, evaluate_classes, gold_for
+from .stand_ins import required, standing_in
 from .translation import (
     TranslationEvaluator,
     TranslationOptions,
@@ -86,6 +89,8 @@ def evaluate(
     data: Dataset,
     mask: HeadMask | None = None,
     *,
+    ablation: str | StandIn = ZERO,
+    reference: Dataset | None = None,
     batch_tokens: int = BATCH_TOKENS,
     label_order: Sequence[str] | str | None = None,
     beams: int = 1,
@@ -99,6 +104,10 @@ def evaluate(
     ``label_order`` gives the model's class for each class of the task, where their names do not match.
     A translation model gives a ``TranslationEvaluation``; only there, ``beams`` > 1 searches.
 
+    ``ablation`` says what stands in the place of a head that is off: "zero", "mean", "resample" or "constant". All but
+    zero are measured on ``reference``, a sample of examples. With "resample" the result is that of the first draw, and
+    ``over_draws()`` has the mean and interval of all.
+
     For many masks on the same data use ``headviz.Evaluator``, which reuses layers.
 
     >>> import headviz
@@ -109,6 +118,15 @@ def evaluate(
     """
     require_model(clf)
     require_dataset(data)
+    chosen = StandIn.of(ablation)
+    if chosen.kind == RESAMPLE:
+        _refuse_beams(beams)
+        options = EvaluatorOptions(budget=0, chunk_tokens=batch_tokens)
+        made = evaluator_of(
+            clf, data, options, label_order=label_order, ablation=chosen, reference=reference, cancel=cancel
+        )
+        return made.evaluate(mask, progress=progress, cancel=cancel)
+    clf = _filled(clf, chosen, reference, label_order, None, cancel)
     if isinstance(clf, Classifier) and not data.is_translation:
         _refuse_beams(beams)
         return evaluate_classes(
@@ -119,23 +137,24 @@ def evaluate(
     )
 
 
+class Given(TypedDict, total=False):
+    """Keywords of ``evaluator_of`` that do not change what kind of evaluator comes back."""
+
+    label_order: Sequence[str] | str | None
+    beams: int
+    ablation: str | StandIn
+    reference: Dataset | None
+    progress: Progress | None
+    cancel: Cancel | None
+
+
 @overload
 def evaluator_of(
-    clf: Classifier,
-    data: Dataset,
-    options: EvaluatorOptions | None = None,
-    *,
-    label_order: Sequence[str] | str | None = None,
-    beams: int = 1,
+    clf: Classifier, data: Dataset, options: EvaluatorOptions | None = None, **given: Unpack[Given]
 ) -> Evaluator: ...
 @overload
 def evaluator_of(
-    clf: Model,
-    data: Dataset,
-    options: EvaluatorOptions | None = None,
-    *,
-    label_order: Sequence[str] | str | None = None,
-    beams: int = 1,
+    clf: Model, data: Dataset, options: EvaluatorOptions | None = None, **given: Unpack[Given]
 ) -> MaskEvaluator: ...
 def evaluator_of(
     clf: Model,
@@ -144,11 +163,16 @@ def evaluator_of(
     *,
     label_order: Sequence[str] | str | None = None,
     beams: int = 1,
+    ablation: str | StandIn = ZERO,
+    reference: Dataset | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
 ) -> MaskEvaluator:
     """An evaluator of many masks that fits the model: ``Evaluator`` or ``TranslationEvaluator``.
 
-    ``options`` and ``label_order`` are for classifiers, ``beams`` is for translators. A model and data that do not
-    belong together are a ``TaskError``.
+    ``options`` and ``label_order`` are for classifiers, ``beams`` is for translators; ``ablation`` and ``reference``
+    as in ``evaluate``, and ``progress`` is that of measuring them. A model and data that do not belong together are a
+    ``TaskError``.
 
     >>> import headviz
     >>> evaluator = headviz.evaluator_of(headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=30))
@@ -157,14 +181,53 @@ def evaluator_of(
     """
     require_model(clf)
     require_dataset(data)
+    chosen, donors = StandIn.of(ablation), None
+    if chosen.kind == RESAMPLE:
+        if not isinstance(clf, Classifier) or data.is_translation:
+            raise ModelError(f"Ablation 'resample' is for classifiers; '{clf.name}' is {clf.title}. Choose mean.")
+        donors = Donors(clf, required(reference, chosen), chosen, progress, cancel)
+    else:
+        clf = _filled(clf, chosen, reference, label_order, progress, cancel)
     if isinstance(clf, Classifier) and not data.is_translation:
         _refuse_beams(beams)
-        return Evaluator(clf, data, options, label_order=label_order)
+        return Evaluator(clf, data, options, label_order=label_order, donors=donors)
     if options is not None and options.precision != "float32":
         raise OptionError(
             f"A translation model is evaluated in its own precision; '{options.precision}' is for classifiers."
         )
     return TranslationEvaluator(clf, data, TranslationOptions(beams))
+
+
+def with_stand_in(
+    evaluator: MaskEvaluator,
+    ablation: str | StandIn,
+    reference: Dataset | None,
+    *,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> MaskEvaluator:
+    """An evaluator like this one, with something else in the place of heads that are off."""
+    given: Given = {"ablation": ablation, "reference": reference, "progress": progress, "cancel": cancel}
+    if isinstance(evaluator, TranslationEvaluator):
+        return evaluator_of(evaluator.clf, evaluator.data, beams=evaluator.options.beams, **given)
+    assert isinstance(evaluator, Evaluator)
+    return evaluator_of(evaluator.clf, evaluator.data, evaluator.options, label_order=evaluator.label_order, **given)
+
+
+def _filled(
+    clf: Model,
+    chosen: StandIn,
+    reference: Dataset | None,
+    label_order: Sequence[str] | str | None,
+    progress: Progress | None,
+    cancel: Cancel | None,
+) -> Model:
+    if chosen.kind == ZERO:
+        return clf
+    if not isinstance(clf, TransformerModel):
+        clf.gates(None)  # says that it has no heads
+        raise ModelError(f"'{clf.name}' has no attention heads.")
+    return standing_in(clf, chosen, reference, label_order=label_order, progress=progress, cancel=cancel)
 
 
 def _refuse_beams(beams: int) -> None:

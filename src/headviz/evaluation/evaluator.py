@@ -5,6 +5,8 @@ layer, named by the heads that were off before it, and starts from the deepest o
 heads' outputs of the full model, so that a layer resumes behind its attention. Results of masks already seen are
 kept as they are.
 
+Where outputs of other examples stand in a head's place (``Donors``), states and results are kept for each draw.
+
 Logits equal those of ``evaluate`` to float precision. For a single mask use ``evaluate``: it holds no memory.
 """
 
@@ -14,8 +16,8 @@ import copy
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,9 +34,10 @@ from ..results import Result
 from ..tasks import predicted
 from ..tasks.dataset import require_dataset
 from .comparison import Answers
+from .donors import Donors
 from .mask_evaluator import MaskEvaluator
-from .plain import Evaluation, class_order, constants_for, counts_for, encode_data, gold_for, metrics_for
-from .state_cache import Name, StateCache, plan
+from .plain import Evaluation, class_order, constants_for, counts_for, encode_data, gold_for, metrics_for, stands_in
+from .state_cache import Name, Slot, State, StateCache, plan
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
 
 GIB = 2**30
 Off = tuple[HeadId, ...]
-State = tuple[torch.Tensor, torch.Tensor | None]  # of one chunk: what enters a layer, and its heads' outputs
+Seen = tuple[Off, int]  # the heads off, and the draw of what stands in their place
 
 
 @dataclass(frozen=True)
@@ -83,14 +86,6 @@ class Agreement(Result):
         return {"share": self.share}
 
 
-@dataclass
-class _Slot:
-    """A state being computed, chunk after chunk."""
-
-    inside: bool  # with the heads' outputs
-    states: list[State] = field(default_factory=list)
-
-
 class Evaluator(MaskEvaluator):
     """Many masks of one classifier on one data set. Safe to share between threads.
 
@@ -111,13 +106,15 @@ class Evaluator(MaskEvaluator):
         options: EvaluatorOptions | None = None,
         *,
         label_order: Sequence[str] | str | None = None,
+        donors: Donors | None = None,
     ) -> None:
         require_model(clf)
         require_dataset(data)
         if len(data) == 0:
             raise TaskError("There is nothing to evaluate: the data set has no examples.")
         self.clf, self.data, self.options = clf, data, options or EvaluatorOptions()
-        self._label_order = label_order
+        self.label_order = label_order
+        self._donors, self._draw = donors, 0
         self.order = class_order(clf, data, label_order)
         self.gold = gold_for(data, self.order)
         self._encodings = encode_data(clf, data)
@@ -136,7 +133,7 @@ class Evaluator(MaskEvaluator):
         self.keep = plan(
             self._cache.budget, clf.num_layers, self._state_size, max(self._context_size), self._stages.first_only
         )
-        self._results: OrderedDict[Off, np.ndarray] = OrderedDict()
+        self._results: OrderedDict[Seen, np.ndarray] = OrderedDict()
         self._lock = threading.Lock()
 
     # what callers ask --------------------------------------------------------------------------
@@ -151,12 +148,11 @@ class Evaluator(MaskEvaluator):
     ) -> Evaluation:
         start = time.perf_counter()
         whole = self.clf.under(mask)
-        logits = self._seen(whole.off)
-        if logits is None:
-            logits = self._compute(whole, keep, progress, cancel)
-            self._remember(whole.off, logits)
-        elif progress is not None:
-            progress(len(self.data), len(self.data))
+        logits = self._logits(whole, keep, progress, cancel)
+        draws = [
+            metrics_for(self.data, one._logits(whole, keep, None, cancel), self.order)
+            for one in (self.each_draw() if self._donors is not None else ())
+        ]
         return Evaluation(
             metrics=metrics_for(self.data, logits, self.order),
             logits=logits,
@@ -166,7 +162,15 @@ class Evaluator(MaskEvaluator):
             truncated=self._truncated,
             predicted=counts_for(self.clf, self.data, logits, self.order),
             constant=constants_for(self.data),
+            draws=tuple(draws),
+            **stands_in(self.clf, self._donors),
         )
+
+    def each_draw(self) -> Iterator[Evaluator]:
+        for draw in range(1 if self._donors is None else self._donors.stand_in.draws):
+            one = copy.copy(self)  # shares what is kept
+            one._draw = draw
+            yield one
 
     def predictions(
         self,
@@ -177,7 +181,7 @@ class Evaluator(MaskEvaluator):
         cancel: Cancel | None = None,
     ) -> np.ndarray:
         """Class numbers of the task, -1 for an output that is none of its classes; a regression's values."""
-        logits = self.evaluate(mask, keep=keep, progress=progress, cancel=cancel).logits
+        logits = self._logits(self.clf.under(mask), keep, progress, cancel)
         return predicted(logits, self.order, self.clf.is_regression)
 
     def answers(
@@ -190,13 +194,19 @@ class Evaluator(MaskEvaluator):
     def precision(self) -> str:
         return str(self._stages.dtype).removeprefix("torch.")
 
+    @property
+    def stand_in(self) -> str:
+        if self._donors is None:
+            return super().stand_in
+        return f"resample from {self._donors.examples} examples, {self._donors.stand_in.draws} draws"
+
     def agreement(self, mask: HeadMask | None = None) -> Agreement:
         """Measured against float32 under the same mask; one evaluation in float32."""
         own, clf = self.evaluate(mask), self.clf
         if clf.dtype != torch.float32:
             clf = replace(clf, model=copy.deepcopy(clf.model).float())
         options = replace(self.options, budget=0, precision="float32")
-        exact = Evaluator(clf, self.data, options, label_order=self._label_order).evaluate(mask)
+        exact = Evaluator(clf, self.data, options, label_order=self.label_order, donors=self._donors).evaluate(mask)
         same = int((own.predictions == exact.predictions).sum())
         return Agreement(self.precision, own.n, same, float(np.abs(own.logits - exact.logits).max()))
 
@@ -215,13 +225,28 @@ class Evaluator(MaskEvaluator):
 
     # how it is done ----------------------------------------------------------------------------
 
-    def _seen(self, off: Off) -> np.ndarray | None:
+    def _logits(self, whole: HeadMask, keep: bool, progress: Progress | None, cancel: Cancel | None) -> np.ndarray:
+        seen = self._named(whole, self.clf.num_layers)
+        logits = self._seen(seen)
+        if logits is None:
+            logits = self._compute(whole, keep, progress, cancel)
+            self._remember(seen, logits)
+        elif progress is not None:
+            progress(len(self.data), len(self.data))
+        return logits
+
+    def _named(self, mask: HeadMask, layer: int) -> Seen:
+        """What decides the states that enter a layer: heads off before it and, if a mask switched one off, the draw."""
+        off = _before(mask, layer)
+        return off, 0 if off == _before(self.clf.present, layer) else self._draw
+
+    def _seen(self, off: Seen) -> np.ndarray | None:
         with self._lock:
             if off in self._results:
                 self._results.move_to_end(off)
             return self._results.get(off)
 
-    def _remember(self, off: Off, logits: np.ndarray) -> None:
+    def _remember(self, off: Seen, logits: np.ndarray) -> None:
         logits.setflags(write=False)  # handed to every later caller
         with self._lock:
             self._results[off] = logits
@@ -229,9 +254,9 @@ class Evaluator(MaskEvaluator):
                 self._results.popitem(last=False)
 
     def _compute(self, mask: HeadMask, keep: bool, progress: Progress | None, cancel: Cancel | None) -> np.ndarray:
-        path = [_before(mask, layer) for layer in range(self.clf.num_layers)]
+        path = [self._named(mask, layer) for layer in range(self.clf.num_layers)]
         borrowed = self._cache.borrow([(layer, path[layer]) for layer in reversed(range(len(path)))])
-        slots: dict[Name, _Slot] = {}
+        slots: dict[Name, Slot] = {}
         done = False
         try:
             begin = 0 if borrowed is None else borrowed[0][0]
@@ -250,14 +275,14 @@ class Evaluator(MaskEvaluator):
                 for name in slots:
                     self._cache.release(name)
 
-    def _reserve(self, path: Sequence[Off], begin: int) -> dict[Name, _Slot]:
+    def _reserve(self, path: Sequence[Seen], begin: int) -> dict[Name, Slot]:
         """Places for the states that this evaluation is about to compute, where the budget has them."""
-        slots: dict[Name, _Slot] = {}
+        slots: dict[Name, Slot] = {}
         last = len(path) - 1
         order = [last, *range(begin, last)] if self._stages.first_only else list(range(begin, len(path)))
         for layer in order:
             # states that depend on no head being off are the full model's, whoever computes them first
-            own = path[layer] == _before(self.clf.present, layer)
+            own = path[layer] == self._named(self.clf.present, layer)
             if layer == last and self._stages.first_only:
                 inside, size = True, self._last_size
             elif layer in self.keep.states:
@@ -267,7 +292,7 @@ class Evaluator(MaskEvaluator):
                 continue
             name = (layer, path[layer])
             if self._cache.reserve(name, size, pinned=own):
-                slots[name] = _Slot(inside)
+                slots[name] = Slot(inside)
         return slots
 
     def _run(
@@ -275,14 +300,17 @@ class Evaluator(MaskEvaluator):
         mask: HeadMask,
         begin: int,
         states: list[State] | None,
-        slots: Sequence[_Slot | None],
+        slots: Sequence[Slot | None],
         progress: Progress | None,
         cancel: Cancel | None,
     ) -> np.ndarray:
-        stages, gates = self._stages, self.clf.gates(mask)
+        stages, gates = self._stages, list(self.clf.gates(mask))
         logits = np.empty((len(self.data), self.clf.num_labels), dtype=np.float32)
         chunks = tracked(self._chunks, progress, cancel, size=lambda chunk: len(chunk.index))
         for number, chunk in enumerate(chunks):
+            filled = gates
+            if self._donors is not None:
+                filled = self._donors.gates(gates, stages, chunk, self._encodings, self._draw)
             hidden, context = (stages.embed(chunk, self._encodings), None) if states is None else states[number]
             for layer in range(begin, self.clf.num_layers):
                 slot = slots[layer]
@@ -292,11 +320,11 @@ class Evaluator(MaskEvaluator):
                         hidden = stages.entry(layer, hidden, chunk)
                     if slot is not None:
                         slot.states.append((hidden, context if slot.inside else None))
-                    hidden, context = stages.finish(layer, hidden, context, gates), None
+                    hidden, context = stages.finish(layer, hidden, context, filled), None
                 else:
                     if slot is not None:
                         slot.states.append((hidden, None))
-                    hidden = stages.layer(layer, hidden, chunk, gates)
+                    hidden = stages.layer(layer, hidden, chunk, filled)
             logits[list(chunk.index)] = stages.read_out(hidden, chunk).cpu().numpy()
         return logits
 

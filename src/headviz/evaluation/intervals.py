@@ -137,3 +137,13 @@ SLOPES: dict[str, Callable[[NDArray], tuple[Floats, Floats]]] = {
     "f1": _f1,
     "matthews": _matthews,
 }
+
+
+def interval_of_mean(values: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
+    """The mean of independent draws and its interval by Student's t; of a single draw the ends are NaN."""
+    drawn = np.asarray(values, dtype=np.float64)
+    mean, n = float(drawn.mean()), len(drawn)
+    if n < 2:
+        return mean, float("nan"), float("nan")
+    half = float(special.stdtrit(n - 1, (1 + level) / 2) * drawn.std(ddof=1) / np.sqrt(n))
+    return mean, mean - half, mean + half

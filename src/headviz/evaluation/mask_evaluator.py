@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from numpy.typing import NDArray
@@ -30,6 +31,12 @@ class MaskEvaluator(ABC):
     @abstractmethod
     def precision(self) -> str:
         """What the layers compute in: float32, bfloat16, …"""
+
+    @property
+    def stand_in(self) -> str:
+        """What stands in the place of heads that are off, in words; empty = nothing."""
+        fill = self.clf.fill
+        return "" if fill is None else f"{fill.kind} of {fill.examples} examples"
 
     @abstractmethod
     def evaluate(
@@ -59,6 +66,10 @@ class MaskEvaluator(ABC):
         self, reference: HeadMask | None = None, *, progress: Progress | None = None, cancel: Cancel | None = None
     ) -> Answers:
         """Gold answers and the predictions under ``reference``, which other masks are compared with."""
+
+    def each_draw(self) -> Iterator[MaskEvaluator]:
+        """Itself, or one evaluator for each draw of what stands in a head's place. They share what they keep."""
+        yield self
 
     def compare(
         self,

@@ -11,9 +11,11 @@ import numpy as np
 
 from ..errors import OptionError, TaskError
 from ..heads import TRANSLATION, HeadMask
+from ..models.stand_in import RESAMPLE, ZERO
 from ..progress import Cancel, Progress, tracked
-from ..results import Result
+from ..results import Result, plain
 from .constant import counts
+from .intervals import interval_of_mean
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -35,6 +37,10 @@ class Evaluation(Result):
     # how often each class is predicted (None without classes), and what the best constant answer reaches, by metric
     predicted: dict[str, int] | None = field(default=None, kw_only=True)
     constant: dict[str, float | None] = field(default_factory=dict, kw_only=True)
+    ablation: str = field(default=ZERO, kw_only=True)  # what stands in the place of heads that are off
+    reference: int | None = field(default=None, kw_only=True)  # examples on which that was measured
+    # metrics of each draw, where it is drawn; ``logits`` and ``metrics`` are those of the first
+    draws: tuple[dict[str, float], ...] = field(default=(), kw_only=True)
 
     def __repr__(self) -> str:
         told = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items())
@@ -68,7 +74,26 @@ class Evaluation(Result):
             "mask": None if self.mask is None else self.mask.hex,
             "heads_off": [] if self.mask is None else [h.dotted for h in self.mask.off],
             "truncated": self.truncated,
+            "ablation": self.ablation,
+            "reference": self.reference,
+            **({"draws": self.over_draws()} if self.draws else {}),
         }
+
+    def over_draws(self) -> dict[str, dict[str, Any]]:
+        """For each metric its mean over the draws, with a 95 % interval of that mean (None from a single draw)."""
+        found = {}
+        for name in self.draws[0] if self.draws else ():
+            values = [one[name] for one in self.draws]
+            mean, low, high = interval_of_mean(values)
+            found[name] = plain({"mean": mean, "low": low, "high": high, "values": values})
+        return found
+
+
+def stands_in(clf: Classifier, donors: Any = None) -> dict[str, Any]:
+    """What an evaluation says about the place of heads that are off."""
+    if donors is not None:
+        return {"ablation": RESAMPLE, "reference": donors.examples}
+    return {} if clf.fill is None else {"ablation": clf.fill.kind, "reference": clf.fill.examples}
 
 
 def predictions_of(logits: np.ndarray) -> np.ndarray:
@@ -98,6 +123,7 @@ def evaluate_classes(
     for index in tracked(batches([len(e) for e in encodings], batch_tokens), progress, cancel, size=len):
         logits[index] = clf.logits(clf.collate([encodings[i] for i in index]), mask).cpu().numpy()
     return Evaluation(
+        **stands_in(clf),
         metrics=metrics_for(data, logits, order),
         logits=logits,
         gold=gold_for(data, order),

@@ -9,12 +9,18 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from torch import Tensor
 
 from ..heads import HeadId
 
-Name = tuple[int, tuple[HeadId, ...]]  # the layer that a state enters, and the heads off before it
+# the layer that a state enters, the heads off before it, and the draw of what stands in their place
+Name = tuple[int, tuple[tuple[HeadId, ...], int]]
+
+
+State = tuple[Tensor, Tensor | None]  # of one chunk: what enters a layer, and its heads' outputs
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,14 @@ class Keep:
     states: frozenset[int]
     contexts: frozenset[int]
     all_contexts: bool  # also for masks other than the full one
+
+
+@dataclass
+class Slot:
+    """A state being computed, chunk after chunk."""
+
+    inside: bool  # with the heads' outputs
+    states: list[State] = field(default_factory=list)
 
 
 @dataclass

@@ -23,7 +23,7 @@ from ..progress import Cancel, Progress, tracked
 from ..tasks.dataset import require_dataset
 from .comparison import TextAnswers
 from .mask_evaluator import MaskEvaluator
-from .plain import BATCH_TOKENS, Evaluation, batches
+from .plain import BATCH_TOKENS, Evaluation, batches, stands_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,6 +103,7 @@ def evaluate_translation(
         truncated=found.truncated,
         translations=tuple(found.texts),
         references=data.references,
+        **({} if under is None else stands_in(translator)),
         signatures={name: score.signature for name, score in scores.items()},
         beams=beams,
         cut=found.cut,

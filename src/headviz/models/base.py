@@ -157,6 +157,10 @@ class TransformerModel(Network, ABC):
         """The logits of a batch under a mask, in float32, without gradients."""
         return self.forward(batch, self.call(mask, kernel)).float()
 
+    def real_tokens(self, row: int, batch: dict[str, Tensor]) -> Tensor:
+        """[B, Q] which queries of a row of heads are tokens, not padding."""
+        return batch["attention_mask"].bool()
+
     def tokens(self, encoding: Encoded) -> list[str]:
         """The tokens as text, for people to read."""
         return [str(t) for t in self.tokenizer.convert_ids_to_tokens(encoding.ids)]
@@ -179,7 +183,8 @@ class TransformerModel(Network, ABC):
         return RunOrder(tuple(self.stacks[ENCODER]), tuple(row for pair in pairs for row in pair))
 
     def gates(self, mask: HeadMask | None) -> tuple[Gate, ...]:
-        return gates_for(mask, self.present, self.dtype, self.device)
+        fill = None if self.fill is None else self.fill.values
+        return gates_for(mask, self.present, self.dtype, self.device, fill)
 
     def call(self, mask: HeadMask | None = None, kernel: Kernel = "sdpa", **asked: Any) -> HeadCall:
         """A fresh ``HeadCall`` for one forward pass, or one translated batch, under a mask."""

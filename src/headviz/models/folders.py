@@ -15,6 +15,7 @@ from ..attention import NAME, transformers
 from ..errors import UNTRAINED, ModelError
 from ..heads import CLASSIFICATION, TRANSLATION, HeadMask
 from .feed_forward import sized_as_recorded
+from .fill import add_bias
 from .folder_check import CONFIG, LAYERS, naming
 from .folder_check import HEADS as MOST_HEADS
 from .fresh_weights import renew_head
@@ -131,6 +132,12 @@ def _with_shapes(folder: Path, present: HeadMask, kind: str, weights: str, name:
         state = load_file(folder / weights)
     except (SafetensorError, OSError) as error:
         raise ModelError(f"{weights} of '{name}' cannot be read: {error}. Save the pruned model again.") from error
+    for layer in range(present.num_layers):
+        output = shaped.projections(layer).output
+        own = next(n for n, module in model.named_modules() if module is output)
+        bias = state.get(f"{own}.bias")
+        if output.bias is None and bias is not None and bias.shape == (output.out_features,):
+            add_bias(output, torch.zeros_like(bias))  # what stands in the place of removed heads
     try:
         missing, unexpected = model.load_state_dict(state, strict=False)
     except RuntimeError as error:

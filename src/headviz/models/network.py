@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import nn
@@ -15,6 +16,7 @@ from ..heads import ENCODER, HeadMask
 from .digest import tokenizer_digest, weights_digest
 from .families import Family, family_of
 from .families.sheet import Attention
+from .fill import Fill
 
 
 class Projections(NamedTuple):
@@ -40,13 +42,14 @@ class Network(ABC):
     """A transformers model with its tokenizer and the heads that it still has (``present``).
 
     ``num_layers`` and ``num_heads`` are those of the original model, so that a head keeps its number after others
-    have been removed.
+    have been removed. ``fill`` is what stands in the place of heads that a mask switches off; None = nothing.
     """
 
     model: nn.Module
     tokenizer: Any
     present: HeadMask
     name: str = ""
+    fill: Fill | None = field(default=None, kw_only=True)
 
     # identity ---------------------------------------------------------------------------------
 
@@ -78,8 +81,13 @@ class Network(ABC):
 
     @cached_property
     def digest(self) -> str:
-        """Identifies weights and configuration, whatever the model is called."""
-        return weights_digest(self.model, self.config.to_dict(), self.present.hex)
+        """Identifies weights, configuration and what stands in a head's place, whatever the model is called."""
+        own = weights_digest(self.model, self.config.to_dict(), self.present.hex)
+        return own if self.fill is None else hashlib.sha256(f"{own}|{self.fill.digest}".encode()).hexdigest()
+
+    def filled(self, fill: Fill | None) -> Self:
+        """The same model with something else in the place of heads that are off."""
+        return replace(self, fill=fill)
 
     @cached_property
     def tokenizer_digest(self) -> str:

@@ -13,6 +13,7 @@ from ..errors import MaskError, ModelError
 from ..heads import HeadMask
 from ..models.network import require_model
 from . import position_tables as position
+from .fill import add_bias, added_bias
 from .network import Network
 from .slices import is_transposed, keep, key_index, parts, weight_of
 
@@ -20,17 +21,9 @@ N = TypeVar("N", bound=Network)
 
 
 def prune(clf: N, mask: HeadMask) -> N:
-    """A new, smaller model with the same logits as ``clf`` under ``mask``.
+    """A new, smaller model with the same logits as ``clf`` under ``mask``; ``clf.fill`` becomes a bias of W_O.
 
-    Heads keep their original numbers: pruning twice by those numbers is pruning once by both. The
-    caller's model is left as it was, and shares no memory with the result. A family whose heads can only be masked is
-    a ``ModelError``.
-
-    >>> import headviz
-    >>> clf = headviz.load("demo", device="cpu")
-    >>> small = headviz.prune(clf, clf.full_mask.without([(0, 1), (0, 2)]))
-    >>> small.heads_per_layer[:2], clf.heads_per_layer[:2]
-    ([10, 12], [12, 12])
+    Nothing of the caller's model is shared with it. A family whose heads can only be masked is a ``ModelError``.
     """
     require_model(clf)
     require_prunable(clf)
@@ -45,10 +38,21 @@ def cut(clf: N, kept: HeadMask) -> N:
     smaller = dataclasses.replace(clf, present=kept)
     for row in range(clf.num_layers):
         if clf.present.kept_in(row) != kept.kept_in(row):
+            if clf.fill is not None:
+                output = smaller.projections(row).output
+                add_bias(output, _bias_for(clf, kept, row, weight_of(output)))
             for part in parts(clf, row, clf.present, kept):
                 keep(part)
     settle(smaller, clf.present)
     return smaller
+
+
+def _bias_for(clf: Network, kept: HeadMask, layer: int, weight: torch.Tensor) -> torch.Tensor:
+    """[D] what W_O makes of the vectors in the place of a layer's heads that are about to go."""
+    assert clf.fill is not None
+    present, stay, size = clf.present.kept_in(layer), set(kept.kept_in(layer)), clf.head_size
+    rows = [i * size + k for i, head in enumerate(present) if head not in stay for k in range(size)]
+    return added_bias(weight, clf.fill.values[layer][list(present)], torch.tensor(rows, device=weight.device))
 
 
 def settle(clf: Network, before: HeadMask) -> None:

@@ -18,10 +18,11 @@ from ..heads import HeadMask
 from ..storage.paths import new_folder
 from ..storage.writing import disk_errors
 from .feed_forward import fill_up, require_known, uneven
+from .fill import add_bias, added_bias, has_own_bias
 from .network import Network
 from .pruning import settle, zero_columns
 from .quiet import quiet
-from .slices import parts, widen
+from .slices import parts, weight_of, widen
 
 RECORD = "headviz.json"
 WEIGHTS = "pruned.safetensors"  # not transformers' file name: it could not load these shapes
@@ -29,7 +30,8 @@ FORMAT = 1
 
 
 def save(clf: Network, folder: Path) -> Path:
-    """Save a model so that ``headviz.load`` gives equal logits in a fresh process.
+    """Save a model so that ``headviz.load`` gives equal logits in a fresh process. What stands in the place of heads
+    that a mask switches off is not saved.
 
     With all heads present the folder is a plain transformers folder too.
     """
@@ -55,7 +57,7 @@ def save(clf: Network, folder: Path) -> Path:
             "num_heads": clf.num_heads,
             "present": clf.present.hex,
             "heads_per_layer": clf.heads_per_layer,
-            "digest": clf.digest,
+            "digest": clf.filled(None).digest,
             "source": Path(clf.name).name if clf.name else "",
         }
         (into / RECORD).write_text(json.dumps(record, indent=2) + "\n")
@@ -75,18 +77,39 @@ def export_masked(clf: Network, folder: Path, mask: HeadMask | None = None) -> P
         )
     if uneven(clf.config):
         require_known(clf.family)
+    require_bias(clf)
     under = clf.under(mask)
     whole = with_all_shapes(clf)
     for layer in range(clf.num_layers):
         heads = list(under.off_in(layer))
         if heads:
-            zero_columns(whole.projections(layer).output, heads, clf.head_size)
+            output = whole.projections(layer).output
+            if clf.fill is not None:
+                _stand_in(clf, output, clf.fill.values[layer], heads)
+            zero_columns(output, heads, clf.head_size)
 
     def write(into: Path) -> None:
         clf.tokenizer.save_pretrained(into)
         _save_plain(whole.model, into)
 
     return write_folder(folder, write, size_of(whole.model))
+
+
+def require_bias(clf: Network) -> None:
+    """Refuse a masked export of what stands in a head's place where plain transformers would not read it."""
+    for layer in range(clf.num_layers):
+        output = clf.projections(layer).output
+        if has_own_bias(output) or (clf.fill is not None and output.bias is None):
+            raise ModelError(
+                f"{clf.family.title} has no bias behind its attention, so a masked export cannot hold what stands in "
+                "a head's place: plain transformers would not read it. Prune for real, which headviz loads."
+            )
+
+
+def _stand_in(clf: Network, output: torch.nn.Linear, fill: torch.Tensor, heads: list[int]) -> None:
+    """What stands in the place of these heads becomes a bias of W_O, in place."""
+    rows = [h * clf.head_size + k for h in heads for k in range(clf.head_size)]
+    add_bias(output, added_bias(weight_of(output), fill, torch.tensor(rows, device=clf.device)))
 
 
 def with_all_shapes(clf: Network) -> Network:

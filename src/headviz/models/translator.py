@@ -152,6 +152,10 @@ class Translator(TransformerModel):
 
     # output -----------------------------------------------------------------------------------
 
+    def real_tokens(self, row: int, batch: dict[str, Tensor]) -> Tensor:
+        """The encoder's are the source's, the others' the reference's."""
+        return super().real_tokens(row, batch) if row in self.stacks[ENCODER] else batch["labels"] != NO_TOKEN
+
     def forward(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
         """The logits [B, T, V] of the references' tokens; gradients flow if the caller has enabled them.
 

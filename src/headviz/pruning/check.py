@@ -68,7 +68,7 @@ def first_state(
     return State(
         plan=plan.to_dict(),
         plan_digest=plan.digest,
-        model_digest=clf.digest,
+        model_digest=clf.filled(None).digest,
         base_digest=base_digest,
         data_digest=data_digest(context),
         num_layers=clf.num_layers,
@@ -97,7 +97,7 @@ def heads_off(plan: PruningPlan, layers: int, heads: int) -> list[int]:
 
 def same_run(context: Context, state: State) -> None:
     """Refuse to continue a run on another model or other data than it was started with."""
-    if context.clf.digest != state.model_digest:
+    if context.clf.filled(None).digest != state.model_digest:
         raise ModelError(
             f"'{context.clf.name}' does not hold the weights that this run was started with. Start a new run.",
             code="source-changed",

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import OptionError, TaskError
+from ..evaluation.stand_ins import standing_in
 from ..models.loading import NAMED, load
+from ..models.saving import require_bias
+from ..models.stand_in import ZERO
 from ..storage.store import default_store
 from ..tasks import Dataset, sample
 from .algorithms import ALGORITHMS
@@ -162,6 +165,10 @@ def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | N
     clf = reading(plan, loaded)
     train = plan.dataset(plan.train_split, plan.train_limit)
     dev = plan.dataset(plan.dev_split, plan.dev_limit)
+    if plan.ablation != ZERO:
+        reference = sample(train, plan.reference, seed=0, length_filter=None)
+        clf = standing_in(clf, plan.ablation, reference, label_order=plan.label_order)
+        require_bias(clf)  # of which every run ends in a masked export
     if base is None:
         return Context(Path(folder), clf, train, dev, score=score)
 

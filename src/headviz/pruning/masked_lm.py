@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from ..attention import HeadCall
+from ..attention import HeadCall, factor_of, with_factor
 from ..attribution.rules import PathOptions
 from ..errors import OptionError, TaskError
 from ..evaluation.plain import batches, encode_data
@@ -102,13 +102,13 @@ def masked_gradients(
         batch["input_ids"][row, column] = hidden
         weight = torch.tensor([1 / len(places[i]) for i in index for _ in places[i]], device=mlm.device)
         own = [
-            (torch.ones(1, h, 1, 1) if g is None else g).expand(len(index), -1, -1, -1).clone().to(mlm.device)
-            for g, h in zip(gates, mlm.heads_per_layer, strict=True)
+            (torch.ones(1, h, 1, 1) if f is None else f).expand(len(index), -1, -1, -1).clone().to(mlm.device)
+            for f, h in zip(map(factor_of, gates), mlm.heads_per_layer, strict=True)
         ]
         for g in own:
             g.requires_grad_(True)
         with torch.enable_grad():
-            logits = mlm.forward(batch, HeadCall(tuple(own)))[row, column].float()
+            logits = mlm.forward(batch, HeadCall(tuple(map(with_factor, gates, own))))[row, column].float()
             loss = (torch.nn.functional.cross_entropy(logits, truth, reduction="none") * weight).sum()
             found = torch.autograd.grad(loss, own)
         for layer, g in enumerate(found):

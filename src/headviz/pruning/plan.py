@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import OptionError
+from ..models.stand_in import ABLATIONS, EXAMPLES, RESAMPLE, ZERO
 from ..scores.catalogue import DEFAULT as DEFAULT_SCORE
 from ..scores.catalogue import SCORES
 from .algorithms import ALGORITHMS
@@ -25,7 +26,7 @@ from .options import (
     whole,
     without_repeats,
 )
-from .repair.kinds import REPAIRS
+from .repair.kinds import NOTHING, REPAIRS
 from .sizes import FULL, TARGET
 
 LENGTH_FILTERS = ("quantile", "std", "none")
@@ -36,7 +37,14 @@ INITIALISATIONS = ("pretrained", "random")
 LAST_STEPS = (TARGET, FULL)
 BESIDE_THE_PLAN = ("digests", "plugins")  # what a run's spec holds besides its plan
 # options added later -> what a stored plan without them means; a plan with this value is stored without it
-ADDED: dict[str, Any] = {"stack": None, "prefix": None, "languages": None, "last_step": FULL}
+ADDED: dict[str, Any] = {
+    "stack": None,
+    "prefix": None,
+    "languages": None,
+    "last_step": FULL,
+    "ablation": ZERO,
+    "reference": EXAMPLES,
+}
 
 
 @dataclass(frozen=True)
@@ -82,6 +90,9 @@ class PruningPlan(Source):
     retrain_full: bool = True  # also fine-tune the unpruned θ0 with every seed; winning tickets need it
     keep_models: str = "last"  # of each seed: the last step's model, or those of all steps
 
+    ablation: str = ZERO  # what stands in the place of removed heads; a mean or a constant becomes a bias of W_O
+    reference: int = EXAMPLES  # training examples on which that is measured
+
     flops_length: int = 128  # tokens of the text for which FLOPs are counted
 
     stack: str | None = None  # of a translation model: remove heads of this stack only; shares are of its heads
@@ -112,6 +123,9 @@ class PruningPlan(Source):
         choice(self.last_step, "last_step", LAST_STEPS)
         choice(self.score_source, "score_source", SCORE_SOURCES)
         choice(self.initialisation, "initialisation", INITIALISATIONS)
+        choice(self.ablation, "ablation", ABLATIONS)
+        if self.ablation != ZERO:
+            _check_ablation(self.ablation, self.algorithm, self.repair)
         if self.score_source == "masked-lm":
             _check_masked_lm(self.algorithm, self.score)
         share(self.step, "step")
@@ -128,7 +142,13 @@ class PruningPlan(Source):
         without_repeats(self.seeds, "seed")
         for seed in self.seeds:
             seed_number(seed)
-        for name, least in (("samples", 1), ("repair_samples", 1), ("flops_length", 1), ("keep_per_layer", 0)):
+        for name, least in (
+            ("samples", 1),
+            ("repair_samples", 1),
+            ("reference", 1),
+            ("flops_length", 1),
+            ("keep_per_layer", 0),
+        ):
             whole(getattr(self, name), name, least)
         for name in ("train_limit", "dev_limit"):
             if getattr(self, name) is not None:
@@ -173,6 +193,23 @@ def _check_sparsities(sparsities: tuple[float, ...], algorithm: str) -> None:
         share(s, "A sparsity")
     if not sparsities or sparsities[0] == 0 or list(sparsities) != sorted(set(sparsities)):
         raise OptionError(f"Sparsities must rise and lie above 0, such as 0.3,0.5,0.7; got {list(sparsities)}.")
+
+
+def _check_ablation(ablation: str, algorithm: str, repair: str) -> None:
+    if ablation == RESAMPLE:
+        raise OptionError(
+            "With 'resample' another vector stands in a head's place for every text, so it cannot be removed for real. "
+            "Choose zero, mean or constant."
+        )
+    if ALGORITHMS[algorithm].retrains:
+        raise OptionError(
+            f"'{algorithm}' trains the network after heads are removed, which finds what their place needs. "
+            "Choose ablation zero."
+        )
+    if repair != NOTHING:
+        raise OptionError(
+            f"Repair '{repair}' and ablation '{ablation}' both fill the place of removed heads. Choose one of them."
+        )
 
 
 def _check_masked_lm(algorithm: str, score: str) -> None:

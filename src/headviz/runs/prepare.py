@@ -89,7 +89,7 @@ def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context], cance
     clf = context.clf
     sizes = tuple(heads_off(plan, len(rows_of(plan, clf)), clf.num_heads))
     digests = {
-        "model": clf.digest,
+        "model": clf.filled(None).digest,
         "base": context.base(plan.seeds[0]).digest if ALGORITHMS[plan.algorithm].retrains else None,
         "data": data_digest(context),
     }
@@ -109,7 +109,7 @@ def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context], cance
 _LOADED = tuple(
     (
         "model revision base base_revision task data text_columns label_column train_split dev_split "
-        "train_limit dev_limit device prefix languages"
+        "train_limit dev_limit device prefix languages ablation reference"
     ).split()
 )
 

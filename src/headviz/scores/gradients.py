@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..attention import HeadCall
+from ..attention import HeadCall, factor_of, with_factor
 from ..attribution.integration import Walk, gradients
 from ..models.fast.linear import FastLinear
 from ..models.translator import NO_TOKEN
@@ -96,6 +96,7 @@ def _free_gates(clf: Any, batch: dict[str, Tensor], call: HeadCall) -> list[Tens
         queries = source if row in clf.stacks["encoder"] else target
         shape = (len(batch["input_ids"]), clf.heads_per_layer[row], queries, 1)
         start = torch.ones(shape, dtype=clf.dtype, device=clf.device)
-        free.append((start if gate is None else start * gate).requires_grad_(True))
-    call.gates = tuple(free)
+        factor = factor_of(gate)
+        free.append((start if factor is None else start * factor).requires_grad_(True))
+    call.gates = tuple(map(with_factor, call.gates, free))
     return free

@@ -18,6 +18,7 @@ from ..attribution.rules import (
     PathOptions,
 )
 from ..errors import OptionError, unknown_choice
+from ..models.stand_in import CONSTANT, MEAN, ZERO
 
 ROWS = ("all", "influential")
 OptionValue = str | int | float | bool | None  # what an option of a score may be
@@ -97,6 +98,10 @@ class AblationOptions:
     """Which measure of the task is lost."""
 
     metric: str | None = option(None, "a metric of the task; none = its first")
+    ablation: str = option(ZERO, "what stands in the head's place, measured on the sample", (ZERO, MEAN, CONSTANT))
+
+    def __post_init__(self) -> None:
+        _check_choices(self)
 
 
 @dataclass(frozen=True)

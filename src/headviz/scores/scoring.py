@@ -16,6 +16,7 @@ from ..attribution.integration import BUDGET
 from ..errors import OptionError, TaskError
 from ..evaluation.dispatch import check_texts, gold_answers
 from ..evaluation.plain import class_order, encode_data
+from ..evaluation.stand_ins import standing_in
 from ..heads import HeadMask, HeadScores
 from ..models.network import require_model
 from ..progress import Cancel, Progress
@@ -182,6 +183,7 @@ class Scoring:
         check_kind(self.score, clf.kind)
         if isinstance(self.options, AblationOptions | ShapleyOptions):
             check_metric(data, self.options.metric)  # before anything is measured
+            clf = standing_in(clf, self.options.ablation, data, label_order=label_order, cancel=self.cancel)
         target = getattr(self.options, "target", None)
         gold = None
         if target == GOLD or self.score.needs_labels:

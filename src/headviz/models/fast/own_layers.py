@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ...attention import Gate, HeadCall, running
+from ...attention import Filled, Gate, HeadCall, running
 from ..classifier import Encoding
 from ..families.sheet import OwnLayers
-from .packing import Chunk, embed
+from .packing import Chunk, Group, embed
 
 if TYPE_CHECKING:
     from ..classifier import Classifier
@@ -56,7 +56,7 @@ class OwnLayerStages(_InOnePiece):
     def layer(self, layer: int, hidden: Tensor, chunk: Chunk, gates: Sequence[Gate]) -> Tensor:
         out = torch.empty_like(hidden)
         for g, rows in zip(chunk.groups, _groups(hidden, chunk), strict=True):
-            call = HeadCall(tuple(gates), layer=layer)
+            call = HeadCall(_gates_of(gates, g), layer=layer)
             with running(call):
                 out[g.start : g.stop] = self.own.layer(self.clf.model.base_model, layer, rows, call).flatten(0, 1)
         return out
@@ -87,9 +87,10 @@ class WholePasses(_InOnePiece):
         if layer < self.clf.num_layers - 1:
             return hidden
         logits = []
-        for texts in _groups(hidden, chunk):
+        for g, texts in zip(chunk.groups, _groups(hidden, chunk), strict=True):
             members = [Encoding(ids, types, False, []) for ids, types in texts.transpose(1, 2).tolist()]
-            logits.append(self.clf.forward(self.clf.collate(members), HeadCall(tuple(gates), order=self.clf.order)))
+            call = HeadCall(_gates_of(gates, g), order=self.clf.order)
+            logits.append(self.clf.forward(self.clf.collate(members), call))
         return torch.cat(logits)
 
     def read_out(self, hidden: Tensor, chunk: Chunk) -> Tensor:
@@ -100,3 +101,15 @@ class WholePasses(_InOnePiece):
 def _groups(hidden: Tensor, chunk: Chunk) -> list[Tensor]:
     """One [B, T, D] for each length."""
     return [hidden[g.start : g.stop].view(g.count, g.length, -1) for g in chunk.groups]
+
+
+def _gates_of(gates: Sequence[Gate], group: Group) -> tuple[Gate, ...]:
+    """The gates for one group of texts: packed rows become [B, h, T, d]."""
+
+    def own(gate: Gate) -> Gate:
+        if not isinstance(gate, Filled) or gate.add.dim() > 2:
+            return gate
+        rows, heads = gate.add[group.start : group.stop], gate.factor.shape[1]
+        return Filled(gate.factor, rows.view(group.count, group.length, heads, -1).transpose(1, 2))
+
+    return tuple(map(own, gates))

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ...attention import Gate
+from ...attention import Filled, Gate, factor_of
 from ..families.sheet import PostNorm
 from .kernels import attention, linear
 from .packing import Chunk, embed, rows_of
@@ -168,10 +168,17 @@ class PostNormStages:
     def between(self, layer: int, hidden: Tensor, context: Tensor, gates: Sequence[Gate]) -> Tensor:
         """What enters the feed-forward network: mask, W_O and the first norm. ``hidden`` is the ``entry``."""
         weights = self.weights[layer]
-        gate = gates[layer]
-        if gate is not None:
-            context = context * gate.to(context.dtype).view(-1).repeat_interleave(self.size)
-        mixed = linear(context, weights.out, weights.out_bias) if context.shape[1] else weights.out_bias
+        gate, bias = gates[layer], weights.out_bias
+        factor = factor_of(gate)
+        if factor is not None:
+            context = context * factor.to(context.dtype).view(-1).repeat_interleave(self.size)
+        if isinstance(gate, Filled):
+            add = gate.add.to(context.dtype)
+            if add.dim() == 2:  # rows of their own
+                context = context + add
+            else:  # the same at every place: W_O reads it once
+                bias = linear(add.view(1, -1), weights.out, bias)[0]
+        mixed = linear(context, weights.out, bias) if context.shape[1] else bias
         return _norm(weights.attention_norm, hidden + mixed)
 
     @torch.inference_mode()
@@ -184,8 +191,12 @@ class PostNormStages:
     @torch.inference_mode()
     def end(self, layer: int, hidden: Tensor, neurons: Tensor) -> Tensor:
         """W_2 and the second norm."""
+        return _norm(self.weights[layer].output_norm, self.fed(layer, neurons).add_(hidden))
+
+    def fed(self, layer: int, neurons: Tensor) -> Tensor:
+        """What the feed-forward network adds to these rows."""
         weights = self.weights[layer]
-        return _norm(weights.output_norm, linear(neurons, weights.outer, weights.outer_bias).add_(hidden))
+        return linear(neurons, weights.outer, weights.outer_bias)
 
     def layer(self, layer: int, hidden: Tensor, chunk: Chunk, gates: Sequence[Gate]) -> Tensor:
         """A whole layer. The last one returns the first tokens' rows only."""

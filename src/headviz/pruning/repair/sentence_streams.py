@@ -17,8 +17,6 @@ import torch
 from torch import Tensor, nn
 
 from ...evaluation.plain import batches, encode_data
-from ...heads import ENCODER
-from ...models.translator import NO_TOKEN
 from ...progress import tracked
 from .moments import Moments, moments, weights_of
 
@@ -80,7 +78,7 @@ def _sum(clf: Translator, row: int, batch: dict[str, Any]) -> tuple[Tensor, Tens
     finally:
         handle.remove()
     (stream,) = seen  # one pass of the decoder
-    return stream[_places(clf, row, batch)], _real(clf, row, batch, outputs[row])
+    return stream[clf.real_tokens(row, batch)], _real(clf, row, batch, outputs[row])
 
 
 @torch.inference_mode()
@@ -92,14 +90,7 @@ def _outputs(clf: TransformerModel, batch: dict[str, Any]) -> list[Tensor]:
 
 
 def _real(clf: TransformerModel, row: int, batch: dict[str, Any], outputs: Tensor) -> Tensor:
-    return outputs.transpose(1, 2).flatten(2)[_places(clf, row, batch)]
-
-
-def _places(clf: TransformerModel, row: int, batch: dict[str, Any]) -> Tensor:
-    """Which places [B, Q] are real tokens on the row's own side."""
-    if row in clf.stacks[ENCODER] or "labels" not in batch:
-        return batch["attention_mask"].bool()
-    return batch["labels"] != NO_TOKEN
+    return outputs.transpose(1, 2).flatten(2)[clf.real_tokens(row, batch)]
 
 
 def _batches(clf: Any, data: Dataset) -> list[dict[str, Any]]:

@@ -10,7 +10,9 @@ import numpy as np
 import streamlit as st
 
 from ...heads import HeadMask
+from ...models.stand_in import StandIn
 from ..shell import jobs, loaders
+from ..shell.view import View
 
 if TYPE_CHECKING:
     from ...evaluation.comparison import Comparison
@@ -34,17 +36,20 @@ def key_of(clf: Classifier, data: Dataset, *more: object) -> tuple[object, ...]:
     return (clf.digest, str(clf.dtype), str(clf.device), data.digest, *more)
 
 
-def measured(clf: Classifier, data: Dataset, mask: HeadMask) -> Measured | None:
-    """The mask against the full model, or None while progress is shown on the page."""
+def measured(
+    clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None = None
+) -> Measured | None:
+    """The mask against the full model, or None while progress is shown on the page. ``place`` as in ``loaders``."""
     whole = clf.under(mask)
     loaders.check(clf, data)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Measured:
-        evaluator = loaders.evaluator(clf, data)  # encodes all of the data, so it is made here
+        # encodes all of the data, so it is made here
+        evaluator = loaders.evaluator(clf, data, place, progress=progress, cancel=cancel)
         found = evaluator.compare(whole, progress=progress, cancel=cancel)
         return Measured(whole, evaluator.predictions(), evaluator.predictions(whole), found, evaluator.answers().gold)
 
-    return jobs.need(key_of(clf, data, "mask", whole.hex), "Evaluating", work)
+    return jobs.need(key_of(clf, data, "mask", whole.hex, place and place[0]), "Evaluating", work)
 
 
 def last(clf: Classifier, data: Dataset, found: Measured | None) -> Measured | None:

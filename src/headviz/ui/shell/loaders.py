@@ -22,6 +22,7 @@ from ...heads import CLASSIFICATION, TRANSLATION, HeadMask
 from ...models.fast.thread_spinning import wait_briefly
 from ...models.folder_check import check_config, labels_of, read_json
 from ...models.named import NAMED
+from ...models.stand_in import ZERO, StandIn
 from ...scores.catalogue import names_for
 from ...storage.home import home
 from ...storage.paths import outside_path
@@ -250,12 +251,25 @@ def _dataset(
     )
 
 
-def evaluator(clf: Classifier, data: Dataset) -> Evaluator:
-    """The evaluator of a model on some data, shared by all sessions."""
+def evaluator(clf: Classifier, data: Dataset, place: tuple[StandIn, View] | None = None, **told: Any) -> Evaluator:
+    """The evaluator of a model on some data, shared by all sessions. ``place`` is what stands in the place of heads,
+    measured on the view's training examples; ``told`` are progress and cancel of measuring it."""
     from ...evaluation.dispatch import evaluator_of
 
     key = (clf.digest, str(clf.dtype), str(clf.device), data.digest)
-    return _evaluators.get(key, lambda: evaluator_of(clf, data))
+    if place is None or place[0].kind == ZERO:
+        return _evaluators.get(key, lambda: evaluator_of(clf, data))
+    stand_in, view = place
+    drawn = reference(view, stand_in)
+    about = (stand_in, drawn.digest)
+    return _evaluators.get((*key, *about), lambda: evaluator_of(clf, data, ablation=stand_in, reference=drawn, **told))
+
+
+def reference(view: View, stand_in: StandIn) -> Dataset:
+    """The training examples on which is measured what stands in the place of heads."""
+    import headviz
+
+    return headviz.sample(train(view), stand_in.examples, seed=stand_in.seed, length_filter=None)
 
 
 def check(clf: Classifier, data: Dataset) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ...heads import HeadMask
-from ...recipes.structure import Call, Get, Import, Let
+from ...models.stand_in import ZERO, StandIn
+from ...recipes.structure import Call, Get, Import, Let, Name
 from .view import View
 
 HEADVIZ = Import("headviz")
@@ -55,3 +57,13 @@ def mask_of(mask: HeadMask) -> Let:
 
 def mask_given(mask: HeadMask) -> Options:
     return (("off", [h.dotted for h in mask.off]),)
+
+
+def stand_in(view: View, chosen: StandIn) -> tuple[tuple[Let, ...], dict[str, Any], Options]:
+    """What stands in a head's place: the lines that draw its reference, and the arguments in code and command."""
+    if chosen.kind == ZERO:
+        return (), {}, ()
+    train = task(replace(view, limit=0), "train", "train")
+    drawn = Call("headviz.sample", (Name("train"), chosen.examples), {"seed": chosen.seed, "length_filter": None})
+    given = {"ablation": chosen.kind, "reference": Name("reference")}
+    return (train, Let("reference", drawn)), given, (("ablation", chosen.kind), ("reference", chosen.examples))

@@ -47,6 +47,7 @@ class View:
 
     head: str = ""  # "3.5"
     mask: str = ""  # HeadMask.hex; empty = all heads on; an address may also list heads that are off, "3.5,7.0"
+    ablation: str = "zero"  # what stands in the place of heads that are off, with the size of its reference: "mean:64"
     count: int = 14  # heads for 'lowest k' and 'random k'
     slice: str = ""
 
@@ -54,6 +55,9 @@ class View:
     a: str = ""  # the user's own text; empty = the example's
     b: str = ""
     blank: bool = False  # the user's own text is empty; without this the example would come back
+    donor: str = ""  # Compare, Patching: the text whose heads are put into the other
+    donor_pair: str = ""
+    positions: str = "all"  # tokens that take the donor's values
     other: str = ""  # a second model, beside the first in Compare
     target: str = "predicted"
     rule: str = "richardson"
@@ -62,6 +66,7 @@ class View:
     special: bool = True  # show [CLS] and [SEP]
     mass: int = 70  # share of attention that the arcs carry, in per cent
     picture: str = "maps"  # One head: maps, arcs, or the layer
+    writes: bool = False  # One head: what it reads and writes
     tokens: bool = False  # Compare: token attributions
     shift: bool = False  # Compare: what attention changed
 
@@ -110,9 +115,9 @@ SHOWN_BY = {
     page: frozenset((_SOURCE + more).split())
     for page, more in {
         "heads": _SCORE + "head side",
-        "head": _TEXT + _SCORE + "head target rule steps arrows special mass picture",
-        "masklab": _SCORE + "count margin",
-        "compare": _TEXT + "numbers other tokens shift head",
+        "head": _TEXT + _SCORE + "head target rule steps arrows special mass picture writes",
+        "masklab": _SCORE + "count margin ablation",
+        "compare": _TEXT + "numbers other tokens shift head tab donor donor_pair positions",
         "analyses": _TEXT + _SCORE + "analysis select margin orders head target rule steps count slice",
         "runs": "run step numbers tab margin",
         "distil": "run step score beside numbers",

@@ -11,10 +11,12 @@ from ....charts import answers
 from ....evaluation.constant import remark_on
 from ....evaluation.verdict import TOO_FEW, excluded, verdict
 from ....heads import HeadId, HeadMask
+from ....models.stand_in import StandIn
 from ....recipes.structure import Call, Command, Get, Name, Recipe
 from ...parts.measure import class_name, key_of
 from ...shell import frame, jobs, loaders, recipes, show, state
 from ...shell.view import View
+from . import stand_ins
 from .wording import clear_slices, heads_said, slices_said
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
         said = f"Without {names}: {first}. All examples together: {said.split(f'Without {names}: ')[-1]}"
     elif off:
         said += slices_said(data, found)
-    show.finding(said)
+    show.finding(said + (stand_ins.said() if off else ""))
     if frame.controls():
         state.margin()
     if off:
@@ -164,7 +166,8 @@ def by_slice(data: Dataset, found: Measured) -> None:
 
 def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     """The head that costs least on top of this mask, and heads that hurt. Computed when the user asks."""
-    key = key_of(clf, data, "what if", found.mask.hex)
+    place = stand_ins.place()
+    key = key_of(clf, data, "what if", found.mask.hex, place[0])
     if jobs.find(key) is None and st.session_state.get("what_if") != key:
         st.button(
             "What if one more head goes?",
@@ -175,7 +178,9 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
             help="Switches off each remaining head in turn, on top of this mask",
         )
         return
-    table = jobs.need(key, "Trying every head", lambda p, c: _ablate(loaders.evaluator(clf, data), found.mask, p, c))
+    table = jobs.need(
+        key, "Trying every head", lambda p, c: _ablate(loaders.evaluator(clf, data, place), found.mask, p, c)
+    )
     if table is None:
         return
     if st.session_state.get("what_if_shown") != key:  # the board was drawn before the answer was there
@@ -335,7 +340,9 @@ def flipped_rows(data: Dataset, found: Measured, places: Sequence[tuple[str, int
 def recipe(view: View, clf: Classifier, found: Measured | None) -> tuple[str, str]:
     """The evaluation of this mask as a library call and as a command."""
     mask = state.mask(clf.present)
-    metrics = Get(Call("headviz.evaluate", (Name("clf"), Name("data")), {"mask": Name("mask")}), "metrics")
-    lines = (recipes.HEADVIZ, recipes.load(view), recipes.task(view), recipes.mask_of(mask))
-    options = (*recipes.model_given(view), *recipes.data_given(view), *recipes.mask_given(mask))
+    stand_in = stand_ins.chosen() if mask.off else StandIn()
+    drawn, given, asked = recipes.stand_in(view, stand_in)
+    metrics = Get(Call("headviz.evaluate", (Name("clf"), Name("data")), {"mask": Name("mask"), **given}), "metrics")
+    lines = (recipes.HEADVIZ, recipes.load(view), recipes.task(view), recipes.mask_of(mask), *drawn)
+    options = (*recipes.model_given(view), *recipes.data_given(view), *recipes.mask_given(mask), *asked)
     return Recipe((*lines, Call("print", (metrics,))), Command(("evaluate",), options)).written()

@@ -1,0 +1,261 @@
+"""``headviz.contributions``: what each head itself adds to the class scores, and what the model loses without it.
+
+In a post-norm encoder the class scores are read from the first token, whose state is a sum: the embedding, every head's
+output through W_O, every feed-forward block, and biases. With the scale of each layer norm, and the slope of the
+read-out's activations, frozen at their values for this text, each part has a share of each score, and the shares sum to
+the score. This is the direct path alone: what later layers make of a head's output is in the ablation, not here.
+
+Shapes: T tokens, D hidden size, C classes, h heads present, d head size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from ..attention import Filled, factor_of
+from ..errors import ModelError
+from ..heads import HeadMask
+from ..models.fast.packing import Chunk, Group
+from ..models.fast.post_norm import PostNormStages
+from ..models.fast.stages import stages_for
+from ..progress import Cancel, Progress
+from ..results import Result
+from .inputs import encode
+from .patching import without_each
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier, Encoding
+
+EXACT = 1e-4  # of the sum against the model's own logits, as a share of their size
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions(Result):
+    """The parts of each class score: ``heads`` + ``feed_forward`` + ``embedding`` + ``biases`` = ``logits``.
+
+    ``ablation`` is what each score loses without the head (full − without), through all paths; NaN for heads that are
+    off or removed, whose ``heads`` are what stands in their place, or NaN.
+    """
+
+    heads: np.ndarray  # [L, H, C]
+    feed_forward: np.ndarray  # [L, C], with its own bias
+    embedding: np.ndarray  # [C]
+    biases: np.ndarray  # [C] of W_O, the layer norms and the read-out
+    logits: np.ndarray  # [C]
+    ablation: np.ndarray  # [L, H, C]
+    labels: tuple[str, ...]
+    tokens: tuple[str, ...]
+    mask: HeadMask
+
+    @property
+    def total(self) -> np.ndarray:
+        """[C] the sum of all parts."""
+        total: np.ndarray = np.nansum(self.heads, axis=(0, 1)) + self.feed_forward.sum(axis=0)
+        return total + self.embedding + self.biases
+
+    @property
+    def predicted(self) -> int:
+        return int(self.logits.argmax())
+
+    def extra(self) -> dict[str, Any]:
+        return {"total": self.total, "predicted": self.labels[self.predicted]}
+
+
+def contributions(
+    clf: Classifier,
+    text: str,
+    pair: str | None = None,
+    *,
+    mask: HeadMask | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Contributions:
+    """The direct contribution of every head to the class scores of one text, beside what ablation says.
+
+    Raises ``ModelError`` for families whose states are not such a sum (pre-norm layers, translation models).
+
+    >>> import headviz
+    >>> clf = headviz.load("demo", device="cpu")
+    >>> found = headviz.contributions(clf, "The dog is not sleeping.", "The dog is sleeping.")
+    >>> bool(abs(found.total - found.logits).max() < 1e-5)
+    True
+    """
+    found, encoding, whole = parts_of(clf, text, pair, mask)
+    heads = np.full((clf.num_layers, clf.num_heads, clf.num_labels), np.nan)
+    for layer, values in enumerate(found.heads):
+        heads[layer, list(clf.present.kept_in(layer))] = values
+    without = without_each(clf, encoding, whole, progress, cancel)
+    return Contributions(
+        heads,
+        np.array(found.feed_forward),
+        found.embedding,
+        found.biases,
+        found.logits,
+        found.logits - without,
+        clf.labels,
+        tuple(clf.tokens(encoding)),
+        whole,
+    )
+
+
+def parts_of(clf: Classifier, text: str, pair: str | None, mask: HeadMask | None) -> tuple[Parts, Encoding, HeadMask]:
+    """The parts of one text's scores, its tokens, and the heads that are on."""
+    clf.check_classes()
+    if clf.classes is None or not isinstance(stages_for(clf), PostNormStages):
+        raise ModelError(
+            f"The class scores of {clf.title} are not a sum over the first token's states that headviz can take apart. "
+            "Choose a model of BERT's kind (layer norms behind each block)."
+        )
+    (encoding,) = encode(clf, [text], None if pair is None else [pair])
+    whole = clf.under(mask)
+    return Parts(clf, encoding, whole), encoding, whole
+
+
+class Parts:
+    """One pass in float64 that keeps the first token's parts, and a walk back that weighs them.
+
+    ``states`` are what each layer reads [T, D]; ``weights`` [D, C] are what its attention's output has in each score.
+    """
+
+    @torch.inference_mode()
+    def __init__(self, clf: Classifier, text: Encoding, mask: HeadMask) -> None:
+        stages = stages_for(clf, torch.float64)
+        assert isinstance(stages, PostNormStages)
+        self.stages, self.states = stages, list[Tensor]()
+        chunk = Chunk((0,), (Group(0, len(text), 1, len(text), 0),))
+        hidden = stages.embed(chunk, [text])
+        start = hidden[0]
+        passed = []
+        for layer in range(clf.num_layers):
+            self.states.append(hidden)
+            context, entry = stages.context(layer, hidden, chunk), stages.entry(layer, hidden, chunk)
+            passed.append(_Layer(stages, clf, mask, layer, entry[0], context[0]))
+            hidden = stages.finish(layer, entry, context, clf.gates(mask))
+        weights, rest, self.logits = _read_out(stages, hidden[:1])
+        biases = rest
+        self.heads: list[np.ndarray] = []
+        self.feed_forward: list[np.ndarray] = []
+        self.weights: list[Tensor] = []
+        for one in reversed(passed):
+            heads, feed_forward, own, weights = one.back(weights)
+            self.heads.insert(0, heads.numpy())
+            self.feed_forward.insert(0, feed_forward.numpy())
+            self.weights.insert(0, weights)
+            biases = biases + own
+        self.embedding = (start @ weights).numpy()
+        self.biases = biases.numpy()
+        total = sum(np.nansum(h, axis=0) for h in self.heads) + sum(self.feed_forward) + self.embedding + self.biases
+        if np.abs(total - self.logits).max() > EXACT * (1 + np.abs(self.logits).max()):
+            raise ModelError(
+                f"The read-out of {clf.title} has a part that headviz cannot freeze, so its class scores cannot be "
+                "taken apart."
+            )
+
+
+class _Layer:
+    """The first token's parts of one layer, and its two layer norms with their scale frozen."""
+
+    def __init__(
+        self, stages: PostNormStages, clf: Classifier, mask: HeadMask, layer: int, entry: Tensor, context: Tensor
+    ) -> None:
+        weights, size = stages.weights[layer], clf.head_size
+        gate = clf.gates(mask)[layer]
+        heads = context.view(-1, size)  # [h, d]
+        factor = factor_of(gate)
+        if factor is not None:
+            heads = heads * factor.double().view(-1, 1)
+        if isinstance(gate, Filled):
+            heads = heads + gate.add.double().view(-1, size)
+        out = weights.out.view(weights.out.shape[0], -1, size)  # [D, h, d]
+        self.written = torch.einsum("hd,ohd->ho", heads, out)  # [h, D]
+        self.out_bias = weights.out_bias
+        summed = entry + self.written.sum(dim=0) + self.out_bias
+        self.first = _Norm(weights.attention_norm, summed)
+        state = self.first(summed)
+        self.fed = stages.fed(layer, stages.neurons(layer, state[None]))[0]
+        self.second = _Norm(weights.output_norm, state + self.fed)
+
+    def back(self, weights: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """From the weight [D, C] of the layer's output in the scores: heads [h, C], feed-forward [C], biases [C], and
+        the weight of the layer's input."""
+        biases = self.second.bias @ weights
+        weights = self.second.back(weights)
+        feed_forward = self.fed @ weights
+        biases = biases + self.first.bias @ weights
+        weights = self.first.back(weights)
+        return self.written @ weights, feed_forward, biases + self.out_bias @ weights, weights
+
+
+class _Norm:
+    """A layer norm whose scale stays that of one state: linear in everything that is summed in it."""
+
+    def __init__(self, module: nn.LayerNorm, state: Tensor) -> None:
+        variance = state.var(unbiased=False)
+        self.scale = module.weight.double() / torch.sqrt(variance + module.eps)  # [D]
+        self.bias: Tensor = module.bias.double()
+
+    def __call__(self, state: Tensor) -> Tensor:
+        return (state - state.mean()) * self.scale + self.bias
+
+    def back(self, weights: Tensor) -> Tensor:
+        scaled = self.scale[:, None] * weights
+        return scaled - scaled.mean(dim=0)
+
+
+ACTIVATIONS = frozenset(
+    {
+        torch.tanh,
+        Tensor.tanh,
+        torch.relu,
+        Tensor.relu,
+        torch.sigmoid,
+        nn.functional.relu,
+        nn.functional.gelu,
+        nn.functional.silu,
+        nn.functional.tanh,
+    }
+)
+
+
+class _Frozen(TorchFunctionMode):
+    """Activations become straight lines: from the value of the first row, the empty state, to that of the second."""
+
+    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func not in ACTIVATIONS:
+            return out
+        into = args[0]
+        step, rise = (into[1] - into[0]).detach(), (out[1] - out[0]).detach()
+        slope = torch.where(step == 0, torch.zeros_like(step), rise / torch.where(step == 0, 1.0, step))
+        return out[:1].detach() + slope * (into - into[:1].detach())
+
+
+def _read_out(stages: PostNormStages, state: Tensor) -> tuple[Tensor, Tensor, np.ndarray]:
+    """The weight [D, C] of the first token's last state [1, D] in each score, what an empty state scores [C], and the
+    scores."""
+    with torch.inference_mode(False), torch.enable_grad():
+        rows = torch.cat([torch.zeros_like(state), state]).to(stages.clf.dtype).clone().requires_grad_(True)
+        with _Frozen():
+            logits = stages.layout.read_out(stages.clf.model, rows)  # [2, C]
+        grads = [torch.autograd.grad(logits[1, c], rows, retain_graph=True)[0][1] for c in range(logits.shape[1])]
+        weights = torch.stack(grads, dim=1).double()
+    rest = logits[0].detach().double()
+    own = stages.read_out(state, Chunk((0,), (Group(0, 1, 1, 1, 0),)))[0].double().numpy()
+    return weights, rest, own
+
+
+def waterfall(found: Contributions, target: int | None = None) -> list[tuple[str, float]]:
+    """The parts of one score in order, heads summed over each layer, from the embedding to the biases."""
+    c = found.predicted if target is None else target
+    parts = [("embedding", float(found.embedding[c]))]
+    for layer in range(len(found.heads)):
+        parts.append((f"L{layer} heads", float(np.nansum(found.heads[layer, :, c]))))
+        parts.append((f"L{layer} feed-forward", float(found.feed_forward[layer, c])))
+    return [*parts, ("biases", float(found.biases[c]))]

@@ -1,0 +1,113 @@
+"""Resampling: in the place of a head that is off stands its output in another example of a reference.
+
+Each text draws a donor among the reference's texts that are at least as long (of the 8 longest, where fewer are), never
+itself. At each place stands the donor's output at that place; behind a shorter donor's end, the mean over its tokens.
+The draw depends on the text and the seed alone, not on its place in the data. Donors are read with every head on.
+
+Shapes: N rows of a chunk, h heads present, d head size, W = h·d.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..attention import Filled, Gate, factor_of
+from ..errors import OptionError
+from ..models.stand_in import StandIn
+from ..progress import Cancel, Progress, tracked
+from .plain import batches, encode_data
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier, Encoding
+    from ..models.fast.packing import Chunk
+    from ..models.fast.stages import Stages
+    from ..tasks import Dataset
+
+POOL = 8  # texts among which a donor is drawn, at least
+MOST = 2 * 2**30  # bytes of kept outputs
+BATCH_TOKENS = 4096
+
+
+class Donors:
+    """The heads' outputs on a reference, and who gives to whom."""
+
+    def __init__(
+        self,
+        clf: Classifier,
+        reference: Dataset,
+        stand_in: StandIn,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> None:
+        self.stand_in, self.examples = stand_in, len(reference)
+        self.encodings = encode_data(clf, reference)
+        self.lengths = np.array([len(e) for e in self.encodings])
+        if len({tuple(e.ids) for e in self.encodings}) < 2:
+            raise OptionError("Resampling needs a reference of at least two different texts.")
+        size = int((self.lengths + 1).sum()) * sum(clf.heads_per_layer) * clf.head_size * 4
+        if size > MOST:
+            raise OptionError(
+                f"The outputs of this reference take {size / 2**30:.1f} GiB, more than {MOST // 2**30}. "
+                "Take a smaller reference."
+            )
+        # each text's rows, and behind them their mean
+        self.starts = np.concatenate([[0], np.cumsum(self.lengths + 1)[:-1]])
+        self.rows = _outputs(clf, self.encodings, self.starts, progress, cancel)
+        self._by_length = np.argsort(-self.lengths, kind="stable")
+        self._known: dict[tuple[int, tuple[int, ...]], int] = {}
+
+    def donor(self, text: Encoding, draw: int) -> int:
+        """The number of the example whose outputs a text takes in one draw."""
+        key = (draw, tuple(text.ids))
+        if key not in self._known:
+            order = [i for i in self._by_length if self.encodings[i].ids != text.ids]
+            long = sum(int(self.lengths[i] >= len(text)) for i in order)
+            pool = sorted(order[: max(long, POOL)])
+            rng = np.random.default_rng([self.stand_in.seed, draw, *text.ids])
+            self._known[key] = int(pool[rng.integers(len(pool))])
+        return self._known[key]
+
+    def gates(
+        self, gates: Sequence[Gate], stages: Stages, chunk: Chunk, texts: Sequence[Encoding], draw: int
+    ) -> list[Gate]:
+        """A mask's gates for one chunk, with the donors' outputs in the place of what is off."""
+        if all(gate is None for gate in gates):
+            return list(gates)
+        at: list[int] = []
+        for i in chunk.index:
+            donor, length = self.donor(texts[i], draw), len(texts[i])
+            at += [int(self.starts[donor]) + min(place, int(self.lengths[donor])) for place in range(length)]
+        index = torch.tensor(at, device=self.rows[0].device)
+        return [self._filled(gate, layer, stages, chunk, index) for layer, gate in enumerate(gates)]
+
+    def _filled(self, gate: Gate, layer: int, stages: Stages, chunk: Chunk, index: Tensor) -> Gate:
+        factor = factor_of(gate)
+        if factor is None:
+            return None
+        rows = self.rows[layer]
+        off = (1 - factor.view(-1)).repeat_interleave(rows.shape[1] // factor.numel())
+        return Filled(factor, stages.entry(layer, rows[index], chunk) * off)
+
+
+@torch.inference_mode()
+def _outputs(
+    clf: Classifier, encodings: Sequence[Encoding], starts: np.ndarray, progress: Progress | None, cancel: Cancel | None
+) -> list[Tensor]:
+    """Per layer the texts' rows [rows, W], each text's mean behind its own."""
+    total = sum(len(e) + 1 for e in encodings)
+    rows = [torch.zeros(total, h * clf.head_size, dtype=clf.dtype, device=clf.device) for h in clf.heads_per_layer]
+    for index in tracked(batches([len(e) for e in encodings], BATCH_TOKENS), progress, cancel, size=len):
+        call = clf.call(keep_outputs=True)
+        clf.forward(clf.collate([encodings[i] for i in index]), call)
+        for layer, outputs in enumerate(call.outputs):
+            flat = outputs.transpose(1, 2).flatten(2)  # [B, T, W]
+            for text, i in zip(flat, index, strict=True):
+                start, length = int(starts[i]), len(encodings[i])
+                rows[layer][start : start + length] = text[:length]
+                rows[layer][start + length] = text[:length].mean(dim=0)
+    return rows

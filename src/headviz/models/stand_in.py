@@ -1,0 +1,61 @@
+"""What stands in the place of a head that is off: nothing, its mean, another example's output, or a learned constant.
+
+This is the choice, as commands and links carry it; ``fill.py`` has what is measured for one model.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..errors import OptionError, unknown_choice
+
+ZERO, MEAN, RESAMPLE, CONSTANT = "zero", "mean", "resample", "constant"
+
+# in words for people: what stands in a head's place
+MEANINGS = {
+    ZERO: "nothing: its output is zero",
+    MEAN: "its mean output over all tokens of the reference",
+    RESAMPLE: "its output in another example of the reference, place by place",
+    CONSTANT: "one vector, learned so that the reference's loss is lowest without the head",
+}
+ABLATIONS = tuple(MEANINGS)
+EXAMPLES = 256  # of the reference, where nobody says how many
+DRAWS = 5
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """The choice. ``examples`` is the size of the reference where it is drawn, ``draws`` counts for resample only."""
+
+    kind: str = ZERO
+    examples: int = EXAMPLES
+    draws: int = DRAWS
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in MEANINGS:
+            raise OptionError(unknown_choice("ablation", self.kind, ABLATIONS))
+        for name, least in (("examples", 1), ("draws", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise OptionError(f"{name} of an ablation is a whole number from {least}, not {value!r}.")
+
+    @classmethod
+    def of(cls, given: object) -> StandIn:
+        """A choice, its name, or its text."""
+        if isinstance(given, StandIn):
+            return given
+        match = re.fullmatch(r"([a-z]+)(?::([0-9]{1,6}))?", given) if isinstance(given, str) else None
+        if match is None:
+            raise OptionError(unknown_choice("ablation", str(given)[:40], ABLATIONS))
+        return cls(match[1]) if match[2] is None else cls(match[1], int(match[2]))
+
+    @property
+    def text(self) -> str:
+        """As a link has it: ``mean``, or ``mean:64`` with 64 examples."""
+        return self.kind if self.kind == ZERO or self.examples == EXAMPLES else f"{self.kind}:{self.examples}"
+
+    @property
+    def meaning(self) -> str:
+        return MEANINGS[self.kind]

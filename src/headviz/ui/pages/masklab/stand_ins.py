@@ -1,0 +1,98 @@
+"""What stands in the place of heads that are off: the choice, the sentence that says it, and how much hangs on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from ....errors import OptionError
+from ....models.stand_in import ABLATIONS, CONSTANT, MEAN, RESAMPLE, ZERO, StandIn
+from ...parts import measure
+from ...shell import frame, show, state
+from ...shell.view import View
+
+if TYPE_CHECKING:
+    from ....evaluation.comparison import Delta
+    from ....models.classifier import Classifier
+    from ....tasks import Dataset
+    from ...parts.measure import Measured
+
+TITLES = {ZERO: "nothing (zero)", MEAN: "its mean", RESAMPLE: "another example's output", CONSTANT: "a learned vector"}
+
+
+def chosen() -> StandIn:
+    """The view's choice; one that cannot be read is zero, with a notice."""
+    try:
+        return StandIn.of(state.view().ablation)
+    except OptionError as wrong:
+        state.notify(str(wrong))
+        state.update(ablation=ZERO)
+        return StandIn()
+
+
+def choose(classifies: bool) -> None:
+    """The select box; a translation model has zero and the mean."""
+    now, known = chosen(), ABLATIONS if classifies else (ZERO, MEAN)
+    options = [*known] if now.text in ABLATIONS else [*known, now.text]
+    state.choose(
+        "ablation",
+        "What stands in a head's place",
+        options,
+        format_func=lambda text: TITLES.get(text, text),
+        width=260,
+        help="A head that is off has an output all the same. Zero is not what the model saw in training; the mean, "
+        "another example's output or a learned vector answer the same question against another reference",
+    )
+
+
+def place() -> tuple[StandIn, View]:
+    """The choice, and the view whose training examples it is measured on."""
+    return chosen(), state.view()
+
+
+def said() -> str:
+    """One sentence; empty for zero."""
+    now = chosen()
+    if now.kind == ZERO:
+        return ""
+    drawn = f"; shown is the first of {now.draws} draws" if now.kind == RESAMPLE else ""
+    return f" In the place of a head that is off stands {now.meaning} ({now.examples} training examples{drawn})."
+
+
+def how_much(clf: Classifier, data: Dataset, found: Measured) -> None:
+    """A switch: the change under this mask with each thing in the heads' place."""
+    if found.mask == clf.present or not frame.controls():
+        return
+    if not st.toggle("How much does the answer depend on what stands there?", key="compare_stand_ins"):
+        return
+    now = chosen()
+    kinds = [k for k in ABLATIONS if k in (ZERO, MEAN, now.kind) or (k == RESAMPLE and clf.classes)]
+    rows: list[tuple[str, Delta]] = []
+    for kind in kinds:
+        one = measure.measured(clf, data, found.mask, (StandIn(kind, now.examples), state.view()))
+        if one is None:
+            return
+        rows.append((kind, one.comparison.primary))
+    show.finding(dependence([delta for _, delta in rows]))
+    show.table(
+        ["in the heads' place", "masked", "change", "95 % low", "95 % high"],
+        [
+            [TITLES[kind], d.masked, *(d.scale * v for v in (d.delta, d.interval_low, d.interval_high))]
+            for kind, d in rows
+        ],
+        "mask_stand_ins",
+        caption="The same mask with each thing in the heads' place; change in points.",
+    )
+    if clf.classes and CONSTANT not in kinds:
+        st.caption("A learned vector takes longer; choose it above to see it here too.")
+
+
+def dependence(found: list[Delta]) -> str:
+    """How far the change of the metric moves with what stands in the heads' place."""
+    changes = sorted(d.scale * d.delta for d in found)
+    scale = found[0].scale
+    low, high = (show.points(v / scale, scale) for v in (changes[0], changes[-1]))
+    if changes[-1] - changes[0] < 0.05:
+        return f"The change is {low} points, whatever stands in the heads' place."
+    return f"Between {low} and {high} points, depending on what stands in the heads' place."

@@ -1,0 +1,100 @@
+"""What each head itself adds to the class scores: the sum, a literal walk forward, and ablation."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import headviz
+from headviz import UserError
+from headviz.attribution.contributions import waterfall
+from headviz.models.families import FAMILIES
+from support.tiny import tiny_classifier, tiny_model
+
+TEXT, PAIR = "a dog sleeps .", "the red cat sees two birds in the garden"
+POST_NORM = tuple(name for name, family in FAMILIES.items() if family.post_norm is not None)
+
+
+@pytest.mark.parametrize("family", POST_NORM)
+def test_the_parts_sum_to_the_scores(family: str) -> None:
+    clf = tiny_classifier(family)
+    for off in ([], [(0, 1), (2, 0), (2, 1), (2, 2), (2, 3)]):
+        mask = clf.full_mask.without(off)
+        found = headviz.contributions(clf, TEXT, PAIR, mask=mask)
+        logits = clf.logits(clf.collate(clf.encode([TEXT], [PAIR])), mask)[0].numpy()
+        np.testing.assert_allclose(found.total, logits, atol=1e-5)
+        assert all((found.heads[h] == 0).all() for h in off)
+        assert sum(v for _, v in waterfall(found)) == pytest.approx(float(logits.max()), abs=1e-5)
+
+
+def test_a_head_equals_a_literal_walk() -> None:
+    """BERT: a head's output is carried up through layer norms with the scale that they had, by hooks."""
+    clf, model = tiny_classifier(), tiny_model().double()
+    batch = clf.collate(clf.encode([TEXT], [PAIR]))
+    seen: dict[Any, torch.Tensor] = {}
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.LayerNorm) or name.endswith("attention.output.dense"):
+            module.register_forward_hook(lambda m, given, out, name=name: seen.__setitem__(name, given[0][0, 0]))
+    with torch.no_grad():
+        model(**batch)
+
+    def through(name: str, vector: torch.Tensor) -> torch.Tensor:
+        norm, state = model.get_submodule(name), seen[name]
+        return norm.weight * (vector - vector.mean()) / torch.sqrt(state.var(unbiased=False) + norm.eps)
+
+    found = headviz.contributions(clf, TEXT, PAIR)
+    for layer, head in ((0, 1), (1, 3), (2, 2)):
+        path = f"bert.encoder.layer.{layer}.attention.output.dense"
+        at = slice(head * 8, (head + 1) * 8)
+        vector = model.get_submodule(path).weight[:, at] @ seen[path][at]
+        for above in range(layer, 3):
+            vector = through(f"bert.encoder.layer.{above}.attention.output.LayerNorm", vector)
+            vector = through(f"bert.encoder.layer.{above}.output.LayerNorm", vector)
+        pooler, state = (
+            model.bert.pooler.dense,
+            model.bert.encoder(model.bert.embeddings(batch["input_ids"], batch["token_type_ids"])).last_hidden_state[
+                0, 0
+            ],
+        )
+        empty, whole = pooler.bias, pooler(state)
+        slope = (torch.tanh(whole) - torch.tanh(empty)) / (whole - empty)
+        wanted = model.classifier.weight @ (slope * (pooler.weight @ vector))
+        np.testing.assert_allclose(found.heads[layer, head], wanted.detach().numpy(), atol=1e-5)
+
+
+def test_ablation_beside_it() -> None:
+    clf = tiny_classifier()
+    found = headviz.contributions(clf, TEXT, PAIR)
+    batch = clf.collate(clf.encode([TEXT], [PAIR]))
+    full = clf.logits(batch)[0].numpy()
+    for h in ((0, 0), (1, 2), (2, 3)):
+        without = clf.logits(batch, clf.full_mask.without([h]))[0].numpy()
+        np.testing.assert_allclose(found.ablation[h], full - without, atol=1e-5)
+    small = headviz.prune(clf, clf.full_mask.without([(1, 2)]))
+    pruned = headviz.contributions(small, TEXT, PAIR)
+    assert np.isnan(pruned.heads[1, 2]).all()
+    assert np.isnan(pruned.ablation[1, 2]).all()
+    np.testing.assert_allclose(pruned.total, pruned.logits, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "electra"])
+def test_what_a_head_reads_and_writes(family: str) -> None:
+    """The tokens' shares sum to the head's contribution; the attention is the model's own."""
+    clf = tiny_classifier(family)
+    mask = clf.full_mask.without([(0, 1)])
+    found = headviz.contributions(clf, TEXT, PAIR, mask=mask)
+    call = clf.call(mask, "eager", keep_probs=True)
+    with torch.no_grad():
+        clf.forward(clf.collate(clf.encode([TEXT], [PAIR])), call)
+    for h in ((0, 0), (1, 2), (2, 3)):
+        one = headviz.head_reading(clf, TEXT, PAIR, h, mask=mask)
+        np.testing.assert_allclose(one.scores.sum(axis=0), found.heads[h], atol=1e-8)
+        np.testing.assert_allclose(one.attention, call.probs[h[0]][0, h[1]].numpy(), atol=1e-5)
+    with pytest.raises(UserError, match=r"Head 0\.1 is off"):
+        headviz.head_reading(clf, TEXT, PAIR, "0.1", mask=mask)
+
+
+def test_families_that_are_no_such_sum_say_so() -> None:
+    with pytest.raises(UserError, match="not a sum over the first token"):
+        headviz.contributions(tiny_classifier("modernbert"), TEXT, PAIR)
