@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from ..attention import HeadCall, Kernel
 from ..errors import ModelError, OptionError, TaskError, unknown_choice
-from ..heads import TRANSLATION, HeadMask
+from ..heads import ENCODER, TRANSLATION, HeadMask
 from .base import DEFAULT_LENGTH, TransformerModel
 from .decoding_cache import new_cache
 from .families.sheet import decoder_layers
