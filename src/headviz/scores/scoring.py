@@ -16,7 +16,6 @@ from ..attribution.integration import BUDGET
 from ..errors import OptionError, TaskError
 from ..evaluation.dispatch import check_texts, gold_answers
 from ..evaluation.plain import class_order, encode_data
-from ..evaluation.stand_ins import standing_in
 from ..heads import HeadMask, HeadScores
 from ..models.network import require_model
 from ..progress import Cancel, Progress
@@ -27,9 +26,9 @@ from .catalogue import DEFAULT, Score, check_kind, preset_named, score_named
 from .chunk import Tables
 from .collect import Collector
 from .measures import Given, row_of
-from .options import AblationOptions, ConductanceOptions, OptionValue, ShapleyOptions, build
+from .options import ConductanceOptions, OptionValue, build
 from .statistics import BOTTOM, Summary, stability, summarised
-from .task_loss import check_metric
+from .task_loss import ready
 from .whole import Whole, whole_of
 
 if TYPE_CHECKING:
@@ -181,9 +180,7 @@ class Scoring:
             raise TaskError("There is nothing to score heads on: the data set has no examples.")
         check_texts(clf, data)
         check_kind(self.score, clf.kind)
-        if isinstance(self.options, AblationOptions | ShapleyOptions):
-            check_metric(data, self.options.metric)  # before anything is measured
-            clf = standing_in(clf, self.options.ablation, data, label_order=label_order, cancel=self.cancel)
+        clf = ready(clf, self.options, data, label_order, self.cancel)
         target = getattr(self.options, "target", None)
         gold = None
         if target == GOLD or self.score.needs_labels:

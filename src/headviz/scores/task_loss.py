@@ -5,8 +5,9 @@ Shapes: n examples, L layers, H heads, R resamples, C classes of the task.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,12 @@ from numpy.typing import NDArray
 from ..errors import OptionError, unknown_choice
 from ..evaluation.comparison import Answers, deltas
 from ..evaluation.resampling import CLASS_METRICS
+from ..evaluation.stand_ins import standing_in
+from ..progress import Cancel
 from ..tasks import predicted
 from .chunk import Tables
 from .correlation import pearson, spearman
+from .options import AblationOptions, ShapleyOptions
 from .statistics import Counts, Summary, draw, mean
 from .translation import cost_in_bleu
 
@@ -35,6 +39,15 @@ def check_metric(data: Dataset, metric: str | None) -> str:
     if name == "chrf":
         raise OptionError("The ablation score of a translation is measured in bleu, not in 'chrf'.")
     return name
+
+
+def ready(clf: Any, options: Any, data: Dataset, label_order: Sequence[str] | str | None, cancel: Cancel | None) -> Any:
+    """The model of a score: with what stands in a head's place, if the options say so. Checks the metric first."""
+    if isinstance(options, AblationOptions | ShapleyOptions):
+        check_metric(data, options.metric)
+    if not isinstance(options, AblationOptions):
+        return clf
+    return standing_in(clf, options.ablation, data, label_order=label_order, cancel=cancel)
 
 
 def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric: str | None) -> Summary:
