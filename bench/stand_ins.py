@@ -26,7 +26,7 @@ def main() -> None:
         "zero": headviz.evaluator_of(clf, data),
         "mean": headviz.evaluator_of(clf, data, ablation="mean", reference=reference),
     }
-    rng, spent = random.Random(0), {name: 0.0 for name in evaluators}
+    rng, spent = random.Random(0), dict.fromkeys(evaluators, 0.0)
     for evaluator in evaluators.values():
         evaluator.evaluate()
     for turn in range(args.masks):
