@@ -24,6 +24,7 @@ from typing import Any
 SIZE = (1120, 700)
 FASTEST = 120  # milliseconds between two pictures
 LARGEST = 2_000_000  # bytes
+QUIET = 3000  # milliseconds without work after which a page has come to rest
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 Step = Sequence[Any]
 
@@ -52,7 +53,7 @@ class Film:
             seconds += self.frames.pop()[1]
         self.frames.append((shot, seconds))
 
-    def settle(self, longest: float = 60.0) -> None:
+    def settle(self, longest: float = 120.0) -> None:
         """Take pictures while the page works, until it has been still for a moment. Waiting is shown quickly."""
         still = 0
         for _ in range(int(longest * 1000 / FASTEST)):
@@ -60,7 +61,7 @@ class Film:
             self.tab.wait_for_timeout(FASTEST)
             working = self.tab.query_selector(IDLE) is None or self.tab.query_selector("[data-testid=stProgress]")
             still = 0 if working else still + 1
-            if still * FASTEST > 1500:
+            if still * FASTEST > QUIET:
                 return
         raise SystemExit("The page did not come to rest.")
 
