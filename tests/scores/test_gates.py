@@ -11,15 +11,17 @@ from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError
 from headviz.scores import score_heads
 from headviz.scores import whole as whole_module
-from headviz.scores.gate_scores import learn_count
+from headviz.scores.gate_scores import causal_roles, learn_count
 from headviz.scores.learned import OPEN, drawn_examples, falling_count, hard_concrete, rising_price, soft_subset
+from headviz.scores.measures import Given
+from headviz.scores.options import CausalOptions
 from headviz.scores.scoring import Scoring
 from headviz.tasks import TASKS, Dataset
 from support.scored_data import made
 from support.tiny import tiny_classifier
 from support.tiny_translation import SOURCES, TARGETS, tiny_translator
 
-NAMES = ("gates", "gates-exact")
+NAMES = ("gates", "gates-exact", "gates-causal")
 QUICK = {"steps": 8, "batch": 6, "cache": False}
 
 
@@ -117,7 +119,7 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_bits(clf, data, name, tmp_
         with pytest.raises(Cancelled):
             score_heads(clf, data, name, **QUICK, checkpoint=place, cancel=lambda a=asked, s=stop: next(a) >= s)
         assert place.is_file()
-    seen = []
+    seen: list[int] = []
     again = score_heads(clf, data, name, **QUICK, checkpoint=place, progress=lambda n, _: seen.append(n))
     assert seen[0] == 7  # two updates of the first call, five more of the second
     assert again.values.tobytes() == expected.tobytes()
@@ -162,6 +164,24 @@ def test_a_table_is_kept_and_the_model_is_left_alone(clf, data, tmp_path):
 def test_options_out_of_range_are_refused(clf, data, name, wrong):
     with pytest.raises(OptionError):
         score_heads(clf, data, name, cache=False, **wrong)
+
+
+def test_a_head_that_helps_one_that_harms_and_one_that_does_nothing(data):
+    """Class 0 is right; the first head speaks for it, the second against it, the third says nothing."""
+    clf = tiny_classifier("bert", layers=1)
+    right = Dataset(data.task, "dev", data.texts, data.pairs, np.zeros(len(data), dtype=np.int64))
+    encoded = Scoring(clf, right, "gates-causal", cache=False)
+    whole = encoded.ready()
+    with torch.no_grad():
+        clf.projections(0).output.weight[:, 16:24] = 0  # the third head reaches nothing
+    given = Given(clf, whole.mask, {}, whole.data, np.arange(len(right)), encoded.order, whole)
+    roles = causal_roles(given, CausalOptions(steps=60, batch=len(right), price=0.004))
+    slopes = score_heads(clf, right, "taylor", abs_level="signed", layer_norm=False, cache=False).values[0]
+    helps, harms = int(np.argmin(slopes)), int(np.argmax(slopes))
+    assert slopes[2] == 0 > slopes[helps]
+    assert roles.irrelevant[0, 2] > 0.8
+    assert roles.facilitating[0, helps] > 0.5 > roles.facilitating[0, 2]
+    assert slopes[harms] <= 0 or roles.interfering[0, harms] > 0.5 > roles.interfering[0, 2]
 
 
 def test_the_price_rises_from_nothing():

@@ -15,7 +15,8 @@ from support.tiny import tiny_classifier
 from support.tiny_translation import SOURCES, TARGETS, tiny_translator
 
 FAST = {"conductance": {"steps": 4}, "attattr": {"steps": 2}}
-FAST_WHOLE = {"gates": {"steps": 4}, "gates-exact": {"steps": 4}, "shapley": {"permutations": 2}}
+FAST_WHOLE = {name: {"steps": 3} for name in ("gates", "gates-exact", "gates-causal")}
+FAST_WHOLE["shapley"] = {"permutations": 2}
 
 
 @pytest.fixture(autouse=True)

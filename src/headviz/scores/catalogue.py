@@ -20,6 +20,7 @@ from ..heads import CLASSIFICATION, MASKED_LM, TRANSLATION
 from .options import (
     AblationOptions,
     AttAttrScoreOptions,
+    CausalOptions,
     ConductanceOptions,
     CountOptions,
     NoOptions,
@@ -195,6 +196,19 @@ _ENTRIES = (
         options=CountOptions,
         caution="learned on the sample: a small one is learned by heart",
         tex=r"\tfrac1S \sum_s \big[ h \in \mathrm{top}_{k(s)} (z(s) + \mathrm{Gumbel}) \big]",
+    ),
+    Score(
+        name="gates-causal",
+        title="Causal gates",
+        meaning="Whether a head stays open when all gates are pressed to close (it helps), or closes when they are "
+        "pressed to open (it harms).",
+        formula="G⁻ − (1 − G⁺), gates learned under pressure −λ and +λ on their logits",
+        source="Nam et al. 2025",
+        measure="gate_scores:gates_causal",
+        needs=SAMPLE,
+        options=CausalOptions,
+        caution="three learnings; learned on the sample: a small one is learned by heart",
+        tex=r"G^-_h - (1 - G^+_h)",
     ),
     Score(
         name="shapley",

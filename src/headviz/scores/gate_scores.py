@@ -5,14 +5,15 @@ And what mask searches ask of gates: their logits for an exact number of heads, 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .learned import falling_count, learn, rising_price
+from ..progress import part
+from .learned import falling_count, learn, pressed, rising_price
 from .measures import Given
-from .options import CountOptions, PriceOptions
+from .options import CausalOptions, CountOptions, PriceOptions
 from .scoring import Scoring
 
 if TYPE_CHECKING:
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 LEAST = 20  # updates for one exact number of heads
+
+
+@dataclass(frozen=True)
+class CausalRoles:
+    """How far each head has each part (Nam et al. 2025), between 0 and 1; [L, H]."""
+
+    facilitating: np.ndarray  # it stays open although all gates are pressed to close
+    interfering: np.ndarray  # it closes although all gates are pressed to open
+    irrelevant: np.ndarray  # it follows either pressure
 
 
 def gates(given: Given, options: PriceOptions) -> np.ndarray:
@@ -36,6 +46,23 @@ def gates_exact(given: Given, options: CountOptions) -> np.ndarray:
     assert given.whole is not None
     rule = falling_count(len(given.whole.heads), 0, options.temperature)
     return learn(given.whole, rule, options, "gates-exact", seed=options.seed).kept
+
+
+def gates_causal(given: Given, options: CausalOptions) -> np.ndarray:
+    """[L, H]: how far a head stays open under pressure to close, minus how far it closes under pressure to open."""
+    roles = causal_roles(given, options)
+    return roles.facilitating - roles.interfering
+
+
+def causal_roles(given: Given, options: CausalOptions) -> CausalRoles:
+    """Three learnings: without pressure, and from there with pressure to open and to close."""
+    assert given.whole is not None
+    stages = [replace(given.whole, progress=part(given.whole.progress, i, 3)) for i in range(3)]
+    free = learn(stages[0], pressed(0.0), options, "causal free", seed=options.seed).logits
+    opened = learn(stages[1], pressed(options.price), options, "causal open", free, options.seed).logits
+    closed = learn(stages[2], pressed(-options.price), options, "causal closed", free, options.seed).logits
+    up, down = (1 / (1 + np.exp(-z)) for z in (opened, closed))
+    return CausalRoles(down, 1 - up, up * (1 - down))
 
 
 def learn_count(scoring: Scoring, start: np.ndarray | None, first: int, last: int) -> np.ndarray:
