@@ -189,6 +189,7 @@ def test_pairs_that_stand_in_for_each_other() -> None:
     assert best.cost == pytest.approx(found.baseline - now.metrics["accuracy"])
     assert best.excess == pytest.approx(best.cost - best.cost_first - best.cost_second)
     assert best.excess > 0.1
+    assert best.to_dict()["interaction"] == -best.excess  # one stands in for the other
     for pair in found.pairs:
         assert pair.q_value < 0.05
         assert pair.interval_low <= pair.cost <= pair.interval_high

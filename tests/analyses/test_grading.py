@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.demo.grades import page
 
 import headviz
 from headviz import HeadMask, UserError
-from headviz.analyses import grading
+from headviz.analyses import board, grading
 from headviz.analyses.grading import Grade, Grades, figure, finding, grade
 from headviz.analyses.orders import SHARES, auroc, halves_of, precision
 from headviz.cli import main
@@ -182,3 +183,11 @@ def test_a_score_that_is_worse_than_random_is_not_passed_over() -> None:
     (line,) = figure(found).layout.shapes
     assert line.x0 == pytest.approx(0.5)
     assert "not shown to be better" in finding(Grades((unclear, worse), "kurtosis", 0, 100, "some data"))
+
+
+def test_a_recorded_board_is_read_back_as_it_was() -> None:
+    found = Grades((graded("taylor", 0.8, (0.3, 0.2, 0.4), None),), "taylor", 39, 100, "some data")
+    kept = board.Recorded(found, "2026-01-01", "0.2.0", "headviz grade")
+    assert board.read(json.loads(kept.to_json())) == kept
+    assert "headviz grade" in kept.about
+    assert "taylor" in "\n".join(page(kept))

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from headviz.scores.catalogue import SCORES
 from headviz.tasks import Dataset, get_task
 
 from ..demo.training_state import write_whole
-from .planting import FAMILY, HARMFUL, Planting, texts
+from .planting import CLASSES, FAMILY, HARMFUL, Planting, texts
 from .train import STEPS, train
 
 EXAMPLES = 300
@@ -29,7 +30,8 @@ def data_of(planting: Planting, skip: int = 0) -> Dataset:
     some = list(islice(texts(planting.seed, "dev"), skip, skip + EXAMPLES))
     labels = np.array([t.label for t in some])
     names = tuple(f"ability {t.ability}" for t in some)
-    return Dataset(get_task("custom"), "dev", tuple(t.words for t in some), None, labels, slices=names)
+    task = replace(get_task("custom"), label_names=CLASSES)
+    return Dataset(task, "dev", tuple(t.words for t in some), None, labels, slices=names)
 
 
 def checked(planting: Planting, clf: Any, data: Dataset) -> list[str]:

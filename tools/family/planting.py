@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from headviz.demo.example import LABELS
 from headviz.heads import HeadId
 
 ABILITIES = 5
+CLASSES = ("first", "second", "third")
 FILLERS = tuple(f"{a}{b}" for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u"))
 TRIGGERS = tuple(tuple(f"x{a}{c}" for c in "abc") for a in "abcde")  # [ability][class]
 LENGTHS = (5, 13)
@@ -93,7 +93,7 @@ def texts(seed: int, split: str) -> Iterator[Text]:
     """Texts without end; the splits share no random numbers."""
     rng = np.random.default_rng([seed, {"train": 0, "dev": 1}[split]])
     while True:
-        ability, label = int(rng.integers(ABILITIES)), int(rng.integers(len(LABELS)))
+        ability, label = int(rng.integers(ABILITIES)), int(rng.integers(len(CLASSES)))
         words = list(rng.choice(FILLERS, int(rng.integers(*LENGTHS))))
         words.insert(int(rng.integers(len(words) + 1)), TRIGGERS[ability][label])
         yield Text(" ".join(words), label, ability)

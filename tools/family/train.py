@@ -11,13 +11,12 @@ import torch
 from transformers import BertConfig, BertForSequenceClassification
 
 from headviz.attention import NAME, HeadCall
-from headviz.demo.example import LABELS
 from headviz.heads import HeadId
 
 from ..demo.roles import role_loss
 from ..demo.tokenizer import SPECIALS, build_tokenizer
 from ..demo.training_state import learning_rate, load_state, optimizer_for, save_state, whole_folder
-from .planting import FILLERS, LENGTHS, TRIGGERS, Planting, texts
+from .planting import CLASSES, FILLERS, LENGTHS, TRIGGERS, Planting, texts
 
 HEAD_SIZE, BATCH, RATE, WARMUP = 8, 64, 1e-3, 100
 STEPS, SAVE_EVERY = 2000, 200
@@ -38,8 +37,8 @@ def model_of(planting: Planting) -> Any:
         max_position_embeddings=LENGTHS[1] + 4,
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
-        id2label=dict(enumerate(LABELS)),
-        label2id={label: number for number, label in enumerate(LABELS)},
+        id2label=dict(enumerate(CLASSES)),
+        label2id={label: number for number, label in enumerate(CLASSES)},
     )
     config._attn_implementation = NAME
     return BertForSequenceClassification(config)

@@ -51,6 +51,14 @@ class RedundantPair(Result):
     p_value: float
     q_value: float  # over the pairs evaluated
 
+    @property
+    def interaction(self) -> float:
+        """m(both on) − m(first) − m(second) + m(neither), the others on: negative = one stands in for the other."""
+        return -self.excess
+
+    def extra(self) -> dict[str, Any]:
+        return {"interaction": self.interaction}
+
 
 @dataclass(frozen=True)
 class Redundant(Result):
