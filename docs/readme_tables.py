@@ -1,4 +1,4 @@
-"""Write the tables of docs/tables.md and docs/families.md: ``python docs/readme_tables.py`` (``--check`` only compares)."""
+"""Write the tables of docs/tables.md and docs/families.md: ``python docs/readme_tables.py`` (``--check`` compares)."""
 
 from __future__ import annotations
 
