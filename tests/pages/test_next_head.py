@@ -31,3 +31,13 @@ def test_the_board_shows_what_one_more_head_costs(
     assert set(drawn[-1]["tips"]) == {"one more head costs", "95 %"}
     next(b for b in app.button if b.key == "all_on").click().run()
     assert drawn[-1]["look"].name != "cost of one more head, points"
+
+
+@pytest.mark.parametrize("page", ["masklab", "heads", "distil"])
+@pytest.mark.parametrize("score", ["magnitude", "ablation"])
+def test_a_chosen_order_stays_chosen(open_page: Callable[..., Any], page: str, score: str) -> None:
+    app = open_page(page, model="demo", task="demo", data="", columns="", label="", groups="", beside=score)
+    assert not app.exception
+    assert not [w.value for w in app.warning if "does not exist here" in w.value]
+    assert app.session_state["headviz"].view.order == score
+    assert app.run().session_state["headviz"].view.beside == score

@@ -70,7 +70,7 @@ def choose_beside(view: View, shape: Shape) -> None:
     """The score of the second grid; empty means what each head costs."""
     if view.present:
         return
-    others = ["", *(s for s in shape.scores if s != COST)]
+    others = ["", *(s for s in shape.scores if s != COST or view.beside == COST)]
     told = {"": f"{COST}: what each head costs"}
     state.choose(
         "beside",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -73,12 +74,13 @@ def toolbar(present: HeadMask, found: HeadScores | None = None, scores: Sequence
             help="This mask as a file. Import mask reads it back, here or in another dashboard",
         )
         if scores:
-            order = state.view().order
+            view = state.view()
+            implied = replace(view, beside="").order  # where the user has chosen none
             state.choose(
                 "beside",
                 "Score",
-                ["", *(s for s in scores if s != order)],
-                format_func=lambda s: f"by {s or order}",
+                ["", *(s for s in scores if s == view.beside or s != implied)],
+                format_func=lambda s: f"by {s or implied}",
                 label_visibility="collapsed",
                 width=230,
                 help="Colours the grid; Select heads switches off the lowest heads by it",
