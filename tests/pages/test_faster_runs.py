@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from headviz.cli import main
 from headviz.runs.registry import Registry
 from support.recorded_runs import Runs, button, press, said, source
 from support.timed import Clock
@@ -31,7 +32,7 @@ def test_the_form_starts_a_run_with_what_was_chosen(open_page: Callable[..., Any
 
 @pytest.mark.parametrize("state", ["running", "done"])
 def test_a_run_shows_what_each_speed_keeps(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, state: str, monkeypatch: pytest.MonkeyPatch
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, state: str, tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr("headviz.pruning.faster.faster.Timer", Clock)
     spec = {**source(studio_folder), "targets": [1.2], "batch": 2, "length": 8, "samples": 12, "dev_limit": 24}
@@ -43,3 +44,6 @@ def test_a_run_shows_what_each_speed_keeps(
         return
     assert "measured speed, batches of 2 texts of 8 tokens" in said(app)
     assert button(app, "faster_use") is not None
+    assert main(["run", "show", run]) == 0
+    assert main(["run", "report", run, "--out", str(tmp_path / "run.html")]) == 0
+    assert "heads" in (tmp_path / "run.html").read_text(encoding="utf-8")
