@@ -22,8 +22,8 @@ from ..heads import CLASSIFICATION, TRANSLATION, HeadMask
 from .families.own_attention import put_in
 from .kinds import full_grid
 from .network import Network
-from .pruning import cut, require_prunable
-from .slices import key_index, weight_of
+from .pruning import cut, require_even, require_prunable
+from .slices import weight_of
 
 Heads = HeadMask | Mapping[int, Iterable[int]]
 
@@ -119,7 +119,7 @@ def prune_heads(model: Any, heads: Heads) -> None:
     place = _place(model)
     require_prunable(place)
     off = _off(place, heads)
-    _check_uneven(place, off)
+    require_even(place, place.present.without([(row, head) for row, gone in off.items() for head in gone]))
     if place.family.own_attention is not None:  # transformers' module expects the same heads in every layer
         put_in(place.model, place.family.own_attention)
     cut(place, place.present.without([(row, head) for row, gone in off.items() for head in gone]))
@@ -160,25 +160,6 @@ def _check_width(place: Network, row: int) -> None:
             f"W_O of {place.row_name(row)} reads {width} numbers, but {heads} heads of {place.head_size} make "
             f"{heads * place.head_size}. Were heads removed without naming them in config.pruned_heads?"
         )
-
-
-def _check_uneven(place: Network, off: dict[int, list[int]]) -> None:
-    """Refuse what transformers' own attention functions cannot run: they know no list of whose keys are whose."""
-    left = place.present.without([(row, head) for row, gone in off.items() for head in gone])
-    for row in range(place.num_layers):
-        if key_index(left, row, place.group_size) is not None:
-            raise ModelError(
-                f"{place.row_name(row)} of {place.title} would have groups of different sizes: "
-                f"{place.group_size} heads share their keys. Remove equally many heads of each group, or all of a "
-                "group; headviz.prune(headviz.wrap(model, tokenizer), mask) removes any."
-            )
-    if place.family.own_attention is None and any(a.position_table for a in place.family.attention.values()):
-        for rows in place.stacks.values():
-            if len({tuple(left.kept_in(row)) for row in rows}) > 1:
-                raise ModelError(
-                    f"The layers of a {place.title} stack share one table of positions by head, so transformers needs "
-                    "the same heads in all of them. headviz.prune(headviz.wrap(model, tokenizer), mask) removes any."
-                )
 
 
 def _off(place: Network, heads: Heads) -> dict[int, list[int]]:

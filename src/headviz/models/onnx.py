@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ModelError
+from .pruning import require_even
 from .quiet import quiet
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def export_onnx(clf: Classifier, path: str | Path) -> Path:
     require_onnx()
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of each package that it could use and lacks
     path = Path(path)
+    require_even(clf, clf.present)
     model: Any = copy.deepcopy(clf.model).cpu().float()
     model.set_attn_implementation("eager")
     texts = ["a", "a b c d e f g"], ["c d", "b"]

@@ -84,6 +84,24 @@ def require_prunable(clf: Network) -> None:
         )
 
 
+def require_even(clf: Network, left: HeadMask) -> None:
+    """Refuse what transformers' own attention functions cannot run: they know no list of whose keys are whose."""
+    for row in range(clf.num_layers):
+        if key_index(left, row, clf.group_size) is not None:
+            raise ModelError(
+                f"With these heads {clf.row_name(row)} of {clf.title} has groups of different sizes, which "
+                f"transformers' own attention cannot run: {clf.group_size} heads share their keys. Remove equally many "
+                "heads of each group, or all of a group. headviz.prune(headviz.wrap(model, tokenizer), mask) takes any."
+            )
+    if clf.family.own_attention is None and any(a.position_table for a in clf.family.attention.values()):
+        for rows in clf.stacks.values():
+            if len({tuple(left.kept_in(row)) for row in rows}) > 1:
+                raise ModelError(
+                    f"The layers of a {clf.title} stack share one table of positions by head, so transformers needs "
+                    "the same heads in all of them. headviz.prune(headviz.wrap(model, tokenizer), mask) takes any."
+                )
+
+
 def zero_columns(matrix: nn.Module, heads: list[int], head_size: int) -> None:
     """Zero what W_O reads from these heads (by their place in the matrix)."""
     weight = weight_of(matrix).detach().clone()
