@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ..charts.numbers import metric as metric_text
 from ..charts.numbers import number, points
 from ..evaluation.comparison import measure
-from ..evaluation.dispatch import with_stand_in
 from ..evaluation.intervals import interval_of_mean
 from ..evaluation.significance import benjamini_hochberg, holm
 from ..evaluation.verdict import MARGIN, clear, within
@@ -129,6 +128,8 @@ def ablate(
     """
     start = time.perf_counter()
     if StandIn.of(ablation).kind != ZERO:
+        from ..evaluation.dispatch import with_stand_in  # imports torch, which the first page must not wait for
+
         evaluator = with_stand_in(evaluator, ablation, reference, cancel=cancel)
     about = subject(evaluator, metric)
     whole = evaluator.clf.under(base)
