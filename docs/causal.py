@@ -27,13 +27,15 @@ def main() -> None:
     args = parser.parse_args()
     clf = headviz.load("demo", device="cpu")
     patched, heads = patching(clf, args.pairs)
-    PAGE.write_text("\n".join([*INTRODUCTION, "", *patched, "", *ablating(clf, args.examples, heads), ""]))
+    asked = f"Written by `python docs/causal.py --pairs {args.pairs} --examples {args.examples}` on the shipped demo."
+    PAGE.write_text(
+        "\n".join([TITLE, "", asked, *INTRODUCTION, "", *patched, "", *ablating(clf, args.examples, heads), ""])
+    )
 
 
-INTRODUCTION = """# What a head carries: patching and references
-
-Written by `python docs/causal.py` on the shipped demo (12×12 heads). *Planted* heads are those that training gave a
-known part: three for each phenomenon (`headviz.demo.planted_heads`).
+TITLE = "# What a head carries: patching and references"
+INTRODUCTION = """*Planted* heads are those that training gave a known part: three for each phenomenon
+(`headviz.demo.planted_heads`).
 
 `headviz.patch` puts one head's output for a donor text into the pass of another text: 0 = the answer stays, 1 = it is
 the donor's. `headviz.patch_pairs` averages over minimal pairs, which `headviz.demo.minimal_pairs` draws: two pairs of
@@ -88,20 +90,25 @@ def ablating(clf: headviz.Classifier, count: int, heads: list[HeadId]) -> list[s
         for kind in KINDS
     }
     full = evaluators["zero"].evaluate().metrics["accuracy"]
-    rows = []
+    rows, spread = [], {}
     for head in dict.fromkeys(heads):
-        cells = []
+        cells, lost = [], []
         for evaluator in evaluators.values():
             found = evaluator.compare(clf.full_mask.without([head])).primary
+            lost.append(-100 * found.delta)
             low, high = -100 * found.interval_high, -100 * found.interval_low
-            cells.append(f"{-100 * found.delta:+.1f} [{low:+.1f}, {high:+.1f}]")
+            cells.append(f"{0 - 100 * found.delta:+.1f} [{low:+.1f}, {high:+.1f}]")
         rows.append(f"| {head.dotted} | {' | '.join(cells)} |")
+        spread[head] = max(lost) - min(lost), min(lost), max(lost)
         print(rows[-1], flush=True)
+    widest = max(spread, key=spread.__getitem__)
+    _, least, most = spread[widest]
     return [
         "## What a head costs, by what stands in its place",
         f"Points of accuracy lost on {len(data)} dev examples (full model {full:.3f}) without one head, with the "
         "paired 95 % interval; reference: 256 training examples; of `resample` the first draw. Heads: the one that "
         "moves most answers above, and of each phenomenon the planted head with the largest effect.",
+        f"What stands there matters most for {widest.dotted}, which costs from {least:.1f} to {most:.1f} points.",
         "",
         f"| head | {' | '.join(KINDS)} |",
         "|---|---|---|---|",
