@@ -179,7 +179,7 @@ def test_an_installed_package_brings_entries_of_every_kind(tmp_path: Path) -> No
         timeout=290,
     )
     assert "It has 12 heads." in done.stdout, done.stderr
-    assert done.stdout.splitlines()[-1] == "['counting', 'roc_bert', 'follows', 'loss-spread', 'top-down']"
+    assert done.stdout.splitlines()[-1] == "['counting', 'follows', 'loss-spread', 'roc_bert', 'top-down']"
 
 
 def test_a_runs_spec_names_the_plugins_it_uses_and_a_changed_one_is_refused(tmp_path: Path) -> None:
