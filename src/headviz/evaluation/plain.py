@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 BATCH_TOKENS = 4096
+ENOUGH_TOKENS = 512  # a batch of so many is as fast per token as a larger one; from there on padding decides
+LONGEST_TO_SHORTEST = 1.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,12 +143,18 @@ def encode_data(clf: Classifier, data: Dataset) -> list[Encoding]:
 
 
 def batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Positions grouped by length, each group at most ``batch_tokens`` tokens once padded (never empty)."""
+    """Positions grouped by length, each group at most ``batch_tokens`` tokens once padded (never empty).
+
+    A group of ``ENOUGH_TOKENS`` takes no text that is much longer than its shortest.
+    """
     group: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: (lengths[i], i)):
-        if group and (len(group) + 1) * lengths[i] > batch_tokens:
-            yield group
-            group = []
+        if group:
+            padded = len(group) * lengths[i]
+            uneven = lengths[i] > LONGEST_TO_SHORTEST * lengths[group[0]]
+            if padded + lengths[i] > batch_tokens or (uneven and padded >= ENOUGH_TOKENS):
+                yield group
+                group = []
         group.append(i)
     if group:
         yield group

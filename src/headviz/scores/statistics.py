@@ -46,7 +46,7 @@ class Summary:
         """A summary from its tables."""
         if "per" in tables:
             return replace(mean(tables["per"]), per=tables["per"])
-        return cls(**tables)
+        return cls(*(tables[name] for name in ("values", "stderr", "low", "high", "undefined")))
 
 
 def mean(per: NDArray) -> Summary:
