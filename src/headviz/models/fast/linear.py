@@ -52,7 +52,10 @@ class _Linear(torch.autograd.Function):
             out = torch.nn.functional.linear(x.to(torch.bfloat16), weight).float()
             return out if bias is None else out.add_(bias)
         ctx.weight = weight
-        return linear(x, weight, bias)
+        out = linear(x, weight, bias)
+        # the kernel's result is a view, which a family that adds to it in place could not use
+        whole: Tensor = torch.ops.aten._unsafe_view(out, out.shape)
+        return whole
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
