@@ -28,7 +28,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", default=None, metavar="T", help="float32 (default), bfloat16, float16")
 
 
-def add_task(parser: argparse.ArgumentParser, split: str | None = "dev", required: bool = True) -> None:
+def add_task(parser: argparse._ActionsContainer, split: str | None = "dev", required: bool = True) -> None:
     """``--task`` and where its data are; without ``split`` there is no ``--split``."""
     parser.add_argument("--task", required=required, metavar="T", help="demo, mnli, mrpc, sst2, …, or custom")
     parser.add_argument("--data", metavar="DIR", help="folder with local files instead of the hub's")

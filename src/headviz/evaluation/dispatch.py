@@ -209,9 +209,11 @@ def with_stand_in(
     """An evaluator like this one, with something else in the place of heads that are off."""
     given: Given = {"ablation": ablation, "reference": reference, "progress": progress, "cancel": cancel}
     if isinstance(evaluator, TranslationEvaluator):
-        return evaluator_of(evaluator.clf, evaluator.data, beams=evaluator.options.beams, **given)
+        given["beams"] = evaluator.options.beams
+        return evaluator_of(evaluator.clf, evaluator.data, **given)
     assert isinstance(evaluator, Evaluator)
-    return evaluator_of(evaluator.clf, evaluator.data, evaluator.options, label_order=evaluator.label_order, **given)
+    given["label_order"] = evaluator.label_order
+    return evaluator_of(evaluator.clf, evaluator.data, evaluator.options, **given)
 
 
 def _filled(

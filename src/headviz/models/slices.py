@@ -24,7 +24,7 @@ class Part(NamedTuple):
 
     matrix: Any
     side: int
-    index: Tensor
+    index: Tensor  # type: ignore[assignment]  # a tuple's own method of this name is not used
 
     @property
     def dim(self) -> int:

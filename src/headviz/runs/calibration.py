@@ -116,7 +116,10 @@ def _scoring(prepared: Prepared, plan: PruningPlan, cancel: Cancel | None) -> fl
     whole = context.sample(plan, plan.seeds[0], plan.samples)
     # a score of all examples together takes as long as it has rounds, however many examples there are
     rounds = rounds_of(plan)
-    few = plan if rounds is None else replace(plan, score_options={**dict(plan.score_options), rounds[0]: ROUNDS})
+    few = plan
+    if rounds is not None:
+        fewer = {**dict(plan.score_options), rounds[0]: ROUNDS}
+        few = replace(plan, score_options=tuple(fewer.items()))
 
     def seconds(part: Dataset) -> float:
         begun = time.perf_counter()

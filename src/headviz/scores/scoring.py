@@ -123,6 +123,7 @@ def score_progressive(
         cache=cache,
         budget=budget,
         label_order=label_order,
+        checkpoint=None,
         **options,
     )
     for _ in scoring.grow():

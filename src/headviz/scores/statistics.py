@@ -46,7 +46,7 @@ class Summary:
         """A summary from its tables."""
         if "per" in tables:
             return replace(mean(tables["per"]), per=tables["per"])
-        return cls(*(tables[name] for name in ("values", "stderr", "low", "high", "undefined")))
+        return cls(tables["values"], tables["stderr"], tables["low"], tables["high"], tables["undefined"])
 
 
 def mean(per: NDArray) -> Summary:

@@ -59,7 +59,7 @@ def family_of(model_type: str) -> Family:
 
 def family_rows() -> list[tuple[str, ...]]:
     """The catalogue for people: family, model type, real pruning, conductance maps, evaluation under a mask."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for family in FAMILIES.values():
         how = "layer by layer" if family.post_norm or family.own_layers else "whole passes"
         rows.append(

@@ -90,7 +90,7 @@ def decoder(
 
 
 _ROBERTA = {"max_position_embeddings": 66, "type_vocab_size": 1, "pad_token_id": 1}
-_POST_NORM = {"embeddings": "embeddings", "pre_norm": False}
+_POST_NORM: dict[str, Any] = {"embeddings": "embeddings", "pre_norm": False}
 
 
 def _scaled(model: Any, batch: Mapping[str, Tensor], keywords: Mapping[str, Any]) -> Tensor:

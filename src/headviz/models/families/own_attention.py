@@ -7,7 +7,7 @@ A model in which such a module would be passed over raises: the number of calls 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor, nn
 
@@ -43,7 +43,8 @@ def put_in(model: nn.Module, own: type[OwnAttention]) -> None:
     """Give every attention module of a model our ``forward``. In place; a second time changes nothing."""
     for module in model.modules():
         if type(module).__name__ == own.replaces and not isinstance(module, own):
-            module.__class__ = _joined(own, type(module))
+            theirs: Any = type(module)
+            module.__class__ = _joined(cast(Any, own), theirs)
 
 
 @cache

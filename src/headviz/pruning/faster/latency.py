@@ -49,7 +49,8 @@ class Table(Result):
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Table:
-        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+        return cls(**values)
 
     def of_heads(self, sizes: Sequence[int]) -> np.ndarray:
         return np.interp(sizes, self.head_sizes, self.heads)

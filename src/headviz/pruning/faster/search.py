@@ -77,9 +77,9 @@ class Search:
         for layer, count in enumerate(there):
             unit = 8 if count >= 64 else 1
             inner = {round(count * i / FINEST / unit) * unit for i in range(FINEST)}
-            sizes = [count] if self.remove == HEADS_ONLY else sorted({*inner, count})
-            loss = losses((self._neurons(layer) ** 2).sum(axis=0), sizes)
-            self._groups.append(Choices(tuple(sizes), self.table.of_neurons(sizes), loss))
+            left = [count] if self.remove == HEADS_ONLY else sorted({*inner, count})
+            loss = losses((self._neurons(layer) ** 2).sum(axis=0), left)
+            self._groups.append(Choices(tuple(left), self.table.of_neurons(left), loss))
 
     @property
     def reach(self) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -54,7 +55,8 @@ def moments(pieces: Iterable[tuple[Tensor, Tensor]], constant: bool = True) -> M
 
 def weights_of(matrix: nn.Module) -> np.ndarray:
     """A linear map with its bias as the last row (zero where it has none): [W + 1, D], float64."""
-    weight, bias = weight_of(matrix), matrix.bias  # [D, W]
+    weight = weight_of(matrix)  # [D, W]
+    bias: Any = matrix.bias
     last = weight.new_zeros(len(weight)) if bias is None else bias
     return torch.cat([weight.T, last[None]]).detach().double().cpu().numpy()
 

@@ -49,6 +49,7 @@ def sentence_layers(
     # hooks read the sums: on copies, because the models may be in use elsewhere
     teacher, student = (_copy(clf) for clf in (full, small))
     given = _batches(full, data)
+    assert full.order is not None  # every translation model has one
     for row in tracked(map(full.order.row, range(full.num_layers)), progress, cancel):
         theirs, ours = student.projections(row).output, small.projections(row).output
         yield ours, small.head_size, moments(_pairs(teacher, student, row, given, cancel), _constant(small, row))

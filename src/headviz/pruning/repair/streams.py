@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 from ...evaluation.plain import encode_data
 from ...models.fast.packing import Chunk, pack
-from ...models.fast.stages import Stages, stages_for
+from ...models.fast.post_norm import PostNormStages
+from ...models.fast.stages import stages_for
 from ...models.feed_forward import neurons, outer_map
 from ...progress import tracked
 from .moments import Moments, moments, set_weights, weights_of
@@ -41,14 +42,14 @@ class Stream:
     """Hidden states of the whole sample before one layer of one model."""
 
     clf: Classifier
-    stages: Stages
+    stages: PostNormStages
     chunks: list[Chunk]
     hidden: list[Tensor]
 
     @classmethod
     def begin(cls, clf: Classifier, encodings: list[Encoding]) -> Stream:
         chunks = pack([len(e) for e in encodings], CHUNK_TOKENS)
-        stages = stages_for(clf, torch.float32)
+        stages = _stages(clf)
         return cls(clf, stages, chunks, [stages.embed(c, encodings) for c in chunks])
 
     def outputs(self, layer: int, i: int) -> Tensor:
@@ -69,7 +70,7 @@ class Stream:
 
     def renew(self) -> None:
         """Take up weights that were solved."""
-        self.stages = stages_for(self.clf, torch.float32)
+        self.stages = _stages(self.clf)
 
     def end(self, layer: int, i: int, between: Tensor) -> None:
         """Compute the hidden states after a layer."""
@@ -142,6 +143,13 @@ def text_layers(
         for i in chunks if not last else ():
             teacher.end(layer, i, whole[i])
             student.end(layer, i, part[i])
+
+
+def _stages(clf: Classifier) -> PostNormStages:
+    """The stages that show what lies between two layers."""
+    found = stages_for(clf, torch.float32)
+    assert isinstance(found, PostNormStages)  # other families are refused before
+    return found
 
 
 def _fed(

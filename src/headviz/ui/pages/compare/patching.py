@@ -39,7 +39,7 @@ def section(clf: Classifier, shown: Text, demo: bool) -> None:
         one, other = other, one
     mask, where = state.mask(clf.present), state.view().positions
     memory = (clf.digest, "patch", one, other, mask.hex, where)
-    edited: dict[int, int] | None = st.session_state.get(("alignment", memory))
+    edited: dict[int, int] | None = st.session_state.get("patch_alignment", {}).get(memory)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Patching:
         from ....attribution.patching import patch
@@ -160,7 +160,7 @@ def _aligned(found: Patching, memory: tuple[Any, ...]) -> None:
     )
     wanted = alignment_of(after["donor's token"].tolist())
     if wanted != {i: j for i, j in enumerate(found.alignment) if j is not None}:
-        st.session_state["alignment", memory] = wanted
+        st.session_state["patch_alignment"] = {memory: wanted}
         st.rerun()
 
 

@@ -105,7 +105,7 @@ def _reading(clf: Classifier, shown: Text, chosen: HeadId, mask: HeadMask, targe
     with right:
         st.subheader("What it writes (OV)")
         show.figure(
-            charts_parts.token_bars(one.scores[:, target], one.tokens, f"adds to {one.labels[target]}"),
+            charts_parts.token_bars(one.scores[:, target].tolist(), one.tokens, f"adds to {one.labels[target]}"),
             "head_writes",
             f"What {chosen} adds directly to the score of {one.labels[target]}, by the word that [CLS] reads.",
             formula=r"p_{0j}\,W_c\,W_O\,v_j",

@@ -123,7 +123,7 @@ def _ask(key: tuple[Any, ...]) -> None:
 
 def _asked() -> tuple[Any, ...]:
     """The tables that this session has asked for."""
-    return st.session_state.get("score_asked", ())  # type: ignore[no-any-return]
+    return st.session_state.get("score_asked", ())
 
 
 def status(found: HeadScores, view: View, name: str = "") -> None:

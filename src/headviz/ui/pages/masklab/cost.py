@@ -222,7 +222,7 @@ def following(present: HeadMask) -> Ablation | None:
     table = None if job is None else job.result
     if table is None or table.base.off != present.without(state.mask(present).off).off:
         return None
-    return table  # type: ignore[no-any-return]
+    return table
 
 
 def _hint(said: str, label: str, key: str, clf: Classifier, heads: Sequence[HeadId]) -> None:

@@ -57,7 +57,7 @@ def _view_of(spec: dict[str, Any]) -> View:
 
 def carried(spec: dict[str, Any]) -> dict[HeadId, str]:
     """What the heads of a run's model are known to carry."""
-    place = {n: str(spec.get(n) or "") for n in ("model", "revision", "task", "data")}
+    place: dict[str, Any] = {n: str(spec.get(n) or "") for n in ("model", "revision", "task", "data")}
     return abilities.carried(View(**place))
 
 
