@@ -59,8 +59,8 @@ def required(reference: Dataset | None, chosen: StandIn) -> Dataset:
     """The reference, which all ablations but zero need."""
     if reference is None:
         raise OptionError(
-            f"Ablation '{chosen.kind}' needs a reference: examples on which {chosen.meaning.partition(' ')[2]} is "
-            "measured, such as headviz.sample(train, 256)."
+            f"Ablation '{chosen.kind}' needs a reference: examples that say what stands in a head's place, such as "
+            "headviz.sample(train, 256)."
         )
     require_dataset(reference)
     if len(reference) == 0:
