@@ -190,6 +190,7 @@ def test_the_price_rises_from_nothing():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_on_the_demo_gates_keep_most_with_seven_of_ten_heads_off():
     clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=600)
     some = headviz.sample(headviz.load_task("demo", split="train"), 2000, lengths=clf.tokenizer)

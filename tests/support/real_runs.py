@@ -6,6 +6,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+from headviz.pruning.algorithms import ALGORITHMS
+
 from .tiny import WORDS, tiny_folder
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -34,7 +36,7 @@ def options(place: dict[str, str], algorithm: str, **changes: Any) -> dict[str, 
         **place,
         "task": "custom",
         "algorithm": algorithm,
-        "score": "fisher" if algorithm == "mask-search" else "taylor",
+        "score": ALGORITHMS[algorithm].only_score or "taylor",
         "text_columns": ["text", "pair"],
         "label_column": "label",
         "samples": 24,
