@@ -32,11 +32,12 @@ def folders(place: Path, train: int = 48, dev: int = 30) -> dict[str, str]:
 
 def options(place: dict[str, str], algorithm: str, **changes: Any) -> dict[str, Any]:
     """A plan as JSON: small, but of every phase."""
+    known = ALGORITHMS.get(algorithm)  # None for one that a plugin brings
     made = {
         **place,
         "task": "custom",
         "algorithm": algorithm,
-        "score": ALGORITHMS[algorithm].only_score or "taylor",
+        "score": (known and known.only_score) or "taylor",
         "text_columns": ["text", "pair"],
         "label_column": "label",
         "samples": 24,
