@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import pytest
@@ -24,12 +24,13 @@ def answer(clf: Any, mask: HeadMask) -> int:
     return int(clf.logits(clf.collate(clf.encode([TEXT], [PAIR])), mask)[0].argmax())
 
 
-def flipping_masks(clf: Any, count: int = 12) -> list[HeadMask]:
+@pytest.fixture(scope="module")
+def flipping(clf: Any) -> list[HeadMask]:
     """Masks of 2 to 6 heads under which the answer is another one."""
-    full = HeadMask.full(3, 4)
+    count, full = 8, HeadMask.full(3, 4)
     was = answer(clf, full)
     drawn = (full.without_random(2 + seed % 5, seed) for seed in range(400))
-    found = [m for m in drawn if answer(clf, m) != was][:count]
+    found = list(islice((m for m in drawn if answer(clf, m) != was), count))
     assert len(found) == count, "the model is too steady for this test"
     return found
 
@@ -43,9 +44,9 @@ def brute_force(clf: Any, mask: HeadMask) -> int:
     raise AssertionError("all heads on is the full model")
 
 
-def test_finds_a_smallest_set(clf: Any) -> None:
+def test_finds_a_smallest_set(clf: Any, flipping: list[HeadMask]) -> None:
     was = answer(clf, HeadMask.full(3, 4))
-    for mask in flipping_masks(clf):
+    for mask in flipping:
         found = which_heads(clf, TEXT, PAIR, mask)
         assert found is not None
         assert found.smallest
@@ -55,9 +56,9 @@ def test_finds_a_smallest_set(clf: Any) -> None:
         assert answer(clf, mask) == found.masked
 
 
-def test_greedy_sets_restore_and_need_each_head(clf: Any) -> None:
+def test_greedy_sets_restore_and_need_each_head(clf: Any, flipping: list[HeadMask]) -> None:
     was = answer(clf, HeadMask.full(3, 4))
-    for mask in flipping_masks(clf):
+    for mask in flipping:
         found = which_heads(clf, TEXT, PAIR, mask, trials=1)
         assert found is not None
         assert answer(clf, mask.with_(found.heads)) == was
@@ -73,8 +74,8 @@ def test_a_mask_that_changes_no_answer_has_no_culprit(clf: Any) -> None:
     assert which_heads(clf, TEXT, PAIR, full) is None
 
 
-def test_says_what_it_cannot_do(clf: Any) -> None:
-    mask = flipping_masks(clf, 1)[0]
+def test_says_what_it_cannot_do(clf: Any, flipping: list[HeadMask]) -> None:
+    mask = flipping[0]
     with pytest.raises(TaskError, match="empty"):
         which_heads(clf, "  ", PAIR, mask)
     with pytest.raises(Cancelled):

@@ -19,6 +19,7 @@ from headviz.demo.example import LABELS
 from headviz.errors import UserError
 from headviz.heads import HeadId
 from headviz.scores import SCORES
+from support.marks import all_in_ci
 
 pytestmark = pytest.mark.skipif(not demo.DATA.is_dir(), reason="the demo model is not packed in this checkout")
 
@@ -35,7 +36,7 @@ def test_all_together_stays_small() -> None:
     assert sum(path.stat().st_size for path in demo.DATA.rglob("*") if path.is_file()) < LIMIT
 
 
-@pytest.mark.parametrize("split", demo.FILES)
+@pytest.mark.parametrize("split", all_in_ci(demo.FILES, ["unseen"]))
 def test_splits_are_balanced_and_follow_from_the_generator(split: str) -> None:
     rows = demo.read_split(split)
     each = PER_PHENOMENON[split]

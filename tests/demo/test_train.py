@@ -73,6 +73,12 @@ def _stopped_after(trainer: train.Trainer, updates: int) -> None:
 
 
 @pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> train.Trainer:
+    """Words, recipe and data; nothing is trained."""
+    return _trainer(tmp_path_factory.mktemp("begun"))
+
+
+@pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
     _trainer(folder, checkpoint_every=3).run()
@@ -140,6 +146,7 @@ def test_stopped_while_a_stage_is_written_gives_the_same_weights(
     assert not (tmp_path / "writing").exists()
 
 
+@pytest.mark.slow
 def test_the_last_stage_can_begin_with_the_weights_of_another_run(whole: Path, tmp_path: Path) -> None:
     def begun(folder: Path) -> dict[str, torch.Tensor]:
         begin(folder, whole / "with-roles", whole / "roles.json")
@@ -154,6 +161,7 @@ def test_the_last_stage_can_begin_with_the_weights_of_another_run(whole: Path, t
     assert not (tmp_path / "classifier").exists()
 
 
+@pytest.mark.slow
 def test_half_precision_weights_are_trained_in_full_precision(whole: Path, tmp_path: Path) -> None:
     write_model(whole / "with-roles", tmp_path / "half")
     begin(tmp_path / "run", tmp_path / "half", whole / "roles.json")
@@ -161,15 +169,16 @@ def test_half_precision_weights_are_trained_in_full_precision(whole: Path, tmp_p
     assert {value.dtype for value in _weights(tmp_path / "run").values()} == {torch.float32}
 
 
+@pytest.mark.slow
 def test_another_seed_gives_other_weights(whole: Path, tmp_path: Path) -> None:
     _trainer(tmp_path, replace(TINY, seed=1)).run(("small",))
     one, other = _weights(whole, "small"), _weights(tmp_path, "small")
     assert any(not torch.equal(value, other[name]) for name, value in one.items())
 
 
-def test_a_folder_keeps_to_its_recipe(whole: Path) -> None:
+def test_a_folder_keeps_to_its_recipe(begun: train.Trainer) -> None:
     with pytest.raises(SystemExit, match="another recipe"):
-        _trainer(whole, replace(TINY, batch=8))
+        _trainer(begun.out, replace(TINY, batch=8))
 
 
 def test_a_recipe_with_gates_after_the_end_is_refused() -> None:
@@ -177,7 +186,7 @@ def test_a_recipe_with_gates_after_the_end_is_refused() -> None:
         Recipe(finetune_steps=10, gate_from=5, gate_until=20)
 
 
-def test_pairs_about_order_are_read_more_often_for_a_while(whole: Path) -> None:
+def test_pairs_about_order_are_read_more_often_for_a_while(begun: train.Trainer) -> None:
     recipe = Recipe()
     order, other = (Example("A.", "B.", "neutral", name) for name in ("temporal", "number"))
     assert recipe.dropped_from_classification(0, other) == 0.0
@@ -193,14 +202,14 @@ def test_pairs_about_order_are_read_more_often_for_a_while(whole: Path) -> None:
     def nothing_that_contradicts(step: int, example: Example) -> float:
         return float(step >= 4 and example.label == "contradiction")
 
-    read = stream(_trainer(whole).tokenizer, 8, 0, "finetune", dropped=nothing_that_contradicts)
+    read = stream(begun.tokenizer, 8, 0, "finetune", dropped=nothing_that_contradicts)
     labels = [next(read)[1].labels for _ in range(8)]
     assert (torch.stack(labels[:4]) == 2).any()
     assert not (torch.stack(labels[4:]) == 2).any()
 
 
-def test_a_stream_can_start_anywhere(whole: Path) -> None:
-    own = _trainer(whole).tokenizer
+def test_a_stream_can_start_anywhere(begun: train.Trainer) -> None:
+    own = begun.tokenizer
     from_start = stream(own, 4, 0, "small")
     batches = [next(from_start) for _ in range(11)]
     later = stream(own, 4, 0, "small", start=9)
@@ -234,12 +243,12 @@ def test_a_made_up_name_stands_in_both_sentences() -> None:
     assert with_unknown_name(plain, random.Random(0)) == plain
 
 
-def test_lessons_make_up_half_of_what_is_read(whole: Path) -> None:
+def test_lessons_make_up_half_of_what_is_read(begun: train.Trainer) -> None:
     recipe = Recipe()
     assert recipe.lesson(0) == recipe.lesson(recipe.lesson_until) == ""
     assert recipe.lesson(recipe.same_word_from) == "same word"
     assert recipe.lesson(recipe.lesson_from) == "before and after"
-    tokenizer_ = _trainer(whole).tokenizer
+    tokenizer_ = begun.tokenizer
     taught = stream(tokenizer_, 8, 0, "finetune", lesson_at=lambda step: "before and after" if step >= 4 else "")
     before, after = tokenizer_.convert_tokens_to_ids(["before", "after"])
     batches = [next(taught)[1] for _ in range(8)]

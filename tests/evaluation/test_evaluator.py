@@ -176,7 +176,7 @@ def test_four_threads_with_different_masks() -> None:
     clf, data = tiny_classifier(layers=4, spread=0.15), some_data()
     evaluator = Evaluator(clf, data, EvaluatorOptions(budget=300_000, chunk_tokens=150))
     rng = random.Random(4)
-    lists = [[random_mask(rng, 4, 4) for _ in range(8)] for _ in range(4)]
+    lists = [[random_mask(rng, 4, 4) for _ in range(4)] for _ in range(4)]
     expected = [[evaluate(clf, data, m).logits for m in masks] for masks in lists]
     found: list[list[np.ndarray]] = [[] for _ in lists]
     start = threading.Barrier(4)

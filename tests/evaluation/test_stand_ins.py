@@ -16,6 +16,7 @@ from headviz.models.families import FAMILIES
 from headviz.models.fill import Fill
 from headviz.models.stand_in import StandIn
 from headviz.tasks.catalogue import get_task
+from support.marks import KINDS_OF_CLASSIFIERS, all_in_ci
 from support.tiny import PRUNABLE, tiny_classifier, tiny_model
 from support.tiny_translation import SOURCES, TARGETS, tiny_translator
 
@@ -136,16 +137,22 @@ def test_shared_prefixes_hold(kind: str, budget: int) -> None:
     """One evaluator that has seen other masks before gives what a fresh one gives."""
     clf = tiny_classifier()
     some = headviz.evaluator_of(clf, DATA, EvaluatorOptions(budget), ablation=kind, reference=REFERENCE)
+    donors = Donors(clf, REFERENCE, StandIn(kind)) if kind == "resample" else None
     masks = [clf.full_mask.without(OFF[:n]) for n in (4, 1, 3, 0, 2, 4)]
     for mask in masks:
-        fresh = headviz.evaluator_of(clf, DATA, ablation=kind, reference=REFERENCE)
+        fresh = Evaluator(some.clf, DATA, donors=donors)  # with the same values in the heads' place
         for one, other in zip(some.each_draw(), fresh.each_draw(), strict=True):
             a, b = (e._logits(mask, True, None, None) for e in (one, other))  # type: ignore[attr-defined]
             np.testing.assert_allclose(a, b, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["mean", "constant"])
-@pytest.mark.parametrize("family", PRUNABLE)
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    all_in_ci(
+        [(family, kind) for family in PRUNABLE for kind in ("mean", "constant")],
+        [*((family, "mean") for family in KINDS_OF_CLASSIFIERS if family in PRUNABLE), ("bert", "constant")],
+    ),
+)
 def test_real_removal_equals_the_masked_model(family: str, kind: str, tmp_path: Any) -> None:
     clf = tiny_classifier(family)
     mask = clf.full_mask.without([*OFF, *((2, h) for h in range(4))])  # a layer without heads as well

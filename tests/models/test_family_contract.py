@@ -164,7 +164,7 @@ def _path(clf: headviz.Classifier, row: int) -> str:
 
 @each_family
 def test_toggles_without_padding_equal_plain_evaluation_with_it(family: str) -> None:
-    clf, data, rng = tiny_classifier(family, spread=0.15), made(24), random.Random(1)
+    clf, data, rng = tiny_classifier(family, spread=0.15), made(12), random.Random(1)
     budgets = (0, 60_000, 2**30)
     evaluators = [Evaluator(clf, data, EvaluatorOptions(budget=b, chunk_tokens=150)) for b in budgets]
     full = clf.full_mask

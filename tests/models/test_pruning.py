@@ -49,6 +49,7 @@ def test_pruned_equals_masked_and_survives_a_reload(family: str, which: str, tmp
     assert clf.present.is_full
 
 
+@pytest.mark.slow
 def test_reload_in_a_fresh_process(tmp_path: Path) -> None:
     clf = tiny_classifier("bert")
     small = headviz.prune(clf, MASKS["uneven"])
@@ -73,7 +74,7 @@ def test_reload_in_a_fresh_process(tmp_path: Path) -> None:
 ALL_BUT_ONE = FULL.without([(0, 1), (0, 2), (0, 3), (2, 0), (2, 1), (2, 2)])
 
 
-@pytest.mark.parametrize("family", PRUNABLE)
+@pytest.mark.parametrize("family", classifiers(PRUNABLE))
 def test_all_heads_but_one_in_the_first_and_one_in_the_last_layer(family: str) -> None:
     clf = tiny_classifier(family)
     small = headviz.prune(clf, ALL_BUT_ONE)
@@ -85,7 +86,7 @@ def test_all_heads_but_one_in_the_first_and_one_in_the_last_layer(family: str) -
     same_logits(small, clf, ALL_BUT_ONE)
 
 
-@pytest.mark.parametrize("family", PRUNABLE)
+@pytest.mark.parametrize("family", classifiers(PRUNABLE))
 def test_save_and_load_after_pruning(family: str, tmp_path: Path) -> None:
     clf = tiny_classifier(family)
     again = headviz.load(headviz.prune(clf, ALL_BUT_ONE).save(tmp_path / "m"), device="cpu")
@@ -93,7 +94,7 @@ def test_save_and_load_after_pruning(family: str, tmp_path: Path) -> None:
     same_logits(again, clf, ALL_BUT_ONE)
 
 
-@pytest.mark.parametrize("family", PRUNABLE)
+@pytest.mark.parametrize("family", classifiers(PRUNABLE))
 def test_pruning_a_model_built_from_a_configuration(family: str) -> None:
     """transformers 4 took the heads to prune from the config; here a fresh model is pruned by a mask."""
     model = tiny_model(family, seed=7)
@@ -103,7 +104,7 @@ def test_pruning_a_model_built_from_a_configuration(family: str) -> None:
     same_logits(small, clf, ALL_BUT_ONE)
 
 
-@pytest.mark.parametrize("family", PRUNABLE)
+@pytest.mark.parametrize("family", classifiers(PRUNABLE))
 def test_incremental_pruning_with_saving_in_between(family: str, tmp_path: Path) -> None:
     clf = tiny_classifier(family)
     mask, current = FULL, clf
@@ -116,7 +117,7 @@ def test_incremental_pruning_with_saving_in_between(family: str, tmp_path: Path)
         same_logits(current, clf, mask)
 
 
-@pytest.mark.parametrize("family", PRUNABLE)
+@pytest.mark.parametrize("family", classifiers(PRUNABLE))
 def test_pruning_twice_by_original_ids_is_pruning_once(family: str) -> None:
     clf = tiny_classifier(family)
     a, b = FULL.without([(0, 0), (1, 1)]), FULL.without([(0, 3), (1, 1), (2, 2)])
@@ -142,7 +143,7 @@ def test_masking_a_removed_head_changes_nothing_and_others_keep_their_numbers() 
     )
 
 
-@pytest.mark.parametrize("family", [*PRUNABLE, "modernbert"])
+@pytest.mark.parametrize("family", classifiers([*PRUNABLE, "modernbert"]))
 def test_masked_export_loads_in_plain_transformers(family: str, tmp_path: Path) -> None:
     from transformers import AutoModelForSequenceClassification
 
@@ -196,7 +197,7 @@ def test_saving_never_writes_over_something(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.rglob("*")] == ["full", "notes.txt"]
 
 
-@pytest.mark.parametrize("family", PRUNABLE)
+@pytest.mark.parametrize("family", classifiers(PRUNABLE))
 @pytest.mark.parametrize("which", MASKS)
 def test_cost_under_a_mask_is_the_cost_of_the_pruned_model(family: str, which: str) -> None:
     clf, mask = tiny_classifier(family), MASKS[which]
@@ -205,7 +206,7 @@ def test_cost_under_a_mask_is_the_cost_of_the_pruned_model(family: str, which: s
     assert small.cost(length=40).parameters == sum(p.numel() for p in small.model.parameters())
 
 
-@pytest.mark.parametrize("family", [*PRUNABLE, "albert", "modernbert"])
+@pytest.mark.parametrize("family", classifiers([*PRUNABLE, "albert", "modernbert"]))
 def test_flops_are_those_that_torch_counts(family: str, tmp_path: Path) -> None:
     clf = headviz.load(tiny_folder(tmp_path / "m", family), device="cpu")
     clf = headviz.prune(clf, MASKS["uneven"]) if clf.family.prunable else clf

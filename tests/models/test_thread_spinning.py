@@ -20,7 +20,7 @@ def test_the_users_choice_stands(chosen: str) -> None:
     [
         ("import headviz", None),
         ("from headviz.cli import main; main(['--version'])", "1000"),
-        ("from headviz.ui.shell.loaders import settle; settle()", "1000"),
+        pytest.param("from headviz.ui.shell.loaders import settle; settle()", "1000", marks=pytest.mark.slow),
     ],
 )
 def test_programs_set_it_and_the_library_does_not(code: str, expected: str | None) -> None:

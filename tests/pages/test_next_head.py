@@ -21,7 +21,7 @@ def test_the_board_shows_what_one_more_head_costs(
         real(key, present, values, **more)
 
     monkeypatch.setattr(board, "head_grid", noted)
-    app = open_page("masklab", off="0.1")
+    app = open_page("masklab", off="0.1", limit="15")
     assert drawn[-1]["look"].name != "cost of one more head, points"
     app = next(b for b in app.button if b.key == "ask_what_if").click().run()
     assert not app.exception

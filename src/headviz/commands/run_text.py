@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from ..evaluation.verdict import MARGIN
+from ..pruning.algorithms import DEFAULT
 from ..runs.baselines import NAMES, WORDS, distinct, role
 from ..runs.finding import finding
 from ..runs.record import PRUNE
@@ -29,7 +30,7 @@ def show(result: dict[str, Any]) -> str:
 
 def _show_list(runs: list[dict[str, Any]]) -> str:
     if not runs:
-        start = "headviz run start --model demo --task demo --algorithm one-importance --score taylor"
+        start = f"headviz run start --model demo --task demo --algorithm {DEFAULT} --score taylor"
         return f"No runs yet. Start one: {start}"
     rows = [("id", "state", "steps", "started", "what")]
     for r in runs:

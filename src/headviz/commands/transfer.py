@@ -40,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
+    from ..pruning.algorithms import of_one_scoring
     from ..pruning.context import open_context
     from ..pruning.options import FinetuneOptions
     from ..pruning.plan import PruningPlan
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     place = outside_path(args.spec, "the spec")
     spec = _read(place)
     retrain, seeds = spec.get("retrain", False), spec.get("seeds", [0])
-    algorithm = "one-shot-isp" if retrain else "one-importance"
+    algorithm = of_one_scoring(retrain)
     out = None if args.out is None else out_file(args.out, "cells.jsonl")
     contexts, orders = {}, {}
     for name, target in spec["targets"].items():

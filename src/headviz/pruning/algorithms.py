@@ -220,6 +220,13 @@ _ENTRIES = (
 )
 
 ALGORITHMS: dict[str, Algorithm] = {entry.name: entry for entry in _ENTRIES}
+WITHOUT_TRAINING = tuple(entry.name for entry in _ENTRIES if not (entry.retrains or entry.only_score))
+DEFAULT = WITHOUT_TRAINING[0]
+
+
+def of_one_scoring(retrains: bool) -> str:
+    """The algorithm whose masks come from one scoring of θ*, with or without a training under each mask."""
+    return next(e.name for e in _ENTRIES if e.choose is by_first_scores and e.retrains == retrains)
 
 
 def retrains(name: str) -> bool:

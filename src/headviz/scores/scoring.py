@@ -70,18 +70,7 @@ def score_heads(
     ((12, 12), 8)
     """
     scoring = Scoring(
-        clf,
-        data,
-        score,
-        preset=preset,
-        mask=mask,
-        progress=progress,
-        cancel=cancel,
-        cache=cache,
-        budget=budget,
-        label_order=label_order,
-        checkpoint=checkpoint,
-        **options,
+        clf, data, score, preset, mask, progress, cancel, cache, budget, label_order, checkpoint, **options
     )
     for _ in scoring.grow():
         pass
@@ -112,20 +101,8 @@ def score_progressive(
     >>> [found.samples for found in headviz.score_progressive(clf, data, "taylor")]
     [4, 8]
     """
-    scoring = Scoring(
-        clf,
-        data,
-        score,
-        preset=preset,
-        mask=mask,
-        progress=progress,
-        cancel=cancel,
-        cache=cache,
-        budget=budget,
-        label_order=label_order,
-        checkpoint=None,
-        **options,
-    )
+    how = progress, cancel, cache, budget, label_order, None
+    scoring = Scoring(clf, data, score, preset, mask, *how, **options)
     for _ in scoring.grow():
         yield scoring.result()
 
@@ -138,7 +115,6 @@ class Scoring:
         clf: TransformerModel,
         data: Dataset,
         score: str | None = None,
-        *,
         preset: str | None = None,
         mask: HeadMask | None = None,
         progress: Progress | None = None,

@@ -225,6 +225,7 @@ def log(view: RunView) -> None:
 
 def recipe(view: View, run: RunView | None = None) -> tuple[str, str]:
     """How to start the chosen run again, or a first one."""
+    from ....pruning.algorithms import DEFAULT
     from ....reports.run_recipe import lines_of, recipe_of
 
     if run is not None and run.children:
@@ -232,7 +233,7 @@ def recipe(view: View, run: RunView | None = None) -> tuple[str, str]:
     if run is not None and (again := recipe_of(run.to_dict())):
         steps = Get(Call("reading.show", (run.record.id,)), "steps")
         return replace(again, lines=(*again.lines, Import("headviz.runs", ("reading",)), steps)).written()
-    name = st.session_state.get("new_algorithm", "one-importance")
+    name = st.session_state.get("new_algorithm", DEFAULT)
     plan = {"model": view.model, "task": view.task, "algorithm": name, "score": view.order}
     data = {
         **dict(recipes.data_given(replace(view, groups="", seed=0))),

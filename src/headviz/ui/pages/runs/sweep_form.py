@@ -25,18 +25,14 @@ WORDS = plans.Words(doing="Checking every run and timing a few examples")
 
 def form(view: View) -> None:
     """The fields, the plan and *Start*."""
-    from ....pruning.algorithms import ALGORITHMS
+    from ....pruning.algorithms import ALGORITHMS, WITHOUT_TRAINING
     from ....runs.sweep import title_for
     from ....tasks import TASKS
 
     st.caption("Every combination is one run. One table shows all results, with means over the seeds.")
     a, b = st.columns(2)
     names = a.multiselect(
-        "Algorithms",
-        list(ALGORITHMS),
-        ["one-importance", "iterative"],
-        format_func=plans.title_of,
-        key="sweep_algorithms",
+        "Algorithms", list(ALGORITHMS), list(WITHOUT_TRAINING), format_func=plans.title_of, key="sweep_algorithms"
     )
     known = loaders.shape(view).scores
     at = view.order if view.order in known else known[0]
