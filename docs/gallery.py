@@ -28,7 +28,7 @@ FIGURES = {
     ),
     "pruning-curves": (
         "How much can go",
-        "Accuracy against the share of heads that is off, in the order of each score and in the best order there is.",
+        "Accuracy against the share of heads that is off, in the order of each score and in that of single ablations.",
         f"headviz analyse pruning-curves {DEMO} --limit 120 --samples 60",
     ),
     "all-but-one": (

@@ -12,12 +12,13 @@ story.line()
 shape = loaders.shape(view)
 if frame.controls():
     board.toolbar(shape.present, scores.ordering(view), shape.scores)
-    stand_ins.choose(bool(shape.labels))
-    view = state.view()
 left, right = st.columns([5, 6], gap="large")
 with left:
     board.grid(shape.present, scores.ordering(view), rows=shape.rows, following=cost.following(shape.present))
     st.caption(board.HOW)
+    if frame.controls():
+        stand_ins.choose(bool(shape.labels))
+        view = state.view()
     hints = st.container()
 with right:
     clf, data = loaders.classifier(view), loaders.dataset(view)

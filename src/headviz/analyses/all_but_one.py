@@ -189,8 +189,9 @@ def finding(found: AllButOne) -> str:
     enough = sum(within(r.interval_low, found.margin / scale) for r in found.rows)
     layer = found.subject.rows[worst.layer] if found.subject.rows else f"layer {worst.layer}"
     return (
-        f"In {enough} of {len(found.rows)} layers one head is enough: a loss of more than {found.margin:g} points is "
-        f"excluded; {layer} suffers most ({points(worst.delta, scale)} points)."
+        f"In {enough} of {len(found.rows)} layers one head is enough, by an equivalence margin of "
+        f"{found.margin:g} points: a greater loss is excluded. {layer[0].upper()}{layer[1:]} loses most "
+        f"({points(worst.delta, scale)} points)."
     )
 
 

@@ -18,7 +18,8 @@ class CurvePoint(Result):
     """One sparsity on one curve; the interval and p value are of ``value - baseline``, paired.
 
     ``corrected`` is the value as a share of what the full model has above the best constant answer. ``remark`` says
-    so where (nearly) all answers are of one class.
+    so where (nearly) all answers are of one class. ``over_random`` is the lower end of what it keeps more than the
+    random order with as many heads off; NaN where that is not known.
     """
 
     sparsity: float
@@ -30,6 +31,7 @@ class CurvePoint(Result):
     p_value: float
     corrected: float = float("nan")
     remark: str = ""
+    over_random: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,31 @@ def told(curves: Sequence[Curve], scale: float, margin: float) -> str:
     if best.lost is not None:
         change = points_text(best.lost.delta, scale)
         said += f" From {100 * best.lost.sparsity:.0f} % on a loss is clear ({change} points)."
-    return said
+    return said + beats_random(curves)
+
+
+def beats_random(curves: Sequence[Curve]) -> str:
+    """Which orders keep clearly more than a random one, and where; empty without a random order."""
+    if not any(p.over_random == p.over_random for c in curves for p in c.points):
+        return ""
+    others = [c for c in curves if any(p.over_random == p.over_random for p in c.points)]
+    better = [f"{c.name} {_where(c)}" for c in others if any(p.over_random > 0 for p in c.points)]
+    worse = [c.name for c in others if not any(p.over_random > 0 for p in c.points)]
+    if not better:
+        return " No order is clearly better than a random one."
+    said = f" Clearly better than a random order: {', '.join(better)}."
+    return said + (f" Nowhere clearly better: {', '.join(worse)}." if worse else "")
+
+
+def _where(curve: Curve) -> str:
+    """At which shares an order beats a random one."""
+    known = [p for p in curve.points if p.over_random == p.over_random]
+    at = [i for i, p in enumerate(known) if p.over_random > 0]
+    first, last = (f"{100 * known[i].sparsity:.0f}" for i in (at[0], at[-1]))
+    if len(at) == 1:
+        return f"at {first} %"
+    gaps = "" if at == list(range(at[0], at[-1] + 1)) else f" at {len(at)} shares"
+    return f"{gaps.strip()}{' ' if gaps else ''}from {first} to {last} %"
 
 
 def flat(curve: Curve) -> str:

@@ -1,7 +1,7 @@
 """Training dynamics: from which epoch on can heads go? [M §6, Fig. 5]
 
-Every checkpoint of a training run is scored and pruned in its own score's order; the metric is given as a share of
-that checkpoint's own unpruned metric.
+Every checkpoint of a training run is scored and pruned in its own score's order. What is left is corrected for chance,
+as in Runs: the share that is left of what the unpruned checkpoint has above one class for all.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
     from .given import Given
 
-KEPT = 0.95  # of the unpruned metric
+KEPT = 0.95  # of what the unpruned checkpoint has above one class for all
 Scorer = Callable[["MaskEvaluator"], NDArray]  # an L×H table, high = keep
 
 
@@ -46,6 +46,19 @@ class Checkpoint(Result):
     sparsities: tuple[float, ...]
     relative: tuple[float, ...]
     curves: PruningCurves
+
+    @property
+    def left(self) -> tuple[float, ...]:
+        """What is left at each point, corrected for chance; of a metric without a constant answer, as it is."""
+        if self.curves.constant is None:
+            return self.relative
+        return tuple(p.corrected for p in self.curves.curves[0].points)
+
+    @property
+    def spare(self) -> float | None:
+        """The largest share of heads off that leaves ``KEPT``; None of a checkpoint that has nothing to lose."""
+        points = [(s, v) for s, v in zip(self.sparsities, self.left, strict=True) if v == v]
+        return max((s for s, v in points if v >= KEPT), default=0.0) if points else None
 
 
 @dataclass(frozen=True)
@@ -137,10 +150,10 @@ def run(given: Given) -> Dynamics:
 
 
 def figure(found: Dynamics) -> Figure:
-    """One line per checkpoint, later ones stronger: percentage pruned against percentage of the unpruned metric."""
+    """One line per checkpoint, later ones stronger: percentage pruned against percentage left."""
     import plotly.graph_objects as go
 
-    from ..charts.style import frame, safe
+    from ..charts.style import FAINT, frame, safe
 
     fig = go.Figure()
     last = max(1, len(found.checkpoints) - 1)
@@ -148,42 +161,51 @@ def figure(found: Dynamics) -> Figure:
         part = k / last  # more ink and more width: both read on a light and on a dark page
         fig.add_scatter(
             x=[100 * s for s in point.sparsities],
-            y=[100 * r for r in point.relative],
+            y=[100 * r for r in point.left],
             mode="lines+markers",
             name=point.name,
             line={"color": f"rgba(28,140,163,{0.3 + 0.7 * part:.2f})", "width": 1.5 + 1.5 * part},
             marker={"size": 5 + 2 * part},
-            hovertemplate="%{x:.0f} % pruned: %{y:.1f} % of "
-            + f"{point.baseline:.3f}"
-            + "<extra>"
-            + safe(point.name)
-            + "</extra>",
+            hovertemplate="%{x:.0f} % pruned: %{y:.1f} % left, " + f"{point.baseline:.3f} unpruned"
+            "<extra>" + safe(point.name) + "</extra>",
         )
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102])
-    fig.update_yaxes(title="% of the unpruned metric")
+    fig.add_hline(y=0, line={"color": FAINT, "dash": "dot", "width": 1})
+    fig.update_yaxes(title="% left, corrected for chance" if _corrected(found) else "% of the unpruned metric")
     return frame(fig, 400, top=34, showlegend=True)
 
 
-def _spare(checkpoint: Checkpoint) -> float:
-    """The largest share of heads off that leaves most of the metric."""
-    points = zip(checkpoint.sparsities, checkpoint.relative, strict=True)
-    return max((s for s, r in points if r >= KEPT), default=0.0)
+def _corrected(found: Dynamics) -> bool:
+    return found.checkpoints[0].curves.constant is not None
+
+
+def finding(found: Dynamics) -> str:
+    """How many heads the first and the last checkpoint can spare."""
+    first, last = found.checkpoints[0], found.checkpoints[-1]
+
+    def spares(c: Checkpoint) -> str:
+        if c.spare is None:
+            return f"{c.name} is no better than one class for all"
+        return f"{c.name} can spare {100 * c.spare:.0f} % of the heads"
+
+    of = "what it has above one class for all" if _corrected(found) else "its metric"
+    return f"{flat(last.curves.curves[0])}{spares(first)}, {spares(last)}: {100 * KEPT:.0f} % of {of} stays."
 
 
 def view(found: Dynamics) -> View:
-    first, last = found.checkpoints[0], found.checkpoints[-1]
+    last = found.checkpoints[-1]
     about = last.curves.subject
     columns = ("unpruned", "share off", "share of unpruned", "corrected")
     return View(
-        f"{flat(last.curves.curves[0])}{100 * KEPT:.0f} % of the metric stays with {100 * _spare(first):.0f} % of the "
-        f"heads off at {first.name}, and with {100 * _spare(last):.0f} % off at {last.name}.",
+        finding(found),
         (
             Picture(
                 "dynamics_curves",
                 lambda: figure(found),
                 f"Each line is one checkpoint, pruned in the order of its own {found.score} score, later ones "
-                f"stronger; the last one reaches {metric_text(last.baseline, about.scale)} unpruned.",
-                r"m(\text{masked}) / m(\text{full})",
+                f"stronger; the last one reaches {metric_text(last.baseline, about.scale)} unpruned. Dotted: one class "
+                "for all.",
+                r"(m(\text{masked}) - m(\text{one class})) / (m(\text{full}) - m(\text{one class}))",
             ),
             Table(
                 "dynamics_table",

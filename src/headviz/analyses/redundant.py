@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..errors import OptionError
 from ..evaluation.comparison import Answers, Delta, deltas, measure
+from ..evaluation.excess import Excess, excess
 from ..evaluation.significance import benjamini_hochberg
 from ..evaluation.verdict import clear
 from ..heads import CLASSIFICATION, HeadId, HeadMask
@@ -25,7 +26,7 @@ from ..progress import Cancel, Progress, stop_if
 from ..results import Result
 from ..tasks import predicted
 from .ablation import Ablation, ablate
-from .analysis import ENDS, METRIC, PAIRED, Analysis, Option, Picture, Table, View, in_points
+from .analysis import ENDS, METRIC, Analysis, Option, Picture, Table, View, in_points
 from .common import SIGNIFICANT, Subject
 from .recipe import EVALUATOR, Recipe, found_by
 
@@ -35,10 +36,12 @@ if TYPE_CHECKING:
     from ..evaluation.evaluator import Evaluator
     from .given import Given
 
+TESTED = "q: Benjamini-Hochberg of the excess over the pairs tried; interval of the excess: same examples, 95 %."
+
 
 @dataclass(frozen=True)
 class RedundantPair(Result):
-    """Costs are full - masked. ``excess`` is what the pair costs beyond the sum of its two heads."""
+    """Costs are full - masked. ``excess`` is what the pair costs beyond the sum of its two heads; p and q test it."""
 
     first: HeadId
     second: HeadId
@@ -50,6 +53,8 @@ class RedundantPair(Result):
     excess: float
     p_value: float
     q_value: float  # over the pairs evaluated
+    excess_low: float = float("nan")
+    excess_high: float = float("nan")
 
     @property
     def interaction(self) -> float:
@@ -62,7 +67,10 @@ class RedundantPair(Result):
 
 @dataclass(frozen=True)
 class Redundant(Result):
-    """``pairs`` are significant, costliest first. ``evaluated`` of ``candidates`` fitted into the time."""
+    """``pairs`` cost clearly more than the sum of both, the largest excess first.
+
+    ``evaluated`` of ``candidates`` fitted into the time.
+    """
 
     subject: Subject
     baseline: float
@@ -100,7 +108,11 @@ def redundant(
     costly = clear(single.interval_low, single.interval_high, single.p_value, level) & (single.values > 0)
     harmless = [h for h in single.base.kept if not costly[h]]  # without an interval it counts as harmless
     answers = evaluator.answers(single.base, cancel=cancel)
-    order = _by_promise(evaluator, single, harmless, answers)
+    logits = {h: _logits(evaluator, single.base, h) for h in harmless}
+    order = _by_promise(evaluator, single, logits, answers)
+    alone = {
+        h: predicted(v.astype(np.float32), evaluator.order, evaluator.clf.is_regression) for h, v in logits.items()
+    }
     start = time.perf_counter()
     found: list[tuple[HeadId, HeadId]] = []
     predictions: list[NDArray] = []
@@ -114,7 +126,10 @@ def redundant(
         if progress is not None:
             share = max(len(found) / len(order), min(1.0, (time.perf_counter() - start) / seconds))
             progress(round(1000 * share), 1000)
-    rows = _rows(single, found, deltas(answers, predictions, single.subject.metric), level)
+    metric = single.subject.metric
+    costs = deltas(answers, predictions, metric, tested=False)
+    more = [excess(answers, alone[a], alone[b], p, metric) for (a, b), p in zip(found, predictions, strict=True)]
+    rows = _rows(single, found, costs, more, level)
     return Redundant(
         single.subject,
         measure(answers, answers.full, single.subject.metric),
@@ -128,42 +143,35 @@ def redundant(
 
 
 def _rows(
-    single: Ablation, pairs: Sequence[tuple[HeadId, HeadId]], found: Sequence[Delta], level: float
+    single: Ablation,
+    pairs: Sequence[tuple[HeadId, HeadId]],
+    costs: Sequence[Delta],
+    more: Sequence[Excess],
+    level: float,
 ) -> tuple[RedundantPair, ...]:
-    q = benjamini_hochberg([d.p_value for d in found])
+    q = benjamini_hochberg([e.p_value for e in more])
     rows = []
-    for (a, b), d, corrected in zip(pairs, found, q, strict=True):
-        cost = d.full - d.masked
-        if cost > 0 and clear(d.interval_low, d.interval_high, corrected, level):
-            one, two = float(single.values[a]), float(single.values[b])
+    for (a, b), d, e, corrected in zip(pairs, costs, more, q, strict=True):
+        if e.value > 0 and clear(e.low, e.high, corrected, level):
+            alone = float(single.values[a]), float(single.values[b])
+            ends = 0.0 - d.interval_high, 0.0 - d.interval_low  # not -0.0
             rows.append(
-                RedundantPair(
-                    a,
-                    b,
-                    one,
-                    two,
-                    cost,
-                    0.0 - d.interval_high,  # not -0.0
-                    0.0 - d.interval_low,
-                    cost - one - two,
-                    d.p_value,
-                    corrected,
-                )
+                RedundantPair(a, b, *alone, d.full - d.masked, *ends, e.value, e.p_value, corrected, e.low, e.high)
             )
-    return tuple(sorted(rows, key=lambda r: (-r.cost, r.first, r.second)))
+    return tuple(sorted(rows, key=lambda r: (-r.excess, r.first, r.second)))
 
 
 def _by_promise(
-    evaluator: Evaluator, single: Ablation, heads: Sequence[HeadId], answers: Answers
+    evaluator: Evaluator, single: Ablation, logits: Mapping[HeadId, NDArray], answers: Answers
 ) -> list[tuple[HeadId, HeadId]]:
-    """All pairs of ``heads``, in turn the one with the largest predicted cost and the one most alike."""
+    """All pairs of the heads in ``logits``, in turn the one with the largest predicted cost and the one most alike."""
     full = evaluator.evaluate(single.base).logits.astype(np.float64)
-    change = {h: _logits(evaluator, single.base, h) - full for h in heads}
-    size = {h: float(np.linalg.norm(change[h])) for h in heads}
+    change = {h: own - full for h, own in logits.items()}
+    size = {h: float(np.linalg.norm(change[h])) for h in logits}
 
     def expected(pair: tuple[HeadId, HeadId]) -> tuple[float, float]:
-        logits = full + change[pair[0]] + change[pair[1]]
-        said = predicted(logits.astype(np.float32), evaluator.order, evaluator.clf.is_regression)
+        summed = full + change[pair[0]] + change[pair[1]]
+        said = predicted(summed.astype(np.float32), evaluator.order, evaluator.clf.is_regression)
         metric = measure(answers, said, single.subject.metric)
         # among equals, the pair that moves the logits further is the likelier one
         return (np.inf if metric != metric else metric), -size[pair[0]] - size[pair[1]]
@@ -172,7 +180,7 @@ def _by_promise(
         product = size[pair[0]] * size[pair[1]]
         return -float((change[pair[0]] * change[pair[1]]).sum()) / product if product > 0 else 0.0
 
-    pairs = list(combinations(heads, 2))
+    pairs = list(combinations(logits, 2))
     turns = zip(sorted(pairs, key=expected), sorted(pairs, key=unlike), strict=True)
     return list(dict.fromkeys(pair for turn in turns for pair in turn))
 
@@ -192,20 +200,20 @@ def run(given: Given) -> Redundant:
 
 
 def figure(found: Redundant, most: int = 20) -> Figure:
-    """The costliest pairs: what the two heads cost apart, added up, and together."""
+    """The pairs of the largest excess, with its interval; the stroke is what both cost together."""
     from ..charts.heads import changes
     from ..charts.palette import WORSE
 
     rows, unit = found.pairs[:most], found.subject.scale
     return changes(
         [f"{r.first} + {r.second}" for r in rows],
-        [(unit * r.cost, unit * r.interval_low, unit * r.interval_high) for r in rows],
+        [(unit * r.excess, unit * r.excess_low, unit * r.excess_high) for r in rows],
         [(r.p_value, r.q_value) for r in rows],
-        axis=f"cost in {found.subject.metric}, points",
+        axis=f"excess in {found.subject.metric}, points",
         colour=WORSE,
         nothing=f"no redundant pair among the {found.evaluated} evaluated of {found.candidates}",
-        name="both off",
-        beside=("one by one, added up", [unit * (r.cost_first + r.cost_second) for r in rows]),
+        name="excess",
+        beside=("cost of both together", [unit * r.cost for r in rows]),
     )
 
 
@@ -214,7 +222,7 @@ def view(found: Redundant) -> View:
     rows = [
         [
             (p.first, p.second),
-            *(scale * v for v in (p.cost, p.cost_first, p.cost_second, p.excess, p.interval_low, p.interval_high)),
+            *(scale * v for v in (p.cost, p.cost_first, p.cost_second, p.excess, p.excess_low, p.excess_high)),
             p.q_value,
         ]
         for p in found.pairs
@@ -224,26 +232,27 @@ def view(found: Redundant) -> View:
         Picture(
             "redundant_bars",
             lambda: figure(found),
-            "What both heads of a pair cost apart and together.",
+            "What a pair costs beyond the sum of its two heads (the excess), with its 95 % interval.",
             r"c_{gh} - (c_g + c_h)",
-            PAIRED,
+            TESTED,
         ),
         Table(
             "redundant_table",
             ("pair", *costs, *ENDS, "q"),
             rows,
             f"Costs in points, of pairs whose heads have no clear cost one by one ({found.harmless} heads have none). "
-            "Excess: what the pair costs beyond the sum of both.",
+            "Excess: what the pair costs beyond the sum of both, with its 95 % interval and q.",
             in_points(*costs),
         ),
     )
     return View(
         f"{many or 'No'} pair{'s' if many != 1 else ''} of heads without a clear cost of their own "
-        f"cost{'' if many != 1 else 's'} something together ({found.evaluated} of {found.candidates} pairs tried).",
+        f"cost{'' if many != 1 else 's'} clearly more together than the sum of both "
+        f"({found.evaluated:,} of {found.candidates:,} pairs tried).",
         parts if many else (),
         about=found.subject.about(found.baseline),
         rows=found.subject.rows,
-        note="" if many else f"So there is nothing to draw; {found.harmless} heads have no clear cost alone. {PAIRED}",
+        note="" if many else f"So there is nothing to draw; {found.harmless} heads have no clear cost alone. {TESTED}",
     )
 
 
@@ -254,7 +263,7 @@ def recipe(options: Mapping[str, Any]) -> Recipe:
 ANALYSIS = Analysis(
     "redundant",
     "Backup pairs",
-    "Which pairs have no clear cost alone, but one together?",
+    "Which pairs have no clear cost alone, but cost more together than the sum of both?",
     "pairs of heads without a clear cost one by one, but with one together",
     "a search over the most promising pairs",
     run,

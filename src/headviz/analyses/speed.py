@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import OptionError
+from ..evaluation.intervals import interval_of_mean
 from ..heads import CLASSIFICATION, HeadMask
 from ..progress import Cancel, Progress, after, tracked
 from ..recipes.structure import Name
@@ -36,14 +37,20 @@ SCATTER = 0.2  # sd as a share of the mean above which a timing is no measuremen
 
 @dataclass(frozen=True)
 class SpeedRow(Result):
-    """One batch size; speeds are examples per second, mean and standard deviation over the repeats."""
+    """One batch size. Speeds are examples per second, with their standard deviation over the repeats.
+
+    They come from the geometric mean of the times, so that ``ratio`` is pruned / full. Its interval is that of the
+    paired repeats, in which the two models were timed one right after the other.
+    """
 
     batch: int
     full: float
     full_sd: float
     pruned: float
     pruned_sd: float
-    ratio: float  # of the median times of one batch: robust to a repeat that was disturbed
+    ratio: float
+    ratio_low: float = float("nan")
+    ratio_high: float = float("nan")
 
     def extra(self) -> dict[str, Any]:
         return {"examples_per_second": [self.full, self.pruned]}
@@ -103,21 +110,11 @@ def speed(
         seconds: tuple[list[float], list[float]] = ([], [])
         told = after(progress, number * (repeats + 1), total)
         for turn in tracked(range(repeats + 1), told, cancel):
-            for which, model in enumerate(models):
-                took = _time(model, batch)
+            for which in (0, 1) if turn % 2 else (1, 0):  # a machine that slows down harms both alike
+                took = _time(models[which], batch)
                 if turn:
                     seconds[which].append(took)
-        rate = [size / np.array(s) for s in seconds]
-        rows.append(
-            SpeedRow(
-                size,
-                float(rate[0].mean()),
-                float(rate[0].std(ddof=1)),
-                float(rate[1].mean()),
-                float(rate[1].std(ddof=1)),
-                float(np.median(seconds[0]) / np.median(seconds[1])),
-            )
-        )
+        rows.append(_row(size, *seconds))
     whole, cut = clf.cost(length=length), small.cost(length=length)
     return Speed(
         clf.name,
@@ -131,6 +128,14 @@ def speed(
         (whole.flops, cut.flops),
         tuple(rows),
     )
+
+
+def _row(size: int, full: Sequence[float], pruned: Sequence[float]) -> SpeedRow:
+    """Of paired times of one batch of this size, in seconds."""
+    times = np.log(full), np.log(pruned)
+    rates = [(float(size / np.exp(t.mean())), float((size / np.exp(t)).std(ddof=1))) for t in times]
+    ratio, low, high = (float(np.exp(v)) for v in interval_of_mean(times[0] - times[1]))
+    return SpeedRow(size, *rates[0], *rates[1], ratio, low, high)
 
 
 def _random_batch(clf: Classifier, size: int, length: int) -> dict[str, Tensor]:
@@ -187,8 +192,8 @@ def figure(found: Speed) -> Figure:
     """Examples per second of both models, and their ratio below the arithmetic ceiling."""
     from plotly.subplots import make_subplots
 
-    from ..charts.palette import BETTER, NEUTRAL, WORSE
-    from ..charts.style import FAINT, SMALL, frame
+    from ..charts.palette import BETTER, NEUTRAL
+    from ..charts.style import FAINT, SMALL, frame, whisker
 
     fig = make_subplots(1, 2, column_widths=[0.58, 0.42], horizontal_spacing=0.12)
     names = [f"batch {r.batch}" for r in found.rows]
@@ -213,12 +218,13 @@ def figure(found: Speed) -> Figure:
         showlegend=False,
         textposition="bottom center",
         text=[f"{r.ratio:.2f}×" for r in found.rows],
-        marker={"size": 11, "color": BETTER},
+        marker={"size": 11, "color": [NEUTRAL if _noise(r, found) else BETTER for r in found.rows]},
+        error_y=whisker(*([getattr(r, name) for r in found.rows] for name in ("ratio", "ratio_low", "ratio_high"))),
         row=1,
         col=2,
         hovertemplate="%{x}: %{y:.3f}×<extra></extra>",
     )
-    fig.add_hline(y=found.ceiling, line={"dash": "dash", "color": WORSE}, row=1, col=2)
+    fig.add_hline(y=found.ceiling, line={"dash": "dash", "color": NEUTRAL}, row=1, col=2)
     fig.add_hline(y=1.0, line={"color": FAINT, "width": 1}, row=1, col=2)
     fig.add_annotation(
         x=0,
@@ -231,36 +237,63 @@ def figure(found: Speed) -> Figure:
         text=f"arithmetic ceiling {found.ceiling:.2f}×",
         font={"size": SMALL},
     )
-    top = max([found.ceiling, *(r.ratio for r in found.rows)])
-    low = min(0.9, *(r.ratio - 0.1 for r in found.rows))
+    top = max([found.ceiling, *(v for r in found.rows for v in (r.ratio, r.ratio_high) if v == v)])
+    low = min([0.9, *(v - 0.1 for r in found.rows for v in (r.ratio, r.ratio_low) if v == v)])
     fig.update_yaxes(title="examples per second", row=1, col=1)
     fig.update_yaxes(title="times as fast", range=[low, top * 1.06], row=1, col=2)
     return frame(fig, 360, top=34, barmode="group")
 
 
+def _noise(row: SpeedRow, found: Speed) -> bool:
+    """Whether a ratio is above what arithmetic allows, and so tells of the machine and not of the models."""
+    return row.ratio > found.ceiling
+
+
+def finding(found: Speed) -> str:
+    """The ratio at the largest batch whose timing can be true; none where no timing can."""
+    heads = f"{len(found.mask.off)} of {found.mask.size} heads removed"
+    true = [r for r in found.rows if not _noise(r, found)]
+    refused = [f"batch {r.batch} (×{r.ratio:.2f})" for r in found.rows if _noise(r, found)]
+    if not true:
+        return (
+            f"No speed can be told: every timing says more than the ×{found.ceiling:.2f} that arithmetic allows, so "
+            f"it is noise of the machine ({heads})."
+        )
+    at = max(true, key=lambda r: r.batch)
+    said = f"×{at.ratio:.2f} [{at.ratio_low:.2f}, {at.ratio_high:.2f}] at batch {at.batch}"
+    if at.ratio_low <= 1 <= at.ratio_high:
+        said = f"No change of speed is clear: {said}"
+    said += f"; arithmetic allows ×{found.ceiling:.2f} ({heads})."
+    more = f" Refused as noise, because above that: {', '.join(refused)}." if refused else ""
+    return said + more
+
+
 def view(found: Speed) -> View:
-    at = max(found.rows, key=lambda r: r.batch)
     scatter = max(sd / mean for r in found.rows for mean, sd in ((r.full, r.full_sd), (r.pruned, r.pruned_sd)))
     rates = ("full, ex/s", "sd", "pruned, ex/s", "sd pruned")
+    ratios = ("ratio", "95 % low", "95 % high")
     return View(
-        f"×{at.ratio:.2f} at batch {at.batch}; arithmetic allows ×{found.ceiling:.2f} "
-        f"({len(found.mask.off)} of {found.mask.size} heads removed).",
+        finding(found),
         (
             Picture(
                 "speed_bars",
                 lambda: figure(found),
                 f"Examples per second, texts of {found.length} tokens, {found.threads} "
-                f"thread{'s' if found.threads > 1 else ''}, {found.device}; mean ± sd of {found.repeats} repeats.",
+                f"thread{'s' if found.threads > 1 else ''}, {found.device}; ± sd of {found.repeats} repeats. "
+                "Right: the ratio with its 95 % interval over the pairs; grey is above what arithmetic allows.",
                 r"\text{ceiling} = \text{FLOPs}(\text{full}) / \text{FLOPs}(\text{pruned})",
                 "The ceiling is the ratio of the matrix products' FLOPs: removing heads alone cannot beat it.",
                 "40",
             ),
             Table(
                 "speed_table",
-                ("batch", *rates, "ratio"),
-                [[r.batch, r.full, r.full_sd, r.pruned, r.pruned_sd, r.ratio] for r in found.rows],
-                "Both models timed in turn.",
-                dict.fromkeys(rates, "%.1f") | {"ratio": "%.2f"},
+                ("batch", *rates, *ratios),
+                [
+                    [r.batch, r.full, r.full_sd, r.pruned, r.pruned_sd, r.ratio, r.ratio_low, r.ratio_high]
+                    for r in found.rows
+                ],
+                "Both models timed in turn, pair by pair; the ratio is that of the two speeds.",
+                dict.fromkeys(rates, "%.1f") | dict.fromkeys(ratios, "%.2f"),
             ),
         ),
         about=(("model", found.model), ("device", f"{found.device}, {found.threads} threads")),

@@ -1,4 +1,4 @@
-"""Learning curves of students: mean over seeds, interval as a band, the teacher dashed."""
+"""Learning curves of students: mean over seeds, interval as a band, the teacher dashed, one class for all dotted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from .palette import CLASSES, NEUTRAL
-from .style import band, frame
+from .style import band, constant_line, frame
 
 # colour and mark by start, the same in every figure
 LOOKS = {
@@ -22,9 +22,13 @@ LOOKS = {
 
 
 def learning_curves(
-    students: Sequence[Mapping[str, Any]], teacher: float | None, metric: str, height: int = 400
+    students: Sequence[Mapping[str, Any]],
+    teacher: float | None,
+    metric: str,
+    constant: float | None = None,
+    height: int = 400,
 ) -> go.Figure:
-    """``students`` as ``distillation.run_state.outcome`` gives them."""
+    """``students`` as ``distillation.run_state.outcome`` gives them; ``constant``: what one class for all reaches."""
     fig = go.Figure()
     last = 0
     for student in students:
@@ -54,6 +58,8 @@ def learning_curves(
             line={"color": NEUTRAL, "width": 1.6, "dash": "dash"},
             hovertemplate="teacher %{y:.4g}<extra></extra>",
         )
+    if constant is not None:
+        constant_line(fig, constant)
     fig.update_xaxes(title="training steps", rangemode="tozero")
     fig.update_yaxes(title=metric)
     return frame(fig, height)

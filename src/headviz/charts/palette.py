@@ -37,7 +37,7 @@ SEQUENTIAL_DARK: Stops = ("#252d33", "#1f4854", "#1f6a7c", "#2b90a6", "#5db8cc",
 
 BETTER, WORSE, NEUTRAL = "#2c6fb7", "#c4651f", "#8a8d91"
 MODELS: Stops = ("#1c7a8f", "#7a5ea8", "#b8860b", "#4ba1b2", "#a98fd0")  # no blue and no orange: those judge
-CLASSES: Stops = ("#2c6fb7", "#c4651f", "#1c7a8f", "#7a5ea8", "#b8860b", "#8a8d91")
+CLASSES: Stops = ("#1c7a8f", "#7a5ea8", "#6f8f2a", "#b0487f", "#b8860b")  # of lines; none of those that judge
 
 
 @dataclass(frozen=True)

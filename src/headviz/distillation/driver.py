@@ -64,6 +64,7 @@ def _teacher(context: Context, progress: PhaseProgress | None, cancel: Cancel | 
         prior = {"rank": found.posterior.rank, "iterates": found.posterior.count, "moved": found.moved}
     return {
         "metrics": {k: (float(v) if math.isfinite(v) else None) for k, v in metrics.items()},
+        "constant": context.problem.constants,
         "digest": context.teacher.digest,
         "data": context.problem.digest,
         "parameters": sum(p.numel() for p in context.teacher.model.parameters()),

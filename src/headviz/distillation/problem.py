@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from ..errors import ModelError
 from ..models.fresh_weights import fresh
 from ..progress import Cancel
+from ..tasks import constant
 
 if TYPE_CHECKING:
     from ..models.base import TransformerModel
@@ -39,6 +40,10 @@ class Problem(Protocol):
     @property
     def digest(self) -> str:
         """Identifies the data."""
+
+    @property
+    def constants(self) -> dict[str, float | None]:
+        """What one answer for all dev examples reaches; None where a metric has no such value."""
 
     def outputs(self, call: Call, index: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Logits [n, C] and gold labels [n] of these training examples."""
@@ -66,6 +71,11 @@ class TaskData:
     @property
     def digest(self) -> str:
         return hashlib.sha256(f"{self.train.digest}{self.dev.digest}{self.tokenizer_digest}".encode()).hexdigest()
+
+    @property
+    def constants(self) -> dict[str, float | None]:
+        gold = self.dev.labels
+        return {name: None if gold is None else constant(name, gold) for name in self.metrics}
 
     def with_model(self, subject: Any, model: nn.Module) -> Any:
         return dataclasses.replace(subject, model=model)

@@ -101,4 +101,4 @@ def _step(result: dict[str, Any], name: str, whole: int) -> dict[str, Any]:
         "seconds": result.get("seconds", 0.0),
         "parameters": result["parameters"],
     }
-    return step | {key: result[key] for key in ("init", "seed", "curve") if key in result}
+    return step | {key: result[key] for key in ("init", "seed", "curve", "constant") if key in result}

@@ -63,11 +63,12 @@ def _look(run_id: str, busy: bool) -> None:
     found = outcome_of(view)
     if found["students"] and found["teacher"] is not None:
         metric = next(iter(found["teacher"]["metrics"]))
+        level = (found["teacher"].get("constant") or {}).get(metric)
         show.finding(finding(found, metric))
         show.figure(
-            learning_curves(found["students"], found["teacher"]["metrics"][metric], metric),
+            learning_curves(found["students"], found["teacher"]["metrics"][metric], metric, level),
             "distil_curves",
-            curves_caption(found["students"], metric),
+            curves_caption(found["students"], metric, level),
             formula=PRIOR,
             source="Prior of the student: the teacher's posterior with the removed part's weights at zero.",
         )
@@ -77,11 +78,12 @@ def _look(run_id: str, busy: bool) -> None:
         st.rerun()
 
 
-def curves_caption(students: Sequence[dict[str, Any]], metric: str) -> str:
+def curves_caption(students: Sequence[dict[str, Any]], metric: str, level: float | None = None) -> str:
     """What the learning curves show. With one seed there are no intervals, so it names none."""
+    dotted = "" if level is None else f"; dotted: one class for all ({level:.2f})"
     known = any(p["interval_low"].get(metric) is not None for s in students for p in s["curve"])
     bands = "Bands are 95 % intervals over seeds." if known else "One seed, so there are no intervals."
-    return f"{metric} on dev while the students learn. Dashed: the teacher. {bands}"
+    return f"{metric} on dev while the students learn. Dashed: the teacher{dotted}. {bands}"
 
 
 def outcome_of(view: RunView) -> dict[str, Any]:
@@ -114,7 +116,12 @@ def finding(found: dict[str, Any], metric: str) -> str:
     else:
         said = "Whether a start from the teacher helps is not clear: the intervals overlap"
     title, reached, without = best["title"], best["metrics"][metric], base["metrics"][metric]
-    return f"{said} ({metric} {show.number(reached)} from {title}, {show.number(without)} from random weights)."
+    level, least = (found["teacher"].get("constant") or {}).get(metric), base["interval_low"][metric]
+    chance = (
+        "" if level is None or least is None or least > level else f", what one class for all reaches ({level:.2f})"
+    )
+    numbers = f"{show.number(reached)} from {title}, {show.number(without)} from random weights{chance}"
+    return f"{said} ({metric} {numbers})."
 
 
 def _results(found: dict[str, Any], metric: str) -> None:

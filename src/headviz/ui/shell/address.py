@@ -1,0 +1,58 @@
+"""Tell the browser where the server is.
+
+On a page's own address, such as /compare, Streamlit's script looks for the server below that address first. Two 404s
+stand in the browser's console each time before it looks beside it. The line that this puts into the page says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+
+from starlette.middleware import Middleware
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+LINE = (
+    '<script>{const at=location.pathname.split("/"),page=at.pop();'
+    'if(%s.includes(page))window.__streamlit={...window.__streamlit,BACKEND_BASE_URL:location.origin+at.join("/")+"/"}}'
+    "</script>"
+)
+
+
+class Addressed:
+    """Puts the line at the end of each page's head; everything else goes through as it is."""
+
+    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], pages: Iterable[str]) -> None:
+        self.app, self.pages = app, sorted(pages)
+        self.line = (LINE % json.dumps(self.pages)).encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "GET" or scope["path"].split("/")[-1] not in self.pages:
+            await self.app(scope, receive, send)
+            return
+        start: MutableMapping[str, Any] = {}
+        parts: list[bytes] = []
+
+        async def send_addressed(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                start.update(message)
+                return
+            parts.append(message.get("body", b""))
+            if message.get("more_body"):
+                return
+            body = b"".join(parts).replace(b"</head>", self.line + b"</head>", 1)
+            kept = [(k, v) for k, v in start["headers"] if k.lower() != b"content-length"]
+            start["headers"] = [*kept, (b"content-length", str(len(body)).encode())]
+            await send(start)
+            await send({"type": "http.response.body", "body": body})
+
+        plain = [(k, v) for k, v in scope["headers"] if k != b"accept-encoding"]  # a packed page has no head to find
+        await self.app({**scope, "headers": plain}, receive, send_addressed)
+
+
+def addressed(pages: Iterable[str]) -> Middleware:
+    return Middleware(Addressed, pages=tuple(pages))
