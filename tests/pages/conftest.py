@@ -69,6 +69,7 @@ def nothing_recorded(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReq
     """A dashboard without the recorded runs, unless a test is about them."""
     if "recorded_runs" not in request.fixturenames:
         monkeypatch.setattr("headviz.ui.parts.recorded._all", lambda: ())
+        monkeypatch.setattr("headviz.ui.parts.recorded._analyses", dict)
 
 
 @pytest.fixture(autouse=True)

@@ -1,11 +1,14 @@
 """Record the results that come with the demo: `python -m tools.demo.record` (half an hour on two cores).
 
-One pruning run, one sweep and one distillation, so that no page is empty on a first visit. They are made by the
-commands below in a home of their own, and what the pages read of them goes into recorded.json. The dashboard shows
-them as recorded, and no longer once the user has runs of that kind.
+One pruning run, one sweep, one distillation and one set of analyses, so that no page is empty on a first visit. They
+are made by the commands below in a home of their own. What the pages read of the runs goes into recorded.json, the
+analyses into analyses.json. The dashboard shows them as recorded, until the user has own ones. Speed is left out,
+because a timing tells of the machine that it was taken on.
 """
 
 import argparse
+import contextlib
+import io
 import json
 import os
 import shlex
@@ -22,6 +25,18 @@ COMMANDS = {
     "sweep": "headviz run sweep --model demo --task demo --algorithm one-importance "
     "--score magnitude,ablation,taylor,conductance-spearman,random --seeds 0,1,2 --samples 128 --dev-limit 500",
 }
+ON_DEMO = "--model demo --task demo --limit 500"  # the dashboard's own view of the demo
+ORDERS = ",".join(t["score"] for t in json.loads((DATA / "scores.json").read_text())["scores"])
+ANALYSES = {
+    "harmful": f"headviz analyse harmful {ON_DEMO}",
+    "all-but-one": f"headviz analyse all-but-one {ON_DEMO} --select other --margin 2 --samples 500 --seed 0",
+    "cross-dataset": f"headviz analyse cross-dataset {ON_DEMO} --other-split unseen",
+    "dynamics": f"headviz analyse dynamics {ON_DEMO} --checkpoints {DATA / 'checkpoints'} --samples 500 --seed 0",
+    "redundant": f"headviz analyse redundant {ON_DEMO} --seconds 20",
+    "pruning-curves": f"headviz analyse pruning-curves {ON_DEMO} --scores taylor,ablation,magnitude,random,oracle "
+    "--margin 2 --samples 500 --seed 0",
+}
+ANALYSED = DATA / "analyses.json"
 DISTIL = {
     "model": "demo",
     "task": "demo",
@@ -61,6 +76,26 @@ def recorded(name: str) -> dict[str, Any]:
     return {"name": name, "command": command, "run": packed(parent.id)}
 
 
+def analysed(name: str) -> dict[str, Any]:
+    """The result of one analysis, as its command prints it."""
+    import headviz
+
+    began, out = time.monotonic(), io.StringIO()
+    with contextlib.redirect_stdout(out):
+        from headviz.cli import main as command
+
+        if command([*shlex.split(ANALYSES[name])[1:], "--json"]):
+            raise SystemExit(f"The analysis {name} failed.")
+    print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
+    model, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=500)
+    return {
+        "command": ANALYSES[name].replace(str(DATA), "…/headviz/demo/data"),
+        "digest": model.digest,
+        "data": data.digest,
+        "result": json.loads(out.getvalue()),
+    }
+
+
 def service_records(known: set[str]) -> list[Any]:
     """The records that are new, as they are now."""
     from headviz.runs.queue import look
@@ -93,14 +128,22 @@ def main() -> None:
     from headviz import __version__
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", default=[*COMMANDS, "distillation"], help="which to make; others stay")
+    parser.add_argument(
+        "--only", nargs="*", default=[*COMMANDS, "distillation", *ANALYSES], help="which to make; others stay"
+    )
     given = parser.parse_args()
+    now = {"version": __version__, "date": time.strftime("%Y-%m-%d")}
     kept = json.loads(PLACE.read_text())["runs"] if PLACE.is_file() else []
     with tempfile.TemporaryDirectory() as home:
         os.environ["HEADVIZ_HOME"] = str(Path(home))
-        fresh = [recorded(name) for name in given.only]
-    for one in fresh:
-        one |= {"version": __version__, "date": time.strftime("%Y-%m-%d")}
+        fresh = [recorded(name) | now for name in given.only if name not in ANALYSES]
+        for name in given.only:
+            if name in ANALYSES:
+                made = json.loads(ANALYSED.read_text()) if ANALYSED.is_file() else {}
+                made[name] = analysed(name) | now
+                ANALYSED.write_text(json.dumps(made, separators=(",", ":"), ensure_ascii=False) + "\n")
+    if not fresh:
+        return
     runs = [r for r in kept if r["name"] not in given.only] + fresh
     PLACE.write_text(json.dumps({"runs": runs}, separators=(",", ":"), ensure_ascii=False) + "\n")
     print(f"{PLACE.name}: {PLACE.stat().st_size / 1024:.0f} KiB")

@@ -20,6 +20,7 @@ from ..heads import HeadId, HeadMask
 from ..models.stand_in import ZERO, StandIn
 from ..progress import Cancel, Progress, part
 from ..results import Result
+from ..storage.restoring import restored
 from . import published
 from .analysis import COST, ENDS, MASKABLE, METRIC, MICHEL, PAIRED, Analysis, Grid, Picture, Table, View, in_points
 from .common import SIGNIFICANT, Subject, empty_grid, measured, subject, sweep
@@ -76,15 +77,8 @@ class Ablation(Result):
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Ablation:
         """An ablation as ``to_dict`` wrote it; null is NaN again."""
-        tables = {
-            name: np.array(given[name], dtype=float)
-            for name in ("values", "interval_low", "interval_high", "p_value", "q_value")
-        }
-        about = {**given["subject"], "rows": tuple(given["subject"].get("rows") or ())}
-        base = HeadMask.from_hex(given["base"], *tables["values"].shape)
-        drawn = given.get("by_draw")
-        by_draw = None if drawn is None else np.array(drawn, dtype=float)
-        return cls(Subject(**about), base, given["baseline"], **tables, seconds=given["seconds"], by_draw=by_draw)
+        found: Ablation = restored(cls, given, np.shape(given["values"])[:2])
+        return found
 
     def extra(self) -> dict[str, Any]:
         return self._over_draws() | {

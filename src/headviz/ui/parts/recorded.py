@@ -1,6 +1,7 @@
-"""Runs of the demo that come with it, so that no page is empty on a first visit.
+"""Runs and analyses of the demo that come with it, so that no page is empty on a first visit.
 
-``tools/demo/record.py`` makes them. They are shown as recorded, until the user has runs of that kind.
+``tools/demo/record.py`` makes them. They are shown as recorded, until the user has runs of that kind, or runs the
+analysis.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 if TYPE_CHECKING:
+    from ...models.classifier import Classifier
     from ...runs.reading import RunView
+    from ...tasks import Dataset
 
 
 @dataclass(frozen=True)
@@ -77,3 +80,38 @@ def beside(own: Sequence[RunView]) -> list[RunView]:
     """The recorded runs of kinds of which the user has none."""
     there = {r.record.kind for r in own}
     return [r.view for r in _all() if r.view.record.kind not in there]
+
+
+@dataclass(frozen=True)
+class RecordedAnalysis:
+    """The result of an analysis, and the command, version and day it was made with."""
+
+    result: Any
+    command: str
+    version: str
+    date: str
+
+    @property
+    def said(self) -> str:
+        return f"Recorded on {self.date} with headviz {self.version}."
+
+
+@cache
+def _analyses() -> dict[str, dict[str, Any]]:
+    from ...demo import DATA
+
+    path = DATA / "analyses.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def analysis(name: str, clf: Classifier, data: Dataset) -> RecordedAnalysis | None:
+    """The recorded result of an analysis of exactly these weights and data."""
+    found = _analyses().get(name)
+    if found is None or (found["digest"], found["data"]) != (clf.digest, data.digest):
+        return None
+    from ...analyses.catalogue import ANALYSES
+    from ...storage.restoring import restored
+
+    kind = get_type_hints(ANALYSES[name].run)["return"]
+    result = restored(kind, found["result"], (clf.num_layers, clf.num_heads))
+    return RecordedAnalysis(result, found["command"], found["version"], found["date"])

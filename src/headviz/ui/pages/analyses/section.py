@@ -13,8 +13,9 @@ from ....analyses.analysis import Analysis
 from ....analyses.catalogue import ANALYSES, analyses_for
 from ....analyses.common import ORACLE
 from ....errors import TaskError, UserError
+from ....evaluation.verdict import MARGIN
 from ....heads import HeadMask
-from ...parts import abilities, published, scoring
+from ...parts import abilities, published, recorded, scoring
 from ...parts.measure import key_of
 from ...shell import jobs, loaders, show, state
 from ...shell.view import View
@@ -187,15 +188,27 @@ def _result(analysis: Analysis, given: FromPage) -> Any:
     key = key_of(given.clf, given.data, "analysis", analysis.name, *depends)
     at_once = analysis.name in AT_ONCE and abilities.known(view)
     if jobs.find(key) is None and st.session_state.get("analysis_asked") != key and not at_once:
-        st.button(
-            "Run", type="primary", icon=":material/play_arrow:", key=f"run_{analysis.name}", on_click=_ask, args=(key,)
-        )
-        return None
+        usual = view.select == "other" and view.margin == MARGIN and not view.base
+        made = recorded.analysis(analysis.name, given.clf, given.data) if usual else None
+        if made is not None and not view.present:
+            with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+                st.badge("recorded", icon=":material/history:", color="gray")
+                st.caption(show.plain(made.said), width="content")
+                _run_button(analysis, key, "Run it here")
+            st.code(made.command, language="bash", wrap_lines=True)
+        elif made is None:
+            _run_button(analysis, key, "Run")
+        return None if made is None else made.result
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
         return analysis.run(replace(given, progress=progress, cancel=cancel))
 
     return jobs.need(key, analysis.title, work)
+
+
+def _run_button(analysis: Analysis, key: tuple[Any, ...], label: str) -> None:
+    kind: Any = "primary" if label == "Run" else "tertiary"
+    st.button(label, type=kind, icon=":material/play_arrow:", key=f"run_{analysis.name}", on_click=_ask, args=(key,))
 
 
 def _ask(key: tuple[Any, ...]) -> None:
