@@ -12,7 +12,7 @@ from headviz.analyses.ablation import ablate
 from headviz.analyses.all_but_one import all_but_one
 from headviz.analyses.cross_dataset import cross_dataset, relate
 from headviz.analyses.harmful import harmful
-from headviz.analyses.redundant import _by_promise, redundant
+from headviz.analyses.redundant import _by_promise, _logits, redundant
 from headviz.errors import Cancelled, OptionError
 from headviz.evaluation.dispatch import evaluate
 from headviz.evaluation.evaluator import Evaluator
@@ -193,7 +193,8 @@ def test_pairs_that_stand_in_for_each_other() -> None:
     for pair in found.pairs:
         assert pair.q_value < 0.05
         assert pair.interval_low <= pair.cost <= pair.interval_high
-    assert [p.cost for p in found.pairs] == sorted((p.cost for p in found.pairs), reverse=True)
+        assert 0 < pair.excess_low <= pair.excess <= pair.excess_high
+    assert [p.excess for p in found.pairs] == sorted((p.excess for p in found.pairs), reverse=True)
 
 
 def test_the_search_keeps_to_its_time_and_tries_the_promising_pairs_first() -> None:
@@ -202,7 +203,8 @@ def test_the_search_keeps_to_its_time_and_tries_the_promising_pairs_first() -> N
     quick = redundant(evaluator, ablation=table, seconds=1e-9)
     assert quick.evaluated == 1
     heads = sorted(set(HeadMask.full(3, 4).heads()) - set(map(tuple, np.argwhere(table.p_value < 0.05))))
-    tried = _by_promise(evaluator, table, heads, evaluator.answers())
+    logits = {h: _logits(evaluator, table.base, h) for h in heads}
+    tried = _by_promise(evaluator, table, logits, evaluator.answers())
     assert tried.index(((1, 0), (1, 1))) < 4
     assert len(tried) == len(set(tried)) == len(heads) * (len(heads) - 1) // 2
     with pytest.raises(OptionError, match="time budget"):

@@ -1,0 +1,191 @@
+"""What a page prints as the same in Python or on the command line gives the numbers of the page."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+import pytest
+
+from headviz.analyses.catalogue import ANALYSES
+from headviz.cli import main
+from headviz.heads import HeadId, HeadMask
+from headviz.storage.restoring import restored
+
+LAYERS, HEADS = SHAPE = (3, 4)
+OFF = HeadMask.full(*SHAPE).without([(0, 0), (1, 1), (2, 3)])
+QUICK = ("by-slice", "harmful")  # the other analyses take longer
+NAMES = [a.name for a in ANALYSES.values() if not a.page and "classification" in a.kinds]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from support import studio
+
+    folder = tmp_path_factory.mktemp("small")
+    for place, seed in (("model", 0), ("steps/step-1", 1), ("steps/step-2", 2)):
+        studio.make_model(folder / place, layers=LAYERS, heads=HEADS, seed=seed)
+    studio.make_data(folder / "data", rows=60)
+    return folder
+
+
+@pytest.fixture
+def view(small: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """An address, and a folder of its own for what commands write."""
+    monkeypatch.setenv("HEADVIZ_ROOTS", str(small))
+    home.mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(home)
+    here = {"model": str(small / "model"), "data": str(small / "data"), "device": "cpu", "limit": "45", "seed": "3"}
+    return {**here, "base": str(small / "steps"), "mask": OFF.hex}
+
+
+def printed(app: Any) -> tuple[str, str]:
+    """The Python and the command."""
+    assert not app.exception
+    python, command = [c.value for c in app.code][-2:]
+    return python, command
+
+
+def ran(command: str, capsys: pytest.CaptureFixture[str]) -> Any:
+    capsys.readouterr()
+    assert main([*shlex.split(command.replace("\\\n", " "))[1:], "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def executed(python: str, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str]:
+    """The names that the code makes, and what it prints."""
+    capsys.readouterr()
+    names: dict[str, Any] = {}
+    exec(compile(python, "recipe", "exec"), names)
+    return names, capsys.readouterr().out
+
+
+def texts(app: Any) -> str:
+    kinds = ("markdown", "caption", "info", "warning")
+    return " ".join(str(e.value) for kind in kinds for e in app.get(kind)).replace("\\", "")
+
+
+def press(app: Any, key: str) -> Any:
+    return next(b for b in app.button if b.key == key).click().run()
+
+
+@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in NAMES])
+def test_analyses(
+    open_page: Callable[..., Any], view: dict[str, str], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if name == "cross-dataset":
+        view = {"model": "demo", "task": "demo", "data": "", "columns": "", "label": "", "groups": "", "limit": "12"}
+    app = press(open_page("analyses", **view, analysis=name), f"run_{name}")
+    python, command = printed(app)
+    theirs = ran(command, capsys)
+    ours = json.loads(executed(python, capsys)[1])
+    if name == "speed":  # timings are new each time; what was timed is not
+        same = ("ceiling", "parameters", "flops", "mask", "length")
+        assert [ours[k] for k in same] == [theirs[k] for k in same]
+        assert f"arithmetic allows ×{theirs['ceiling']:.2f}" in texts(app) or "arithmetic allows, so" in texts(app)
+        return
+    assert without_seconds(ours) == without_seconds(theirs)
+    analysis = ANALYSES[name]
+    shown = analysis.view(restored(get_type_hints(analysis.run)["return"], theirs, SHAPE))
+    assert shown.finding.replace("*", "") in texts(app).replace("*", "")
+
+
+def without_seconds(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {k: without_seconds(v) for k, v in found.items() if k != "seconds"}
+    return [without_seconds(v) for v in found] if isinstance(found, list) else found
+
+
+def test_heads(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    app = press(
+        open_page("heads", **view, score="taylor", samples="24", head="1.2", beside="magnitude"),
+        "compute_fine-tuned_taylor",
+    )
+    python, command = printed(app)
+    theirs = ran(command, capsys)
+    scores = executed(python, capsys)[0]["scores"]
+    np.testing.assert_allclose(np.array(theirs["values"], dtype=float), scores.values, rtol=1e-4)
+    assert theirs["samples"] == 24
+    ranked = scores.ranked()
+    place = ranked.index(HeadId(1, 2)) + 1
+    assert f"rank {place} of {len(ranked)}" in texts(app)
+
+
+def test_head(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    from headviz.ui.pages.head.maps import verdict
+
+    app = open_page("head", **view, head="1.2")
+    python, command = printed(app)
+    ran(command, capsys)
+    maps, theirs = executed(python, capsys)[0]["maps"], np.load("maps.npz")
+    for attention, attribution in ((maps.attention, maps.attribution), (theirs["attention"], theirs["attribution"])):
+        assert verdict(HeadId(1, 2), attention[1, 2], attribution[1, 2]) in texts(app)
+
+
+def test_masklab(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    app = open_page("masklab", **view)
+    python, command = printed(app)
+    shown = {m.label: m.value for m in app.metric}["accuracy"]
+    assert f"{ran(command, capsys)['metrics']['accuracy']:.3f}" == shown
+    assert f"{eval(executed(python, capsys)[1])['accuracy']:.3f}" == shown
+
+
+def test_compare(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    app = open_page("compare", **view, a="the cat sleeps", b="a cat sleeps")
+    python, command = printed(app)
+    assert "clf.labels" in python
+    theirs = ran(command, capsys)
+    _, out = executed(python, capsys)
+    label, share = max(theirs["probabilities"].items(), key=lambda item: item[1])
+    assert f"{label} {share:.3f}" in texts(app)
+    assert label in out
+    assert f"{share:.4f}" in out
+
+
+def test_data(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    app = open_page("data", **view)
+    python, command = printed(app)
+    assert f"{ran(command, capsys)['n']} examples" in texts(app) + " ".join(str(s.value) for s in app.subheader)
+    assert len(executed(python, capsys)[0]["data"]) == 45
+
+
+@pytest.mark.slow
+def test_distil(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    from headviz.ui.pages.distil.results import finding
+
+    app = open_page("distil", **view)
+    app = next(i for i in app.number_input if i.label == "Training steps").set_value(4).run()
+    app = next(i for i in app.text_input if i.key == "distil_seeds").set_value("0,1").run()
+    python, command = printed(app)
+    theirs = ran(command, capsys)
+    ours = executed(python.replace("'student'", "'other'"), capsys)[0]["result"]
+    assert theirs["teacher"]["metrics"] == ours["teacher"]["metrics"]
+    assert [s["metrics"] for s in theirs["students"]] == [s["metrics"] for s in ours["students"]]
+    assert finding(theirs, "accuracy") == finding(ours, "accuracy")  # the page's sentence
+
+
+@pytest.mark.slow
+def test_runs(
+    open_page: Callable[..., Any],
+    view: dict[str, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The command of a first run, and the command that the page prints for that run."""
+    from headviz.runs.finding import finding
+
+    monkeypatch.undo()  # runs really start
+    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
+    monkeypatch.setenv("HEADVIZ_ROOTS", str(Path(view["model"]).parent))
+    monkeypatch.setattr("headviz.ui.parts.recorded._all", lambda: ())
+    first = ran(f"{printed(open_page('runs', **view, score='magnitude'))[1]} --wait", capsys)
+    app = open_page("runs", **view, run=first["id"])
+    again = ran(f"{printed(app)[1]} --wait", capsys)
+    told = [[(s["sparsity"], s["mask"], s["metrics"]) for s in run["steps"]] for run in (first, again)]
+    assert told[0] == told[1]
+    assert finding(again["steps"], "accuracy").split(";")[0] in texts(app)
