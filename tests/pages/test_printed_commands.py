@@ -88,7 +88,7 @@ def test_analyses(
         assert [ours[k] for k in same] == [theirs[k] for k in same]
         assert f"arithmetic allows ×{theirs['ceiling']:.2f}" in texts(app) or "arithmetic allows, so" in texts(app)
         return
-    assert without_seconds(ours) == without_seconds(theirs)
+    assert without_seconds(ours) == without_seconds({k: v for k, v in theirs.items() if k != "analysis"})
     analysis = ANALYSES[name]
     shown = analysis.view(restored(get_type_hints(analysis.run)["return"], theirs, SHAPE))
     assert shown.finding.replace("*", "") in texts(app).replace("*", "")
@@ -129,7 +129,7 @@ def test_head(open_page: Callable[..., Any], view: dict[str, str], capsys: pytes
 def test_masklab(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     app = open_page("masklab", **view)
     python, command = printed(app)
-    shown = {m.label: m.value for m in app.metric}["accuracy"]
+    shown = {m.label: m.value for m in app.metric}["accuracy"].replace("\\", "")
     assert f"{ran(command, capsys)['metrics']['accuracy']:.3f}" == shown
     assert f"{eval(executed(python, capsys)[1])['accuracy']:.3f}" == shown
 
