@@ -65,7 +65,7 @@ class Grade(Result):
     shapley: float | None  # Spearman with Shapley values, on the other half; None where they are not graded
     precision: float | None  # share of known heads among as many of the highest; None where none is known
     stability: float  # share of the lowest fifth that both halves name
-    seconds: float  # per example
+    seconds: float  # of processor time per example: other work on the machine does not count
 
 
 @dataclass(frozen=True)
@@ -205,16 +205,16 @@ def _measured(clf: Classifier, halves: Sequence[Half], truth: Truth, name: str, 
 def _tables(
     clf: Classifier, halves: Sequence[Half], name: str, cancel: Cancel | None
 ) -> tuple[list[list[NDArray]], float]:
-    """The score's tables on each half, and its seconds per example. What is kept in the cache is never timed."""
+    """The score's tables on each half, and its processor seconds per example, none of them from the cache."""
     from ..scores import score_heads
 
     how: dict[str, Any] = {"label_order": halves[0].label_order, "cancel": cancel}
-    began = time.perf_counter()
+    began = time.process_time()
     if SCORES[name].of_whole:  # its time does not grow with the examples
         per_half = [[score_heads(clf, half.data, name, cache=False, **how).values] for half in halves]
-        return per_half, (time.perf_counter() - began) / sum(len(half.data) for half in halves)
+        return per_half, (time.process_time() - began) / sum(len(half.data) for half in halves)
     score_heads(clf, halves[0].data.subset(range(TIMED)), name, cache=False, **how)
-    seconds = (time.perf_counter() - began) / TIMED
+    seconds = (time.process_time() - began) / TIMED
     more: list[dict[str, Any]] = [{"seed": seed} for seed in range(SEEDS)] if name == RANDOM else [{}]
     return [[score_heads(clf, half.data, name, **how, **m).values for m in more] for half in halves], seconds
 
@@ -264,7 +264,7 @@ COLUMNS = {  # heading -> field of a grade
     "AUROC": "auroc",
     "precision": "precision",
     "stability": "stability",
-    "seconds per example": "seconds",
+    "CPU seconds per example": "seconds",
 }
 
 
