@@ -40,6 +40,7 @@ _MODULES = {
     "attribution.reading": "head_reading",
     "attribution.patching": "patch",
     "attribution.patching_set": "patch_pairs",
+    "attribution.paths": "paths",
     "attribution.tokens": "TokenAttributions token_attributions",
     "scores.scoring": "score_heads score_progressive",
     "analyses.ablation": "Ablation ablate",
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
     from .attribution.maps import Maps as Maps
     from .attribution.patching import patch as patch
     from .attribution.patching_set import patch_pairs as patch_pairs
+    from .attribution.paths import paths as paths
     from .attribution.reading import head_reading as head_reading
     from .attribution.tokens import TokenAttributions as TokenAttributions
     from .attribution.tokens import token_attributions as token_attributions

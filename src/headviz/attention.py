@@ -100,6 +100,8 @@ class HeadCall:
     keep_outputs: bool = False
     edit_probs: Callable[[int, Tensor], Tensor] | None = None  # (row, [B, h, Q, K]) -> the same shape
     edit_outputs: Callable[[int, Tensor], Tensor] | None = None  # (row, [B, h, Q, d] before the gate) -> the same shape
+    # (row, queries, keys, values of each head [B, h, T, d]) -> the same shapes
+    edit_inputs: Callable[[int, Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]] | None = None
     order: RunOrder | None = None  # None: row by row
 
     layer: int = 0  # how many attention modules have run
@@ -211,6 +213,8 @@ def headviz_attention(
     headviz.layer = layer + 1
     if headviz.order is not None:
         layer = headviz.order.row(layer)
+    if headviz.edit_inputs is not None:
+        query, key, value = headviz.edit_inputs(layer, query, key, value)
     probs = None
     if headviz.kernel == "eager" or headviz.keep_probs or headviz.edit_probs is not None or softcap is not None:
         if causal:

@@ -71,3 +71,20 @@ def test_confusion_counts_and_changes() -> None:
 def test_maps_of_both_signs_share_one_symmetric_scale() -> None:
     fig = charts_maps.matrix(np.array([[0.5, -0.1], [0.0, 0.2]]), "ab", "ab", "attribution", signed=True)
     assert (fig.data[0].zmin, fig.data[0].zmax) == (-0.5, 0.5)
+
+
+def test_the_graph_of_paths_draws_each_edge_with_its_sign_and_names_each_head_once():
+    from headviz.attribution.paths import Edge
+    from headviz.charts.paths import paths_figure
+    from headviz.heads import HeadId
+
+    nan, up, low = float("nan"), HeadId(2, 1), HeadId(0, 3)
+    edges = [Edge(up, None, "answer", 0.5, nan, nan), Edge(low, up, "keys", -0.25, -0.3, -0.2)]
+    fig = paths_figure(edges, 3, 4)
+    lines = {t.hovertemplate: t.line for t in fig.data if t.mode == "lines" and t.hovertemplate}
+    strong = lines["2.1 → answer: +0.500<extra></extra>"]
+    weak = lines["0.3 → 2.1 keys: -0.250 [-0.300, -0.200]<extra></extra>"]
+    assert strong.width > weak.width
+    assert strong.color != weak.color
+    assert [t.name for t in fig.data if t.showlegend is not False] == ["into keys", "into answer"]
+    assert list(fig.data[-1].text) == ["0.3", "2.1", "answer"]

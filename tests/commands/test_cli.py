@@ -261,5 +261,11 @@ def test_patch(capsys: pytest.CaptureFixture[str], model: Path) -> None:
     shown = capsys.readouterr().out
     assert "1 of 8: sleeps" in shown
     assert len([line for line in shown.splitlines() if re.match(r"\s*\d+\.\d+ ", line)]) == 3
+    edges = call(capsys, "patch", "--model", model, *texts, "--paths")["paths"]["edges"]
+    assert len(edges) == 20
+    assert {"sender", "receiver", "into", "effect"} <= set(edges[0])
+    assert main(["patch", "--model", str(model), *texts, "--paths"]) == 0
+    assert "→ answer" in capsys.readouterr().out
+    assert "Leave out --target" in mistake(capsys, "patch", "--model", model, *texts, "--paths", "--target", "0")
     assert "empty place" in mistake(capsys, "patch", "--model", model, *texts, "--positions", "1,,2")
     assert "no token 40" in mistake(capsys, "patch", "--model", model, *texts, "--positions", "40")

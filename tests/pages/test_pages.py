@@ -300,6 +300,9 @@ def test_compare_patches_a_donor_into_the_text(open_page: Callable[..., Any]) ->
     assert "alone moves the answer" in said
     assert "tokens take the donor's values" in said
     assert {k: app.query_params[k] for k in given} == given
+    app = app.button(key="paths").click().run()
+    assert not app.exception
+    assert "The strongest path is" in texts(app)
     empty = open_page("compare", tab="Patching")
     assert not empty.exception
     assert any("Write a donor" in str(i.value) for i in empty.info)

@@ -104,7 +104,7 @@ def grade(
     one class for all, fewer than 40 examples, or an unknown score.
 
     >>> import headviz
-    >>> clf, data = headviz.load("demo"), headviz.load_task("demo", limit=120)
+    >>> clf, data = headviz.load("demo"), headviz.load_task("demo", limit=48)
     >>> found = headviz.grade(clf, data, ["taylor", "magnitude", "random"])
     >>> found.scores[-1].score == found.best
     False

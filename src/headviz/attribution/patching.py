@@ -81,7 +81,7 @@ def patch(
     >>> found.effect.shape
     (12, 12)
     """
-    (one,), (other,) = _encoded(clf, text), _encoded(clf, donor)
+    (one,), (other,) = encoded(clf, text), encoded(clf, donor)
     alignment_ = align(one, other) if alignment is None else checked(alignment, one, other)
     chosen = places(positions, one, other, alignment_)
     wanted = None if target is None else resolve_target(clf, target, None)
@@ -89,11 +89,8 @@ def patch(
     run = _run_of(clf, one, other, present)
     start, end = run.answer(), run.donor_answer()
     a, b = int(start.argmax()), int(end.argmax())
-    if isinstance(wanted, int):
-        measured = _Measured(wanted, None, clf.labels)
-    else:
-        measured = _Measured(b, None if a == b else a, clf.labels)
-    swap = _Swap(chosen, tuple(j for i in chosen if (j := alignment_[i]) is not None))
+    measured = Measured(wanted, None, clf.labels) if isinstance(wanted, int) else Measured.between(a, b, clf.labels)
+    swap = Swap.of(chosen, alignment_)
     grid = np.full((clf.num_layers, clf.num_heads, len(start)), np.nan, dtype=np.float32)
     for layer in tracked(range(clf.num_layers), progress, cancel):
         heads = present.kept_in(layer)
@@ -121,7 +118,7 @@ def patch(
     )
 
 
-def _encoded(clf: Classifier, text: Text) -> list[Encoding]:
+def encoded(clf: Classifier, text: Text) -> list[Encoding]:
     if clf.classes is None:
         raise ModelError(f"'{clf.name}' does not classify texts, so no answer can be patched.")
     if isinstance(text, str):
@@ -132,12 +129,17 @@ def _encoded(clf: Classifier, text: Text) -> list[Encoding]:
 
 
 @dataclass(frozen=True)
-class _Measured:
+class Measured:
     """The logit of one class, or its lead over another."""
 
     toward: int
     away: int | None
     labels: tuple[str, ...]
+
+    @classmethod
+    def between(cls, text: int, donor: int, labels: tuple[str, ...]) -> Measured:
+        """The donor's answer against the text's, or the one answer of both."""
+        return cls(donor, None if text == donor else text, labels)
 
     def of(self, logits: np.ndarray) -> np.ndarray:
         value = logits[..., self.toward].astype(np.float64)
@@ -150,11 +152,16 @@ class _Measured:
 
 
 @dataclass(frozen=True)
-class _Swap:
+class Swap:
     """Tokens of the text and the tokens of the donor whose values they take."""
 
     here: tuple[int, ...]
     there: tuple[int, ...]
+
+    @classmethod
+    def of(cls, chosen: Sequence[int], alignment: Alignment) -> Swap:
+        """Chosen tokens of the text, each with its partner in the donor."""
+        return cls(tuple(chosen), tuple(j for i in chosen if (j := alignment[i]) is not None))
 
 
 class _Run(Protocol):
@@ -162,9 +169,9 @@ class _Run(Protocol):
 
     def donor_answer(self) -> np.ndarray: ...
 
-    def each_head(self, layer: int, heads: Sequence[int], swap: _Swap) -> np.ndarray: ...
+    def each_head(self, layer: int, heads: Sequence[int], swap: Swap) -> np.ndarray: ...
 
-    def every_head(self, swap: _Swap) -> np.ndarray: ...
+    def every_head(self, swap: Swap) -> np.ndarray: ...
 
 
 def _run_of(clf: Classifier, text: Encoding, donor: Encoding, mask: HeadMask) -> _Run:
@@ -190,7 +197,7 @@ class _Staged:
             contexts.append(self.stages.context(layer, hidden, chunk))
             entry = self.stages.entry(layer, hidden, chunk)
             hidden = self.stages.finish(layer, entry, contexts[-1], self.gates)
-        return states, contexts, _numbers(self.stages.read_out(hidden, chunk))[0]
+        return states, contexts, numbers_of(self.stages.read_out(hidden, chunk))[0]
 
     def answer(self) -> np.ndarray:
         return self._answer
@@ -198,7 +205,7 @@ class _Staged:
     def donor_answer(self) -> np.ndarray:
         return self._donor_answer
 
-    def each_head(self, layer: int, heads: Sequence[int], swap: _Swap) -> np.ndarray:
+    def each_head(self, layer: int, heads: Sequence[int], swap: Swap) -> np.ndarray:
         """The logits [heads, C] with one head of the layer patched. A head that is the same in both changes nothing."""
         own, size = self.contexts[layer], self.clf.head_size
         rows = [self.clf.present.kept_in(layer).index(head) for head in heads]
@@ -217,18 +224,18 @@ class _Staged:
         hidden = self.stages.finish(layer, self.stages.entry(layer, hidden, chunk), context.flatten(0, 1), self.gates)
         for later in range(layer + 1, self.clf.num_layers):
             hidden = self.stages.layer(later, hidden, chunk, self.gates)
-        out[np.array(differs)] = _numbers(self.stages.read_out(hidden, chunk))
+        out[np.array(differs)] = numbers_of(self.stages.read_out(hidden, chunk))
         return out
 
-    def every_head(self, swap: _Swap) -> np.ndarray:
+    def every_head(self, swap: Swap) -> np.ndarray:
         chunk = _copies(1, self.length)
         hidden = self.states[0]
         for layer in range(self.clf.num_layers):
             context = self._swapped(layer, self.stages.context(layer, hidden, chunk), swap)
             hidden = self.stages.finish(layer, self.stages.entry(layer, hidden, chunk), context, self.gates)
-        return _numbers(self.stages.read_out(hidden, chunk))[0]
+        return numbers_of(self.stages.read_out(hidden, chunk))[0]
 
-    def _swapped(self, layer: int, context: Tensor, swap: _Swap) -> Tensor:
+    def _swapped(self, layer: int, context: Tensor, swap: Swap) -> Tensor:
         donor = self.donor_contexts[layer]
         if context.shape[0] < self.length:  # first tokens alone
             return donor.clone() if 0 in swap.here else context
@@ -248,7 +255,7 @@ class _Whole:
     @torch.inference_mode()
     def _pass(self, text: Encoding) -> tuple[np.ndarray, list[Tensor]]:
         call = self.clf.call(self.mask, keep_outputs=True)
-        return _numbers(self.clf.forward(self.clf.collate([text]), call))[0], call.outputs
+        return numbers_of(self.clf.forward(self.clf.collate([text]), call))[0], call.outputs
 
     def answer(self) -> np.ndarray:
         return self._answer
@@ -257,7 +264,7 @@ class _Whole:
         return self._donor_answer
 
     @torch.inference_mode()
-    def each_head(self, layer: int, heads: Sequence[int], swap: _Swap) -> np.ndarray:
+    def each_head(self, layer: int, heads: Sequence[int], swap: Swap) -> np.ndarray:
         rows = [self.clf.present.kept_in(layer).index(head) for head in heads]
         here, there = list(swap.here), list(swap.there)
         own, donor = self.outputs[layer][0], self.donor_outputs[layer][0]  # [h, T, d]
@@ -275,11 +282,11 @@ class _Whole:
             return outputs
 
         call = self.clf.call(self.mask, edit_outputs=edit)
-        out[live] = _numbers(self.clf.forward(self.clf.collate([self.text] * len(live)), call))
+        out[live] = numbers_of(self.clf.forward(self.clf.collate([self.text] * len(live)), call))
         return out
 
     @torch.inference_mode()
-    def every_head(self, swap: _Swap) -> np.ndarray:
+    def every_head(self, swap: Swap) -> np.ndarray:
         here, there = list(swap.here), list(swap.there)
 
         def edit(at: int, outputs: Tensor) -> Tensor:
@@ -288,7 +295,7 @@ class _Whole:
             return outputs
 
         call = self.clf.call(self.mask, edit_outputs=edit)
-        return _numbers(self.clf.forward(self.clf.collate([self.text]), call))[0]
+        return numbers_of(self.clf.forward(self.clf.collate([self.text]), call))[0]
 
 
 def without_each(
@@ -307,7 +314,7 @@ def without_each(
             given += clf.fill.values[layer][list(clf.present.kept_in(layer))].reshape(1, -1).to(given)
         run.donor_contexts[layer] = given
         if heads := mask.kept_in(layer):
-            out[layer, list(heads)] = run.each_head(layer, heads, _Swap(everywhere, everywhere))
+            out[layer, list(heads)] = run.each_head(layer, heads, Swap(everywhere, everywhere))
     return out
 
 
@@ -316,6 +323,6 @@ def _copies(count: int, length: int) -> Chunk:
     return Chunk(tuple([0] * count), (Group(0, count * length, count, length, 0),))
 
 
-def _numbers(logits: Tensor) -> np.ndarray:
+def numbers_of(logits: Tensor) -> np.ndarray:
     values: np.ndarray = logits.float().cpu().numpy()
     return values

@@ -26,6 +26,11 @@ def points(value: float | None, scale: float) -> str:
     return f"{scale * value:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0").replace("-", "−")
 
 
+def percent(share: float) -> str:
+    """A share with its sign, in whole percent."""
+    return f"{100 * share:+.0f} %".replace("-", "−")
+
+
 def metric(value: float, scale: float = 100) -> str:
     """A metric with a fixed width: three decimals of a share, two of points."""
     return "–" if value != value else f"{value:.{2 if scale == 1 else 3}f}".replace("-", "−")

@@ -9,11 +9,12 @@ import numpy as np
 
 from ..attribution.alignment import ALL, POSITIONS
 from ..errors import OptionError
-from ..heads import HeadId
+from ..heads import HeadId, HeadMask
 from .common import add_mask, add_model, load_model, number, positive_int, progress_bar, read_mask, table
 
 if TYPE_CHECKING:
     from ..attribution.patching import Text
+    from ..models.classifier import Classifier
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target", metavar="T", help="a class whose logit is measured (default: the donor's answer minus the text's)"
     )
+    parser.add_argument(
+        "--paths", action="store_true", help="also the strongest paths from head to head and to the answer"
+    )
     parser.add_argument("--top", type=positive_int, default=10, metavar="K", help="heads in the printed table (10)")
 
 
@@ -42,6 +46,10 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..attribution.patching import patch
 
     wanted = _positions(args.positions)
+    if args.paths and not isinstance(wanted, str):
+        raise OptionError(f"With --paths, --positions is one of {', '.join(POSITIONS)}.")
+    if args.paths and args.target is not None:
+        raise OptionError("--paths measures the donor's answer against the text's. Leave out --target.")
     if args.pairs is not None:
         return _many(args, wanted)
     if args.donor is None:
@@ -51,7 +59,17 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     text, donor = _text(args.text, args.text_pair), _text(args.donor, args.donor_pair or args.text_pair)
     with progress_bar("layers") as progress:
         found = patch(clf, text, donor, positions=wanted, target=args.target, mask=mask, progress=progress)
-    return found.to_dict() | {"mask": mask.hex, "top": args.top}
+    return found.to_dict() | {"mask": mask.hex, "top": args.top} | _paths(args, clf, [(text, donor)], mask)
+
+
+def _paths(args: argparse.Namespace, clf: Classifier, pairs: list[tuple[Text, Text]], mask: HeadMask) -> dict[str, Any]:
+    """``paths`` where they are asked for."""
+    from ..attribution.paths import paths
+
+    if not args.paths:
+        return {}
+    with progress_bar("paths") as progress:
+        return {"paths": paths(clf, pairs, positions=args.positions, mask=mask, progress=progress).to_dict()}
 
 
 def _many(args: argparse.Namespace, wanted: str | list[int]) -> dict[str, Any]:
@@ -76,7 +94,7 @@ def _many(args: argparse.Namespace, wanted: str | list[int]) -> dict[str, Any]:
     mask = read_mask(args, clf)
     with progress_bar("pairs") as progress:
         found = patch_pairs(clf, texts, positions=wanted, mask=mask, progress=progress)
-    return found.to_dict() | {"mask": mask.hex, "top": args.top}
+    return found.to_dict() | {"mask": mask.hex, "top": args.top} | _paths(args, clf, texts, mask)
 
 
 def _text(first: str, second: str | None) -> Text:
@@ -108,8 +126,20 @@ def _show_many(result: dict[str, Any]) -> str:
 
 
 def show(result: dict[str, Any]) -> str:
-    if "ranking" in result:
-        return _show_many(result)
+    heads = _show_many(result) if "ranking" in result else _show_one(result)
+    return heads if "paths" not in result else f"{heads}\n\n{_show_paths(result['paths'])}"
+
+
+def _show_paths(found: dict[str, Any]) -> str:
+    rows = [("path", "effect", *(("95 % interval",) if found["n"] > 1 else ()))]
+    for edge in found["edges"]:
+        to = "answer" if edge["receiver"] is None else f"{edge['receiver']} {edge['into']}"
+        interval = () if found["n"] == 1 else (f"[{edge['low']:+.3f}, {edge['high']:+.3f}]",)
+        rows.append((f"{edge['sender']} → {to}", f"{edge['effect']:+.3f}", *interval))
+    return f"the strongest paths, over {found['n']} pair{'' if found['n'] == 1 else 's'}\n\n{table(rows)}"
+
+
+def _show_one(result: dict[str, Any]) -> str:
     effect = np.array(result["effect"], dtype=float)  # null becomes NaN
     patched = [result["tokens"][i] for i in result["positions"]]
     head = table(

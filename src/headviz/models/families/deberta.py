@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...attention import HeadCall
+from ...attention import HeadCall, running_call
 from ...heads import ENCODER
 from .own_attention import OwnAttention
 from .sheet import Attention, Family, Layers, OwnLayers
@@ -39,6 +39,9 @@ class _Attention(OwnAttention):
             heads(self.key_proj(hidden_states)),
             heads(self.value_proj(hidden_states)),
         )
+        call = running_call()
+        if call is not None and call.edit_inputs is not None:  # positions are scored by queries and keys, too
+            query, key, value = call.edit_inputs(call.layer, query, key, value)
         kinds = 1 + sum(kind in self.pos_att_type for kind in ("c2p", "p2c"))
         bias = None
         if self.relative_attention and query.shape[1]:

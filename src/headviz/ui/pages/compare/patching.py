@@ -9,11 +9,13 @@ import numpy as np
 import streamlit as st
 
 from ....attribution.alignment import ALL, POSITIONS
+from ....charts.numbers import percent
 from ....heads import HeadId
 from ...parts.texts import EMPTY, Text
 from ...shell import jobs, show, state
 from ...shell.view import LONGEST_TEXT
 from ...widgets.grid import Look, head_grid
+from . import paths
 
 if TYPE_CHECKING:
     from ....attribution.patching import Patching
@@ -56,6 +58,7 @@ def section(clf: Classifier, shown: Text, demo: bool) -> None:
         _grid(clf, found)
     with right:
         _aligned(found, memory)
+    paths.section(clf, one, other, shown, memory)
 
 
 def _given(shown: Text) -> Any:
@@ -109,11 +112,6 @@ def said(found: Patching) -> str:
         f"{top} alone moves the answer {percent(found.effect[top])} of the way {way}; "
         f"{len(found.positions)} of {len(found.tokens)} tokens take the donor's values."
     )
-
-
-def percent(share: float) -> str:
-    """A share of the way, with its sign."""
-    return f"{100 * share:+.0f} %".replace("-", "−")
 
 
 def _grid(clf: Classifier, found: Patching) -> None:

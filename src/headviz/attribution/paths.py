@@ -1,0 +1,292 @@
+"""``headviz.paths``: by which way a head moves the answer. Path patching, from a sending head to a receiving one.
+
+The sender's output is that of the donor; all other heads keep what they gave for the text, and feed-forward blocks are
+computed anew. What then reaches the receiver's queries, keys or values goes into a pass of the text, in which
+everything behind the receiver is computed as usual. Without a receiver it is what reaches the answer itself.
+
+Shapes: S senders, T tokens, d head size, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from scipy import stats
+from torch import Tensor
+
+from ..attention import HeadCall
+from ..errors import OptionError
+from ..evaluation.significance import LEVEL
+from ..heads import HeadId, HeadMask
+from ..progress import Cancel, Progress, after, stop_if, tracked
+from ..results import Result
+from .alignment import ALL, align, places
+from .patching import Measured, Swap, Text, encoded, numbers_of
+from .patching_set import LEAST_SPAN
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier, Encoding
+
+Into = Literal["answer", "queries", "keys", "values"]
+ANSWER: Into = "answer"
+INPUTS: tuple[Into, ...] = ("queries", "keys", "values")
+LOT = 4096  # tokens of one batch
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One path. ``effect`` is the mean share of the way to the donor's answer; the interval is 95 % over pairs."""
+
+    sender: HeadId
+    receiver: HeadId | None  # None = the answer
+    into: Into
+    effect: float
+    low: float  # NaN for a single pair
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Paths(Result):
+    """The strongest paths, the strongest first. Each head that receives something has a path on to the answer.
+
+    ``n`` pairs were used; ``same_answer`` and ``small`` are left out for the reasons of ``patch_pairs``.
+    """
+
+    edges: tuple[Edge, ...]
+    n: int
+    same_answer: int
+    small: int
+    positions: str
+    texts: int  # passed through the model
+
+
+def paths(
+    clf: Classifier,
+    pairs: Sequence[tuple[Text, Text]],
+    *,
+    positions: str = ALL,
+    receivers: int = 4,
+    depth: int = 2,
+    edges: int = 20,
+    mask: HeadMask | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Paths:
+    """The strongest paths by which heads carry (text, donor) differences to the answer; one pair is enough.
+
+    First every head's path to the answer is measured. The ``receivers`` heads with the strongest ones are then asked
+    what reaches their queries, keys and values, and so on, ``depth`` times. ``edges`` paths are kept.
+
+    Raises ``OptionError`` where no pair has two different answers, and what ``patch`` raises for a pair.
+
+    >>> import headviz
+    >>> clf = headviz.load("demo", device="cpu")
+    >>> no, yes = ("The dog is not sleeping.", "The dog is sleeping."), ("The dog is sleeping.", "The dog is sleeping.")
+    >>> found = headviz.paths(clf, [(no, yes)], receivers=1, depth=1, edges=5)
+    >>> len(found.edges)
+    5
+    """
+    for name, value, least in (("receivers", receivers, 1), ("depth", depth, 0), ("edges", edges, 1)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise OptionError(f"{name} is a whole number of at least {least}, not {value!r}.")
+    total = 1 + depth
+    used, same, small = [], 0, 0
+    for text, donor in pairs:
+        stop_if(cancel)
+        one = _Pair(clf, text, donor, positions, mask)
+        if len(pairs) == 1 and one.span:  # a single pair is shown as it is
+            used.append(one)
+        elif one.same_answer:
+            same += 1
+        elif abs(one.span) < LEAST_SPAN:
+            small += 1
+        else:
+            used.append(one)
+    if not used:
+        raise OptionError(
+            f"Of {len(pairs)} pairs {same} have one answer for both texts and {small} hardly move it, so there is no "
+            "way to follow. Give pairs of which the model answers differently."
+        )
+    targets: list[HeadId | None] = [None]
+    found: list[Edge] = []
+    needed: list[Edge] = []  # what made a head a receiver
+    for wave in range(total):
+        told = after(progress, wave * len(used), total * len(used))
+        grids = [pair.into_each(targets, cancel) for pair in tracked(used, told, cancel)]
+        new = [edge for key in grids[0] for edge in _edges(*key, np.array([of[key] for of in grids]))]
+        found += new
+        targets = []
+        for edge in _strongest(new):
+            known = {e.sender for e in needed}
+            if len(targets) < receivers and edge.sender not in known and used[0].before(edge.sender):
+                targets.append(edge.sender)
+                needed.append(edge)
+        if not targets:
+            break
+    if progress is not None:
+        progress(total * len(used), total * len(used))
+    others = [edge for edge in _strongest(found) if edge not in needed]
+    asked = {e.receiver for e in found}
+    needed = [edge for edge in needed if edge.sender in asked]
+    kept = _strongest(needed + others[: max(0, edges - len(needed))])[:edges]
+    return Paths(tuple(kept), len(used), same, small, positions, sum(pair.texts for pair in used))
+
+
+def path_effects(
+    clf: Classifier,
+    text: Text,
+    donor: Text,
+    receiver: HeadId | None = None,
+    into: Into = ANSWER,
+    *,
+    positions: str | Sequence[int] = ALL,
+    mask: HeadMask | None = None,
+) -> np.ndarray:
+    """[L, H] the share of the way that each sender moves the answer through one receiver; NaN where none can."""
+    if (receiver is None) != (into == ANSWER):
+        raise OptionError("A receiver is asked for its queries, keys or values, and the answer for itself.")
+    pair = _Pair(clf, text, donor, positions, mask)
+    grid: np.ndarray = pair.into_each([receiver], None)[receiver, into]
+    return grid
+
+
+def texts_at_most(mask: HeadMask, pairs: int, receivers: int = 4, depth: int = 2) -> int:
+    """How many texts ``paths`` passes through the model at most, with these heads on."""
+    heads = len(mask.kept)
+    return pairs * (2 + heads + depth * heads * (1 + len(INPUTS) * receivers))
+
+
+class _Pair:
+    """One text and its donor: what each head gives for both, and what becomes of the answer by single paths."""
+
+    def __init__(
+        self, clf: Classifier, text: Text, donor: Text, positions: str | Sequence[int], mask: HeadMask | None
+    ) -> None:
+        (self.text,), (other,) = encoded(clf, text), encoded(clf, donor)
+        alignment = align(self.text, other)
+        self.swap = Swap.of(places(positions, self.text, other, alignment), alignment)
+        self.clf, self.mask, self.texts = clf, clf.under(mask), 0
+        call, start = self._run(1, keep_outputs=True)
+        self.own = [outputs[0] for outputs in call.outputs]  # per row [h, T, d]
+        call, end = self._run(1, other, keep_outputs=True)
+        self.donors = [outputs[0] for outputs in call.outputs]
+        a, b = int(start[0].argmax()), int(end[0].argmax())
+        self.measured = Measured.between(a, b, clf.labels)
+        self.same_answer = a == b
+        self.start = self.measured.of(start[0])
+        self.span = float(self.measured.of(end[0]) - self.start)
+        steps = range(clf.num_layers)
+        rows = steps if call.order is None else [call.order.row(step) for step in steps]
+        self.step = {row: step for step, row in enumerate(rows)}
+        self.senders = [HeadId(row, head) for row in rows for head in self.mask.kept_in(row)]
+
+    def before(self, receiver: HeadId | None) -> list[HeadId]:
+        """The heads that run before a receiver."""
+        if receiver is None:
+            return self.senders
+        return [head for head in self.senders if self.step[head.layer] < self.step[receiver.layer]]
+
+    def into_each(
+        self, receivers: Sequence[HeadId | None], cancel: Cancel | None
+    ) -> dict[tuple[HeadId | None, Into], np.ndarray]:
+        """[L, H] for each receiver and each of its inputs: the share of the way by senders through it alone."""
+        heads = [r for r in receivers if r is not None]
+        grids = {
+            (r, into): np.full((self.clf.num_layers, self.clf.num_heads), np.nan)
+            for r in receivers
+            for into in ((ANSWER,) if r is None else INPUTS)
+        }
+        last = max((self.step[h.layer] for h in heads), default=-1)
+        senders = [s for s in self.senders if None in receivers or self.step[s.layer] < last]
+        for lot in self._lots(senders):
+            stop_if(cancel)
+            logits, reached = self._send(lot, heads)
+            if None in receivers:
+                self._fill(grids[None, ANSWER], lot, logits)
+            for receiver in heads:
+                behind = [n for n, s in enumerate(lot) if self.step[s.layer] < self.step[receiver.layer]]
+                for into, values in zip(INPUTS, reached[receiver], strict=True):
+                    if behind:
+                        stop_if(cancel)
+                        moved = self._receive(receiver, into, values[behind])
+                        self._fill(grids[receiver, into], [lot[n] for n in behind], moved)
+        return grids
+
+    def _lots(self, senders: list[HeadId]) -> Iterator[list[HeadId]]:
+        size = max(1, LOT // len(self.text))
+        for begin in range(0, len(senders), size):
+            yield senders[begin : begin + size]
+
+    def _fill(self, grid: np.ndarray, senders: Sequence[HeadId], logits: np.ndarray) -> None:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            moved = (self.measured.of(logits) - self.start) / self.span if self.span else np.nan
+        grid[tuple(np.array(senders).T)] = moved
+
+    def _row(self, head: HeadId) -> int:
+        return self.clf.present.kept_in(head.layer).index(head.head)
+
+    def _send(
+        self, senders: Sequence[HeadId], receivers: Sequence[HeadId]
+    ) -> tuple[np.ndarray, dict[HeadId, tuple[Tensor, Tensor, Tensor]]]:
+        """Each sender's output is the donor's and all other heads are frozen: the logits [S, C], and what reaches each
+        receiver: its queries, keys and values [S, T, d]."""
+        here, there = list(self.swap.here), list(self.swap.there)
+        reached: dict[HeadId, tuple[Tensor, Tensor, Tensor]] = {}
+
+        def freeze(at: int, outputs: Tensor) -> Tensor:
+            out = self.own[at].expand_as(outputs).clone()
+            for copy, sender in enumerate(senders):
+                if sender.layer == at:
+                    row = self._row(sender)
+                    out[copy, row, here] = self.donors[at][row, there]
+            return out
+
+        def look(at: int, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            for receiver in receivers:
+                if receiver.layer == at:
+                    row = self._row(receiver)
+                    reached[receiver] = (query[:, row].clone(), key[:, row].clone(), value[:, row].clone())
+            return query, key, value
+
+        _, logits = self._run(len(senders), edit_outputs=freeze, edit_inputs=look)
+        return logits, reached
+
+    def _receive(self, receiver: HeadId, into: Into, values: Tensor) -> np.ndarray:
+        """The logits [S, C] where one input of the receiver has these values [S, T, d]."""
+        which, row = INPUTS.index(into), self._row(receiver)
+
+        def put(at: int, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            inputs = [query, key, value]
+            if at == receiver.layer:
+                inputs[which] = inputs[which].clone()
+                inputs[which][:, row] = values
+            return inputs[0], inputs[1], inputs[2]
+
+        return self._run(len(values), edit_inputs=put)[1]
+
+    @torch.inference_mode()
+    def _run(self, copies: int, text: Encoding | None = None, **how: Any) -> tuple[HeadCall, np.ndarray]:
+        """One pass of so many copies of a text, and the logits [copies, C]."""
+        call = self.clf.call(self.mask, **how)
+        self.texts += copies
+        return call, numbers_of(self.clf.forward(self.clf.collate([text or self.text] * copies), call))
+
+
+def _edges(receiver: HeadId | None, into: Into, effects: np.ndarray) -> list[Edge]:
+    """One for each sender, from [pairs, L, H]."""
+    n, mean = len(effects), effects.mean(axis=0)
+    half = np.full_like(mean, np.nan)
+    if n > 1:
+        half = stats.t.ppf((1 + LEVEL) / 2, n - 1) * effects.std(axis=0, ddof=1) / np.sqrt(n)
+    return [
+        Edge(HeadId(int(i), int(j)), receiver, into, *(float(x[i, j]) for x in (mean, mean - half, mean + half)))
+        for i, j in np.argwhere(np.isfinite(mean))
+    ]
+
+
+def _strongest(edges: Sequence[Edge]) -> list[Edge]:
+    return sorted(edges, key=lambda e: -abs(e.effect))

@@ -1,0 +1,70 @@
+"""The figure of the strongest paths: layers as rows, the answer on top, a line for each path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from ..attribution.paths import Edge
+from ..heads import HeadId
+from .palette import BETTER, NEUTRAL, WORSE
+from .style import SMALL, frame
+
+DASHES = {"answer": "solid", "queries": "dot", "keys": "dash", "values": "solid"}
+WIDEST = 7.0  # pixels
+
+
+def way(edge: Edge) -> str:
+    """``3.5 → 9.10 queries``"""
+    return f"{edge.sender.dotted} → {'answer' if edge.receiver is None else f'{edge.receiver.dotted} {edge.into}'}"
+
+
+def paths_figure(edges: Sequence[Edge], layers: int, heads: int) -> go.Figure:
+    """Blue paths move the answer towards the donor's, orange ones away from it; width is strength."""
+    largest = max((abs(edge.effect) for edge in edges), default=0.0) or 1.0
+    fig, named = go.Figure(), set()
+    for edge in sorted(edges, key=lambda e: abs(e.effect)):  # the strongest on top
+        x0, y0 = _place(edge.sender, layers, heads)
+        x1, y1 = _place(edge.receiver, layers, heads)
+        colour = BETTER if edge.effect > 0 else WORSE
+        line = {"color": colour, "width": 1 + WIDEST * abs(edge.effect) / largest, "dash": DASHES[edge.into]}
+        hover = f"{way(edge)}: {edge.effect:+.3f}"
+        if edge.low == edge.low:
+            hover += f" [{edge.low:+.3f}, {edge.high:+.3f}]"
+        steps = [i / 20 for i in range(21)]  # points to point at
+        fig.add_scatter(
+            x=[x0 + t * (x1 - x0) for t in steps],
+            y=[y0 + t * (y1 - y0) for t in steps],
+            mode="lines",
+            line=line,
+            opacity=0.8,
+            hovertemplate=hover + "<extra></extra>",
+            showlegend=False,
+        )
+        named.add(edge.into)
+    for into in ("queries", "keys", "values", "answer"):
+        if into in named:
+            line = {"color": NEUTRAL, "width": 2, "dash": DASHES[into]}
+            fig.add_scatter(x=[None], y=[None], mode="lines", line=line, name=f"into {into}")
+    nodes = sorted({edge.sender for edge in edges} | {edge.receiver for edge in edges if edge.receiver is not None})
+    places = [_place(node, layers, heads) for node in [*nodes, None]]
+    fig.add_scatter(
+        x=[x for x, _ in places],
+        y=[y for _, y in places],
+        mode="markers+text",
+        marker={"size": 11, "color": NEUTRAL},
+        text=[*(node.dotted for node in nodes), "answer"],
+        textposition="middle right",
+        textfont={"size": SMALL},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    fig.update_xaxes(visible=False, range=[-0.5, heads + 0.5])
+    fig.update_yaxes(title="layer", tickvals=list(range(layers)), zeroline=False, range=[-0.6, layers + 0.6])
+    return frame(fig, 130 + 34 * (layers + 1))
+
+
+def _place(head: HeadId | None, layers: int, heads: int) -> tuple[float, float]:
+    """Heads side by side in their layer, the answer in the middle above all."""
+    return ((heads - 1) / 2, float(layers)) if head is None else (float(head.head), float(head.layer))

@@ -1,0 +1,92 @@
+"""On Compare, under Patching: by which way the heads carry the difference, as a small graph."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ...parts.texts import Text
+from ...shell import jobs, show, state
+
+if TYPE_CHECKING:
+    from ....attribution.paths import Paths
+    from ....models.classifier import Classifier
+
+FORMULA = r"\frac{F(\text{text, one path from the donor}) - F(\text{text})}{F(\text{donor}) - F(\text{text})}"
+DRAWN = 12  # minimal pairs of the example's phenomenon
+
+
+def section(clf: Classifier, one: Any, other: Any, shown: Text, memory: Hashable) -> None:
+    """A question, what it costs, and the strongest paths once they are asked for."""
+    from ....attribution.paths import paths, texts_at_most
+
+    mask, where = state.mask(clf.present), state.view().positions
+    drawn = _drawn(shown)
+    key: Hashable = (memory, "paths")
+    if not state.view().present:
+        count = texts_at_most(mask, 1)
+        many = f"; over {len(drawn)} minimal pairs {len(drawn)} times as many" if drawn else ""
+        st.caption(f"By which way do they carry it? Up to {count:,} texts go through the model{many}.")
+        with st.container(horizontal=True):
+            st.button("Follow the paths", key="paths", icon=":material/route:", on_click=_ask, args=(key, False))
+            if drawn:
+                name = f"… over {len(drawn)} pairs of {shown.slice}"
+                st.button(show.plain(name), key="paths_many", on_click=_ask, args=(key, True))
+    asked, many_pairs = st.session_state.get("paths_asked", (None, False))
+    if asked != key:
+        return
+    pairs = drawn if many_pairs else [(one, other)]
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Paths:
+        return paths(clf, pairs, positions=where, mask=mask, progress=progress, cancel=cancel)
+
+    found = jobs.need((key, many_pairs, str(clf.dtype)), "Following the paths", work)
+    if found is not None:
+        _shown(clf, found)
+
+
+def _ask(key: Hashable, many: bool) -> None:
+    st.session_state["paths_asked"] = (key, many)
+
+
+def _drawn(shown: Text) -> list[tuple[Any, Any]]:
+    """Minimal pairs of the phenomenon of a demo example."""
+    from ....demo.minimal_pairs import minimal_pairs
+    from ....demo.phenomena import PHENOMENA
+
+    if shown.slice not in PHENOMENA:
+        return []
+    return [((a.premise, a.hypothesis), (b.premise, b.hypothesis)) for a, b in minimal_pairs(shown.slice, DRAWN)]
+
+
+def _shown(clf: Classifier, found: Paths) -> None:
+    from ....charts.paths import paths_figure, way
+
+    show.finding(said(found))
+    show.figure(
+        paths_figure(found.edges, clf.num_layers, clf.num_heads),
+        "path_graph",
+        "Width: how far one path alone moves the answer. Blue: towards the donor's; orange: away from it.",
+        formula=FORMULA,
+        source="Path patching (Wang et al. 2022): all other heads keep what they gave for the text.",
+        alt=f"Graph of the {len(found.edges)} strongest paths",
+    )
+    rows = [[way(e), e.effect, *([e.low, e.high] if found.n > 1 else [])] for e in found.edges]
+    header = ["path", "share of the way", *(["95 % low", "95 % high"] if found.n > 1 else [])]
+    show.table(header, rows, "path_table")
+
+
+def said(found: Paths) -> str:
+    """The strongest path, and whether its interval excludes nothing at all."""
+    from ....charts.numbers import percent
+    from ....charts.paths import way
+
+    first = found.edges[0]
+    where = "for this pair" if found.n == 1 else f"on average over {found.n} pairs"
+    text = f"The strongest path is {way(first)}: alone it moves the answer {percent(first.effect)} of the way {where}"
+    if found.n > 1 and first.low <= 0 <= first.high:
+        text += f", and its interval [{percent(first.low)}, {percent(first.high)}] does not exclude none"
+    left = found.same_answer + found.small
+    return f"{text}." + (f" {left} pairs are left out, since their answer hardly moves." if left else "")
