@@ -1,104 +1,132 @@
-"""A moving picture of a running dashboard, for the README.
+"""The README's moving picture: from the first page to the flip of a negation, and to a sentence of one's own.
 
     headviz serve --headless &
     python docs/recording.py --out docs/pictures/start.webp
 
-By default it is the demonstration, step by step. ``--steps FILE`` names a JSON file with another list of what a visitor
-does: [["open", "?model=demo"], ["click", "CSS or text=…"], ["type", "SELECTOR", "words"], ["key", "Enter"],
-["point", "SELECTOR"], ["settle"], ["hold", 1.5]]. Needs playwright, Chromium (``CHROMIUM`` names its path) and Pillow.
-The file stays under 2 MB, or the script says so.
+A browser plays the demonstration as a visitor does: a click on the first step, *Next* three times, then two sentences
+are typed. Waiting is cut short; nothing else is changed. Needs playwright, Chromium (``CHROMIUM`` names its path) and
+Pillow. A file of more than 2 MB is refused.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-SIZE = (1120, 700)
-FASTEST = 120  # milliseconds between two pictures
+SIZE = (1160, 800)  # of the page; the picture is 1,000 pixels wide
 LARGEST = 2_000_000  # bytes
-QUIET = 3000  # milliseconds without work after which a page has come to rest
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
-Step = Sequence[Any]
-
-
-def demonstration() -> list[Step]:
-    """The start page, then the steps of the demonstration, each by its own link."""
-    from headviz.ui.parts.story import steps
-    from headviz.ui.shell.view import link_path
-
-    played: list[Step] = [("open", "?model=demo"), ("settle",), ("hold", 2.0)]
-    for step in steps():
-        played += [("open", link_path(step.page, step.shown()).lstrip("/")), ("settle",), ("hold", 3.5)]
-    return played
+OWN = ("The cat never slept.", "The cat slept.")
+# an arrow that shows where the visitor's pointer is; it ripples at a click
+POINTER = """() => {
+  const arrow = document.createElement("div");
+  arrow.id = "pointer";
+  arrow.style.cssText = "position:fixed;left:0;top:0;z-index:9999999;pointer-events:none";
+  arrow.innerHTML = `<svg width="60" height="60" viewBox="-24 -24 48 48" style="margin:-30px">
+    <circle r="0" fill="#0e7490" opacity=".28"/>
+    <path d="M0 0V17L4.2 13.2L7 19.5L9.8 18.2L7 12H12.6Z" fill="#111" stroke="#fff" stroke-width="1.4"/></svg>`;
+  document.documentElement.append(arrow);
+}"""
 
 
 class Film:
-    """Pictures with how long each is shown; equal ones are one."""
+    """Pictures of a tab, and how long each is shown."""
 
     def __init__(self, tab: Any) -> None:
         self.tab = tab
         self.frames: list[tuple[bytes, float]] = []  # PNG, seconds
+        self.at = (SIZE[0] * 0.6, SIZE[1] * 0.75)
 
-    def take(self, seconds: float) -> None:
+    def take(self, seconds: float) -> bool:
+        """One picture; whether it differs from the one before."""
         shot = self.tab.screenshot(type="png")
-        if self.frames and self.frames[-1][0] == shot:
-            seconds += self.frames.pop()[1]
-        self.frames.append((shot, seconds))
+        new = not self.frames or self.frames[-1][0] != shot
+        if new:
+            self.frames.append((shot, seconds))
+        return new
 
-    def settle(self, longest: float = 120.0) -> None:
-        """Take pictures while the page works, until it has been still for a moment. Waiting is shown quickly."""
+    def hold(self, seconds: float) -> None:
+        self.take(seconds)
+        self.frames[-1] = (self.frames[-1][0], seconds)
+
+    def rest(self, quiet: int = 12, longest: int = 400) -> None:
+        """Take pictures until the page has not changed for a moment. What it waits for is not shown at length."""
         still = 0
-        for _ in range(int(longest * 1000 / FASTEST)):
-            self.take(0.06)
-            self.tab.wait_for_timeout(FASTEST)
-            working = self.tab.query_selector(IDLE) is None or self.tab.query_selector("[data-testid=stProgress]")
-            still = 0 if working else still + 1
-            if still * FASTEST > QUIET:
+        for _ in range(longest):
+            idle = self.tab.query_selector(IDLE) is not None
+            still = still + 1 if not self.take(0.1) and idle else 0
+            if still > quiet:
                 return
+            self.tab.wait_for_timeout(150)
         raise SystemExit("The page did not come to rest.")
 
-    def write(self, out: Path, quality: int = 70) -> int:
+    def point(self, place: tuple[float, float], ripple: float = 0) -> None:
+        self.tab.evaluate(
+            "([x, y, r]) => { const a = document.getElementById('pointer');"
+            "a.style.transform = `translate(${x}px, ${y}px)`; a.querySelector('circle').setAttribute('r', r) }",
+            [*place, ripple],
+        )
+
+    def click(self, target: Any) -> None:
+        """Go there along a line, slow at both ends, and click."""
+        box = target.bounding_box()
+        there = (box["x"] + min(box["width"] * 0.6, 130), box["y"] + box["height"] * 0.55)
+        for i in range(1, 11):
+            part = (i / 10) ** 2 * (3 - 2 * i / 10)
+            self.point((self.at[0] + part * (there[0] - self.at[0]), self.at[1] + part * (there[1] - self.at[1])))
+            self.take(0.05)
+        self.at = there
+        for size in (8, 15):
+            self.point(there, size)
+            self.take(0.09)
+        self.point(there)
+        target.click(position={"x": there[0] - box["x"], "y": there[1] - box["y"]})
+
+    def type(self, field: Any, text: str) -> None:
+        self.click(field)
+        field.select_text()
+        self.take(0.35)
+        for letter in text:
+            field.press_sequentially(letter)
+            self.take(0.06)
+
+    def write(self, out: Path) -> int:
         from PIL import Image
 
         pictures = [Image.open(io.BytesIO(shot)).convert("RGB") for shot, _ in self.frames]
-        lengths = [max(60, int(1000 * min(seconds, 4))) for _, seconds in self.frames]
+        lengths = [round(1000 * seconds) for _, seconds in self.frames]
         pictures[0].save(
-            out, save_all=True, append_images=pictures[1:], duration=lengths, loop=0, quality=quality, method=4
+            out, save_all=True, append_images=pictures[1:], duration=lengths, loop=0, lossless=True, method=4
         )
         return out.stat().st_size
 
 
-def play(film: Film, steps: Sequence[Step], address: str) -> None:
+def play(film: Film, address: str) -> None:
+    """Five clicks and two sentences."""
     tab = film.tab
-    for what, *given in steps:
-        if what == "open":
-            tab.goto(f"{address}/{given[0]}")
-            tab.wait_for_selector(IDLE)
-        elif what == "click":
-            tab.locator(given[0]).first.click()
-        elif what == "point":
-            tab.locator(given[0]).first.hover()
-        elif what == "type":
-            tab.locator(given[0]).first.fill("")
-            for letter in given[1]:
-                tab.locator(given[0]).first.press_sequentially(letter)
-                film.take(0.06)
-        elif what == "key":
-            tab.keyboard.press(given[0])
-        elif what == "settle":
-            film.settle()
-        elif what == "hold":
-            film.take(given[0])
-        else:
-            raise SystemExit(f"There is no step '{what}'.")
+    tab.goto(f"{address}/?model=demo")
+    tab.get_by_role("navigation", name="First steps").wait_for()
+    tab.evaluate(POINTER)
+    film.point(film.at)
+    film.rest()
+    film.frames = film.frames[-1:]  # it begins with the page that has come to rest
+    film.hold(2.0)
+    film.click(tab.get_by_role("navigation", name="First steps").get_by_role("link").first)
+    for seconds in (2.8, 1.6, 2.0):
+        film.rest()
+        film.hold(seconds)
+        film.click(tab.locator(".st-key-story_next button"))
+    film.rest()
+    film.hold(1.0)
+    for field, text in zip(("Premise", "Hypothesis"), OWN, strict=True):
+        film.type(tab.get_by_label(field, exact=True), text)
+    film.rest()
+    film.hold(3.0)
 
 
 def main() -> int:
@@ -107,22 +135,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--address", default="http://127.0.0.1:8501")
     parser.add_argument("--out", type=Path, default=Path("docs/pictures/start.webp"))
-    parser.add_argument("--steps", type=Path, help="a JSON file with the list of steps")
-    parser.add_argument("--dark", action="store_true")
     given = parser.parse_args()
-    steps = demonstration() if given.steps is None else json.loads(given.steps.read_text(encoding="utf-8"))
     with sync_playwright() as playwright:
         path = os.environ.get("CHROMIUM") or shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        tab = browser.new_page(
-            viewport={"width": SIZE[0], "height": SIZE[1]}, color_scheme="dark" if given.dark else "light"
-        )
+        tab = browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]}, device_scale_factor=1000 / SIZE[0])
         tab.set_default_timeout(180_000)
         film = Film(tab)
-        play(film, steps, given.address.rstrip("/"))
+        play(film, given.address.rstrip("/"))
         browser.close()
     size = film.write(given.out)
-    print(f"{given.out}: {len(film.frames)} pictures, {size / 1e6:.2f} MB")
+    seconds = sum(seconds for _, seconds in film.frames)
+    print(f"{given.out}: {len(film.frames)} pictures, {seconds:.1f} s, {size / 1e6:.2f} MB")
     return int(size > LARGEST)
 
 

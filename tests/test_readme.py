@@ -33,3 +33,10 @@ def test_links_and_pictures_exist() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         if not target.startswith("http"):
             assert (ROOT / target).exists(), target
+
+
+def test_the_first_picture_moves_and_is_small() -> None:
+    name = re.search(r"!\[[^\]]+\]\(([^)]+)\)", README)[1]
+    film = (ROOT / name).read_bytes()
+    assert film.count(b"ANMF") > 50  # its pictures
+    assert len(film) <= 2_000_000

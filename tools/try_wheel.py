@@ -1,14 +1,17 @@
 """What a new user does, from the wheel, in a clean environment outside the checkout: ``python tools/try_wheel.py``.
 
-Builds the wheel, makes a virtual environment in a temporary folder, installs the wheel there, and then, away from the
-checkout: the version, a masked evaluation on the command line, the first page of ``headviz demo``, a notebook, and the
-documentation site. Every step is timed; the first that fails ends it. ``--keep`` keeps the folder, ``--skip
-site,notebook`` leaves steps out, ``--release`` also checks what a release needs: twine, the tag, the changelog.
+Builds the wheel, downloads what it needs once, and makes a virtual environment in a temporary folder. From there on
+no package index is asked: it installs the wheel and then, away from the checkout, tries the version, a masked
+evaluation, the first page of ``headviz demo``, a notebook, the documentation site with all its links, ``pipx run`` and
+``uvx``. Every step is timed; the first that fails ends it. ``--keep`` keeps the folder, ``--skip site,notebook`` leaves
+steps out, ``--release`` also checks what a release needs: twine, the tag, the changelog.
 """
 
 from __future__ import annotations
 
 import argparse
+import html
+import json
 import os
 import re
 import shutil
@@ -19,11 +22,14 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 from urllib.request import urlopen
 
 ROOT = Path(__file__).resolve().parents[1]
 LARGEST = 15_000_000  # bytes of the wheel
 BUILDERS = ("build", "setuptools>=77", "wheel", "twine")
+RUNNERS = ("pip", "setuptools>=77", "wheel", "pipx", "uv")
+FIRST_MASK = "evaluate --model demo --task demo --limit 100 --off 4.10,8.6 --compare".split()
 
 
 class Trial:
@@ -34,12 +40,22 @@ class Trial:
         self.python = place / "venv" / "bin" / "python"
         self.headviz = place / "venv" / "bin" / "headviz"
         self.wheel = place
+        self.began = 0.0
+        # from the first step after the download on, pip and uv find all they need in a folder
+        self.offline: dict[str, str] = {}
 
-    def call(self, *words: object, cwd: Path | None = None, quiet: bool = True) -> str:
-        environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
-        environment |= {"HEADVIZ_HOME": str(self.place / "home"), "HF_HUB_OFFLINE": "1"}
+    def environment(self) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+        return kept | {"HEADVIZ_HOME": str(self.place / "home"), "HF_HUB_OFFLINE": "1"} | self.offline
+
+    def call(self, *words: object, cwd: Path | None = None) -> str:
         done = subprocess.run(
-            [str(w) for w in words], cwd=cwd or self.place, env=environment, capture_output=True, text=True, check=False
+            [str(w) for w in words],
+            cwd=cwd or self.place,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             raise SystemExit(f"{' '.join(map(str, words))}\nended with {done.returncode}:\n{done.stderr[-3000:]}")
@@ -64,11 +80,22 @@ class Trial:
             check_release(self.wheel.name.split("-")[1])
         return f"{self.wheel.name}, {size / 1e6:.1f} MB"
 
+    def download(self) -> str:
+        """Everything once, with torch's CPU build where pip has it."""
+        tools, target = self.place / "tools/bin/python", self.place / "packages"
+        wanted = (f"torch{pinned('torch')}", f"{self.wheel}[notebook,docs]", *RUNNERS)
+        self.call(tools, "-m", "pip", "download", "-q", "-d", target, *wanted)
+        self.call(tools, "-m", "pip", "install", "-q", "pipx", "uv")
+        kept = str(target)
+        self.offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": kept, "UV_NO_INDEX": "1", "UV_FIND_LINKS": kept}
+        self.offline |= {"PIP_CONFIG_FILE": os.devnull, "UV_CACHE_DIR": str(self.place / "uv"), "UV_NO_CONFIG": "1"}
+        self.offline |= {"PIPX_HOME": str(self.place / "pipx"), "PIPX_BIN_DIR": str(self.place / "bin")}
+        sizes = [path.stat().st_size for path in target.iterdir()]
+        return f"{len(sizes)} packages, {sum(sizes) / 1e6:,.0f} MB"
+
     def install(self) -> str:
+        self.began = time.perf_counter()
         self.call(sys.executable, "-m", "venv", self.place / "venv")
-        self.call(
-            self.python, "-m", "pip", "install", "-q", f"torch{pinned('torch')}"
-        )  # the CPU build where pip has it
         self.call(self.python, "-m", "pip", "install", "-q", self.wheel)
         where = self.call(self.python, "-c", "import headviz; print(headviz.__file__)").strip()
         if not where.startswith(str(self.place)):
@@ -76,9 +103,24 @@ class Trial:
         return self.call(self.headviz, "--version").strip()
 
     def mask(self) -> str:
-        """The first masked head, on the command line."""
-        words = "evaluate --model demo --task demo --limit 100 --off 4.10,8.6 --compare".split()
-        return self.call(self.headviz, *words).strip().splitlines()[0]
+        """The first masked head, on the command line, with what it changed."""
+        found = json.loads(self.call(self.headviz, *FIRST_MASK, "--json"))
+        (change,) = [d for d in found["comparison"]["deltas"] if d["metric"] == "accuracy"]
+        if change["masked"] >= change["full"]:
+            raise SystemExit(f"Without the heads of negation and role-swap nothing was lost: {change}")
+        seconds = time.perf_counter() - self.began
+        said = f"accuracy {change['full']:.3f} → {change['masked']:.3f}"
+        return f"{said}; {seconds:.0f} s after the installation began" if self.began else said
+
+    def runners(self) -> str:
+        """``pipx run`` and ``uvx`` make an environment of their own from the wheel."""
+        tools = self.place / "tools/bin"
+        said = []
+        for words in (("pipx", "run", "--spec", self.wheel), ("uvx", "--from", self.wheel)):
+            began = time.perf_counter()
+            self.call(tools / words[0], *words[1:], "headviz", *FIRST_MASK)
+            said.append(f"{words[0]} {time.perf_counter() - began:.0f} s")
+        return "masks from " + ", ".join(said)
 
     def page(self) -> str:
         """``headviz demo`` answers, and its first page is drawn without an error."""
@@ -86,9 +128,10 @@ class Trial:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         words = [self.headviz, "demo", "--headless", "--port", port]
-        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         with (self.place / "server.log").open("w") as log:
-            server = subprocess.Popen(list(map(str, words)), cwd=self.place, env=environment, stdout=log, stderr=log)
+            server = subprocess.Popen(
+                list(map(str, words)), cwd=self.place, env=self.environment(), stdout=log, stderr=log
+            )
         try:
             for _ in range(480):
                 try:
@@ -121,7 +164,9 @@ class Trial:
         outside = {link for page in pages for link in loaded_from_outside(page.read_text(encoding="utf-8"))}
         if outside:
             raise SystemExit(f"The site loads from outside: {', '.join(sorted(outside))}")
-        return f"{len(pages)} pages, nothing is loaded from outside"
+        if dead := dead_links(self.place / "source/site"):
+            raise SystemExit("Links that lead nowhere:\n" + "\n".join(dead))
+        return f"{len(pages)} pages; every link leads somewhere, nothing is loaded from outside"
 
 
 def loaded_from_outside(page: str) -> list[str]:
@@ -130,6 +175,25 @@ def loaded_from_outside(page: str) -> list[str]:
     tags = re.findall(r"<(?:script|img|iframe|link)\b[^>]*>", page)
     tags = [tag for tag in tags if not re.search(r'rel="?(canonical|prev|next|edit)', tag)]
     return [m for tag in tags for m in re.findall(r'(?:src|href)="?((?:https?:)?//[^"\s>]+)', tag)]
+
+
+def dead_links(site: Path) -> list[str]:
+    """Links and sources of a built site, with their anchors, that do not exist in it; other hosts are not asked."""
+    pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
+    marks = {path: set(re.findall(r'\b(?:id|name)="?([^"\s>]+)', page)) for path, page in pages.items()}
+    dead = []
+    for path, page in pages.items():
+        page = re.sub(r"<(script|pre|code)\b(?![^>]*\bsrc=)[^>]*>.*?</\1>", "", page, flags=re.S)
+        for link in re.findall(r'\b(?:href|src)="?([^"\s>]+)', page):
+            parts = urlsplit(unquote(html.unescape(link)))
+            if parts.scheme or parts.netloc or path.name == "404.html":  # the 404 page's links start at the site's root
+                continue
+            there = (path.parent / parts.path).resolve() if parts.path else path
+            there = there / "index.html" if there.is_dir() else there
+            known = not parts.fragment or there not in marks or parts.fragment in marks[there]
+            if not there.exists() or not known:
+                dead.append(f"{path.relative_to(site)}: {link}")
+    return sorted(set(dead))
 
 
 def pinned(name: str) -> str:
@@ -159,7 +223,16 @@ def main() -> int:
     given = parser.parse_args()
     place = Path(tempfile.mkdtemp(prefix="headviz-wheel-"))
     trial = Trial(place, given.release)
-    steps: list[Callable[[], str]] = [trial.build, trial.install, trial.mask, trial.page, trial.notebook, trial.site]
+    steps: list[Callable[[], str]] = [
+        trial.build,
+        trial.download,
+        trial.install,
+        trial.mask,
+        trial.page,
+        trial.notebook,
+        trial.site,
+        trial.runners,
+    ]
     try:
         for step in steps:
             if step.__name__ in given.skip.split(","):

@@ -24,7 +24,9 @@ def executed(path: Path) -> Any:
 
     os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"  # no copy of plotly's code in the file
     book = nbformat.read(path, as_version=4)
-    NotebookClient(book, timeout=LONGEST, kernel_name="python3", record_timing=False).execute(cwd=str(HERE))
+    NotebookClient(book, timeout=LONGEST, startup_timeout=LONGEST, kernel_name="python3", record_timing=False).execute(
+        cwd=str(HERE)
+    )
     for cell in book.cells:
         if cell.cell_type == "code":
             cell.outputs = [cleaned(output) for output in cell.outputs if output.get("name") != "stderr"]

@@ -31,8 +31,8 @@ def lines(name: str) -> list[str]:
     for block in blocks(name, "(?:bash|sh|console)?"):
         for line in re.sub(r"\\\n\s*", " ", block).splitlines():
             line = re.sub(r"^\$ ", "", line.strip())
-            if line.startswith(("headviz ", "pipx run headviz ", "uvx headviz ")):
-                found.append(re.sub(r"^(pipx run|uvx) ", "", line))
+            if line.startswith(("headviz ", "pipx run headviz ", "uvx ")):
+                found.append(re.sub(r"^(pipx run|uvx)( --[\w-]+ \w+)* ", "", line))
     return found
 
 
