@@ -12,7 +12,9 @@ from .palette import BETTER, NEUTRAL, WORSE
 from .style import SMALL, frame
 
 DASHES = {"answer": "solid", "queries": "dot", "keys": "dash", "values": "solid"}
+SIDE = {"answer": 0.0, "queries": -0.12, "keys": 0.12, "values": 0.0}  # lines between the same heads lie side by side
 WIDEST = 7.0  # pixels
+NODE = "#5f6468"
 
 
 def way(edge: Edge) -> str:
@@ -34,7 +36,7 @@ def paths_figure(edges: Sequence[Edge], layers: int, heads: int) -> go.Figure:
             hover += f" [{edge.low:+.3f}, {edge.high:+.3f}]"
         steps = [i / 20 for i in range(21)]  # points to point at
         fig.add_scatter(
-            x=[x0 + t * (x1 - x0) for t in steps],
+            x=[x0 + t * (x1 - x0) + SIDE[edge.into] for t in steps],
             y=[y0 + t * (y1 - y0) for t in steps],
             mode="lines",
             line=line,
@@ -49,20 +51,22 @@ def paths_figure(edges: Sequence[Edge], layers: int, heads: int) -> go.Figure:
             fig.add_scatter(x=[None], y=[None], mode="lines", line=line, name=f"into {into}")
     nodes = sorted({edge.sender for edge in edges} | {edge.receiver for edge in edges if edge.receiver is not None})
     places = [_place(node, layers, heads) for node in [*nodes, None]]
+    lowest = min((node.layer for node in nodes), default=0)
     fig.add_scatter(
         x=[x for x, _ in places],
         y=[y for _, y in places],
         mode="markers+text",
-        marker={"size": 11, "color": NEUTRAL},
+        marker={"size": [*(32 for _ in nodes), 46], "color": NODE, "opacity": 1},
         text=[*(node.dotted for node in nodes), "answer"],
-        textposition="middle right",
-        textfont={"size": SMALL},
+        textposition="middle center",
+        textfont={"size": SMALL, "color": "white"},
         hoverinfo="skip",
         showlegend=False,
     )
-    fig.update_xaxes(visible=False, range=[-0.5, heads + 0.5])
-    fig.update_yaxes(title="layer", tickvals=list(range(layers)), zeroline=False, range=[-0.6, layers + 0.6])
-    return frame(fig, 130 + 34 * (layers + 1))
+    fig.update_xaxes(visible=False, range=[-0.6, heads - 0.4])
+    fig.update_yaxes(title="layer", tickvals=list(range(layers)), zeroline=False, range=[lowest - 0.6, layers + 0.6])
+    rows = layers + 1 - lowest
+    return frame(fig, 110 + (56 if rows < 8 else 42) * rows)
 
 
 def _place(head: HeadId | None, layers: int, heads: int) -> tuple[float, float]:
