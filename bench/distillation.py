@@ -1,6 +1,6 @@
 """The curves of docs/distillation.md: students of three removals, from every start, over seeds.
 
-    python bench/distillation.py [--work FOLDER] [--parts rnn,decoder,heads] [--seeds 0,1,2] [--threads 1]
+    python bench/distillation.py [--work FOLDER] [--parts rnn,decoder,heads] [--seeds 0,1,2,3,4] [--threads 1]
 
 Stop it whenever you like and start it again with the same options: it goes on from its last checkpoint, and what is
 done is not done again. The recurrent teacher is trained here; the other two are the models that headviz ships.
@@ -52,6 +52,8 @@ class Part:
     posterior: PosteriorOptions
     dev_limit: int | None = None
     train_limit: int | None = None
+    inits: tuple[str, ...] = INITS
+    teacher: str = ""  # the part whose teacher is taken
 
 
 SIZES = {"embedding": 32, "hidden": 64, "units": 32}
@@ -66,7 +68,7 @@ PARTS = {
         "demo-translation",
         "attention",
         "bleu",
-        TrainingOptions(steps=400, batch=32, learning_rate=3e-3, every=80, anneal=0.3),
+        TrainingOptions(steps=TEACHING.steps, batch=32, learning_rate=3e-3, every=200, anneal=0.3),
         IterateOptions(count=10, gap=10, batch=32, learning_rate=3e-4),
         PosteriorOptions(scale=100.0),
         dev_limit=140,
@@ -98,19 +100,28 @@ PARTS = {
 }
 
 
+# the teacher's updates and a student's together, for a student that has no teacher
+PARTS["rnn-total"] = dataclasses.replace(
+    PARTS["rnn"],
+    title="The same, with random weights and as many updates as teacher and student have together",
+    training=dataclasses.replace(PARTS["rnn"].training, steps=2 * TEACHING.steps, every=400),
+    inits=("random",),
+    teacher="rnn",
+)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--work", default=str(ROOT / "cache" / "distillation"))
     parser.add_argument("--parts", default=",".join(PARTS))
-    parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--inits", default=",".join(INITS))
+    parser.add_argument("--seeds", default="0,1,2,3,4")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     seeds = tuple(int(s) for s in args.seeds.split(","))
     for name in args.parts.split(","):
         try:
-            result = run(name, PARTS[name], Path(args.work), seeds, tuple(args.inits.split(",")))
+            result = run(name, PARTS[name], Path(args.work), seeds)
         except UserError as error:
             say(f"{name}: left out. {error}")
             continue
@@ -118,13 +129,13 @@ def main() -> None:
     write()
 
 
-def run(name: str, part: Part, work: Path, seeds: tuple[int, ...], inits: tuple[str, ...]) -> dict[str, Any]:
-    model = part.model or str(rnn_teacher(part, work / f"{name}-teacher"))
+def run(name: str, part: Part, work: Path, seeds: tuple[int, ...]) -> dict[str, Any]:
+    model = part.model or str(rnn_teacher(part, work / f"{part.teacher or name}-teacher"))
     plan = DistillationPlan(
         model=model,
         task=part.task,
         remove=part.remove,
-        inits=inits,
+        inits=part.inits,
         seeds=seeds,
         training=part.training,
         iterates=part.iterates,
@@ -184,7 +195,7 @@ def keep(name: str, result: dict[str, Any]) -> None:
     """Figures only: no weights, no sentences."""
     part = PARTS[name]
     record = {
-        "part": {k: v for k, v in dataclasses.asdict(part).items() if k not in ("title", "about")},
+        "part": {k: v for k, v in dataclasses.asdict(part).items() if k not in ("title", "about", "inits", "teacher")},
         "seeds": result["seeds"],
         "teacher": result["teacher"],
         "notes": result["notes"],
@@ -245,7 +256,7 @@ def section(name: str) -> str:
         if prior is None
         else (
             f"\nThe conditional mean lies {prior['moved']:.2g} times as far from the copied weights as those are long "
-            f"(rank {prior['rank']}, {prior['iterates']} iterates, shrinkage {part.posterior.shrinkage:g}): where "
+            f"(rank {prior['rank']}, {prior['iterates']} iterates, shrinkage {prior['shrinkage']:g}): where "
             "that is not small, v2 = 0 lies far outside what the iterates span, and the conditional mean is an "
             "extrapolation."
         )

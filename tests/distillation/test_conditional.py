@@ -13,6 +13,7 @@ from headviz.errors import ModelError, OptionError
 from headviz.models.layer_removal import Piece
 from support.tiny import tiny_classifier
 
+HALF, DIAGONAL = PosteriorOptions(shrinkage=0.5), PosteriorOptions("diagonal")
 SHAPES = {"a": (3, 4), "b": (5,), "c": (2, 6)}
 
 
@@ -87,11 +88,11 @@ def ours(prior):
 @pytest.mark.parametrize(
     "options",
     [
-        PosteriorOptions(),
-        PosteriorOptions(rank=2),
+        HALF,
+        PosteriorOptions(rank=2, shrinkage=0.5),
         PosteriorOptions(rank=1, shrinkage=0.1),
         PosteriorOptions(shrinkage=0.9, scale=7.0),
-        PosteriorOptions("diagonal"),
+        DIAGONAL,
     ],
     ids=str,
 )
@@ -107,7 +108,7 @@ def test_woodbury_is_the_dense_formula(options):
 
 def test_the_covariance_keeps_every_variance():
     mean, its = drawn()
-    for options in (PosteriorOptions(), PosteriorOptions(rank=1), PosteriorOptions("diagonal")):
+    for options in (HALF, PosteriorOptions(rank=1, shrinkage=0.5), DIAGONAL):
         posterior = Posterior(mean, MemoryIterates(its), options)
         for name in SHAPES:
             block = posterior.block(name)
@@ -117,7 +118,7 @@ def test_the_covariance_keeps_every_variance():
 
 def test_a_diagonal_covariance_copies():
     mean, its = drawn()
-    prior = Prior(Posterior(mean, MemoryIterates(its), PosteriorOptions("diagonal")), partition())
+    prior = Prior(Posterior(mean, MemoryIterates(its), DIAGONAL), partition())
     copied = partition().copied(mean)
     for name, m in prior.mean().items():
         assert torch.equal(m, copied[name])
@@ -130,7 +131,7 @@ def test_a_diagonal_covariance_copies():
 
 def test_correlated_weights_move_and_lose_variance():
     mean, its = drawn()
-    posterior = Posterior(mean, MemoryIterates(its))
+    posterior = Posterior(mean, MemoryIterates(its), HALF)
     prior = Prior(posterior, partition())
     assert prior.moved > 0.01
     before, after = posterior.block("b"), prior.block("B")
@@ -142,8 +143,8 @@ def test_correlated_weights_move_and_lose_variance():
 
 def test_the_mean_does_not_depend_on_the_scale():
     mean, its = drawn()
-    one = Prior(Posterior(mean, MemoryIterates(its)), partition()).mean()
-    many = Prior(Posterior(mean, MemoryIterates(its), PosteriorOptions(scale=1e-4)), partition()).mean()
+    one = Prior(Posterior(mean, MemoryIterates(its), HALF), partition()).mean()
+    many = Prior(Posterior(mean, MemoryIterates(its), PosteriorOptions(scale=1e-4, shrinkage=0.5)), partition()).mean()
     for name in one:
         torch.testing.assert_close(one[name], many[name], atol=1e-5, rtol=1e-4)
 
@@ -152,11 +153,11 @@ def test_a_singular_covariance_is_regularised_and_said_so():
     mean, its = drawn()
     for w in its:  # two of v2's six weights never move
         w["c"][:, 1] = mean["c"][:, 1]
-    prior = Prior(Posterior(mean, MemoryIterates(its)), partition())
+    prior = Prior(Posterior(mean, MemoryIterates(its), HALF), partition())
     assert prior.raised == 2
     assert "singular: 2 of 6" in prior.notes[0]
     m, r = ours(prior)
-    want_m, want_r = dense(mean, its, PosteriorOptions(), partition())
+    want_m, want_r = dense(mean, its, HALF, partition())
     torch.testing.assert_close(m, want_m, atol=2e-5, rtol=1e-4)
     torch.testing.assert_close(r.diag(), want_r.diag().clamp(min=prior.least), atol=2e-5, rtol=1e-4)
     # without a diagonal part, all of it is
@@ -188,10 +189,10 @@ def test_equal_iterates_are_refused():
     with pytest.raises(OptionError, match="all the same"):
         Posterior(mean, MemoryIterates([its[0]] * 5))
     with pytest.raises(OptionError, match="span only 1"):
-        Posterior(mean, MemoryIterates([its[0], its[1], its[0], its[1]]), PosteriorOptions(rank=2))
+        Posterior(mean, MemoryIterates([its[0], its[1], its[0], its[1]]), PosteriorOptions(rank=2, shrinkage=0.5))
     other = [{**w, "a": w["a"][:2]} for w in its]
     with pytest.raises(OptionError, match="another model"):
-        Posterior(mean, MemoryIterates(other))
+        Posterior(mean, MemoryIterates(other), HALF)
 
 
 def test_iterates_in_files_give_the_same_prior(tmp_path):
@@ -239,7 +240,7 @@ def test_a_trained_teachers_iterates_give_the_dense_formula():
     ).subject
     mean = dict(teacher.model.named_parameters())
     _, part = without_attention(teacher.model)
-    prior = Prior(Posterior(mean, MemoryIterates(kept)), part)
+    prior = Prior(Posterior(mean, MemoryIterates(kept), HALF), part)
 
     flat = torch.stack([torch.cat([w[n].flatten() for n in mean]) for w in kept]).double()
     s = torch.cov(flat.T)

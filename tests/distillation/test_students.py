@@ -49,7 +49,9 @@ def noisy(model, count=5, spread=0.02, seed=0):
 def prepared(text="heads:0.1+ffn:1", covariance="low-rank", **more):
     clf, problem = classifying()
     found = remove(clf, Removal.parse(text))
-    posterior = Posterior(dict(clf.model.named_parameters()), noisy(clf.model), PosteriorOptions(covariance, **more))
+    posterior = Posterior(
+        dict(clf.model.named_parameters()), noisy(clf.model), PosteriorOptions(covariance, shrinkage=0.5, **more)
+    )
     return clf, problem, found.student, Prior(posterior, found.partition)
 
 
@@ -71,7 +73,7 @@ def test_the_divergence_is_that_of_dense_gaussians(covariance):
     weights = dict(model.named_parameters())
     shapes = {n: p.shape for n, p in weights.items()}
     part = Partition(shapes, {"a": Piece("a"), "b": Piece("b", 0, torch.tensor([0, 2]))}, (Piece("c"),))
-    options = PosteriorOptions(covariance, scale=2.0)
+    options = PosteriorOptions(covariance, shrinkage=0.5, scale=2.0)
     prior = Prior(Posterior(weights, noisy(model, 6, 0.5), options), part)
     blocks = [prior.block(n) for n in ("a", "b")]
     mean = torch.cat([b.mean.flatten() for b in blocks]).double()

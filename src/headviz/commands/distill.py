@@ -67,7 +67,7 @@ def _training(group: Any) -> None:
 def _posterior(group: Any) -> None:
     group.add_argument("--covariance", metavar="C", help="low-rank (default: low rank plus diagonal) or diagonal")
     group.add_argument("--rank", type=positive_int, metavar="R", help="at most one less than there are iterates (all)")
-    group.add_argument("--shrinkage", type=share, metavar="S", help="share of the diagonal (0.5)")
+    group.add_argument("--shrinkage", type=share, metavar="S", help="share of the diagonal (what the iterates support)")
     group.add_argument("--scale", type=between(1e-9, 1e6), metavar="S", help="multiplies the covariance (1)")
     group.add_argument("--iterates", type=whole(2, 1000), metavar="K", help="how many to collect (10)")
     group.add_argument("--gap", type=positive_int, metavar="N", help="updates between two of them (10)")

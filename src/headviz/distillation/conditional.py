@@ -17,6 +17,7 @@ from torch import Tensor
 
 from .partition import Partition
 from .posterior import Block, Posterior
+from .shrinkage import Chosen
 
 
 class Prior:
@@ -25,9 +26,10 @@ class Prior:
     ``notes`` are sentences for the user: where the covariance had to be regularised.
     """
 
-    def __init__(self, posterior: Posterior, partition: Partition) -> None:
+    def __init__(self, posterior: Posterior, partition: Partition, chosen: Chosen | None = None) -> None:
         self.posterior = posterior
         self.partition = partition
+        self.chosen = chosen  # where the shrinkage was not given
         self.least = posterior.least_variance * posterior.options.scale
         self.zeroed = partition.sizes["zeroed"]
         self.raised = 0  # zeroed weights whose variance had to be raised
@@ -56,9 +58,11 @@ class Prior:
         return inner, b
 
     def _notes(self) -> tuple[str, ...]:
+        told = () if self.chosen is None else (self.chosen.note,)
         if not self.raised:
-            return ()
+            return told
         return (
+            *told,
             f"The covariance of the zeroed weights is singular: {self.raised:,} of {self.zeroed:,} have (almost) no "
             f"variance of their own. Their variances were raised to {self.least:.2g} "
             f"({self.posterior.options.floor:g} of the mean variance).",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from .recurrent import RnnTranslating
 from .recurrent_partition import without_attention
 from .removal import Removal
 from .sentences import Translating
+from .shrinkage import chosen
 
 if TYPE_CHECKING:
     from ..tasks import Dataset
@@ -51,8 +52,12 @@ class Context:
     @cached_property
     def prior(self) -> Prior:
         """The student's prior. The piece ``teacher`` must be done, because it collects the iterates."""
-        mean = dict(self.teacher.model.named_parameters())
-        return Prior(Posterior(mean, self._iterates(), self.plan.posterior), self.partition)
+        mean, iterates, options = dict(self.teacher.model.named_parameters()), self._iterates(), self.plan.posterior
+        found = None
+        if options.shrinkage is None and options.covariance != "diagonal":
+            found = chosen(iterates, self.partition, options, independent=self.plan.trainings is not None)
+            options = replace(options, shrinkage=found.shrinkage)
+        return Prior(Posterior(mean, iterates, options), self.partition, found)
 
     def _iterates(self) -> Iterates:
         if self.plan.trainings is None:

@@ -61,7 +61,9 @@ def _teacher(context: Context, progress: PhaseProgress | None, cancel: Cancel | 
                 "far outside what the iterates show, so the covariance extrapolates. Copied weights will probably do "
                 "better; more shrinkage (1 = diagonal) brings the mean nearer."
             )
-        prior = {"rank": found.posterior.rank, "iterates": found.posterior.count, "moved": found.moved}
+        posterior = found.posterior
+        prior = {"rank": posterior.rank, "iterates": posterior.count, "moved": found.moved}
+        prior["shrinkage"] = posterior.shrinkage
     return {
         "metrics": {k: (float(v) if math.isfinite(v) else None) for k, v in metrics.items()},
         "constant": context.problem.constants,

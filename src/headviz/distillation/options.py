@@ -59,11 +59,12 @@ class TrainingOptions:
 
 @dataclass(frozen=True)
 class PosteriorOptions:
-    """The shape of the teacher's covariance. ``rank=None`` takes all directions that the iterates span."""
+    """The shape of the teacher's covariance. ``rank=None`` takes all directions that the iterates span, and
+    ``shrinkage=None`` what they support (``shrinkage``)."""
 
     covariance: str = "low-rank"
     rank: int | None = None
-    shrinkage: float = 0.5  # share of the diagonal, see ``posterior``
+    shrinkage: float | None = None  # share of the diagonal, see ``posterior``
     floor: float = 1e-6  # least variance, as a share of the mean variance
     scale: float = 1.0  # of the whole covariance
 
@@ -73,7 +74,8 @@ class PosteriorOptions:
             whole(self.rank, "The rank", 1)
             if self.covariance == "diagonal":
                 raise OptionError("A diagonal covariance has no rank. Leave the rank out, or ask for a low-rank one.")
-        number(self.shrinkage, "The shrinkage", 0, 1)
+        if self.shrinkage is not None:
+            number(self.shrinkage, "The shrinkage", 0, 1)
         number(self.floor, "The floor", 0, 1 - 1e-9, above=True)
         number(self.scale, "The scale of the covariance", 0, 1e6, above=True)
 

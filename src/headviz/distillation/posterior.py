@@ -61,6 +61,11 @@ class Posterior:
         return len(self.mix)
 
     @property
+    def shrinkage(self) -> float:
+        """The share of the diagonal; 1 where none was given and nobody looked at what the iterates support."""
+        return 1.0 if self.options.shrinkage is None else self.options.shrinkage
+
+    @property
     def least_variance(self) -> float:
         return self.options.floor * self.mean_variance
 
@@ -104,7 +109,7 @@ class Posterior:
         deviations = self._deviations(name)
         diagonal = deviations.square().sum(0)
         factor = (self.mix @ deviations.flatten(1)).view(self.rank, *deviations.shape[1:])
-        share = 1 - self.options.shrinkage
+        share = 1 - self.shrinkage
         diagonal = (diagonal - share * factor.square().sum(0)).clamp_(min=0) if self.rank else diagonal
         scale = self.options.scale
         return Block(self.mean[name].detach().float().cpu(), diagonal.mul_(scale), factor.mul_((share * scale) ** 0.5))

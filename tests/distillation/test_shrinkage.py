@@ -1,0 +1,78 @@
+"""The shrinkage that iterates support: noise supports none, a shared direction does, and a dense formula agrees."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from distillation.test_conditional import SHAPES, dense, partition
+from headviz.distillation.iterates import MemoryIterates
+from headviz.distillation.options import PosteriorOptions
+from headviz.distillation.partition import KEPT, ZEROED
+from headviz.distillation.shrinkage import GRID, _gains, _rows, chosen
+
+OPTIONS = PosteriorOptions()
+
+
+def noise(count: int, seed: int = 0) -> list[dict[str, torch.Tensor]]:
+    torch.manual_seed(seed)
+    return [{n: torch.randn(shape) for n, shape in SHAPES.items()} for _ in range(count)]
+
+
+def along(count: int, size: float = 10.0) -> list[dict[str, torch.Tensor]]:
+    """Noise, and one direction that all weights share."""
+    direction = noise(1, seed=5)[0]
+    torch.manual_seed(6)
+    return [
+        {n: w + size * float(torch.randn(())) * direction[n] for n, w in weights.items()} for weights in noise(count)
+    ]
+
+
+def test_independent_noise_supports_nothing() -> None:
+    for seed in range(10):
+        found = chosen(MemoryIterates(noise(10, seed)), partition(), OPTIONS, independent=True)
+        assert found.shrinkage == 1
+        assert "foretell nothing" in found.note
+
+
+@pytest.mark.parametrize("independent", [True, False])
+def test_a_shared_direction_is_found(independent: bool) -> None:
+    found = chosen(MemoryIterates(along(10)), partition(), OPTIONS, independent=independent)
+    assert found.shrinkage < 1
+    assert 0 < found.low < found.foretold <= 1
+    assert f"Shrinkage {found.shrinkage:g}" in found.note
+
+
+def test_a_training_is_judged_by_its_steps() -> None:
+    """A walk of independent steps has large correlations of place, which foretell no step."""
+    steps, place = noise(12), {n: torch.zeros(shape) for n, shape in SHAPES.items()}
+    walk = []
+    for step in steps:
+        place = {n: place[n] + step[n] for n in place}
+        walk.append(place)
+    assert chosen(MemoryIterates(walk), partition(), OPTIONS, independent=False).shrinkage == 1
+
+
+def test_what_is_foretold_is_the_conditional_mean_of_the_dense_formula() -> None:
+    its, part = along(8, size=1.0), partition()
+    kept, zeroed = _rows(MemoryIterates(its), part, independent=True)
+    gains = _gains(kept, zeroed, 3, OPTIONS.floor)
+    others = [w for k, w in enumerate(its) if k != 3]
+    centre = {n: torch.stack([w[n] for w in others]).mean(0) for n in SHAPES}
+    roles = torch.cat([part.roles(n).flatten() for n in SHAPES])
+    away = torch.cat([(its[3][n] - centre[n]).flatten() for n in SHAPES]).double()
+    for a, gain in zip(GRID, gains, strict=True):
+        # the formula's mean moves by what v2 moves to zero: put the teacher where zero is the row that was left out
+        mean = {n: -(its[3][n] - centre[n]) for n in SHAPES}
+        moved, _ = dense(mean, others, PosteriorOptions(shrinkage=a), part)
+        order = torch.cat([-away[roles == KEPT]])
+        guess = moved - order
+        target = away[roles == KEPT]
+        expected = 1 - float((target - guess).square().sum() / target.square().sum())
+        assert float(gain) == pytest.approx(expected, abs=1e-4)
+    assert (roles == ZEROED).any()
+
+
+def test_two_iterates_say_nothing() -> None:
+    found: Any = chosen(MemoryIterates(noise(2)), partition(), OPTIONS, independent=True)
+    assert found.shrinkage == 1
