@@ -10,6 +10,7 @@ import torch
 import headviz
 from headviz import cli
 from headviz.distillation.driver import distil, perform
+from headviz.distillation.options import PosteriorOptions
 from headviz.distillation.plan import DistillationPlan
 from headviz.distillation.run_state import begin, outcome, ready
 from headviz.errors import Cancelled, OptionError, RunError, UserError
@@ -194,10 +195,16 @@ def test_a_posterior_of_trainings(teacher, data, tmp_path):
         folder = tmp_path / f"t{seed}"
         tiny_folder(folder, "bert", layers=2, seed=seed)
         others.append(str(folder))
-    found = distil(plan(teacher, data, inits=("conditional",), trainings=tuple(others)), tmp_path / "out")
-    assert found["teacher"]["prior"]["iterates"] == 3
-    assert found["teacher"]["prior"]["rank"] == 2
-    assert found["teacher"]["prior"]["moved"] > 0
+    given = {"inits": ("conditional",), "trainings": tuple(others)}
+    half = distil(plan(teacher, data, **given, posterior=PosteriorOptions(shrinkage=0.5)), tmp_path / "half")
+    assert half["teacher"]["prior"]["iterates"] == 3
+    assert half["teacher"]["prior"]["rank"] == 2
+    assert half["teacher"]["prior"]["moved"] > 0
+    # random models have nothing in common: left to itself, the conditional mean is the copied weights
+    found = distil(plan(teacher, data, **given), tmp_path / "out")
+    assert found["teacher"]["prior"]["shrinkage"] == 1
+    assert found["teacher"]["prior"]["moved"] == 0
+    assert any("foretell nothing" in note for note in found["teacher"]["notes"])
     tiny_folder(tmp_path / "small", "bert", layers=1)
     with pytest.raises(UserError, match="not another training"):
         distil(
