@@ -31,9 +31,13 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     gc.freeze()
     made = forked.begin()
     queue.spawn = forked.spawn
+    collect, asked = gc.collect, count(1)
+    # Streamlit asks after each page, accelerate after each training: a walk through all that a session holds
+    gc.collect = lambda generation=2: 0 if next(asked) % 20 else collect(generation)
     try:
         return (yield)
     finally:
+        gc.collect = collect
         queue.spawn = process.spawn
         forked.end(made)
 

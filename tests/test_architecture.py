@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -81,13 +82,18 @@ MODULES = modules(SRC)
 TEXTS = {name: path.read_text(encoding="utf-8") for name, path in MODULES.items()}
 
 
+@cache
+def parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
 def imports(name: str, text: str, is_package: bool) -> Iterator[tuple[str, int]]:
     """Every name a module imports, with the line: at the top, in a function or for types. Its own package's names
     start with ``headviz.``."""
     package = [p for p in name.split(".") if p]
     if not is_package:
         package = package[:-1]
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -96,14 +102,16 @@ def imports(name: str, text: str, is_package: bool) -> Iterator[tuple[str, int]]
             yield from ((f"{base}.{alias.name}", node.lineno) for alias in node.names)
 
 
-def imported(name: str) -> Iterator[tuple[str, int]]:
-    return imports(name, TEXTS[name], MODULES[name].name == "__init__.py")
+@cache
+def imported(name: str) -> list[tuple[str, int]]:
+    return list(imports(name, TEXTS[name], MODULES[name].name == "__init__.py"))
 
 
-def edges() -> dict[str, dict[str, int]]:
+@cache
+def graph() -> dict[str, dict[str, int]]:
     """Module -> the modules of headviz it imports, each with the line. The version alone is no import."""
-    graph: dict[str, dict[str, int]] = {name: {} for name in MODULES}
-    for name, found in graph.items():
+    edges: dict[str, dict[str, int]] = {name: {} for name in MODULES}
+    for name, found in edges.items():
         for target, line in imported(name):
             if target.split(".")[0] != "headviz" or target == "headviz.__version__":
                 continue
@@ -112,7 +120,7 @@ def edges() -> dict[str, dict[str, int]]:
             assert module in MODULES, f"{where(name, line)}: there is no {target}"
             if module != name:
                 found.setdefault(module, line)
-    return graph
+    return edges
 
 
 def circles(graph: dict[str, dict[str, int]]) -> list[set[str]]:
@@ -130,15 +138,6 @@ def circles(graph: dict[str, dict[str, int]]) -> list[set[str]]:
     reach = {name: reached(name) for name in graph}
     found = {frozenset(m for m in reach[name] if name in reach[m]) for name in graph if name in reach[name]}
     return sorted(map(set, found), key=sorted)
-
-
-GRAPH: dict[str, dict[str, int]] = {}
-
-
-def graph() -> dict[str, dict[str, int]]:
-    if not GRAPH:
-        GRAPH.update(edges())
-    return GRAPH
 
 
 def where(name: str, line: int) -> str:
@@ -264,7 +263,7 @@ def kind_checks(text: str) -> Iterator[int]:
         for child in ast.iter_child_nodes(node):
             yield from walk(child)
 
-    yield from walk(ast.parse(text))
+    yield from walk(parsed(text))
 
 
 def test_few_places_ask_for_the_kind_of_a_model() -> None:

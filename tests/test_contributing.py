@@ -153,6 +153,7 @@ def test_every_kind_of_addition_has_its_block() -> None:
     assert all("```python" in s for s in sections)
 
 
+@pytest.mark.slow
 def test_the_score_is_offered_and_computed(found: dict[str, Any]) -> None:
     assert "taylor-log" in "".join(found["help"].split())
     values = found["score"]["values"]
@@ -160,6 +161,7 @@ def test_the_score_is_offered_and_computed(found: dict[str, Any]) -> None:
     assert all(v > 0 for row in values for v in row)
 
 
+@pytest.mark.slow
 def test_the_algorithm_runs(found: dict[str, Any]) -> None:
     """Half of the heads go, and they are those that removing the lowest first leaves."""
     highest, lowest = ({tuple(head) for head in off} for off in found["off"])
@@ -167,10 +169,12 @@ def test_the_algorithm_runs(found: dict[str, Any]) -> None:
     assert not highest & lowest
 
 
+@pytest.mark.slow
 def test_the_task_is_read(found: dict[str, Any]) -> None:
     assert found["task"] == [[1, 0], ["accuracy", "f1"]]
 
 
+@pytest.mark.slow
 def test_the_analysis_runs_and_is_shown(found: dict[str, Any]) -> None:
     assert found["analysis"]["analysis"] == "whole-layer"
     assert len(found["analysis"]["costs"]) == 2
@@ -178,6 +182,7 @@ def test_the_analysis_runs_and_is_shown(found: dict[str, Any]) -> None:
     assert found["figure"]
 
 
+@pytest.mark.slow
 def test_the_tables_name_what_was_added(tree: Path) -> None:
     call(tree, "docs/readme_tables.py")
     text = (tree / "docs/tables.md").read_text(encoding="utf-8")

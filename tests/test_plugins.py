@@ -101,6 +101,13 @@ def test_every_command_says_in_its_help_that_it_takes_plugins(capsys: pytest.Cap
         assert "--plugin FILE" in capsys.readouterr().out
 
 
+def test_every_cache_key_holds_the_plugins_that_run_a_family(tmp_path: Path) -> None:
+    plugins.load([written(tmp_path, SCORE)])
+    assert plugins.salt() == ""
+    plugins.load([written(tmp_path, FAMILY, "family.py")])
+    assert plugins.salt() == plugins.loaded()[-1].digest
+
+
 def test_a_cached_measurement_belongs_to_one_version_of_the_plugin(tmp_path: Path) -> None:
     clf, data, store = tiny_classifier("bert"), made(6), default_store()
     entries = []
@@ -150,6 +157,7 @@ def test_a_broken_plugin_of_the_environment_leaves_the_rest_working(
     plugins.load_environment()  # said once
 
 
+@pytest.mark.slow
 def test_an_installed_package_brings_entries_of_every_kind(tmp_path: Path) -> None:
     """As an attribute, a list, or a module that declares them; and the command line knows them."""
     algorithm = (EXAMPLES / "my_algorithm.py").read_text(encoding="utf-8")

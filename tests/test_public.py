@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import headviz
+from support.marks import all_in_ci
 
 SRC = Path(headviz.__file__).parent
 PUBLIC = {name: getattr(headviz, name) for name in headviz.__all__ if name not in ("UserError", "__version__")}
@@ -21,6 +22,8 @@ SHOWN_BY_OTHERS = set(
     "Ablation Classifier Comparison Dataset Delta Evaluation EvaluatorOptions HeadScores MaskEvaluator Maps Model "
     "Paired RnnTranslator SampleReport Task TokenAttributions TranslationEvaluation Translator".split()
 )
+SHOWN = PUBLIC.keys() - SHOWN_BY_OTHERS
+TAKE_LONG = {"grade", "prune_faster"}  # all heads one by one, and timings: examples of half a minute
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -40,7 +43,7 @@ def test_type_checkers_see_the_same_names_as_python() -> None:
     assert seen == headviz._LAZY
 
 
-@pytest.mark.parametrize("name", sorted(PUBLIC.keys() - SHOWN_BY_OTHERS))
+@pytest.mark.parametrize("name", all_in_ci(sorted(SHOWN), sorted(SHOWN - TAKE_LONG)))
 def test_the_examples_run(name: str) -> None:
     thing = PUBLIC[name]
     (test,) = doctest.DocTestFinder(recurse=False).find(thing, name, globs={})

@@ -83,12 +83,6 @@ class OptionError(UserError):
     code = "option"
 
 
-class StoreError(UserError):
-    """The cache folder cannot be used."""
-
-    code = "store"
-
-
 class RunError(UserError):
     """A background run cannot be started, changed or read."""
 

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from support import studio
-from support.marks import all_in_ci
 from support.tiny import WORDS
 
-pytestmark = [pytest.mark.browser]
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 HOST = "host.example"
 PICTURE = f"![x](http://{HOST}/x.png)"
@@ -52,7 +51,7 @@ def hostile(studio_folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("page", all_in_ci(PAGES, ["heads"]))
+@pytest.mark.parametrize("page", PAGES)
 def test_foreign_names_are_read_and_not_drawn(page: str, hostile: dict[str, str], visit: Callable[..., Any]) -> None:
     tab = visit()
     more = (

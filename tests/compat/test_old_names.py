@@ -34,6 +34,11 @@ def test_every_old_path_is_the_new_module_and_is_named_in_a_warning() -> None:
         assert len(said) == 1
 
 
+def test_no_old_path_goes_before_its_version() -> None:
+    assert headviz.__version__ < "0.3"
+    assert len(MOVED) == 90
+
+
 @pytest.mark.parametrize("package", NOW_PACKAGES)
 def test_names_of_a_module_that_is_a_package_now(package: str) -> None:
     name, module = NOW_PACKAGES[package]

@@ -97,7 +97,7 @@ def test_an_analysis_runs_and_says_what_it_shows(
 def test_stacks_are_named_and_points_are_points(
     open_page: Callable[..., Any], translator: dict[str, str], name: str
 ) -> None:
-    app = press_run(open_page, name, translator)
+    app = press_run(open_page, name, {**translator, "limit": "4"})
     assert not app.exception
     errors = [str(e.value) for e in app.error]
     if name in MISSING:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 DEMO = {"model": "demo", "task": "demo", "data": "", "columns": "", "label": "", "groups": ""}
 
 
@@ -13,6 +15,7 @@ def menu(app: Any) -> Any:
     return next(s for s in app.selectbox if s.label == "Models at hand")
 
 
+@pytest.mark.slow
 def test_a_shipped_model_brings_its_task_and_back(open_page: Callable[..., Any]) -> None:
     app = open_page("data", **DEMO)
     app = menu(app).set_value("demo-translation").run()

@@ -31,7 +31,7 @@ def whole(folder, p):
     return state.without_times()
 
 
-@pytest.mark.parametrize("name", all_in_ci(ALGORITHMS, ["iterative", "igspp", "mask-search"]))
+@pytest.mark.parametrize("name", all_in_ci(ALGORITHMS, ["iterative", "mask-search"]))
 def test_resumed_after_every_step(name, tmp_path):
     p = plan(name, **SHORT)
     expected = whole(tmp_path / "whole", p)
@@ -69,7 +69,7 @@ def test_cancelled_at_random_moments(name, latest, tmp_path):
     assert State.load(c.folder).without_times() == expected
 
 
-@pytest.mark.parametrize("name", all_in_ci(["igspf", "igspp", "one-shot-isp", "iterative"], ["igspp"]))
+@pytest.mark.parametrize("name", all_in_ci(["igspf", "igspp", "one-shot-isp", "iterative"], ["iterative"]))
 def test_works_in_any_order_and_with_contexts_of_their_own(name, tmp_path):
     p = plan(name, **TWO)
     expected = whole(tmp_path / "whole", p)
@@ -103,6 +103,7 @@ def test_independent_trainings_are_ready_together(tmp_path):
     assert [w.key for w in ready(chained, state) if w.seed == 0] == ["build-s0-k0", "choose-s0-k2"]
 
 
+@pytest.mark.slow
 def test_a_lost_or_damaged_model_is_trained_again(tmp_path):
     p = plan("igspp", **SHORT)
     expected = whole(tmp_path / "whole", p)

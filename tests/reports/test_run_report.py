@@ -248,3 +248,9 @@ def test_a_run_without_an_outcome_is_written_down_all_the_same(view: RunView, ki
     view = replace(view, record=replace(view.record, kind=kind), steps=(), baseline=(), outcome={})
     assert view.record.id in run_html(view)
     assert run_csv(view)
+
+
+def test_a_value_that_there_is_not_is_a_dash():
+    page = Page("x")
+    page.table(("head", "cost"), [("0.1", None), ("0.2", float("nan")), ("0.3", 0.25)])
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", page.html()) == ["0.1", "–", "0.2", "–", "0.3", "0.25"]

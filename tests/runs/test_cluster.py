@@ -259,6 +259,7 @@ def test_runs_on_a_gpu_wait_for_workers_that_offer_one(cluster, registry):
     assert ended(run.id).state == "done"
 
 
+@pytest.mark.slow
 def test_an_error_on_a_worker_is_named(cluster, registry):
     run = on_cluster(steps=5, fail_at=2)
     after = ended(run.id)
@@ -282,6 +283,7 @@ def members(count: int, **spec):
     return [Member("rehearsal", {**spec, "payload": i}, f"run {i}") for i in range(count)]
 
 
+@pytest.mark.slow
 def test_a_sweep_is_split_over_both_workers_and_one_may_die(cluster, registry):
     made = members(4, steps=4, seconds=0.2)
     local = start_sweep(made, title="here")
@@ -326,6 +328,7 @@ def test_one_run_of_a_sweep_can_be_cancelled_and_the_others_go_on(cluster, regis
     assert len(registry.steps(first.id)) == 4
 
 
+@pytest.mark.slow
 def test_cancelling_a_sweep_on_a_cluster_stops_all_its_runs(cluster, registry):
     sweep = start_sweep(members(3, steps=3, seconds=300.0), title="long", executor="dask")
     first = registry.records(parent=sweep.id)[0]
@@ -467,6 +470,7 @@ def test_a_run_over_tls(tmp_path, certificates, registry, monkeypatch):
 # plugins --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_plugins_text_travels_to_the_workers(cluster, registry, nothing_stays, tmp_path):
     """The driver deletes the file once it has loaded it, so the workers have nothing but what they are sent."""
     gone = "if sys.argv[0].endswith('worker.py'):\n    Path(__file__).unlink()\n"

@@ -27,6 +27,7 @@ from headviz.runs.queue import look
 from headviz.runs.registry import Registry
 from headviz.runs.states import DONE, LOST
 from headviz.storage.store import default_store
+from support.marks import all_in_ci
 from support.real_runs import folders, options
 from support.running import ended, essence, folder_of, running_steps, until
 
@@ -93,7 +94,7 @@ def newest(run_id: str) -> int:
 # killed ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", all_in_ci([2, 5, 20], [2]))
 def test_killed_at_random_moments(registry, kills):
     spec = {"steps": 3 * kills, "seconds": 0.03, "payload": 20_000}
     expected = whole("rehearsal", {**spec, "seconds": 0.0})
@@ -203,7 +204,7 @@ def test_a_run_survives_the_death_of_the_program_that_started_it(registry):
 # damaged, locked, full ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("harm", ["newest", "both"])
+@pytest.mark.parametrize("harm", all_in_ci(["newest", "both"], ["newest"]))
 def test_a_damaged_checkpoint_costs_steps_but_not_the_result(registry, harm):
     spec = {"steps": 8, "seconds": 0.1}
     run = rehearse(**spec)
@@ -220,7 +221,7 @@ def test_a_damaged_checkpoint_costs_steps_but_not_the_result(registry, harm):
     assert history.count("damaged checkpoint") == (2 if harm == "both" else 1)
 
 
-@pytest.mark.parametrize("seconds", [3, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seconds", all_in_ci([1.5, 30], [1.5]))
 def test_a_registry_locked_by_another_program(registry, seconds):
     run, other = rehearse(steps=6, seconds=0.1), None
     running_steps(run.id, 1)
@@ -340,6 +341,7 @@ def test_a_worker_that_the_system_ends_for_want_of_memory_is_named_and_resumes(t
     assert last == "done 3"
 
 
+@pytest.mark.slow
 def test_the_clock_set_back_in_the_middle_of_a_run(registry, tmp_path, monkeypatch):
     """The worker's clock jumps back by a day; so does ours. Neither liveness nor the result depends on it."""
     (tmp_path / "sitecustomize.py").write_text(
@@ -400,6 +402,7 @@ def test_a_worker_that_was_only_stopped_is_not_called_lost(registry):
             os.kill(pid, signal.SIGCONT)
 
 
+@pytest.mark.slow
 def test_what_a_killed_worker_was_writing_is_cleared_away(registry):
     run = rehearse(steps=8, seconds=0.1)
     running_steps(run.id, 2)

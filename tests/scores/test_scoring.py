@@ -15,7 +15,7 @@ from scipy import stats
 import headviz
 from headviz import HeadMask
 from headviz.errors import Cancelled, MaskError, OptionError, TaskError
-from headviz.scores import PRESETS, SCORES, score_heads, score_progressive
+from headviz.scores import PRESETS, SCORES, score_heads, score_progressive, shapley
 from headviz.scores import sweeps as sweeps_module
 from headviz.storage.store import Store
 from support.scored_data import made
@@ -35,6 +35,12 @@ def clf():
 @pytest.fixture(scope="module")
 def data():
     return made(12)
+
+
+@pytest.fixture(autouse=True)
+def few_coalitions(monkeypatch):
+    """Shapley values are drawn here; ``test_shapley`` has the exact ones."""
+    monkeypatch.setattr(shapley, "FEW", 4)
 
 
 def options(name):

@@ -34,6 +34,7 @@ def test_few_heads_are_exact_by_all_256_coalitions(clf, data):
     """Against the metric of each of the 256 masks, evaluated one by one, and Shapley's weights written out."""
     from math import factorial
 
+    data = data.subset(range(16))
     worth = {bits: accuracy(clf, data, HeadMask.from_hex(f"{bits:02x}", 2, 4)) for bits in range(256)}
     found = score_heads(clf, data, "shapley", cache=False).values
     for place in range(8):

@@ -96,8 +96,8 @@ def test_a_pickled_key_is_not_run(store, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("form", ["../secret", "absolute", "link", "folder_link", "fifo"])
-def test_a_file_outside_is_neither_read_nor_removed(store, tmp_path, form):
+@pytest.mark.parametrize("form", ["../secret", "absolute", "link", "folder_link", "fifo", "beside"])
+def test_a_file_that_is_no_entry_is_neither_read_nor_removed(store, tmp_path, form):
     store.put("maps:1", {"a": LARGE})
     good = value_files(store)[0]
     secret = tmp_path / "secret"
@@ -106,6 +106,9 @@ def test_a_file_outside_is_neither_read_nor_removed(store, tmp_path, form):
         sql(store, "UPDATE Cache SET filename = '../secret'")
     elif form == "absolute":
         sql(store, "UPDATE Cache SET filename = ?", str(secret))
+    elif form == "beside":  # inside the folder, under a name that no entry has
+        secret = secret.rename(store.folder / "secret")
+        sql(store, "UPDATE Cache SET filename = 'secret'")
     elif form == "link":
         good.unlink()
         good.symlink_to(secret)

@@ -97,6 +97,9 @@ def test_inverting_twice_is_nothing_and_spares_removed_heads() -> None:
     once = maskedit.inverted(mask, present)
     assert len(once.off) == 12 - 1 - 2
     assert maskedit.inverted(once, present) == mask
+    named = maskedit.inverted(FULL.without([(1, 1), (0, 0)]), present)  # a link may name a head that is not there
+    assert (1, 1) not in named.off
+    assert len(named.off) == 12 - 1 - 1
 
 
 MASK = FULL.without([(0, 1), (2, 3)])
