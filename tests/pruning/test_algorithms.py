@@ -59,7 +59,7 @@ def literal(name, c, p, seed, total=12):
 @pytest.mark.parametrize("name", SIX)
 def test_against_the_literal_loop(name, tmp_path):
     seeds = (0, 5) if name in ("one-importance", "iterative") else (5,)
-    c, p = context(tmp_path), plan(name, seeds=seeds, step=0.3, until=0.6, retrain_full=False)
+    c, p = context(tmp_path), plan(name, seeds=seeds, step=0.3, until=0.5, retrain_full=False)
     *_, state = run_plan(p, c)
     for seed in p.seeds:
         expected = literal(name, c, p, seed)
