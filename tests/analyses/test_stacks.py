@@ -98,6 +98,7 @@ def test_the_other_analyses_take_stacks_together(evaluator: TranslationEvaluator
     assert found.subject.metric == "bleu"
 
 
+@pytest.mark.slow
 def test_report(evaluator: TranslationEvaluator) -> None:
     scores = np.random.default_rng(1).random((ROWS, HEADS))
     report = stack_report(evaluator, "random", scores, evaluator, step=0.5)

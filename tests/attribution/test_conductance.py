@@ -184,11 +184,12 @@ def test_targets_by_name_number_and_label(clf):
 @pytest.mark.parametrize("family", classifiers(FAMILY_NAMES))
 def test_batch_order_padding_and_budget_do_not_matter(family):
     clf = tiny_classifier(family)
-    together = headviz.conductance(clf, TEXTS, PAIRS, cache=False)
-    backwards = headviz.conductance(clf, TEXTS[::-1], PAIRS[::-1], cache=False)[::-1]
-    chunked = headviz.conductance(clf, TEXTS, PAIRS, cache=False, budget=1)
+    how = {"steps": 8, "cache": False}
+    together = headviz.conductance(clf, TEXTS, PAIRS, **how)
+    backwards = headviz.conductance(clf, TEXTS[::-1], PAIRS[::-1], **how)[::-1]
+    chunked = headviz.conductance(clf, TEXTS, PAIRS, **how, budget=1)
     for i, maps in enumerate(together):
-        alone = one(clf, i)
+        alone = one(clf, i, **how)
         size = np.abs(maps.attribution).max()
         for other in (alone, backwards[i], chunked[i]):
             np.testing.assert_allclose(other.attribution, maps.attribution, atol=2e-5 * size)

@@ -174,6 +174,7 @@ def test_learning_from_the_teacher_alone_approaches_its_answers():
     assert gap(found.subject) < gap(student) / 2
 
 
+@pytest.mark.slow
 def test_a_heavy_prior_holds_the_student():
     _, problem, student, prior = prepared()
     mean = prior.mean()

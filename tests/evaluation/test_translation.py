@@ -18,6 +18,7 @@ from headviz.evaluation.translation import (
     translate,
 )
 from headviz.tasks import TASKS, Dataset
+from support.marks import all_in_ci
 from support.tiny import tiny_classifier
 from support.tiny_translation import SOURCES, TARGETS, tiny_translator
 
@@ -83,7 +84,7 @@ def test_as_json(clf: headviz.Classifier) -> None:
     assert shown["mask"] == MASK.hex
 
 
-@pytest.mark.parametrize("beams", [1, 2])
+@pytest.mark.parametrize("beams", all_in_ci([1, 2], [2]))
 def test_neither_batches_nor_the_order_matter(clf: headviz.Classifier, beams: int) -> None:
     together, _ = translate(clf, SOURCES, MASK, beams)
     alone = [translate(clf, [text], MASK, beams)[0][0] for text in SOURCES]

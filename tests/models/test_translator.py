@@ -14,7 +14,7 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.errors import MaskError, ModelError, OptionError, TaskError
-from support.marks import translators
+from support.marks import all_in_ci, translators
 from support.tiny import tiny_model, tiny_tokenizer
 from support.tiny_translation import (
     DECODER_LAYERS,
@@ -157,7 +157,7 @@ def test_masking_equals_zeroing_the_output_columns(family: str) -> None:
     assert torch.equal(untouched.generate(batch, MASK, max_new_tokens=8), clf.generate(batch, max_new_tokens=8))
 
 
-@each_family
+@pytest.mark.parametrize("family", all_in_ci(TRANSLATION_NAMES, ["t5"]))
 def test_threads_with_different_masks_are_bit_identical_to_running_alone(family: str) -> None:
     clf = tiny_translator(family)
     batch = batch_of(clf)
@@ -291,7 +291,9 @@ def same(a: headviz.Classifier, b: headviz.Classifier, mask: HeadMask | None = N
 
 
 @each_family
-@pytest.mark.parametrize("which", MASKS)
+@pytest.mark.parametrize(
+    "which", all_in_ci(MASKS, ["uneven", "one layer of each stack without heads", "no head at all"])
+)
 def test_pruned_equals_masked_and_survives_a_reload(family: str, which: str, tmp_path: Path) -> None:
     clf, mask = tiny_translator(family), MASKS[which]
     digest = clf.digest

@@ -186,6 +186,7 @@ def test_runs_measured_on_other_examples_are_not_laid_over_each_other_in_silence
     assert "different dev examples" not in said(open_page("runs", run=f"{many},{same}"))
 
 
+@pytest.mark.slow
 def test_one_example_is_followed_through_the_steps(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs
 ) -> None:
@@ -454,7 +455,7 @@ def test_a_fine_tuning_is_checked_started_and_opened(
 
 
 @pytest.mark.parametrize("state", all_in_ci(["queued", "running", "failed", "cancelled", "done"], ["running", "done"]))
-@pytest.mark.parametrize("page", ["runs", "data"])
+@pytest.mark.parametrize("page", all_in_ci(["runs", "data"], ["runs"]))
 def test_a_fine_tuning_in_every_state(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs, state: str, page: str
 ) -> None:

@@ -91,6 +91,7 @@ def test_a_diverged_finetune_leaves_its_curve_and_can_be_repeated_with_a_lower_r
     assert status == 0, err
 
 
+@pytest.mark.slow
 def test_a_label_order_names_the_outputs_of_the_new_head(place, capsys):
     order = ("neutral", "contradiction", "entailment")
     words = ["--epochs", 12, "--batch", 8, "--learning-rate", "3e-3", "--label-order", ",".join(order)]
@@ -115,6 +116,7 @@ def test_finetune_looks_at_its_out_folder_before_it_trains(place, capsys):
     assert "not an empty folder" in err
 
 
+@pytest.mark.slow
 def test_tickets_of_runs_in_folders(tmp_path, capsys):
     for i, (name, options) in enumerate([("one-shot-isp", {"seeds": (0, 1)}), ("iterative", {})]):
         for _ in run_plan(plan(name, step=0.4, until=0.8, **options), context(tmp_path / str(i))):

@@ -290,6 +290,7 @@ def test_what_contradicts_itself_is_refused_before_the_model_is_loaded(words, sa
     assert said in err
 
 
+@pytest.mark.slow
 def test_the_command_saves_what_it_reports(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("headviz.pruning.faster.faster.Timer", Clock)
     for split in ("train", "dev"):

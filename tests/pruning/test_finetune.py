@@ -37,7 +37,7 @@ def pruned(clf):
 
 
 def test_it_learns(clf):
-    options = FinetuneOptions(epochs=12, batch=16, learning_rate=6e-3, evaluate_epochs=True)
+    options = FinetuneOptions(epochs=12, batch=8, learning_rate=3e-3, evaluate_epochs=True)
     trained = fine_tune(clf, make_data(96), options, dev=DEV)
     assert evaluate(trained.classifier, make_data(96)).metrics["accuracy"] > 0.8
     losses = [p.loss for p in trained.curve if p.loss is not None]

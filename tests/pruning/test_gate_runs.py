@@ -8,6 +8,7 @@ from headviz.heads import lowest
 from headviz.pruning import State, run_plan
 from headviz.scores import score_heads
 from headviz.scores import whole as whole_module
+from support.marks import all_in_ci
 from support.pruning_plans import context, plan
 from support.translation_plans import context as translation_context
 from support.translation_plans import plan as translation_plan
@@ -41,7 +42,7 @@ def test_exactly_so_many_heads_are_off_and_a_layer_may_be_spared(tmp_path):
     assert all(c.scores is not None and np.isfinite(np.array(c.scores, dtype=float)).all() for c in state.choices)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", all_in_ci(NAMES, NAMES[:1]))
 def test_stopped_in_the_middle_of_a_learning_it_goes_on_to_the_same_bits(name, tmp_path, monkeypatch):
     monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
     p = of(name, step=0.4, until=0.7)

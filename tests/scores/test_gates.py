@@ -17,6 +17,7 @@ from headviz.scores.measures import Given
 from headviz.scores.options import CausalOptions
 from headviz.scores.scoring import Scoring
 from headviz.tasks import TASKS, Dataset
+from support.marks import all_in_ci
 from support.scored_data import made
 from support.tiny import tiny_classifier
 from support.tiny_translation import SOURCES, TARGETS, tiny_translator
@@ -109,7 +110,7 @@ def test_examples_are_read_in_turn():
     assert read[:14] != read[14:28]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", all_in_ci(NAMES, NAMES[:1]))
 def test_stopped_in_the_middle_it_goes_on_to_the_same_bits(clf, data, name, tmp_path, monkeypatch):
     monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
     expected = score_heads(clf, data, name, **QUICK).values
