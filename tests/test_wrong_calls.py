@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,6 @@ from headviz.errors import UserError
 from headviz.heads import HeadMask
 from support.tiny import tiny_classifier
 
-NO_MODEL: list[Any] = ["demo", None, 3, object(), {"a": 1}, np.zeros(3)]
-NO_DATA: list[Any] = ["demo", None, 3, ["a text"], {"text": ["a"]}]
 MASKS: dict[str, Callable[[], Any]] = {
     "half a layer": lambda: HeadMask.full(1.5, 2),  # type: ignore[arg-type]
     "yes layers": lambda: HeadMask.full(True, 2),
@@ -54,29 +54,47 @@ def test_a_mask_that_is_none(what: str) -> None:
     line(MASKS[what])
 
 
-@pytest.mark.parametrize("given", NO_MODEL, ids=lambda v: type(v).__name__)
-def test_what_is_no_model(given: Any) -> None:
+WRONG: list[Any] = [None, 3, "demo", object(), {"a": 1}, [[]], np.zeros(3)]
+# kind of argument, by its annotation -> what the message names
+NEEDED = {
+    **dict.fromkeys(["Classifier", "Model", "M", "TransformerModel", "Translator"], "headviz.load"),
+    "Dataset": "headviz.load_task",
+    **dict.fromkeys(["MaskEvaluator", "Evaluator"], "headviz.evaluator_of"),
+    "HeadMask": "mask",
+    "HeadScores": "headviz.score_heads",
+    "PruningPlan": "headviz.PruningPlan",
+    "DistillationPlan": "headviz.DistillationPlan",
+}
+PLACES = [
+    (name, place)
+    for name in headviz.__all__
+    if inspect.isfunction(getattr(headviz, name))
+    for place, given in inspect.signature(getattr(headviz, name)).parameters.items()
+    if given.default is inspect.Parameter.empty and given.annotation in NEEDED
+]
+
+
+@pytest.mark.parametrize(("name", "place"), PLACES, ids=[f"{n}({p})" for n, p in PLACES])
+def test_another_type_is_told_and_what_is_needed(name: str, place: str, clf: Any, tmp_path: Path) -> None:
+    """Every function that is public, every argument that is a model, data, an evaluator, a mask or a plan."""
     data = headviz.load_task("demo", limit=4)
-    for call in (
-        lambda: headviz.evaluate(given, data),
-        lambda: headviz.Evaluator(given, data),
-        lambda: headviz.score_heads(given, data),
-        lambda: headviz.conductance(given, "a text"),
-        lambda: headviz.token_attributions(given, "a text"),
-        lambda: headviz.prune(given, HeadMask.full(2, 2)),
-    ):
-        assert "headviz.load" in line(call)
-
-
-@pytest.mark.parametrize("given", NO_DATA, ids=lambda v: type(v).__name__)
-def test_what_is_no_data(given: Any, clf: Any) -> None:
-    for call in (
-        lambda: headviz.evaluate(clf, given),
-        lambda: headviz.Evaluator(clf, given),
-        lambda: headviz.score_heads(clf, given),
-        lambda: headviz.sample(given, 4),
-    ):
-        assert "headviz.load_task" in line(call)
+    evaluator = headviz.Evaluator(clf, data)
+    kinds = {"Dataset": data, "MaskEvaluator": evaluator, "Evaluator": evaluator, "HeadMask": HeadMask.full(2, 2)}
+    kinds |= dict.fromkeys(["Classifier", "Model", "M", "TransformerModel"], clf)
+    names = {"head": "0.0", "pair": None, "path": tmp_path / "x.npy", "folder": tmp_path, "score": "random"}
+    names |= {"scores": np.zeros((2, 2)), "orders": {"x": np.zeros((2, 2))}, "texts": ["a"], "n": 3, "scorer": None}
+    names |= {"pretrained": [clf], "measure": lambda _: np.zeros((2, 2)), "pairs": [("a dog", "no dog")]}
+    function = getattr(headviz, name)
+    wanted = {
+        p.name: kinds.get(p.annotation, names.get(p.name, "a dog"))
+        for p in inspect.signature(function).parameters.values()
+        if p.default is p.empty and p.kind is not p.VAR_KEYWORD
+    }
+    isgenerator = inspect.isgeneratorfunction(function)
+    needed = NEEDED[inspect.signature(function).parameters[place].annotation]
+    for wrong in WRONG:
+        given = {**wanted, place: wrong}
+        assert needed in line(lambda: list(function(**given)) if isgenerator else function(**given))  # noqa: B023
 
 
 CALLS: dict[str, Callable[[Any], Any]] = {

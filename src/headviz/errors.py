@@ -9,7 +9,7 @@ Programs tell errors apart by type, ``code`` and ``parameters``, never by their 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from difflib import get_close_matches
 from typing import Any, ClassVar, Self, TypeVar
 from unicodedata import category
@@ -123,6 +123,20 @@ def shown(value: object) -> str:
     except ValueError:  # a whole number of thousands of digits
         return "a number of very many digits"
     return text if len(text) <= 60 else text[:57] + "…"
+
+
+def require_kind(given: object, kind: type, example: str) -> None:
+    """Refuse an argument of another type; ``example`` says how to come by the right one."""
+    if not isinstance(given, kind):
+        name = kind.__name__
+        raise OptionError(
+            f"{'An' if name[0] in 'AEIOU' else 'A'} {name} is needed, not {type(given).__name__}: {example}."
+        )
+
+
+def is_one_of(name: object, valid: Container[str]) -> bool:
+    """Whether a name is among the valid ones. What is no text is not, whatever it is."""
+    return isinstance(name, str) and name in valid
 
 
 def unknown_choice(kind: str, name: object, valid: Iterable[str]) -> str:

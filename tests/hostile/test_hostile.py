@@ -14,6 +14,7 @@ import socket
 import time
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ import pytest
 
 import headviz
 from headviz.errors import LONGEST, Cancelled, UserError
-from hostile.generator import COMMANDS, Case, cases
+from hostile.case import Case
+from hostile.command_lines import COMMANDS
+from hostile.generator import cases
 from hostile.place import Place
 
 SEED = int(os.environ.get("HEADVIZ_HOSTILE_SEED", "20"))
@@ -35,8 +38,11 @@ class Hang(BaseException):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    return Place(tmp_path_factory.mktemp("hostile"))
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    made = Place(tmp_path_factory.mktemp("hostile"))
+    (made.out / "kept").write_text("so that this is no empty folder")
+    with contextlib.chdir(made.out):  # an output may have a name without a folder
+        yield made
 
 
 @pytest.fixture
@@ -110,6 +116,7 @@ def check(count: int, seed: int, place: Place, outside: list[str]) -> None:
     for module in ("pyarrow.parquet", "headviz.ui.pages.data.source", *(f"headviz.commands.{c}" for c in COMMANDS)):
         import_module(module)  # imports are slow on a busy machine, and are not what is timed
     clf = headviz.load(place.model)
+    start = time.perf_counter()
     data = headviz.load_task("custom", data=place.data, text_columns="text", label_column="label")
     found, kinds = [], Counter()
     for case in cases(count, seed, place, clf, data):
@@ -119,6 +126,7 @@ def check(count: int, seed: int, place: Place, outside: list[str]) -> None:
         if outside:
             found.append(f"{case.kind}: {case.name}\n    asked {outside}")
             outside.clear()
+    print(f"{count} cases in {time.perf_counter() - start:.1f} s, seed {seed}: {dict(kinds)}; {len(found)} findings")
     touched = place.untouched()
     assert not touched, f"changed: {touched}"
     assert not place.half_written()

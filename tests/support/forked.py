@@ -1,9 +1,9 @@
-"""Worker processes for tests, forked from one that has imported torch and transformers already.
+"""Processes for tests, forked from one that has done slow imports already.
 
 They are processes like any other: a session, a process id, an environment and a log of their own, and they run
-``python -m headviz.runs.worker`` to its end. Only the ten seconds of imports are saved. A rehearsal on this machine
-imports nothing heavy: its worker starts from nothing, as a user's does, and so do those of a test that asks for
-``real_spawn``.
+``python -m MODULE`` to its end. Only the seconds of imports are saved. Workers of runs come from a process that has
+imported torch and transformers (``begin``). A rehearsal on this machine imports nothing heavy: its worker starts from
+nothing, as a user's does, and so do those of a test that asks for ``real_spawn``. ``Nursery`` makes other processes.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import runpy
 import select
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection
@@ -57,6 +59,11 @@ class Forked:
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
+    terminate = kill
+
+    def poll(self) -> int | None:
+        return None if Path(f"/proc/{self.pid}").exists() else 0
+
     def wait(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while Path(f"/proc/{self.pid}").exists():
@@ -67,14 +74,44 @@ class Forked:
 def begin() -> int:
     """Fork the process that makes workers; its id. To be called before this process has computed any gradient."""
     global _address
-    _address = str(Path(tempfile.mkdtemp(prefix="forked")) / "socket")
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(_address)
-        listening.listen(16)
+    _address = _new_address()
+    with _listen(_address) as listening:
         pid = os.fork()
         if pid == 0:
-            _serve(listening)
+            _leave_files(listening.fileno())
+            _serve(listening, _prepare)
     return pid
+
+
+def _new_address() -> str:
+    return str(Path(tempfile.mkdtemp(prefix="forked")) / "socket")
+
+
+def _listen(address: str) -> socket.socket:
+    made = socket.socket(socket.AF_UNIX)
+    made.bind(address)
+    made.listen(16)
+    return made
+
+
+class Nursery:
+    """A new Python that imports some modules and then forks processes that have them; with ``with``."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.address = _new_address()
+        path = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
+        command = [sys.executable, "-m", "support.forked", self.address, *names]
+        self.process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, stdin=subprocess.DEVNULL)
+
+    def __enter__(self) -> Nursery:
+        while not Path(self.address).exists():
+            assert self.process.poll() is None, "the process that forks others did not start"
+            time.sleep(0.05)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
 
 
 def end(pid: int) -> None:
@@ -99,16 +136,15 @@ def spawn(run_id: str, claim: str, home: Path, log: Path, threads: int) -> int:
     return module("headviz.runs.worker", [run_id, "--claim", claim], env, log).pid
 
 
-def module(name: str, arguments: list[str], env: dict[str, str], log: Path) -> Forked:
-    """Start ``python -m NAME ARGUMENTS``; its output goes to the end of the file."""
-    with Client(_address, "AF_UNIX") as line:
+def module(name: str, arguments: list[str], env: dict[str, str], log: Path, address: str = "") -> Forked:
+    """Start ``python -m NAME ARGUMENTS``; its output goes to the end of the file. ``address`` is a ``Nursery``'s."""
+    with Client(address or _address, "AF_UNIX") as line:
         line.send((name, arguments, env, os.getcwd(), str(log)))
         return Forked(line.recv())
 
 
-def _serve(listening: socket.socket) -> NoReturn:
+def _serve(listening: socket.socket, prepare: Callable[[], None], sessions: bool = True) -> NoReturn:
     parent = os.getppid()
-    _leave_files(listening.fileno())
     ready = False
     while os.getppid() == parent:
         with suppress(ChildProcessError):
@@ -119,10 +155,14 @@ def _serve(listening: socket.socket) -> NoReturn:
         line = Connection(listening.accept()[0].detach())
         order = line.recv()
         if not ready:
-            _prepare()
+            prepare()
+            gc.collect()
+            gc.freeze()
             ready = True
         pid = os.fork()
         if pid == 0:
+            if sessions:
+                os.setsid()
             _become(order, line, listening)
         line.send(pid)
         line.close()
@@ -144,22 +184,21 @@ def _leave_files(kept: int) -> None:
     sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace")
 
 
-def _prepare() -> None:
-    for name in PRELOADED:
+def _import(names: Sequence[str]) -> None:
+    for name in names:
         importlib.import_module(name)
+
+
+def _prepare() -> None:
+    _import(PRELOADED)
     queue: Any = importlib.import_module("headviz.runs.queue")
     queue.spawn = spawn
-    gc.collect()
-    gc.freeze()
 
 
-def _become(
-    order: tuple[str, list[str], dict[str, str], str, str], line: Connection, listening: socket.socket
-) -> NoReturn:
+def _become(order: Order, line: Connection, listening: socket.socket) -> NoReturn:
     name, arguments, env, folder, log = order
     status = 1
     try:
-        os.setsid()
         line.close()
         listening.close()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD):
@@ -185,3 +224,7 @@ def _become(
 
         traceback.print_exc()
     os._exit(status)
+
+
+if __name__ == "__main__":
+    _serve(_listen(sys.argv[1]), lambda: _import(sys.argv[2:]), sessions=False)

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from .forked import Forked, Nursery, module
+
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 120  # seconds until the server answers; a loaded machine needs many
 
@@ -33,18 +35,23 @@ def free_port() -> int:
 
 
 @contextmanager
-def serve(home: Path, log: Path, **environment: str) -> Iterator[Server]:
+def serve(home: Path, log: Path, port: int = 0, nursery: Nursery | None = None, **environment: str) -> Iterator[Server]:
     """A dashboard on a free port that keeps its files in ``home`` and writes its messages to ``log``.
 
-    It answers when the block begins and has ended when the block is left.
+    It answers when the block begins and has ended when the block is left. A ``nursery`` forks it; else it is a new
+    Python, as a user's is.
     """
-    port = free_port()
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    command += ["--server.headless", "true"]
+    port = port or free_port()
+    words = ["run", str(ROOT / "app.py"), "--server.port", str(port), "--server.headless", "true"]
     env = {**os.environ, "HEADVIZ_HOME": str(home), **environment}
     with log.open("wb") as messages:
         begun = time.perf_counter()
-        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=messages, stderr=subprocess.STDOUT)
+        process: Forked | subprocess.Popen[bytes]
+        if nursery is None:
+            command = [sys.executable, "-m", "streamlit", *words]
+            process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=messages, stderr=subprocess.STDOUT)
+        else:
+            process = module("streamlit", words, env, log, nursery.address)
         try:
             address = f"http://127.0.0.1:{port}"
             wait_until_healthy(address, process, log)
@@ -54,7 +61,7 @@ def serve(home: Path, log: Path, **environment: str) -> Iterator[Server]:
             process.wait(20)
 
 
-def wait_until_healthy(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
+def wait_until_healthy(address: str, process: Forked | subprocess.Popen[bytes], log: Path) -> None:
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         try:

@@ -32,7 +32,7 @@ from .analysis import (
     View,
     in_points,
 )
-from .common import Subject, empty_grid, subject, sweep
+from .common import Subject, empty_grid, require_evaluator, subject, sweep
 from .recipe import EVALUATOR, Recipe, evaluator_of, found_by
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def all_but_one(
     >>> [(row.layer, row.head) for row in found.rows]
     [(0, 0), (11, 0)]
     """
+    require_evaluator(evaluator)
     if select not in ("same", "other"):
         raise OptionError(f"Unknown choice '{select}' of select. Choose one of: same, other.")
     if select == "other" and other is None:

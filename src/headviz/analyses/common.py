@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import OptionError, unknown_choice
+from ..errors import OptionError, is_one_of, require_kind, unknown_choice
 from ..evaluation.comparison import Answers, Delta, deltas
 from ..heads import HeadId
 from ..progress import Cancel, Progress, after, tracked
@@ -29,7 +29,7 @@ def check_score(name: str) -> None:
     """Refuse an unknown order of pruning."""
     from ..scores import SCORES
 
-    if name != ORACLE and name not in SCORES:
+    if name != ORACLE and not is_one_of(name, SCORES):
         raise OptionError(unknown_choice("score", name, [*SCORES, ORACLE]))
 
 
@@ -67,11 +67,19 @@ class Subject(Result):
         )
 
 
+def require_evaluator(given: object) -> None:
+    """Refuse what is no evaluator: a model, a data set, a name."""
+    from ..evaluation.mask_evaluator import MaskEvaluator  # imports torch, which the first page must not wait for
+
+    require_kind(given, MaskEvaluator, "evaluator = headviz.evaluator_of(clf, data)")
+
+
 def subject(evaluator: MaskEvaluator, metric: str | None = None) -> Subject:
     """The subject of an analysis; ``metric`` is one of the task's, its primary one by default."""
+    require_evaluator(evaluator)
     clf, data = evaluator.clf, evaluator.data
     known = data.task.metrics
-    if metric is not None and metric not in known:
+    if metric is not None and not is_one_of(metric, known):
         raise OptionError(unknown_choice(f"metric of task '{data.task.name}'", metric, known))
     return Subject(
         clf.name,

@@ -113,9 +113,13 @@ def correlation_grids(
     >>> grids.difference.shape
     (12, 12)
     """
+    from ..models.network import require_model
+
     if not pretrained:
         raise OptionError("The pre-trained model is missing. Name the model that was fine-tuned.")
     models = [fine_tuned, *pretrained, *others]
+    for model in models:
+        require_model(model)
     for model in (*pretrained, *others):
         if (model.num_layers, model.num_heads) != (fine_tuned.num_layers, fine_tuned.num_heads):
             raise OptionError(

@@ -16,6 +16,7 @@ from ..results import Result
 from . import published
 from .ablation import Ablation, ablate
 from .analysis import COST, METRIC, MICHEL, Analysis, Option, Picture, Table, View, in_points
+from .common import require_evaluator
 from .recipe import EVALUATOR, Recipe, evaluator_of, found_by
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def cross_dataset(
     >>> found.heads
     3
     """
+    for evaluator in (first, second):
+        require_evaluator(evaluator)
     if first.clf.digest != second.clf.digest:
         raise OptionError("Cross-dataset ablation compares two data sets under one model, not two models.")
     if first.data == second.data:

@@ -94,7 +94,9 @@ def dynamics(
     """
     from ..evaluation.dispatch import evaluator_of
     from ..models.loading import load as load_model
+    from ..tasks.dataset import require_dataset
 
+    require_dataset(data)
     places = find_checkpoints(folder)
     found = []
     for place in tracked(places, progress, cancel):

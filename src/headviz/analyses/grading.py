@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..charts.numbers import number
-from ..errors import OptionError
+from ..errors import OptionError, shown
 from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, tracked
 from ..recipes.structure import Name
@@ -109,9 +109,15 @@ def grade(
     >>> found.scores[-1].score == found.best
     False
     """
+    from ..models.network import require_model
     from ..scores import score_heads
+    from ..tasks.dataset import require_dataset
 
+    require_model(clf)
+    require_dataset(data)
     usual = [name for name, score in SCORES.items() if clf.kind in score.kinds and not score.slow]
+    if isinstance(scores, str) or not isinstance(scores, Sequence | None):
+        raise OptionError(f"scores are a list of names, such as ['taylor', 'random'], not {shown(scores)}.")
     names = list(dict.fromkeys(usual if scores is None else scores))
     for name in names:
         score_named(name)

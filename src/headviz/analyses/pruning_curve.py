@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..charts.numbers import number
-from ..errors import OptionError
+from ..errors import OptionError, require_kind
 from ..evaluation.comparison import Answers, deltas, measure
 from ..evaluation.constant import corrected, remark_on
 from ..evaluation.verdict import MARGIN
@@ -94,6 +94,7 @@ def pruning_curves(
     """
     about, present = subject(evaluator, metric), evaluator.clf.present
     check_steps(step, until, keep_per_layer, present.num_heads)
+    require_kind(orders, Mapping, "{'my order': scores.values}")
     if not orders:
         raise OptionError("A pruning curve needs at least one score table.")
     for name, values in orders.items():

@@ -100,6 +100,11 @@ def roles(clf: Classifier, data: Dataset, *, progress: Progress | None = None, c
     """
     from scipy import stats
 
+    from ..models.network import require_model
+    from ..tasks.dataset import require_dataset
+
+    require_model(clf)
+    require_dataset(data)
     encodings = clf.encode(data.texts, data.pairs)
     if len(encodings) < LEAST:
         raise OptionError(f"Roles need at least {LEAST} examples; there are {len(encodings)}.")

@@ -94,7 +94,10 @@ def speed(
     """
     import torch
 
+    from ..models.network import require_model
     from ..models.pruning import prune
+
+    require_model(clf)
 
     if repeats < 2:
         raise OptionError("A standard deviation needs at least 2 repeats.")

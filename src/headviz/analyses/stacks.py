@@ -26,7 +26,7 @@ from . import pruning_curve, published
 from .ablation import Ablation, ablate
 from .all_but_one import AllButOne, Select, all_but_one
 from .analysis import MARGIN_OPTION, MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, Analysis, Table, View
-from .common import Subject
+from .common import Subject, require_evaluator
 from .pruning_curve import PruningCurves, pruning_curves
 from .recipe import EVALUATOR, Recipe, evaluator_of, found_by, scored_by
 
@@ -185,6 +185,7 @@ def stack_report(
     >>> [table.stack for table in report.tables]
     ['encoder', 'cross', 'decoder']
     """
+    require_evaluator(evaluator)
     clf = evaluator.clf
     select: Select = "same" if other is None else "other"
     table = ablate(evaluator, progress=part(progress, 0, 3), cancel=cancel)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import OptionError, unknown_choice
+from ..errors import OptionError, is_one_of, unknown_choice
 
 PARTS = ("all", "A→A", "A→B", "B→A", "B→B")
 
@@ -27,7 +27,7 @@ def positions(
     types: Sequence[int], special: Sequence[bool], part: str, show_special: bool
 ) -> tuple[list[int], list[int]]:
     """The query and key positions of a part. ``A`` is the first text, ``B`` the second."""
-    if part not in PARTS:
+    if not is_one_of(part, PARTS):
         raise OptionError(unknown_choice("part", part, PARTS))
     usable = [i for i in range(len(types)) if show_special or not special[i]]
     if part == "all":

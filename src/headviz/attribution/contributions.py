@@ -25,6 +25,7 @@ from ..heads import HeadMask
 from ..models.fast.packing import Chunk, Group
 from ..models.fast.post_norm import PostNormStages
 from ..models.fast.stages import stages_for
+from ..models.network import require_model
 from ..progress import Cancel, Progress
 from ..results import Result
 from .inputs import encode
@@ -107,6 +108,7 @@ def contributions(
 
 def parts_of(clf: Classifier, text: str, pair: str | None, mask: HeadMask | None) -> tuple[Parts, Encoding, HeadMask]:
     """The parts of one text's scores, its tokens, and the heads that are on."""
+    require_model(clf)
     clf.check_classes()
     if clf.classes is None or not isinstance(stages_for(clf), PostNormStages):
         raise ModelError(

@@ -18,6 +18,7 @@ from ..errors import ModelError, OptionError
 from ..heads import HeadMask
 from ..models.fast.packing import Chunk, Group
 from ..models.fast.stages import Stages, stages_for
+from ..models.network import require_model
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from .alignment import ALL, Alignment, align, checked, places
@@ -118,7 +119,14 @@ def patch(
     )
 
 
+def check_pairs(pairs: object) -> None:
+    """Refuse what is no list of (text, donor)."""
+    if not isinstance(pairs, list | tuple) or not all(isinstance(p, list | tuple) and len(p) == 2 for p in pairs):
+        raise OptionError("pairs are a list of (text, donor), such as [('a dog sleeps', 'no dog sleeps')].")
+
+
 def encoded(clf: Classifier, text: Text) -> list[Encoding]:
+    require_model(clf)
     if clf.classes is None:
         raise ModelError(f"'{clf.name}' does not classify texts, so no answer can be patched.")
     if isinstance(text, str):

@@ -12,10 +12,11 @@ from scipy import stats
 from ..errors import OptionError
 from ..evaluation.significance import LEVEL, benjamini_hochberg
 from ..heads import HeadId, HeadMask
+from ..models.network import require_model
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from .alignment import ALL
-from .patching import Text, patch
+from .patching import Text, check_pairs, patch
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -71,6 +72,8 @@ def patch_pairs(
     >>> found.n, found.mean.shape
     (2, (12, 12))
     """
+    check_pairs(pairs)
+    require_model(clf)
     effects, same, small = [], 0, 0
     for text, donor in tracked(pairs, progress, cancel):
         found = patch(clf, text, donor, positions=positions, mask=mask, cancel=cancel)

@@ -22,10 +22,11 @@ from ..attention import HeadCall
 from ..errors import OptionError
 from ..evaluation.significance import LEVEL
 from ..heads import HeadId, HeadMask
+from ..models.network import require_model
 from ..progress import Cancel, Progress, after, stop_if, tracked
 from ..results import Result
 from .alignment import ALL, align, places
-from .patching import Measured, Swap, Text, encoded, numbers_of
+from .patching import Measured, Swap, Text, check_pairs, encoded, numbers_of
 from .patching_set import LEAST_SPAN
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ def paths(
     for name, value, least in (("receivers", receivers, 1), ("depth", depth, 0), ("edges", edges, 1)):
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise OptionError(f"{name} is a whole number of at least {least}, not {value!r}.")
+    check_pairs(pairs)
+    require_model(clf)
     total = 1 + depth
     used, same, small = [], 0, 0
     for text, donor in pairs:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import OptionError, shown, unknown_choice
+from ..errors import OptionError, is_one_of, shown, unknown_choice
 
 DEFAULT_RULE = "richardson"
 DEFAULT_STEPS = 16
@@ -79,7 +79,7 @@ RULES: dict[str, Rule] = {
 
 def check(rule: str, steps: int) -> Rule:
     """The rule of that name, if it can do with so many steps."""
-    if not isinstance(rule, str) or rule not in RULES:
+    if not is_one_of(rule, RULES):
         raise OptionError(unknown_choice("rule", rule, RULES))
     check_steps(steps)
     found = RULES[rule]
@@ -141,7 +141,7 @@ class Options:
     precision: str = "float32"
 
     def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
+        if not is_one_of(self.precision, PRECISIONS):
             raise OptionError(unknown_choice("precision", self.precision, PRECISIONS))
         self.check_rule()
 
@@ -169,7 +169,7 @@ class AttAttrOptions(Options):
     rule: str = "simpson"
 
     def check_rule(self) -> None:
-        if self.rule not in SCALING_RULES:
+        if not is_one_of(self.rule, SCALING_RULES):
             raise OptionError(unknown_choice("rule", self.rule, SCALING_RULES))
         check_steps(self.steps)
         SCALING_RULES[self.rule](self.steps)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
 from ..storage.paths import out_file, outside_path
+from ..storage.writing import disk_errors
 from .common import (
     ablation_of,
     add_ablation,
@@ -115,4 +116,6 @@ def save_figure(args: argparse.Namespace, analysis: Analysis, found: Any) -> Non
         return
     from ..charts.style import write_html
 
-    write_html(analysis.figure(found), outside_path(args.figure, "--figure"))
+    place = outside_path(args.figure, "--figure")
+    with disk_errors(place):
+        write_html(analysis.figure(found), place)

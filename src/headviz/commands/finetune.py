@@ -11,7 +11,7 @@ from ..errors import Cancelled, MaskError
 from ..evaluation.constant import remark
 from ..heads import HeadMask, parse_heads
 from ..storage.paths import new_folder
-from ..storage.writing import replace_file
+from ..storage.writing import disk_errors, replace_file
 from .common import add_mask, add_model, add_task, load_data, number, progress_bar, table, warn
 from .number_types import between, positive_int, rate, seed, share
 
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if checkpoints.exists():
         warn(f"goes on from the checkpoints in {checkpoints}")
     try:
-        with progress_bar("training") as progress:
+        with disk_errors(checkpoints), progress_bar("training") as progress:
             trained = fine_tune(
                 clf,
                 train,

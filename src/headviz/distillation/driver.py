@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from ..errors import RunError
+from ..errors import RunError, require_kind
 from ..progress import Cancel, PhaseProgress, of_phase
 from ..storage.paths import outside_path
 from ..storage.writing import DiskError, disk_errors
@@ -171,6 +171,7 @@ def distil(
     >>> outcome["remove"], len(outcome["students"])
     ('layers:3,4', 1)
     """
+    require_kind(plan, DistillationPlan, "plan = headviz.DistillationPlan(model, task, remove)")
     place = outside_path(folder, "--out")
     state = load(plan, place)
     if state is None and place.exists() and (not place.is_dir() or any(place.iterdir())):

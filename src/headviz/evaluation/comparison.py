@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from ..errors import TaskError, unknown_choice
+from ..errors import TaskError, is_one_of, unknown_choice
 from ..results import Result
 from ..tasks import bleu as text_scores
 from ..tasks import constant, points_in, why_undefined
@@ -108,7 +108,7 @@ def measure(answers: Answers, predicted: NDArray, metric: str) -> float:
         return task_metric(metric, predicted, answers.gold)
     if answers.classes:
         return rs.class_metric(answers.gold, predicted, answers.classes, metric)
-    if metric not in rs.REGRESSION_METRICS:
+    if not is_one_of(metric, rs.REGRESSION_METRICS):
         raise TaskError(unknown_choice("regression metric", metric, rs.REGRESSION_METRICS))
     return rs.REGRESSION_METRICS[metric](answers.gold, predicted)
 

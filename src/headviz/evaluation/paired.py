@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import OptionError, TaskError, shown, unknown_choice
+from ..errors import OptionError, TaskError, is_one_of, shown, unknown_choice
 from ..results import Result
 from . import resampling
 from .comparison import Answers, deltas
@@ -52,7 +52,7 @@ def paired(
     (2, 0, -0.02, 0.058)
     """
     known = {**resampling.CLASS_METRICS, **resampling.REGRESSION_METRICS}
-    if metric not in known:
+    if not is_one_of(metric, known):
         raise OptionError(unknown_choice("metric", metric, known))
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
         raise OptionError(f"The level must be a number between 0 and 1, such as 0.95, not {shown(level)}.")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import TaskError, unknown_choice
+from ..errors import TaskError, is_one_of, unknown_choice
 
 SWAPS = 9999  # the smallest p is 1 / (SWAPS + 1): enough for 144 heads after Benjamini-Hochberg
 _CHUNK = 2_000_000  # weights held at once
@@ -63,7 +63,7 @@ def joint_counts(gold: NDArray, full: NDArray, masked: NDArray, classes: int) ->
 
 def class_metric(gold: NDArray, predicted: NDArray, classes: int, metric: str) -> float:
     """A class metric of some predictions."""
-    if metric not in CLASS_METRICS:
+    if not is_one_of(metric, CLASS_METRICS):
         raise TaskError(unknown_choice("metric", metric, CLASS_METRICS))
     return float(CLASS_METRICS[metric](joint_counts(gold, predicted, predicted, classes).sum(axis=2)))
 

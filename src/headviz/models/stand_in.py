@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..errors import OptionError, unknown_choice
+from ..errors import OptionError, is_one_of, unknown_choice
 
 ZERO, MEAN, RESAMPLE, CONSTANT = "zero", "mean", "resample", "constant"
 
@@ -34,7 +34,7 @@ class StandIn:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.kind not in MEANINGS:
+        if not is_one_of(self.kind, MEANINGS):
             raise OptionError(unknown_choice("ablation", self.kind, ABLATIONS))
         for name, least in (("examples", 1), ("draws", 1), ("seed", 0)):
             value = getattr(self, name)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Cancelled
+from ..errors import Cancelled, require_kind
 from ..progress import Cancel, Progress, stop_if, tracked
 from ..pruning.algorithms import ALGORITHMS
 from ..pruning.plan import PruningPlan
@@ -70,6 +70,7 @@ def prepare_all(
     contexts: dict[tuple[Any, ...], Context] = {}
     found = []
     for plan in tracked(plans, progress, cancel):
+        require_kind(plan, PruningPlan, "plan = headviz.PruningPlan(model, task, algorithm)")
         found.append(_prepared(dataclasses.replace(plan, **_absolute(plan)), contexts, cancel))
     return found
 

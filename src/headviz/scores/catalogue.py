@@ -15,7 +15,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-from ..errors import OptionError, unknown_choice
+from ..errors import OptionError, is_one_of, unknown_choice
 from ..heads import CLASSIFICATION, MASKED_LM, TRANSLATION
 from .options import (
     AblationOptions,
@@ -313,13 +313,13 @@ PRESETS: dict[str, Preset] = {
 
 
 def score_named(name: str) -> Score:
-    if name not in SCORES:
+    if not is_one_of(name, SCORES):
         raise OptionError(unknown_choice("score", name, SCORES))
     return SCORES[name]
 
 
 def preset_named(name: str) -> Preset:
-    if name not in PRESETS:
+    if not is_one_of(name, PRESETS):
         raise OptionError(unknown_choice("preset", name, PRESETS))
     return PRESETS[name]
 

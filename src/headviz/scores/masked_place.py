@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..attention import HeadCall
 from ..attribution import integration as path
 from ..attribution.rules import PathOptions
-from ..errors import OptionError, TaskError, unknown_choice
+from ..errors import OptionError, TaskError, is_one_of, unknown_choice
 from ..evaluation.plain import encode_data
 from ..models.classifier import Classifier, Encoding
 from ..progress import Cancel, Progress, tracked
@@ -84,7 +84,7 @@ def masked_rows(
     cancel: Cancel | None = None,
 ) -> NDArray[np.float64]:
     """The same of each text: [n, L, H], NaN where a head is off or a text has no correlation."""
-    if statistic not in STATISTICS:
+    if not is_one_of(statistic, STATISTICS):
         raise OptionError(unknown_choice("statistic", statistic, STATISTICS))
     if copies < 1:
         raise OptionError(f"At least one masked copy of each text is needed, not {copies}.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import OptionError, unknown_choice
+from ..errors import OptionError, is_one_of, unknown_choice
 from ..evaluation.comparison import Answers, deltas
 from ..evaluation.resampling import CLASS_METRICS
 from ..evaluation.stand_ins import standing_in
@@ -34,7 +34,7 @@ _CORRELATIONS = {"pearson": pearson, "spearman": spearman}
 def check_metric(data: Dataset, metric: str | None) -> str:
     """The measure meant, if the task has it."""
     name = data.task.primary_metric if metric is None else metric
-    if name not in data.task.metrics:
+    if not is_one_of(name, data.task.metrics):
         raise OptionError(unknown_choice(f"metric of '{data.task.name}'", name, data.task.metrics))
     if name == "chrf":
         raise OptionError("The ablation score of a translation is measured in bleu, not in 'chrf'.")

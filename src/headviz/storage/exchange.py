@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MaskError, OptionError, shown
+from ..errors import MaskError, OptionError, require_kind, shown
 from ..heads import MOST, HeadId, HeadMask, HeadScores, parse_heads
 from .paths import out_file, outside_path
 from .writing import disk_errors, replace_file
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 FILES = (".json", ".npy", ".txt")
+MASK = "mask = headviz.HeadMask.full(12, 12).without(['3.5'])"  # how to come by one
 LARGEST = 64 * 1024 * 1024  # bytes of a file that is read
 
 
@@ -36,8 +37,9 @@ def read_mask(given: Any, num_layers: int, num_heads: int, stacks: Mapping[str, 
     >>> headviz.read_mask("3.5, 7.0", 12, 12).off == ((3, 5), (7, 0))
     True
     """
+    whole = HeadMask.full(num_layers, num_heads)
     if isinstance(given, HeadMask):
-        HeadMask.full(num_layers, num_heads).check_grid(given)
+        whole.check_grid(given)
         return given
     if _names_file(given):
         given = _content(given)
@@ -59,6 +61,7 @@ def pruned_heads(mask: HeadMask) -> dict[int, list[int]]:
     >>> headviz.pruned_heads(headviz.HeadMask.full(12, 12).without("3.5, 3.7, 7.0"))
     {3: [5, 7], 7: [0]}
     """
+    require_kind(mask, HeadMask, MASK)
     return {layer: list(off) for layer in range(mask.num_layers) if (off := mask.off_in(layer))}
 
 
@@ -85,6 +88,7 @@ def write_mask(mask: HeadMask, path: str | Path) -> Path:
     >>> headviz.read_mask(written, 2, 4) == mask
     True
     """
+    require_kind(mask, HeadMask, MASK)
     return _write(path, mask.array(), {".json": mask_json(mask), ".txt": mask.hex + "\n"})
 
 
@@ -135,6 +139,7 @@ def write_scores(scores: HeadScores, path: str | Path) -> Path:
     >>> headviz.read_scores(headviz.write_scores(scores, tempfile.mkdtemp() + "/scores.npy")).values.tolist()
     [[0.5, 0.2]]
     """
+    require_kind(scores, HeadScores, "scores = headviz.score_heads(clf, data)")
     return _write(path, scores.values, {".json": scores.to_json(indent=1)})
 
 

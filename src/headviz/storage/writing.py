@@ -85,7 +85,8 @@ def disk_error(error: BaseException, place: object = None, needed: int | None = 
 
 
 def _number_in(error: BaseException) -> int:
-    found = _RUST.search(str(error)) if type(error).__name__ == "SafetensorError" else None
+    # safetensors has an error of its own, tokenizers raises a bare Exception
+    found = _RUST.search(str(error)) if type(error).__name__ in ("SafetensorError", "Exception") else None
     return int(found[1]) if found else 0
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import OptionError, TaskError, unknown_choice
+from ..errors import OptionError, TaskError, is_one_of, unknown_choice
 
 DETOKENISED, TOKENISED = "13a", "none"
 TOKENIZERS = (DETOKENISED, TOKENISED, "intl", "char", "zh")
@@ -127,7 +127,7 @@ def interval(drawn: np.ndarray, changed: int) -> tuple[float, float]:
 def _metric(tokenize: str) -> Any:
     from sacrebleu.metrics import BLEU
 
-    if tokenize not in TOKENIZERS:
+    if not is_one_of(tokenize, TOKENIZERS):
         raise OptionError(unknown_choice("BLEU tokenizer", tokenize, TOKENIZERS))
     # force: no warning for tokenised text, which is given on purpose
     return BLEU(tokenize=tokenize, force=True)

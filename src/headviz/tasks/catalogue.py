@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..errors import TaskError, unknown_choice
+from ..errors import TaskError, is_one_of, unknown_choice
 
 GLUE = "nyu-mll/glue"
 
@@ -143,14 +143,14 @@ TASKS: dict[str, Task] = {task.name: task for task in _TABLE}
 
 def get_task(name: str) -> Task:
     """The task of this name; a ``TaskError`` with the valid names for an unknown one."""
-    if not isinstance(name, str) or name not in TASKS:
+    if not is_one_of(name, TASKS):
         raise TaskError(unknown_choice("task", str(name)[:60], TASKS))
     return TASKS[name]
 
 
 def check_split(task: Task, split: str) -> str:
     """The split; a ``TaskError`` if the task does not have it."""
-    if not isinstance(split, str) or split not in task.source.splits:
+    if not is_one_of(split, task.source.splits):
         unlabelled = split == "test" and task.source.repo == GLUE
         why = " GLUE keeps the labels of its test files to itself." if unlabelled else ""
         raise TaskError(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TaskError, unknown_choice
+from ..errors import TaskError, is_one_of, unknown_choice
 from .bleu import bleu, chrf
 from .catalogue import Task
 
@@ -79,7 +79,7 @@ def points_in(name: str) -> float:
 def metric(name: str, predictions: Any, gold: Any) -> float:
     """One metric; NaN where it is undefined. Higher is better for all of them."""
     known = METRICS | TEXT_METRICS
-    if name not in known:
+    if not is_one_of(name, known):
         raise TaskError(unknown_choice("metric", name, known))
     predictions, gold = np.asarray(predictions), np.asarray(gold)
     if predictions.shape != gold.shape or gold.ndim != 1:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import OptionError, unknown_choice
+from ..errors import OptionError, is_one_of, unknown_choice
 
 KINDS = ("quantile", "std", "none")
 
@@ -25,7 +25,7 @@ class LengthFilter:
     width: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
+        if not is_one_of(self.kind, KINDS):
             raise OptionError(unknown_choice("length filter", self.kind, KINDS))
         if not 0 <= self.low < self.high <= 1:
             raise OptionError(f"Quantiles must satisfy 0 ≤ low < high ≤ 1, not {self.low} and {self.high}.")

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ModelError, OptionError, unknown_choice
+from ...errors import ModelError, OptionError, is_one_of, unknown_choice
 from ...models.fast.stages import runs_layer_by_layer
 from ...models.pruning import prune
 from .bias import compensate
@@ -47,7 +47,7 @@ def repaired(
     Pass the same ``memory`` in all calls for one model, so that what all masks need is computed once.
     """
     start = time.perf_counter()
-    if repair not in REPAIRS:
+    if not is_one_of(repair, REPAIRS):
         raise OptionError(unknown_choice("repair", repair, REPAIRS))
     require_repairable(clf, repair)
     small = prune(clf, mask)

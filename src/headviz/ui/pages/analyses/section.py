@@ -208,7 +208,14 @@ def _result(analysis: Analysis, given: FromPage) -> Any:
 
 def _run_button(analysis: Analysis, key: tuple[Any, ...], label: str) -> None:
     kind: Any = "primary" if label == "Run" else "tertiary"
-    st.button(label, type=kind, icon=":material/play_arrow:", key=f"run_{analysis.name}", on_click=_ask, args=(key,))
+    st.button(
+        show.plain(label),
+        type=kind,
+        icon=":material/play_arrow:",
+        key=f"run_{analysis.name}",
+        on_click=_ask,
+        args=(key,),
+    )
 
 
 def _ask(key: tuple[Any, ...]) -> None:

@@ -67,7 +67,7 @@ def start_form(view: View, shape: Shape | None) -> DistillationPlan | None:
         selection_mode="multi",
         default=["random", "copy"],
         key="distil_inits",
-        format_func=lambda n: METHODS[n].title,
+        format_func=lambda n: show.plain(METHODS[n].title),
         help="\n".join(f"- **{show.plain(m.title)}**: {show.plain(m.what)}" for m in METHODS.values()),
     )
     left, right = st.columns(2)

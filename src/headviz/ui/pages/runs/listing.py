@@ -95,7 +95,7 @@ def chooser(runs: Sequence[RunView], chosen: str) -> None:
         list(titles),
         None,
         key="runs_pick",
-        format_func=lambda i: titles.get(i, i),
+        format_func=lambda i: titles.get(i, ""),
         captions=[_caption(r) for r in few],
         label_visibility="collapsed",
         on_change=_pick,
