@@ -67,6 +67,12 @@ def test_notebooks_have_run_and_keep_nothing_private() -> None:
         assert len(text) < 500_000
 
 
+def test_a_dead_link_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text('<a id="here" href="b.html#there">b</a><a href="#here">a</a><img src=c.png>')
+    (tmp_path / "b.html").write_text('<h2 id="else"><a href="a.html#here">a</a><a href="https://x.org/y">y</a></h2>')
+    assert script(ROOT / "tools/try_wheel.py").dead_links(tmp_path) == ["a.html: b.html#there", "a.html: c.png"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["demo", "own-model", "pruning-curve"])
 def test_notebooks_run(name: str) -> None:
@@ -87,4 +93,5 @@ def test_the_site_is_built_strictly_and_loads_nothing_from_outside(tmp_path: Pat
     pages = list((tmp_path / "site").rglob("*.html"))
     assert len(pages) > 25
     assert not {link for page in pages for link in try_wheel.loaded_from_outside(page.read_text(encoding="utf-8"))}
+    assert not try_wheel.dead_links(tmp_path / "site")
     assert (tmp_path / "site/search/search_index.json").stat().st_size > 50_000
