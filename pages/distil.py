@@ -23,8 +23,8 @@ if frame.controls():
             st.caption("The heads that you switch off here are removed from the students, which learn without them.")
             board.toolbar(shape.present, cost.ordering(view), shape.scores)
             board.grid(shape.present, cost.ordering(state.view()), rows=shape.rows)
-        with st.container(border=True):
-            plan = distilform.start_form(view, shape)
+    with left if found else right, st.container(border=True):  # beside the grid where there is nothing to show yet
+        plan = distilform.start_form(view, shape)
 else:
     right = st.container()
 with right:

@@ -18,7 +18,7 @@ LONG = 240_000  # milliseconds that an analysis may take on a busy machine
 # analysis -> what its sentence says
 SAID = {
     "ablation": "heads cost",
-    "by-slice": "without a single head",
+    "by-slice": "when one head is off",
     "all-but-one": "one head is enough",
     "pruning-curves": "a loss of more than",
     "speed": "arithmetic allows",

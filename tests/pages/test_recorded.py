@@ -64,3 +64,29 @@ def test_the_users_own_runs_take_their_place(runs: Any, studio_folder: Path) -> 
     assert ("prune", False) in shown
     assert ("prune", True) not in shown
     assert ("distill", True) in shown
+
+
+def test_every_recorded_analysis_is_read_back_and_says_how_it_was_made() -> None:
+    import headviz
+    from headviz.analyses.catalogue import ANALYSES
+
+    clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=500)
+    for name, made in json.loads((DATA / "analyses.json").read_text(encoding="utf-8")).items():
+        found = recorded.analysis(name, clf, data)
+        assert found is not None, name  # of the weights and the data that ship
+        again = json.loads(found.result.to_json())
+        assert again == {k: v for k, v in made["result"].items() if k != "analysis"}, name
+        assert ANALYSES[name].view(found.result).finding
+        assert found.command.startswith(f"headviz analyse {name} ")
+        assert found.date in found.said
+    assert recorded.analysis("harmful", clf, headviz.load_task("demo", limit=20)) is None
+
+
+@pytest.mark.usefixtures("recorded_runs")
+def test_an_analysis_that_is_recorded_needs_no_click(open_page: Callable[..., Any]) -> None:
+    app = open_page("analyses", **DEMO, analysis="harmful")
+    assert not app.exception
+    shown = said(app)
+    assert "Recorded on" in shown
+    assert "headviz analyse harmful --model demo" in shown
+    assert [b.label for b in app.button if b.key == "run_harmful"] == ["Run it here"]

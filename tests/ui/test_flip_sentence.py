@@ -20,7 +20,7 @@ CLF = SimpleNamespace(
     ("after", "said"),
     [
         ((0.34, 0.33, 0.33), "the model no longer knows: no 0.90 goes to yes 0.34, near chance (0.33 each)"),
-        ((0.33, 0.33, 0.34), "the model no longer knows: no 0.90 falls to no 0.34, near chance (0.33 each)"),
+        ((0.33, 0.33, 0.34), "the model no longer knows: no falls from 0.90 to 0.34, near chance (0.33 each)"),
         ((0.80, 0.10, 0.10), "the answer changes: no 0.90 becomes yes 0.80"),
         ((0.05, 0.054, 0.896), "the answer stays no (0.900 → 0.896)"),
     ],

@@ -31,7 +31,8 @@ ANALYSES = {
     "harmful": f"headviz analyse harmful {ON_DEMO}",
     "all-but-one": f"headviz analyse all-but-one {ON_DEMO} --select other --margin 2 --samples 500 --seed 0",
     "cross-dataset": f"headviz analyse cross-dataset {ON_DEMO} --other-split unseen",
-    "dynamics": f"headviz analyse dynamics --task demo --limit 500 --checkpoints {DATA / 'checkpoints'} --samples 500 --seed 0",
+    "dynamics": f"headviz analyse dynamics --task demo --limit 500 --checkpoints {DATA / 'checkpoints'} "
+    "--samples 500 --seed 0",
     "redundant": f"headviz analyse redundant {ON_DEMO} --seconds 20",
     "pruning-curves": f"headviz analyse pruning-curves {ON_DEMO} --scores taylor,ablation,magnitude,random,oracle "
     "--margin 2 --samples 500 --seed 0",

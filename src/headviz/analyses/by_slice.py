@@ -242,12 +242,12 @@ def finding(found: BySlice) -> str:
     if not hit:
         sizes = [k.n for k in found.slices]
         return (
-            f"{first}No kind of examples loses something at q < {SIGNIFICANT:g} without a single head; with "
+            f"{first}No kind of examples clearly loses something when one head is off (q < {SIGNIFICANT:g}); with "
             f"{min(sizes)} to {max(sizes)} examples of a kind, only large costs can be told from chance."
         )
     said = (
         f"{first}{len(hit)} of {len(found.slices)} kinds of examples "
-        f"lose{'s' if len(hit) == 1 else ''} something without a single head (q < {SIGNIFICANT:g})"
+        f"lose{'s' if len(hit) == 1 else ''} something when one head is off (q < {SIGNIFICANT:g})"
     )
     most = found.slices[0]
     if most.head is None:

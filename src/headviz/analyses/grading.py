@@ -24,7 +24,6 @@ from ..results import Result
 from ..scores.catalogue import SCORES, score_named
 from .analysis import Analysis, Option, Picture, Table, View
 from .orders import Half, auroc, halves_of, overlap, planted_in, precision, spearman
-from .pruning_curve import ORACLE
 from .recipe import Recipe, found_by
 
 if TYPE_CHECKING:
@@ -277,8 +276,6 @@ COLUMNS = {  # heading -> field of a grade
 def run(given: Given) -> Grades:
     asked = given.option("scores")
     names = None if asked is None else [name.strip() for name in asked.split(",") if name.strip()]
-    if names is not None:  # what pruning curves call the order of single ablations
-        names = [ABLATION if name == ORACLE else name for name in names]
     return grade(given.clf, given.data, names, given.progress, label_order=given.label_order, cancel=given.cancel)
 
 

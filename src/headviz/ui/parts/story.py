@@ -20,6 +20,7 @@ from . import abilities, scoring
 SHARE = 0.4  # of the heads that the third step removes
 ORDER = "magnitude"  # the order it removes them in
 SIDE = 12  # layers, and heads in one
+CHANGED = "You have changed what is switched off. Back and Next open the steps as they were."
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,9 @@ def line() -> None:
     with st.container(border=True, key="story"):
         text, buttons = st.columns([5, 3], vertical_alignment="center")
         title = f"{at} of {len(steps())} · {step.title}."
-        text.markdown(f"**{show.plain(title)}** {show.plain(step.said)}")
+        changed = state.view().mask != step.shown().mask
+        said = CHANGED if changed else step.said
+        text.markdown(f"**{show.plain(title)}** {show.plain(said)}")
         with buttons.container(horizontal=True, gap="xsmall", horizontal_alignment="right"):
             st.button("Back", key="story_back", disabled=at == 1, on_click=go, args=(at - 1,), shortcut="PageUp")
             st.button(

@@ -18,7 +18,7 @@ from ....heads import HeadMask
 from ...parts import abilities, published, recorded, scoring
 from ...parts.measure import key_of
 from ...shell import jobs, loaders, show, state
-from ...shell.view import View
+from ...shell.view import COST, View
 from . import drawing
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ def options(view: View, analysis: Analysis, longest: int, known: Sequence[str]) 
     given: dict[str, Any] = {"samples": SAMPLES, "seed": view.seed, "select": view.select, "seconds": SECONDS}
     given["margin"] = view.margin
     given["length"] = min(128, longest)
-    given["scores"] = ",".join([*orders(view, known), ORACLE])
+    exact = COST if analysis.command == "grade" else ORACLE  # of single ablations, each by its own name
+    given["scores"] = ",".join(dict.fromkeys([*orders(view, known), exact]))
     if analysis.asks("checkpoints"):
         given["checkpoints"] = checkpoints(view)
     return {name: value for name, value in given.items() if analysis.asks(name)}

@@ -77,8 +77,10 @@ def finding(clf: Classifier, mask: HeadMask, before: np.ndarray, after: np.ndarr
     first, last = f"{clf.labels[was]} {before[was]:.2f}", f"{clf.labels[now]} {after[now]:.2f}"
     chance = 1 / len(after)
     if not doubt(list(before)) and max(after) < chance + NEAR:
-        lost = "falls" if was == now else "goes"
-        return f"Without {names} the model no longer knows: {first} {lost} to {last}, near chance ({chance:.2f} each)."
+        lost = f"{first} goes to {last}"
+        if was == now:
+            lost = f"{clf.labels[was]} falls from {before[was]:.2f} to {after[now]:.2f}"
+        return f"Without {names} the model no longer knows: {lost}, near chance ({chance:.2f} each)."
     if was != now:
         return f"Without {names} the answer changes: {first} becomes {last}."
     return f"Without {names} the answer stays {clf.labels[now]} ({before[now]:.3f} → {after[now]:.3f})."

@@ -10,6 +10,7 @@ import streamlit as st
 
 from ....distillation.methods import METHODS
 from ....distillation.plan import STUDENTS, DistillationPlan
+from ....tasks import points_in
 from ...shell import show, state
 from ...shell.view import View
 from ..runs import actions as runactions
@@ -132,7 +133,7 @@ def _results(found: dict[str, Any], metric: str) -> None:
             s["title"],
             s["metrics"][metric],
             s["interval_low"][metric],
-            s["interval_high"][metric],
+            _at_most(s["interval_high"][metric], metric),
             s["curve"][0]["metrics"][metric],
             s["parameters"],
             s["seconds"],
@@ -140,7 +141,21 @@ def _results(found: dict[str, Any], metric: str) -> None:
         for s in found["students"]
     ]
     header = ["model", metric, "low", "high", "before training", "parameters", "seconds"]
-    show.table(header, rows, "distil_table", caption="Means over seeds with 95 % intervals (Student's t).")
+    form = "%.3f" if points_in(metric) != 1 else "%.2f"
+    of = dict.fromkeys((metric, "low", "high", "before training"), form)
+    of |= {"parameters": "localized", "seconds": "%.0f"}
+    show.table(
+        header,
+        rows,
+        "distil_table",
+        caption="Means over seeds with 95 % intervals (Student's t).",
+        column_config={name: st.column_config.NumberColumn(format=text) for name, text in of.items()},
+    )
+
+
+def _at_most(high: float | None, metric: str) -> float | None:
+    """The upper end of an interval, at most what the metric can reach."""
+    return high if high is None or points_in(metric) == 1 else min(1.0, high)
 
 
 def _open(view: RunView) -> None:

@@ -225,15 +225,14 @@ def relation(found: Maps, chosen: HeadId) -> None:
         )
     with right:
         for name, told in COEFFICIENTS.items():
-            st.metric(show.plain(name.capitalize()), show.plain(coefficient(r[name])), help=show.plain(told))
+            st.metric(show.plain(name.capitalize()), show.plain(coefficient(r[name])))
+            st.caption(show.plain(told))
 
 
 COEFFICIENTS = {
-    "spearman": "Agreement of the two orders over all connections. Most connections are near zero, and their order is "
-    "mostly noise",
-    "kendall": "Pairs of connections in the same order minus pairs in the opposite order, as a share. Counts the many "
-    "connections near zero as Spearman does",
-    "pearson": "Linear agreement of the values. A few strong connections can decide it",
+    "spearman": "Agreement of the two orders. Sensitive to the many connections near zero, whose order is noise.",
+    "kendall": "Pairs in the same order minus pairs in the opposite order. As sensitive to those near zero.",
+    "pearson": "Linear agreement of the values. A few strong connections can decide it.",
 }
 
 

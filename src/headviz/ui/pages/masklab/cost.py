@@ -253,10 +253,12 @@ def details(clf: Classifier, data: Dataset, found: Measured) -> None:
         return
     if compared.flips is None or compared.confusion_masked is None or compared.confusion_full is None:
         return
+    nothing = found.mask == clf.present  # no head is off, so no answer can have changed
     left, right = st.columns([7, 4], gap="large")
-    with left:
-        _flipped(clf, data, found)
-    with right:
+    if not nothing:
+        with left:
+            _flipped(clf, data, found)
+    with left if nothing else right:
         st.subheader("Confusion")
         show.figure(
             answers.confusion(compared.confusion_full, compared.confusion_masked, data.label_names),
@@ -290,7 +292,7 @@ def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
     _open_chosen(event, [i for _, i in places], found.mask)
 
 
-_WIDTHS = {"text": 150, "pair": 130, "gold": 88, "full model": 88, "masked": 88, "change": 58}
+_WIDTHS = {"text": 130, "pair": 115, "gold": 88, "full model": 88, "masked": 88, "change": 58}
 
 
 def flipped_title(worse: int, better: int, other: int) -> str:

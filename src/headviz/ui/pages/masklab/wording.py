@@ -9,6 +9,7 @@ from ....evaluation.verdict import verdict
 from ...shell import show
 
 if TYPE_CHECKING:
+    from ....evaluation.comparison import Delta
     from ....heads import HeadId
     from ....tasks import Dataset
     from ...parts.measure import Measured
@@ -22,14 +23,18 @@ def clear_slices(data: Dataset, found: Measured) -> str:
     )
     if not clear:
         return ""
-    kind, level = data.slice_name or "slice", found.comparison.primary.constant
+    kind = data.slice_name or "slice"
     named = ", ".join(
-        f"{d.name} {show.metric(d.full, d.scale)} → {show.metric(d.masked, d.scale)}" for d in clear[:NAMED]
+        f"{d.name} {show.metric(d.full, d.scale)} → {show.metric(d.masked, d.scale)}{_chance(d)}" for d in clear[:NAMED]
     )
-    of_chance = "" if level is None else f" (one class for all: {level:.2f})"
     rest = len(clear) - NAMED
     end = f"{rest} more change clearly" if rest > 0 else f"no other {kind} changes by more than its interval"
-    return f"{named}{of_chance}; {end}"
+    return f"{named}; {end}"
+
+
+def _chance(d: Delta) -> str:
+    """What one class for all reaches on a slice."""
+    return "" if d.constant is None else f" (chance {d.constant:.2f})"
 
 
 def slices_said(data: Dataset, found: Measured) -> str:

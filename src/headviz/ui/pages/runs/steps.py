@@ -184,9 +184,9 @@ def survival(steps: Sequence[Step], layers: int, heads: int) -> np.ndarray:
 def order(view: RunView) -> None:
     """A grid of how long each head was kept. A click chooses the head whose maps are shown below."""
     known = state_of(view)
-    if known is None:
+    if known is None and not recorded.of(view.record.id):
         return
-    size = (known.num_layers, known.num_heads)
+    size = recorded.SHAPE if known is None else (known.num_layers, known.num_heads)
     seed = view.steps[0].get("seed")
     own = [s for s in view.steps if s.get("seed") == seed]
     values = survival(own, *size)
