@@ -37,7 +37,7 @@ def draw() -> None:
             onehead.relation(found, chosen)
     if found is not None:
         writes.section(clf, shown, chosen)
-    frame.recipe(*onehead.recipe(now, clf, shown, chosen))
+    frame.recipe(*onehead.recipe(now, clf, shown, chosen, found))
 
 
 view = frame.begin()

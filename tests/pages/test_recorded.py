@@ -66,6 +66,7 @@ def test_the_users_own_runs_take_their_place(runs: Any, studio_folder: Path) -> 
     assert ("distill", True) in shown
 
 
+@pytest.mark.usefixtures("recorded_runs")
 def test_every_recorded_analysis_is_read_back_and_says_how_it_was_made() -> None:
     import headviz
     from headviz.analyses.catalogue import ANALYSES

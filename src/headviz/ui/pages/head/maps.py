@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import streamlit as st
 
 from ....attribution.arcs import PARTS, positions, strongest
+from ....attribution.rules import DEFAULT_STEPS, STABLE, order_kept
 from ....charts import maps as charts_maps
 from ....heads import HeadId, HeadMask
 from ....recipes.structure import Call, Command, Item, Let, Name, Recipe, Shown
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from ....attribution.maps import Maps
     from ....models.classifier import Classifier
 
+MOST = 128  # steps that the page takes by itself
 FORMULA = r"\mathrm{Attr}(A)_{ij} = \int_0^1 \frac{\partial F}{\partial A_{ij}}\,\frac{dA_{ij}}{da}\,da"
 ATTENTION = r"A = \mathrm{softmax}(QK^\top/\sqrt{d})"
 SOURCE = (
@@ -31,9 +34,11 @@ SOURCE = (
 
 
 def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | None:
-    """Attention and attribution of every head for this text, or None while they are computed."""
+    """Attention and attribution of every head for this text, or None while they are computed.
+
+    Where the user asks for no number of steps, it is doubled until the order of the connections is stable.
+    """
     from .... import conductance
-    from ....attribution.rules import DEFAULT_STEPS
 
     steps = view.steps or DEFAULT_STEPS
     gold = view.target == "gold"
@@ -46,22 +51,25 @@ def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | Non
         mask.hex,
         view.target,
         view.rule,
-        steps,
+        view.steps,
         shown.label,
     )
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Maps:
-        found: Maps = conductance(
+        asked = partial(
+            conductance,
             clf,
             shown.text,
             shown.pair,
-            steps=steps,
             rule=view.rule,
             target=view.target,
             label=shown.label if gold else None,  # type: ignore[arg-type]
             mask=mask if mask.off else None,
             cancel=cancel,
         )
+        found: Maps = asked(steps=steps)
+        while not view.steps and found.error > STABLE and found.steps < MOST:
+            found = asked(steps=2 * found.steps)
         return found
 
     return jobs.need(key, "Attributing all heads", work)
@@ -135,7 +143,9 @@ def headline(found: Maps, chosen: HeadId) -> None:
     unsure = answers.doubt(found.probabilities.tolist()) if len(found.labels) > 1 else ""
     about = f"Prediction: {said}{f' ({unsure})' if unsure else ''}. Class explained: {found.target_label}."
     error = found.error
-    exact = "no error estimate with this rule" if error != error else f"estimated integration error {100 * error:.1f} %"
+    exact = "no error estimate with this rule"
+    if error == error:
+        exact = f"estimated integration error {100 * error:.1f} %: {order_kept(error)}"
     st.caption(show.plain(f"{about} {found.rule.capitalize()} rule, {found.steps} steps, {exact}."))
     for text in found.notes[found.truncated :]:  # the first note of a cut text repeats what the page says
         st.info(show.plain(text))
@@ -257,13 +267,14 @@ def verdict(chosen: HeadId, attention: np.ndarray, attribution: np.ndarray) -> s
     )
 
 
-def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId) -> tuple[str, str]:
-    """The maps from the library and from the command line."""
+def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId, found: Maps | None = None) -> tuple[str, str]:
+    """The maps from the library and from the command line, with as many steps as those on the page."""
     mask = state.mask(clf.present)
+    steps = view.steps if found is None or found.steps == DEFAULT_STEPS else found.steps
     changed: dict[str, Any] = {
         name: value
         for name, value, default in (
-            ("steps", view.steps, 0),
+            ("steps", steps, 0),
             ("rule", view.rule, "richardson"),
             ("target", view.target, "predicted"),
         )

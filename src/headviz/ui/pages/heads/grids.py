@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from ....attribution.rules import order_kept
 from ....charts.palette import scale_for
 from ....heads import HeadScores
 from ....recipes.structure import Call, Command, Each, Get, Lambda, Let, Name, Recipe
@@ -134,7 +135,7 @@ def status(found: HeadScores, view: View, name: str = "") -> None:
         parts.append(f"another sample would share {100 * found.stability:.0f} % of the lowest fifth of heads")
     error = found.settings.get("integration_error")
     if error is not None:
-        parts.append(f"mean integration error {100 * error:.1f} %")
+        parts.append(f"mean integration error {100 * error:.1f} %: {order_kept(error)}")
     st.caption(show.plain("  ·  ".join([*parts, *found.notes])))
 
 
