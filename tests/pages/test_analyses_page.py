@@ -93,7 +93,7 @@ def test_an_analysis_runs_and_says_what_it_shows(
     assert any(str(c.value).startswith("Source") for c in app.caption)
 
 
-@pytest.mark.parametrize("name", all_in_ci([n for n in STACKED if n not in ("dynamics", "by-slice")], ["stacks"]))
+@pytest.mark.parametrize("name", all_in_ci([n for n in STACKED if n not in ("dynamics", "by-slice")], ["ablation"]))
 def test_stacks_are_named_and_points_are_points(
     open_page: Callable[..., Any], translator: dict[str, str], name: str
 ) -> None:
