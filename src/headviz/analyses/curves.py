@@ -108,8 +108,11 @@ def _where(curve: Curve) -> str:
 
 
 def flat(curve: Curve) -> str:
-    """From where on (nearly) all answers are of one class; a sentence with its blank, or nothing."""
-    first = next((p for p in curve.points if p.remark), None)
+    """From where on (nearly) all answers are of one class; a sentence with its blank, or nothing.
+
+    Without any head it is no news.
+    """
+    first = next((p for p in curve.points if p.remark and p.mask.kept), None)
     if first is None:
         return ""
     if first is curve.points[0]:
