@@ -88,8 +88,8 @@ class Trial:
         self.call(tools, "-m", "pip", "download", "-q", "-d", target, *wanted)
         self.call(tools, "-m", "pip", "install", "-q", "pipx", "uv")
         kept = str(target)
-        self.offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": kept, "UV_NO_INDEX": "1", "UV_FIND_LINKS": kept}
-        self.offline |= {"PIP_CONFIG_FILE": os.devnull, "UV_CACHE_DIR": str(self.place / "uv"), "UV_NO_CONFIG": "1"}
+        self.offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": kept, "PIP_CONFIG_FILE": os.devnull}
+        self.offline |= {"UV_CACHE_DIR": str(self.place / "uv"), "UV_NO_CONFIG": "1"}
         self.offline |= {"PIPX_HOME": str(self.place / "pipx"), "PIPX_BIN_DIR": str(self.place / "bin")}
         sizes = [path.stat().st_size for path in target.iterdir()]
         return f"{len(sizes)} packages, {sum(sizes) / 1e6:,.0f} MB"
@@ -117,7 +117,9 @@ class Trial:
         """``pipx run`` and ``uvx`` make an environment of their own from the wheel."""
         tools = self.place / "tools/bin"
         said = []
-        for words in (("pipx", "run", "--spec", self.wheel), ("uvx", "--from", self.wheel)):
+        pipx = ("pipx", "run", "--backend", "pip", "--spec", self.wheel)
+        uvx = ("uvx", "--no-index", "--find-links", self.place / "packages", "--from", self.wheel)
+        for words in (pipx, uvx):
             began = time.perf_counter()
             self.call(tools / words[0], *words[1:], "headviz", *FIRST_MASK)
             said.append(f"{words[0]} {time.perf_counter() - began:.0f} s")

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
+import sys
+import threading
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -81,6 +85,26 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     monkeypatch.setattr(serve.subprocess, "run", found)
     monkeypatch.setattr(serve, "check_place", lambda address, port: None)
     return found
+
+
+def test_a_server_does_not_outlive_its_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sleeping = [sys.executable, "-c", f"open({str(tmp_path / 'up')!r}, 'w'); import time; time.sleep(60)"]
+    monkeypatch.setattr(serve, "server", lambda *_, **__: (sleeping, dict(os.environ)))
+    monkeypatch.setattr(serve, "check_place", lambda address, port: None)
+    started = []
+    popen = subprocess.Popen
+    monkeypatch.setattr(serve.subprocess, "Popen", lambda *a, **k: started.append(popen(*a, **k)) or started[-1])
+
+    def end() -> None:
+        while not (tmp_path / "up").exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=end, daemon=True).start()
+    with pytest.raises(SystemExit, match="143"):
+        cli.main(["serve", "--headless"])
+    assert started[0].wait(10) != 0
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 def test_a_models_name_alone_opens_the_dashboard_on_it(

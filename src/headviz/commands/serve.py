@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -79,7 +80,11 @@ def run(args: argparse.Namespace) -> None:
             threading.Thread(target=_open, args=(link, f"{link}?{urlencode(wanted)}"), daemon=True).start()
     folders = [wanted[key] for key in ("model", "data") if os.path.isdir(wanted.get(key, ""))]
     command, environment = server(args.address, args.port, folders, headless=bool(args.headless or wanted))
-    status = subprocess.run(command, env=environment, check=False).returncode
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # run() ends the server when it is left this way
+    try:
+        status = subprocess.run(command, env=environment, check=False).returncode
+    finally:
+        signal.signal(signal.SIGTERM, before)
     if status not in (0, 130, -2, -15):
         raise UserError(f"The dashboard's server ended with status {status}; its own message stands above.")
 
