@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -68,3 +70,27 @@ def test_a_wrong_link_with_such_names_is_read_and_not_drawn(visit: Callable[...,
     shown = tab.go("heads", model=PICTURE, task=PICTURE, data=PICTURE, score=PICTURE, mask=PICTURE, head=PICTURE)
     assert HOST in shown.content()
     assert shown.locator(f'[src*="{HOST}"], [href*="{HOST}"]').count() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("page", "button"), [("heads", "^Save this grid as SVG"), ("masklab", "^Save (?!this).* as SVG")]
+)
+def test_a_saved_picture_carries_no_link_and_no_script(
+    page: str, button: str, hostile: dict[str, str], visit: Callable[..., Any]
+) -> None:
+    tab = visit()
+    shown = tab.go(page, **hostile, score="random", mask="7" + "f" * 35)
+    save = shown.get_by_role("button", name=re.compile(button)).last
+    save.wait_for()
+    tab.settle()
+    with shown.expect_download() as caught:
+        save.click()
+    text = Path(caught.value.path()).read_text(encoding="utf-8")
+    picture = ElementTree.fromstring(text)
+    names = {e.tag.rpartition("}")[2].lower() for e in picture.iter() if isinstance(e.tag, str)}
+    assert "text" in names
+    assert not names & {"a", "script", "foreignobject", "iframe", "image", "use"}
+    attributes = [(k.rpartition("}")[2].lower(), v) for e in picture.iter() for k, v in e.attrib.items()]
+    assert not [a for a in attributes if a[0] == "href" or a[0].startswith("on") or "url(http" in a[1]]
+    assert caught.value.suggested_filename.startswith("headviz-")

@@ -73,6 +73,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(name: str, place: Place) -> 
     assert not place.untouched()
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_within_a_checkpoint_of_a_training_costs_time_but_not_the_result(tmp_path: Path) -> None:
     place = Place(tmp_path)
     line = f"finetune --model {{p}}/model {TASK} --epochs 3 --batch 4 --seed 4 --out {{p}}/out/"
