@@ -153,3 +153,14 @@ def test_the_chosen_distillation_is_in_the_address(open_page, tmp_path, monkeypa
     box.select_index(0).run()
     assert seen[-1] == "aaaa"
     assert app.query_params["run"] in ("aaaa", ["aaaa"])
+
+
+def test_a_student_that_has_learnt_nothing_is_said_to_be_at_chance() -> None:
+    from headviz.ui.pages.distil import results as distil
+
+    found = distil.outcome_of(view_of(("random", 0, 0.33), ("copy", 0, 0.8), ("random", 1, 0.34), ("copy", 1, 0.82)))
+    found["teacher"]["constant"] = {"accuracy": 0.34}
+    assert "0.335 from random weights, no more than one class for all" in distil.finding(found, "accuracy")
+    fig = learning_curves(found["students"], 0.9, "accuracy", 0.34)
+    assert [a.text for a in fig.layout.annotations] == ["one class for all"]
+    assert "dotted: one class for all (0.34)" in distil.curves_caption(found["students"], "accuracy", 0.34)

@@ -184,3 +184,19 @@ def test_the_difference_has_no_columns_for_intervals() -> None:
     header, rows = scoring.ranking_table(difference(before, after), None)
     assert header == ["rank", "head", "change of conductance-spearman"]
     assert {len(row) for row in rows} == {3}
+
+
+def test_a_speed_above_arithmetic_is_refused() -> None:
+    from headviz.analyses.speed import Speed, SpeedRow, finding
+    from headviz.heads import HeadMask
+
+    def told(*ratios: float) -> str:
+        rows = tuple(SpeedRow(4**i, 10, 1, 10 * r, 1, r, r - 0.1, r + 0.1) for i, r in enumerate(ratios))
+        mask = HeadMask.full(2, 2).without([(0, 0)])
+        return finding(Speed("m", mask, 16, 3, 1, "cpu", 1.3, (2, 1), (13, 10), rows))
+
+    assert told(1.2, 1.25).startswith("×1.25 [1.15, 1.35] at batch 4; arithmetic allows ×1.30")
+    assert told(1.2, 1.5).startswith("×1.20 [1.10, 1.30] at batch 1")
+    assert "Refused as noise, because above that: batch 4 (×1.50)." in told(1.2, 1.5)
+    assert told(1.6, 1.5).startswith("No speed can be told")
+    assert told(1.02).startswith("No change of speed is clear")

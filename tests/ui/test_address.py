@@ -1,0 +1,35 @@
+"""The line that tells a page where its server is."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from headviz.ui.shell.address import Addressed
+
+PAGE = b"<html><head><title>x</title></head><body></body></html>"
+
+
+@pytest.mark.parametrize(
+    ("path", "told"), [("/compare", True), ("/lab/compare", True), ("/", False), ("/media/a", False)]
+)
+def test_pages_alone_get_the_line(path: str, told: bool) -> None:
+    sent: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        length = (b"content-length", str(len(PAGE)).encode())
+        await send({"type": "http.response.start", "status": 200, "headers": [length]})
+        await send({"type": "http.response.body", "body": PAGE[:20], "more_body": True})
+        await send({"type": "http.response.body", "body": PAGE[20:]})
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": path, "headers": [(b"accept-encoding", b"gzip")]}
+    asyncio.run(Addressed(app, ["compare"])(scope, None, send))
+    body = b"".join(m.get("body", b"") for m in sent)
+    assert (b"BACKEND_BASE_URL" in body) == told
+    assert int(dict(sent[0]["headers"])[b"content-length"]) == len(body)
+    assert body.replace(body[body.find(b"<script>") : body.find(b"</head>")] if told else b"", b"") == PAGE
