@@ -118,9 +118,8 @@ def finding(found: dict[str, Any], metric: str) -> str:
         said = "Whether a start from the teacher helps is not clear: the intervals overlap"
     title, reached, without = best["title"], best["metrics"][metric], base["metrics"][metric]
     level, least = (found["teacher"].get("constant") or {}).get(metric), base["interval_low"][metric]
+    at_chance = level is not None and least is not None and least <= level
     chance = ", no more than one class for all" if at_chance else ""
-        "" if level is None or least is None or least > level else f", what one class for all reaches ({level:.2f})"
-    )
     numbers = f"{show.number(reached)} from {title}, {show.number(without)} from random weights{chance}"
     return f"{said} ({metric} {numbers})."
 
