@@ -101,8 +101,7 @@ def score_progressive(
     >>> [found.samples for found in headviz.score_progressive(clf, data, "taylor")]
     [4, 8]
     """
-    how = progress, cancel, cache, budget, label_order, None
-    scoring = Scoring(clf, data, score, preset, mask, *how, **options)
+    scoring = Scoring(clf, data, score, preset, mask, progress, cancel, cache, budget, label_order, None, **options)
     for _ in scoring.grow():
         yield scoring.result()
 

@@ -63,7 +63,7 @@ def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | Non
             shown.pair,
             rule=view.rule,
             target=view.target,
-            label=shown.label if gold else None,  # type: ignore[arg-type]
+            label=shown.label if gold else None,
             mask=mask if mask.off else None,
             cancel=cancel,
         )
