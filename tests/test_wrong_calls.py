@@ -100,6 +100,11 @@ def test_another_type_is_told_and_what_is_needed(name: str, place: str, clf: Any
 CALLS: dict[str, Callable[[Any], Any]] = {
     "no text": lambda clf: headviz.conductance(clf, 3),
     "text of None": lambda clf: headviz.conductance(clf, None),
+    "half of a character": lambda clf: headviz.conductance(clf, "a \udcff dog"),
+    "positions that are none": lambda clf: headviz.patch(clf, "a dog", "no dog", positions=10**5000),
+    "an ablation of 5,000 digits": lambda clf: headviz.evaluate(
+        clf, headviz.load_task("demo", limit=4), ablation=10**5000
+    ),
     "no steps": lambda clf: headviz.conductance(clf, "a dog", steps="many"),
     "a hundred million steps": lambda clf: headviz.conductance(clf, "a dog", steps=10**8),
     "a mask of words": lambda clf: headviz.conductance(clf, "a dog", mask="fff"),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
-from ..errors import OptionError, unknown_choice
+from ..errors import OptionError, shown, unknown_choice
 
 if TYPE_CHECKING:
     from ..models.classifier import Encoding
@@ -59,6 +59,8 @@ def places(wanted: str | Sequence[int], text: Encoding, donor: Encoding, alignme
             raise OptionError("No token has another one in its place in the donor. Choose other positions.")
     elif isinstance(wanted, str):
         raise OptionError(unknown_choice("choice of positions", wanted, POSITIONS))
+    elif not isinstance(wanted, Iterable):
+        raise OptionError(f"Positions are numbers of tokens, or one of {', '.join(POSITIONS)}, not {shown(wanted)}.")
     else:
         chosen = list(wanted)
         for i in chosen:

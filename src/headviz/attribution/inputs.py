@@ -28,6 +28,8 @@ def encode(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None) -
                 raise TaskError(f"A text is needed, not {type(text).__name__}.")
             if not text.strip():
                 raise TaskError("The text is empty. Write at least one word.")
+            if any("\ud800" <= c <= "\udfff" for c in text):
+                raise TaskError(f"The text '{_short(text)}' is not UTF-8: it has half of a character. Write it anew.")
     for words in (texts, pairs or ()):
         for text, e in zip(words, clf.encode(words), strict=True):
             _check_known(clf, text, e)

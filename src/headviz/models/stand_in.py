@@ -48,7 +48,7 @@ class StandIn:
             return given
         match = re.fullmatch(r"([a-z]+)(?::([0-9]{1,6}))?", given) if isinstance(given, str) else None
         if match is None:
-            raise OptionError(unknown_choice("ablation", str(given)[:40], ABLATIONS))
+            raise OptionError(unknown_choice("ablation", given, ABLATIONS))
         return cls(match[1]) if match[2] is None else cls(match[1], int(match[2]))
 
     @property
