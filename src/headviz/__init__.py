@@ -41,6 +41,7 @@ _MODULES = {
     "attribution.patching": "patch",
     "attribution.patching_set": "patch_pairs",
     "attribution.paths": "paths",
+    "attribution.token_explanations": "token_explanations",
     "attribution.tokens": "TokenAttributions token_attributions",
     "scores.scoring": "score_heads score_progressive",
     "analyses.ablation": "Ablation ablate",
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
     from .attribution.patching_set import patch_pairs as patch_pairs
     from .attribution.paths import paths as paths
     from .attribution.reading import head_reading as head_reading
+    from .attribution.token_explanations import token_explanations as token_explanations
     from .attribution.tokens import TokenAttributions as TokenAttributions
     from .attribution.tokens import token_attributions as token_attributions
     from .demo import demo_folder as demo_folder

@@ -10,14 +10,12 @@ Shapes: T tokens, D hidden size, C classes, h heads present, d head size.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from ..attention import Filled, factor_of
 from ..errors import ModelError
@@ -28,6 +26,7 @@ from ..models.fast.stages import stages_for
 from ..models.network import require_model
 from ..progress import Cancel, Progress
 from ..results import Result
+from .frozen import frozen_read_out
 from .inputs import encode
 from .patching import without_each
 
@@ -140,7 +139,7 @@ class Parts:
             context, entry = stages.context(layer, hidden, chunk), stages.entry(layer, hidden, chunk)
             passed.append(_Layer(stages, clf, mask, layer, entry[0], context[0]))
             hidden = stages.finish(layer, entry, context, clf.gates(mask))
-        weights, rest, self.logits = _read_out(stages, hidden[:1])
+        weights, rest, self.logits = frozen_read_out(stages, hidden[:1])
         biases = rest
         self.heads: list[np.ndarray] = []
         self.feed_forward: list[np.ndarray] = []
@@ -209,48 +208,6 @@ class _Norm:
     def back(self, weights: Tensor) -> Tensor:
         scaled = self.scale[:, None] * weights
         return scaled - scaled.mean(dim=0)
-
-
-ACTIVATIONS = frozenset(
-    {
-        torch.tanh,
-        Tensor.tanh,
-        torch.relu,
-        Tensor.relu,
-        torch.sigmoid,
-        nn.functional.relu,
-        nn.functional.gelu,
-        nn.functional.silu,
-        nn.functional.tanh,
-    }
-)
-
-
-class _Frozen(TorchFunctionMode):
-    """Activations become straight lines: from the value of the first row, the empty state, to that of the second."""
-
-    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        out = func(*args, **(kwargs or {}))
-        if func not in ACTIVATIONS:
-            return out
-        into = args[0]
-        step, rise = (into[1] - into[0]).detach(), (out[1] - out[0]).detach()
-        slope = torch.where(step == 0, torch.zeros_like(step), rise / torch.where(step == 0, 1.0, step))
-        return out[:1].detach() + slope * (into - into[:1].detach())
-
-
-def _read_out(stages: PostNormStages, state: Tensor) -> tuple[Tensor, Tensor, np.ndarray]:
-    """The weight [D, C] of the first token's last state [1, D] in each score, what an empty state scores [C], and the
-    scores."""
-    with torch.inference_mode(False), torch.enable_grad():
-        rows = torch.cat([torch.zeros_like(state), state]).to(stages.clf.dtype).clone().requires_grad_(True)
-        with _Frozen():
-            logits = stages.layout.read_out(stages.clf.model, rows)  # [2, C]
-        grads = [torch.autograd.grad(logits[1, c], rows, retain_graph=True)[0][1] for c in range(logits.shape[1])]
-        weights = torch.stack(grads, dim=1).double()
-    rest = logits[0].detach().double()
-    own = stages.read_out(state, Chunk((0,), (Group(0, 1, 1, 1, 0),)))[0].double().numpy()
-    return weights, rest, own
 
 
 def waterfall(found: Contributions, target: int | None = None) -> list[tuple[str, float]]:

@@ -56,7 +56,7 @@ class PostNormStages:
         base: Any = clf.model.base_model
         self.widen = dict(base.named_modules()).get(layout.widen) if layout.widen else None
         self.size = clf.head_size
-        self.biases: dict[int, Tensor] = {}  # by length; what _bias keeps
+        self.biases: dict[int, Tensor] = {}  # by length; what position_bias keeps
         made: dict[int, _Weights] = {}  # families that share a layer share its copy
         self.weights = []
         for layer in range(clf.num_layers):
@@ -121,11 +121,11 @@ class PostNormStages:
         for g in chunk.groups:
             parts = qkv[g.start : g.stop].view(g.count, g.length, 3, -1, d)
             query, key, value = parts.permute(2, 0, 3, 1, 4).contiguous()  # each [B, h, T, d]
-            mixed = attention(query, key, value, self._bias(layer, g.length, hidden))
+            mixed = attention(query, key, value, self.position_bias(layer, g.length, hidden))
             out[g.start : g.stop].view(g.count, g.length, -1, d).copy_(mixed.transpose(1, 2))
         return out
 
-    def _bias(self, layer: int, length: int, hidden: Tensor) -> Tensor | None:
+    def position_bias(self, layer: int, length: int, hidden: Tensor) -> Tensor | None:
         """What the family adds to the scores of a layer's heads by position, [1, h, T, T]; None for most."""
         if self.layout.bias is None:
             return None
@@ -153,7 +153,7 @@ class PostNormStages:
             rows = hidden[g.start : g.stop].view(g.count, g.length, hidden_size)
             here = slice(g.first, g.first + g.count)
             scores = torch.bmm(asked[here], rows.transpose(1, 2))  # [B, h, T]
-            bias = self._bias(layer, g.length, hidden)
+            bias = self.position_bias(layer, g.length, hidden)
             probs = torch.softmax(scores if bias is None else scores + bias[:, :, 0], dim=-1)
             pooled[here] = torch.bmm(probs, rows)
         mixed = torch.bmm(pooled.transpose(0, 1), w_value.transpose(1, 2)).transpose(0, 1)  # [n, h, d]

@@ -1,0 +1,252 @@
+"""``headviz.token_explanations``: which words an answer comes from, by several methods side by side.
+
+The methods disagree, and no truth says which is right. So each comes with its curves of deletion and insertion beside
+those of random orders, and their rank correlations are shown; none is declared the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+
+from ..errors import ModelError, OptionError, unknown_choice
+from ..heads import HeadMask
+from ..progress import Cancel, Progress
+from ..results import Result
+from .flow import Flow
+from .inputs import encode, resolve_target
+from .integration import Walk
+from .token_curves import area, counts_of, curves, words_of
+from .tokens import token_attributions
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier, Encoding
+
+ORDERS = 20  # random ones
+LEAST_WORDS = 3
+
+
+class _Asked:
+    """One text and class; the pass that three of the methods read is run once."""
+
+    def __init__(
+        self, clf: Classifier, texts: tuple[str, str | None], encoding: Encoding, target: int, mask: HeadMask
+    ) -> None:
+        self.clf, self.texts, self.encoding, self.target, self.mask = clf, texts, encoding, target, mask
+
+    @cached_property
+    def flow(self) -> Flow:
+        return Flow(self.clf, self.encoding, self.mask)
+
+    @cached_property
+    def relevance(self) -> tuple[np.ndarray, float, float]:
+        return self.flow.relevance(self.target)
+
+    def integrated(self) -> np.ndarray:
+        return token_attributions(self.clf, *self.texts, target=self.target, mask=self.mask).values
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to explain. ``signed``: it says for or against the class; the others only say how much."""
+
+    name: str
+    title: str
+    meaning: str
+    source: str
+    signed: bool
+    values: Callable[[_Asked], np.ndarray]
+
+
+METHODS: Mapping[str, Method] = {
+    m.name: m
+    for m in (
+        Method(
+            "rollout",
+            "attention rollout",
+            "how much attention flows from the word to [CLS], over all layers; not for a class",
+            "Abnar and Zuidema 2020 (arXiv 2005.00928)",
+            False,
+            lambda asked: asked.flow.rollout(),
+        ),
+        Method(
+            "value-norm",
+            "value-weighted norm",
+            "the same with the size of what the heads write of each word; not for a class",
+            "Kobayashi et al. 2020 (arXiv 2004.10102), rolled out over layers",
+            False,
+            lambda asked: asked.flow.norms(),
+        ),
+        Method(
+            "integrated-gradients",
+            "integrated gradients",
+            "what the word adds to the logit, on a straight path from padding",
+            "Sundararajan, Taly, Yan 2017 (arXiv 1703.01365), by Captum",
+            True,
+            lambda asked: asked.integrated(),
+        ),
+        Method(
+            "attnlrp",
+            "AttnLRP",
+            "the word's relevance; with what the biases have, relevance sums to the logit",
+            "Achtibat et al. 2024 (arXiv 2402.05602)",
+            True,
+            lambda asked: asked.relevance[0],
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, eq=False)
+class TokenExplanations(Result):
+    """M methods on one text, T tokens, curves of K + 1 points, R random orders.
+
+    ``deletion`` falls fast for an order that finds what the answer needs, ``insertion`` rises fast.
+    ``rank_correlation`` is Spearman's over words; where one of two methods has no sign, sizes are compared.
+    ``refused`` says of each method that this model does not have, why.
+    """
+
+    methods: tuple[str, ...]
+    values: np.ndarray  # [M, T]
+    rank_correlation: np.ndarray  # [M, M]
+    shares: np.ndarray  # [K + 1] of the words gone, or back
+    deletion: np.ndarray  # [M, K + 1]
+    insertion: np.ndarray
+    random_deletion: np.ndarray  # [R, K + 1]
+    random_insertion: np.ndarray
+    measured: str
+    target: int
+    target_label: str
+    tokens: tuple[str, ...]
+    special: tuple[bool, ...]
+    refused: Mapping[str, str]
+    logit: float  # of the class; NaN without AttnLRP
+    constants: float  # what biases have of it, by AttnLRP
+    mask: HeadMask
+
+    def areas(self) -> dict[str, dict[str, float]]:
+        """Of each method the areas under its curves, and the share of random orders that they beat."""
+        given = {
+            "deletion": (self.deletion, self.random_deletion),
+            "insertion": (self.insertion, self.random_insertion),
+        }
+        out: dict[str, dict[str, float]] = {name: {} for name in self.methods}
+        for kind, (own, random) in given.items():
+            drawn = area(random)
+            for name, value in zip(self.methods, area(own), strict=True):
+                better = drawn > value if kind == "deletion" else drawn < value
+                out[name] |= {kind: float(value), f"{kind}_beats": float(better.mean())}
+        return out
+
+    def extra(self) -> dict[str, Any]:
+        return {"areas": self.areas()}
+
+
+def token_explanations(
+    clf: Classifier,
+    text: str,
+    pair: str | None = None,
+    *,
+    methods: Sequence[str] | None = None,
+    target: str | int = "predicted",
+    label: str | int | None = None,
+    orders: int = ORDERS,
+    seed: int = 0,
+    mask: HeadMask | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> TokenExplanations:
+    """Explain one answer by several methods, each with deletion and insertion curves against random orders.
+
+    ``methods`` are names of ``METHODS``; by default all that the model has. A method that is asked for by name and that
+    the model does not have raises ``ModelError``.
+
+    >>> import headviz
+    >>> clf = headviz.load("demo", device="cpu")
+    >>> found = headviz.token_explanations(clf, "The dog is not sleeping.", "The dog is sleeping.", orders=4)
+    >>> found.methods
+    ('rollout', 'value-norm', 'integrated-gradients', 'attnlrp')
+    >>> at = found.methods.index("attnlrp")
+    >>> bool(abs(found.values[at].sum() + found.constants - found.logit) < 1e-4)
+    True
+    """
+    wanted = _checked(methods, orders)
+    (encoding,) = encode(clf, [text], None if pair is None else [pair])
+    words = words_of(encoding)
+    if len(words) < LEAST_WORDS:
+        raise OptionError(f"Explanations are compared on at least {LEAST_WORDS} words; this text has {len(words)}.")
+    present = clf.under(mask)
+    walk = Walk(clf, [encoding], [resolve_target(clf, target, label)], present)
+    walk.at_input(keep=False)
+    assert walk.classes is not None
+    asked = _Asked(clf, (text, pair), encoding, int(walk.classes[0]), present)
+    values, refused = _values(asked, wanted, methods is not None)
+    rng = np.random.default_rng(seed)
+    ranked = [words[np.argsort(-one[words], kind="stable")] for one in values.values()]
+    drawn = [rng.permutation(words) for _ in range(orders)]
+    deletion, insertion = curves(walk, np.array(ranked + drawn), asked.target, progress, cancel)
+    count = len(ranked)
+    relevance = asked.relevance if "attnlrp" in values else (None, np.nan, np.nan)
+    name = clf.labels[asked.target]
+    return TokenExplanations(
+        tuple(values),
+        np.array(list(values.values())),
+        _correlations(values, words),
+        counts_of(len(words)) / len(words),
+        deletion[:count],
+        insertion[:count],
+        deletion[count:],
+        insertion[count:],
+        "the number" if clf.is_regression else f"probability of {name}",
+        asked.target,
+        name,
+        tuple(clf.tokens(encoding)),
+        tuple(encoding.special),
+        refused,
+        float(relevance[2]),
+        float(relevance[1]),
+        present,
+    )
+
+
+def _checked(methods: Sequence[str] | None, orders: int) -> tuple[str, ...]:
+    if isinstance(orders, bool) or not isinstance(orders, int) or not 1 <= orders <= 1000:
+        raise OptionError(f"orders is a whole number from 1 to 1000, not {orders!r}.")
+    given = tuple(METHODS) if methods is None else tuple(dict.fromkeys(methods))
+    for name in given:
+        if name not in METHODS:
+            raise OptionError(unknown_choice("method", str(name)[:40], METHODS))
+    if not given:
+        raise OptionError(f"Name at least one method: {', '.join(METHODS)}.")
+    return given
+
+
+def _values(asked: _Asked, wanted: Sequence[str], strict: bool) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    found, refused = {}, {}
+    for name in wanted:
+        try:
+            found[name] = np.asarray(METHODS[name].values(asked), dtype=np.float64)
+        except ModelError as why:
+            if strict:
+                raise
+            refused[name] = str(why)
+    return found, refused
+
+
+def _correlations(values: Mapping[str, np.ndarray], words: np.ndarray) -> np.ndarray:
+    """Spearman's of every two methods over the words; NaN where one gives every word the same."""
+    names = list(values)
+    out = np.full((len(names), len(names)), np.nan)
+    for i, a in enumerate(names):
+        for j, b in enumerate(names):
+            one, other = values[a][words], values[b][words]
+            if not (METHODS[a].signed and METHODS[b].signed):
+                one, other = np.abs(one), np.abs(other)
+            if np.ptp(one) > 0 and np.ptp(other) > 0:
+                out[i, j] = stats.spearmanr(one, other).statistic
+    return out
