@@ -3,8 +3,8 @@
 import streamlit as st
 
 from headviz.ui.pages.compare import columns as compare
+from headviz.ui.pages.compare import explanations, patching
 from headviz.ui.pages.compare import other_models as others
-from headviz.ui.pages.compare import patching
 from headviz.ui.pages.compare import translations as retranslate
 from headviz.ui.parts import story, texts, veshan
 from headviz.ui.shell import frame, loaders, show, state
@@ -20,7 +20,7 @@ if not (frame.controls() or shown.empty):
     st.markdown(f"**{show.plain(shown.text)}**  \n{show.plain(shown.pair or '')}")
 classifies = bool(loaders.shape(view).labels)
 if classifies:
-    answers, patched = state.tabs(["Answers", "Patching"], "compare_tabs")
+    answers, patched, explained = state.tabs(["Answers", "Patching", "Explanations"], "compare_tabs")
     with answers:
         if answers.open:
             other = others.chooser(view, clf) if frame.controls() else others.load(view, clf)
@@ -28,6 +28,9 @@ if classifies:
     with patched:
         if patched.open:
             patching.section(clf, shown, data.task.name == "demo")
+    with explained:
+        if explained.open:
+            explanations.section(clf, shown)
 elif shown.empty:
     veshan.about(view)
     st.info(texts.EMPTY, icon=":material/edit:")

@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "info": ("info", "what a model is: layers, heads, labels, size, digest"),
     "conductance": ("conductance", "attention and attribution maps of one text, for all heads"),
     "patch": ("patch", "what each head carries from one text to another"),
+    "tokens": ("tokens", "which words an answer comes from, by several methods side by side"),
     "score": ("score", "how important each head is, over a sample"),
     "evaluate": ("evaluate", "metrics on a task, with heads switched off"),
     "ablate": ("ablate", "what each head costs, with significance"),

@@ -6,14 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 import torch
 
 import headviz
 from headviz import HeadMask, UserError
 from headviz.analyses import roles as module
+from headviz.analyses.role_importance import by_importance
 from headviz.analyses.roles import rare_tokens, roles
-from headviz.attribution.relations import RELATIONS, Tokens, chance_of
+from headviz.attribution.relations import RELATIONS, Tokens, chance_of, grammar_chances, linked_tokens
 from headviz.cli import main
+from headviz.demo import reading
+from headviz.heads import HeadId
 from headviz.models.classifier import Encoding
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
@@ -21,6 +25,7 @@ from support.analysed import texts
 from support.tiny import tiny_classifier, tiny_folder
 
 NAMES = [relation.name for relation in RELATIONS]
+GRAMMAR = list(reading.RELATIONS)
 
 
 def data(n: int = 60, seed: int = 0) -> Dataset:
@@ -62,6 +67,68 @@ def test_a_head_that_follows_one_relation_is_found(monkeypatch: pytest.MonkeyPat
     (mine,) = [role for role in found.of(1, 2) if role.name == name]
     assert mine.share > 0.65
     assert mine.share > mine.baseline + 0.2
+
+
+def test_grammar_is_found_and_not_mistaken_for_places_or_for_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the demo: heads that follow a relation, one that looks at the next word, one at every "not", the rest random."""
+    clf, sample = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=120)
+    encodings = clf.encode(sample.texts, sample.pairs)
+    links = [
+        linked_tokens(clf, len(e), (a, b), reading.links)
+        for e, a, b in zip(encodings, sample.texts, sample.pairs or (), strict=True)
+    ]
+    turn, negation = iter(range(len(encodings))), clf.tokenizer.convert_tokens_to_ids("not")
+    order = sorted(range(len(encodings)), key=lambda i: len(encodings[i]))
+
+    def make(e: Encoding, rng: Any) -> Any:
+        size, own = len(e), links[order[next(turn)]]
+        maps = rng.dirichlet(np.ones(size), (12, 12, size))
+        for r, name in enumerate(GRAMMAR):
+            pairs = own.get(name, np.zeros((size, size), dtype=bool)).astype(float)
+            rows = pairs.sum(axis=1) > 0
+            maps[1, r, rows] = 0.7 * (pairs / pairs.sum(axis=1, keepdims=True).clip(1))[rows] + 0.3 * maps[1, r, rows]
+        maps[2, 0] = 0.9 * np.eye(size, k=1) + 0.1 / size
+        if (at := np.flatnonzero(np.array(e.ids) == negation)).size:
+            maps[2, 1] = 0.1 / size
+            maps[2, 1][:, at] += 0.9 / len(at)
+        return maps
+
+    given(monkeypatch, make)
+    found = roles(clf, sample)
+    assert found.relations == (*NAMES, *GRAMMAR)
+    first = len(NAMES)
+    for r, name in enumerate(GRAMMAR):
+        (mine,) = [role for role in found.of(1, r) if role.name == name]
+        assert mine.share > 0.65
+        assert mine.share > mine.baseline + 0.2
+    assert not (found.q[2, :2, first:] < 0.05).any()
+    discovered = {(i, j, r) for i, j, r in np.argwhere(found.q[..., first:] < 0.05).tolist()}
+    assert len(discovered - {(1, r, r) for r in range(len(GRAMMAR))}) <= 3
+
+
+def test_chances_of_grammar_by_hand() -> None:
+    tokens = pair([7, 8, 7], [8, 9, 7])
+    pairs = np.zeros((9, 9), dtype=bool)
+    pairs[1, 2] = True
+    apart, keys = grammar_chances(pairs, tokens)
+    assert {tuple(at) for at in np.argwhere(apart).tolist()} == {(2, 3), (5, 6), (6, 7)}
+    assert {tuple(at) for at in np.argwhere(keys).tolist()} == {(3, 2)}
+    assert apart.sum() == pytest.approx(1)
+    assert keys.sum() == pytest.approx(1)
+
+
+def test_roles_against_importance() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(3, 4))
+    firsts = {HeadId(0, 0): "next", HeadId(0, 1): "next", HeadId(2, 3): "[CLS]"}
+    one, two = by_importance(("next", "delimiter", "[CLS]"), firsts, values)
+    ranks = 100 * scipy.stats.rankdata(values).reshape(3, 4) / 12
+    inside, outside = ranks[0, :2], np.r_[ranks[0, 2:], ranks[1:].ravel()]
+    assert (one.role, one.heads, two.role) == ("next", (HeadId(0, 0), HeadId(0, 1)), "[CLS]")
+    assert one.difference == pytest.approx(inside.mean() - outside.mean())
+    tested = scipy.stats.ttest_ind(inside, outside, equal_var=False)
+    assert (one.low, one.high) == pytest.approx(tuple(tested.confidence_interval()))
+    assert np.isnan(two.difference)  # one head alone
 
 
 def test_random_attention_has_a_role_no_more_often_than_the_level_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,4 +229,7 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert {tuple(role) for role in result["heads"]["1.2"]} == {("role", "share", "baseline", "q")}
     assert [role["role"] for role in result["heads"]["0.0"]] == NAMES
     assert main(words) == 0
-    assert "heads spend at least half" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "heads spend at least half" in shown
+    assert "Rank by taylor" in shown or not result["by_importance"]
+    assert result["importance"] == "taylor"

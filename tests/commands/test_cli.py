@@ -244,6 +244,20 @@ def test_a_slip_is_told_before_anything_is_loaded(wrong: list[str], monkeypatch,
     assert capsys.readouterr().err.startswith("headviz: ")
 
 
+def test_tokens(capsys: pytest.CaptureFixture[str], model: Path) -> None:
+    words = ("--model", model, "--text", "a dog sleeps", "--text-pair", "a cat", "--orders", "3")
+    result = call(capsys, "tokens", *words, "--methods", "rollout,attnlrp", "--off", "3.5", "--target", "neutral")
+    mask = headviz.HeadMask.full(12, 12).without([(3, 5)])
+    asked = {"methods": ["rollout", "attnlrp"], "target": "neutral", "mask": mask, "orders": 3}
+    found = headviz.token_explanations(headviz.load(model), "a dog sleeps", "a cat", **asked)
+    np.testing.assert_allclose(result["values"], found.values, atol=1e-6)
+    assert result["areas"]["rollout"] == pytest.approx(found.areas()["rollout"])
+    assert result["logit"] == pytest.approx(np.sum(result["values"][1]) + result["constants"], abs=1e-4)
+    assert main(["tokens", *map(str, words), "--methods", "rollout"]) == 0
+    assert "rank correlation" in capsys.readouterr().out
+    assert "lime" in mistake(capsys, "tokens", *words, "--methods", "lime")
+
+
 def test_patch(capsys: pytest.CaptureFixture[str], model: Path) -> None:
     texts = ("--text", "a dog sleeps", "--text-pair", "a cat", "--donor", "a dog eats")
     result = call(capsys, "patch", "--model", model, *texts, "--off", "3.5")

@@ -292,6 +292,15 @@ def test_one_head_shows_what_it_reads_and_writes(open_page: Callable[..., Any]) 
     assert "What it writes (OV)" in said
 
 
+def test_compare_explains_the_words_side_by_side(open_page: Callable[..., Any]) -> None:
+    app = open_page("compare", a="a dog sleeps", b="the cat runs", tab="Explanations")
+    assert not app.exception
+    said = texts(app).replace("\\", "")
+    assert "rank correlation over words is" in said
+    assert "random orders" in said
+    assert "best" not in said
+
+
 def test_compare_patches_a_donor_into_the_text(open_page: Callable[..., Any]) -> None:
     given = {"donor": "a bird sleeps", "tab": "Patching", "positions": "changed"}
     app = open_page("compare", a="a dog sleeps", b="the cat runs", **given)

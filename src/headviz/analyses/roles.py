@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..attribution.relations import RELATIONS, Tokens, chance_of
+from ..attribution.relations import (
+    RELATIONS,
+    Relation,
+    Tokens,
+    chance_of,
+    grammar_chances,
+    grammar_relations,
+    linked_tokens,
+)
 from ..errors import OptionError
 from ..evaluation.significance import benjamini_hochberg
 from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, tracked
 from ..recipes.structure import Name
 from ..results import Result
+from ..tasks.loading import grammar_of
 from .analysis import Analysis, Option, Picture, Table, View
 from .recipe import Recipe, found_by
+from .role_importance import RoleImportance, by_importance, importance_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,6 +66,8 @@ class Roles(Result):
     examples: tuple[int, ...]  # by relation: how many examples have it
     n: int
     data: str
+    importance: str = ""  # the score by which roles are compared
+    by_importance: tuple[RoleImportance, ...] = ()
 
     def of(self, layer: int, head: int) -> tuple[Role, ...]:
         """The roles of a head that are told from chance, the largest excess first."""
@@ -67,6 +79,16 @@ class Roles(Result):
             if q < LEVEL
         ]
         return tuple(sorted(found, key=lambda role: role.baseline - role.share))
+
+    def first(self) -> dict[HeadId, Role]:
+        """The first role of every head that has one."""
+        every = [HeadId(i, j) for i in range(self.share.shape[0]) for j in range(self.share.shape[1])]
+        return {head: found[0] for head in every if (found := self.of(*head))}
+
+    def against(self, score: str, values: NDArray[np.float64]) -> Roles:
+        """The same with every role against a score of the heads' importance [L, H]."""
+        firsts = {head: role.name for head, role in self.first().items()}
+        return replace(self, importance=score, by_importance=by_importance(self.relations, firsts, values))
 
     def extra(self) -> dict[str, Any]:
         layers, heads = self.share.shape[:2]
@@ -108,23 +130,28 @@ def roles(clf: Classifier, data: Dataset, *, progress: Progress | None = None, c
     encodings = clf.encode(data.texts, data.pairs)
     if len(encodings) < LEAST:
         raise OptionError(f"Roles need at least {LEAST} examples; there are {len(encodings)}.")
-    rare = rare_tokens(encodings)
-    shares = np.full((len(encodings), len(RELATIONS), clf.num_layers, clf.num_heads), np.nan)
+    rare, known = rare_tokens(encodings), grammar_of(data.task)
+    relations = RELATIONS if known is None else RELATIONS + grammar_relations(known[0])
+    shares = np.full((len(encodings), len(relations), clf.num_layers, clf.num_heads), np.nan)
     bases = np.full_like(shares, np.nan)
     for members in tracked(_batches(encodings), progress, cancel):
         for i, attention in zip(members, _attention(clf, [encodings[i] for i in members]), strict=True):
-            shares[i], bases[i] = _one(attention, Tokens.of(encodings[i], rare))
+            links = {}
+            if known is not None:
+                texts = (data.texts[i],) if data.pairs is None else (data.texts[i], data.pairs[i])
+                links = linked_tokens(clf, len(encodings[i]), texts, known[1])
+            shares[i], bases[i] = _one(attention, Tokens.of(encodings[i], rare, links), relations)
     with np.errstate(invalid="ignore"):
         there = np.isfinite(shares).any(axis=(2, 3)).sum(axis=0)  # [R]
-    share, base, p = (np.full((clf.num_layers, clf.num_heads, len(RELATIONS)), np.nan) for _ in range(3))
-    for r in range(len(RELATIONS)):
+    share, base, p = (np.full((clf.num_layers, clf.num_heads, len(relations)), np.nan) for _ in range(3))
+    for r in range(len(relations)):
         if there[r] < LEAST:
             continue
         rows = np.isfinite(shares[:, r]).any(axis=(1, 2))
         mine, chance = shares[rows, r], bases[rows, r]
         share[..., r], base[..., r] = mine.mean(axis=0), chance.mean(axis=0)
         p[..., r] = _one_sided(mine - chance, stats)
-    names = tuple(relation.name for relation in RELATIONS)
+    names = tuple(relation.name for relation in relations)
     q = benjamini_hochberg(p)
     return Roles(names, share, base, q, tuple(int(n) for n in there), len(encodings), data.task.title)
 
@@ -181,17 +208,20 @@ def _attention(clf: Classifier, members: Sequence[Encoding]) -> list[NDArray[np.
     return found
 
 
-def _one(attention: NDArray[np.float64], tokens: Tokens) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _one(
+    attention: NDArray[np.float64], tokens: Tokens, relations: Sequence[Relation]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Share and baseline [R, L, H] of one example, over the words that have such a key; NaN where none has."""
-    shape = (len(RELATIONS), *attention.shape[:2])
+    shape = (len(relations), *attention.shape[:2])
     share, base = np.full(shape, np.nan), np.full(shape, np.nan)
-    for r, relation in enumerate(RELATIONS):
+    for r, relation in enumerate(relations):
         pairs = relation.pairs(tokens) & tokens.words[:, None]
         queries = int(pairs.any(axis=1).sum())
         if queries:
-            chance = chance_of(relation, pairs, tokens)
+            own = relation.chance == "grammar"
+            chances = grammar_chances(pairs, tokens) if own else (chance_of(relation, pairs, tokens),)
             share[r] = (attention * pairs).sum(axis=(2, 3)) / queries
-            base[r] = (attention * chance).sum(axis=(2, 3)) / queries
+            base[r] = np.max([(attention * chance).sum(axis=(2, 3)) / queries for chance in chances], axis=0)
     return share, base
 
 
@@ -203,7 +233,10 @@ def run(given: Given) -> Roles:
 
     data = given.data
     wanted = given.option("samples")
-    return roles(given.clf, sample(data, wanted) if len(data) > wanted else data, progress=given.progress)
+    some = sample(data, wanted) if len(data) > wanted else data
+    found = roles(given.clf, some, progress=given.progress, cancel=given.cancel)
+    score = given.option("importance")
+    return found if score == "none" else found.against(score, given.score(given.clf, score, some))
 
 
 def figure(found: Roles) -> Figure:
@@ -230,8 +263,7 @@ def figure(found: Roles) -> Figure:
 
 def view(found: Roles) -> View:
     layers, heads = found.share.shape[:2]
-    firsts = [(HeadId(i, j), found.of(i, j)[:1]) for i in range(layers) for j in range(heads)]
-    best = sorted(((head, roles[0]) for head, roles in firsts if roles), key=lambda one: one[1].baseline - one[1].share)
+    best = sorted(found.first().items(), key=lambda one: one[1].baseline - one[1].share)
     rare = [name for name, n in zip(found.relations, found.examples, strict=True) if n < LEAST]
     clear = [head for head, role in best if role.share >= 0.5]
     return View(
@@ -247,13 +279,15 @@ def view(found: Roles) -> View:
                 shortened=20,
                 height=400,
             ),
+            *([importance_table(found.by_importance, found.importance)] if found.by_importance else []),
         ),
         about=(
             ("data", f"{found.data}, {found.n:,} examples"),
             ("tested", f"{int(np.isfinite(found.q).sum()):,} pairs of head and relation"),
             ("not tested, in too few examples", ", ".join(rare) or "none"),
         ),
-        note="Chance: attention spread evenly, or for same and rare words the same attention with the words reordered.",
+        note="Chance: attention spread evenly; for same and rare words the same attention with the words reordered; "
+        "for grammar what other words as far apart, or other words on the same word, have.",
     )
 
 
@@ -271,7 +305,10 @@ ANALYSIS = Analysis(
     figure,
     view,
     recipe,
-    options=(Option("samples", 300, "at most so many examples", "count", "N"),),
+    options=(
+        Option("samples", 300, "at most so many examples", "count", "N"),
+        Option("importance", "taylor", "a score by which heads with a role are compared, or none", metavar="NAME"),
+    ),
     kinds=(CLASSIFICATION,),
     command="roles",
 )

@@ -5,19 +5,21 @@ T tokens. ``chance`` says what the share of attention on a relation is compared 
 - *place*: attention spread evenly over all tokens, for relations that the places alone decide;
 - *words*: the same attention with the words of each text put into another order, for relations that hang on which
   word stands where. A head that looks at fixed places gains nothing by that.
+- *grammar*: the larger of two, for relations whose words often stand in the same places: the same attention between
+  other words of the text that are as far apart, and that of its other words on the same word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from ..models.classifier import Encoding
+    from ..models.classifier import Classifier, Encoding
 
 Pairs = NDArray[np.bool_]  # [T, T]: query, key
 
@@ -30,9 +32,10 @@ class Tokens:
     types: NDArray[np.int64]
     special: NDArray[np.bool_]
     rare: NDArray[np.bool_]
+    links: Mapping[str, Pairs] = field(default_factory=dict)  # relations of grammar that the text has
 
     @classmethod
-    def of(cls, encoding: Encoding, rare: frozenset[int]) -> Tokens:
+    def of(cls, encoding: Encoding, rare: frozenset[int], links: Mapping[str, Pairs] | None = None) -> Tokens:
         """Families without token types get them from the delimiters."""
         special = np.array(encoding.special, dtype=bool)
         types = np.array(encoding.types, dtype=np.int64)
@@ -42,7 +45,7 @@ class Tokens:
             if len(gaps):
                 types[words[gaps[0]] + 2 :] = 1
         ids = np.array(encoding.ids, dtype=np.int64)
-        return cls(ids, types, special, np.isin(ids, list(rare)) & ~special)
+        return cls(ids, types, special, np.isin(ids, list(rare)) & ~special, links or {})
 
     @property
     def words(self) -> NDArray[np.bool_]:
@@ -56,7 +59,7 @@ class Relation:
     name: str
     meaning: str
     pairs: Callable[[Tokens], Pairs]
-    chance: Literal["place", "words"] = "place"
+    chance: Literal["place", "words", "grammar"] = "place"
 
 
 def _place(shift: int) -> Callable[[Tokens], Pairs]:
@@ -115,6 +118,42 @@ RELATIONS = (
     Relation("same word across", "the same word in the other text", lambda t: _equal(t) & _other_text(t), "words"),
     Relation("rare word", "words that are rare in the data", _keys(lambda t: t.rare), "words"),
 )
+
+
+def grammar_relations(meanings: Mapping[str, str]) -> tuple[Relation, ...]:
+    """Relations whose pairs of tokens each text brings along."""
+
+    def linked(name: str) -> Callable[[Tokens], Pairs]:
+        return lambda t: t.links.get(name, np.zeros((len(t.ids), len(t.ids)), dtype=bool))
+
+    return tuple(Relation(name, meaning, linked(name), "grammar") for name, meaning in meanings.items())
+
+
+def linked_tokens(
+    clf: Classifier, length: int, texts: tuple[str, ...], reader: Callable[[str], list[tuple[str, int, int]]]
+) -> dict[str, Pairs]:
+    """The tokens of the words that a reader of texts relates, both ways; a word of several tokens has its first."""
+    where, found = clf.tokenizer(*texts), {}
+    for number, text in enumerate(texts):
+        for name, one, other in reader(text):
+            i, j = (where.char_to_token(0, begin, sequence_index=number) for begin in (one, other))
+            if i is not None and j is not None and max(i, j) < length:
+                pairs = found.setdefault(name, np.zeros((length, length), dtype=bool))
+                pairs[i, j] = pairs[j, i] = True
+    return found
+
+
+def grammar_chances(pairs: Pairs, tokens: Tokens) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """[T, T] twice: attention by these weights is that of other words as far apart, and of other words on the same."""
+    same = (tokens.types[:, None] == tokens.types[None]) & tokens.words[:, None] & tokens.words[None] & ~pairs
+    np.fill_diagonal(same, False)
+    far = np.arange(len(tokens.ids))[None] - np.arange(len(tokens.ids))[:, None]
+    apart, keys = np.zeros(pairs.shape), np.zeros(pairs.shape)
+    for i, j in np.argwhere(pairs):
+        for weights, others in ((apart, same & (far == j - i)), (keys, same & (np.arange(len(pairs))[None] == j))):
+            if others.any():
+                weights[others] += 1 / others.sum()
+    return apart, keys
 
 
 def chance_of(relation: Relation, pairs: Pairs, tokens: Tokens) -> NDArray[np.float64]:

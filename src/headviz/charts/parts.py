@@ -1,12 +1,15 @@
-"""Figures of the parts of one class score: a waterfall, and bars of the words that a head reads."""
+"""Figures of the parts of one class score: a waterfall, bars of the words that a head reads, curves of explanations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
-from .palette import BETTER, NEUTRAL, WORSE
+from .palette import BETTER, MODELS, NEUTRAL, WORSE
 from .style import ROW, frame, safe
 
 
@@ -30,6 +33,45 @@ def waterfall(parts: Sequence[tuple[str, float]], total: str) -> go.Figure:
     fig.update_yaxes(autorange="reversed")
     fig.update_xaxes(title="class score", zeroline=True)
     return frame(fig, 70 + ROW * (len(parts) + 1))
+
+
+def token_curves(
+    methods: Sequence[str], shares: Sequence[float], sides: Sequence[tuple[str, Any, Any]], measured: str
+) -> go.Figure:
+    """Side by side (title, [M, K] of methods, [R, K] of random orders): lines, and the random orders' 95 % band."""
+    fig = make_subplots(1, len(sides), subplot_titles=[title for title, _, _ in sides], shared_yaxes=True)
+    for column, (_, own, random) in enumerate(sides, 1):
+        low, middle, high = np.percentile(random, [2.5, 50, 97.5], axis=0)
+        lines = [*zip(methods, own, MODELS, strict=False), ("random orders", middle, NEUTRAL)]
+        fig.add_scatter(
+            x=[*shares, *shares[::-1]],
+            y=[*high, *low[::-1]],
+            fill="toself",
+            fillcolor=NEUTRAL,
+            opacity=0.2,
+            mode="none",
+            hoverinfo="skip",
+            showlegend=False,
+            row=1,
+            col=column,
+        )
+        for name, values, colour in lines:
+            dash = "dot" if name == "random orders" else "solid"
+            fig.add_scatter(
+                x=list(shares),
+                y=list(values),
+                name=safe(name),
+                legendgroup=safe(name),
+                showlegend=column == 1,
+                mode="lines",
+                line={"color": colour, "dash": dash, "width": 2},
+                hovertemplate=safe(name) + " %{y:.3f}<extra></extra>",
+                row=1,
+                col=column,
+            )
+    fig.update_xaxes(tickformat=".0%", zeroline=False)
+    fig.update_yaxes(title=safe(measured), col=1)
+    return frame(fig, 380, top=40)
 
 
 def token_bars(values: Sequence[float], tokens: Sequence[str], title: str) -> go.Figure:

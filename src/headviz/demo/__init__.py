@@ -6,6 +6,7 @@ This module is light: reading data or checking a text's words imports neither to
 import gzip
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -93,6 +94,16 @@ def card_figures() -> dict[str, Any]:
     """The model card's figures: recipe, accuracy per phenomenon, what the heads do."""
     found: dict[str, Any] = json.loads((DATA / "card.json").read_text(encoding="utf-8"))
     return found
+
+
+def grammar() -> tuple[dict[str, str], Callable[[str], list[tuple[str, int, int]]]]:
+    """The relations of grammar that the corpus' sentences are read for, each with its meaning, and their reader.
+
+    The reader gives for a text the relation and where its two words begin.
+    """
+    from .reading import RELATIONS, links
+
+    return RELATIONS, links
 
 
 def phenomenon_names() -> tuple[str, ...]:

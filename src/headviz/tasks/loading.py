@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -88,6 +88,16 @@ def check_request(name: str, split: str = "dev") -> Task:
     task = get_task(name)
     check_split(task, split)
     return task
+
+
+def grammar_of(task: Task) -> tuple[dict[str, str], Callable[[str], list[tuple[str, int, int]]]] | None:
+    """Relations of grammar by name, and what finds them in a text: (relation, begin of one word, of the other).
+
+    Only tasks whose sentences a generator of ours makes have one.
+    """
+    module = None if task.source.module is None else import_module(task.source.module)
+    make = getattr(module, "grammar", None)
+    return None if make is None else make()
 
 
 def _column_names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:

@@ -1,0 +1,67 @@
+"""``headviz tokens``: which words an answer comes from, by several methods side by side."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ..attribution.token_explanations import METHODS, ORDERS
+from .common import add_mask, add_model, load_model, number, progress_bar, read_mask, table
+from .number_types import seed, whole
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_mask(parser)
+    parser.add_argument("--text", required=True, metavar="A", help="the text")
+    parser.add_argument("--text-pair", metavar="B", help="its pair, for models that compare two texts")
+    parser.add_argument("--methods", metavar="M,…", help=f"{', '.join(METHODS)} (default: all that the model has)")
+    parser.add_argument("--target", default="predicted", metavar="T", help="predicted (default), or a class")
+    parser.add_argument("--label", metavar="Y", help="the example's label, for --target gold")
+    parser.add_argument(
+        "--orders", type=whole(1, 1000), default=ORDERS, metavar="N", help=f"random orders beside the curves ({ORDERS})"
+    )
+    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="of the random orders (0)")
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    from ..attribution.token_explanations import token_explanations
+
+    clf = load_model(args)
+    mask = read_mask(args, clf)
+    methods = None if args.methods is None else [part.strip() for part in args.methods.split(",") if part.strip()]
+    with progress_bar("passes") as progress:
+        found = token_explanations(
+            clf,
+            args.text,
+            args.text_pair,
+            methods=methods,
+            target=args.target,
+            label=args.label,
+            orders=args.orders,
+            seed=args.seed,
+            mask=mask,
+            progress=progress,
+        )
+    return found.to_dict()
+
+
+def show(result: dict[str, Any]) -> str:
+    methods = result["methods"]
+    words = [i for i, special in enumerate(result["special"]) if not special]
+    values = [("word", *methods)]
+    values += [(result["tokens"][i], *(number(row[i]) for row in result["values"])) for i in words]
+    agree = [("rank correlation", *methods)]
+    agree += [(name, *map(number, row)) for name, row in zip(methods, result["rank_correlation"], strict=True)]
+    areas = [("area", "deletion", "beats", "insertion", "beats")]
+    for name in methods:
+        one = result["areas"][name]
+        share = {k: f"{100 * one[f'{k}_beats']:.0f} %" for k in ("deletion", "insertion")}
+        areas.append((name, number(one["deletion"]), share["deletion"], number(one["insertion"]), share["insertion"]))
+    parts = [f"class explained: {result['target_label']}", table(values), table(agree), table(areas)]
+    parts += [f"{name}: {why}" for name, why in result["refused"].items()]
+    parts.append(
+        f"Areas are of the {result['measured']}: a small one is good for deletion, a large one for insertion. "
+        "Beats: the share of random orders that are worse."
+    )
+    return "\n\n".join(parts)

@@ -1,0 +1,103 @@
+"""Which words of a sentence belong together, by the words and forms that the generator makes sentences of.
+
+The generator knows its verbs in all forms, its nouns and its quantifiers, and sets them in few ways. Only what is
+certain is read: a noun with its verb behind it, a verb with its object behind it, a quantifier with its noun, a "not"
+or "never" with its verb. The tests build sentences from the generator's parts and read them back.
+"""
+
+import re
+from functools import cache
+
+from .words import nouns
+from .words.verbs import ACTS_ALONE, ACTS_ON_THINGS, HANDLE_VERBS, LOOK_VERBS, PERSON_VERBS
+
+RELATIONS = {
+    "subject and verb": "a subject and its verb, either way",
+    "verb and object": "a verb and its object, either way",
+    "quantifier and noun": "a quantifier and its noun, either way",
+    "negation and verb": "not or never, and the verb, either way",
+}
+SUBJECT, OBJECT, QUANTIFIER, NEGATION = RELATIONS
+
+Link = tuple[str, int, int]  # relation, and where both words begin in the text
+
+_NEGATIONS = frozenset(("not", "never"))
+_BEFORE_VERBS = _NEGATIONS | frozenset("did do does will has have was were is are be been being".split())
+_QUANTIFIERS = frozenset("every each all some no most few many several".split())
+_ARTICLES = frozenset(("the", "a", "an"))
+_BEFORE_NOUNS = _ARTICLES | _QUANTIFIERS | frozenset(("of",))
+_OTHERS = (
+    "and or but nor by to from that who whom than it on in at with after before because while beside behind near "
+    "under above over then earlier later"
+)
+_CLOSED = _BEFORE_VERBS | _BEFORE_NOUNS | frozenset(_OTHERS.split())
+
+
+@cache
+def _verbs() -> frozenset[str]:
+    every = [*(act.verb for act in (*ACTS_ALONE, *ACTS_ON_THINGS)), *PERSON_VERBS, *LOOK_VERBS, *HANDLE_VERBS]
+    return frozenset(form for one in every for form in one)
+
+
+@cache
+def _nouns() -> frozenset[str]:
+    things = {act.rest.split()[-1] for act in ACTS_ON_THINGS if act.rest}
+    things |= {
+        *nouns.PEOPLE,
+        *nouns.ANIMALS,
+        "child",
+        *nouns.KINDS,
+        *(m for kind in nouns.KINDS.values() for m in kind),
+    }
+    return frozenset({*things, *map(nouns.plural, things), *(name.lower() for name in nouns.NAMES)})
+
+
+def links(text: str) -> list[Link]:
+    """The related words of one text. Contractions and everything that might be read in two ways are left out."""
+    found = [(match.group().lower(), match.start()) for match in re.finditer(r"[A-Za-z']+|[^\sA-Za-z']", text)]
+    words = [word for word, _ in found]
+    kinds = [_kind(words, i) for i in range(len(words))]
+    out: list[tuple[str, int, int]] = []
+    for i, (word, kind) in enumerate(zip(words, kinds, strict=True)):
+        if kind == "noun":
+            verb = _next(words, i + 1, _BEFORE_VERBS)
+            if verb is not None and kinds[verb] == "verb":
+                out.append((SUBJECT, i, verb))
+        if kind == "verb":
+            noun = _noun_behind(words, kinds, i + 1)
+            if noun is not None:
+                out.append((OBJECT, i, noun))
+        if word in _QUANTIFIERS:
+            noun = _noun_behind(words, kinds, i + 1)
+            if noun is not None:
+                out.append((QUANTIFIER, i, noun))
+        if word in _NEGATIONS:
+            verb = _next(words, i + 1, _BEFORE_VERBS)
+            if verb is not None and kinds[verb] == "verb":
+                out.append((NEGATION, i, verb))
+    return [(name, found[i][1], found[j][1]) for name, i, j in out]
+
+
+def _kind(words: list[str], i: int) -> str:
+    """What a word is here. One that can be both is a noun behind an article, a verb behind an auxiliary."""
+    word, before = words[i], words[i - 1] if i else ""
+    verb, noun = word in _verbs(), word in _nouns()
+    if verb and noun:
+        return "noun" if before in _BEFORE_NOUNS else "verb" if before in _BEFORE_VERBS else ""
+    return "verb" if verb and before not in _ARTICLES else "noun" if noun else ""
+
+
+def _next(words: list[str], start: int, skipped: frozenset[str]) -> int | None:
+    """The first word from ``start`` that is not one of these."""
+    return next((i for i in range(start, len(words)) if words[i] not in skipped), None)
+
+
+def _noun_behind(words: list[str], kinds: list[str], start: int) -> int | None:
+    """The noun of the phrase that begins here: articles, at most two adjectives, the noun."""
+    at = _next(words, start, _BEFORE_NOUNS)
+    for i in range(at, min(at + 3, len(words))) if at is not None else ():
+        if kinds[i] == "noun":
+            return i
+        if kinds[i] or words[i] in _CLOSED or not words[i].isalpha():
+            return None
+    return None

@@ -1,0 +1,127 @@
+"""On Compare: which words the answer comes from, by several methods side by side. None is declared the best."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from ....charts import maps as charts_maps
+from ....charts import parts as charts_parts
+from ...parts.texts import EMPTY, Text
+from ...shell import jobs, show, state
+
+if TYPE_CHECKING:
+    from ....attribution.token_explanations import TokenExplanations
+    from ....models.classifier import Classifier
+
+
+def section(clf: Classifier, shown: Text) -> None:
+    """The words coloured by each method, how far the methods agree, and the curves beside random orders."""
+    if shown.empty:
+        st.info(EMPTY, icon=":material/edit:")
+        return
+    mask = state.mask(clf.present)
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> TokenExplanations:
+        from ....attribution.token_explanations import token_explanations
+
+        return token_explanations(clf, shown.text, shown.pair, mask=mask, progress=progress, cancel=cancel)
+
+    key = (clf.digest, str(clf.dtype), "explanations", shown.text, shown.pair, mask.hex)
+    found = jobs.need(key, "Explaining the answer", work)
+    if found is None:
+        return
+    show.finding(said(found))
+    for name, why in found.refused.items():
+        st.info(show.plain(f"{_title(name)}: {why}"))
+    _words(found)
+    left, right = st.columns([3, 5], gap="large")
+    with left:
+        _agreement(found)
+    with right:
+        _curves(found)
+
+
+def _title(name: str) -> str:
+    from ....attribution.token_explanations import METHODS
+
+    return METHODS[name].title
+
+
+def said(found: TokenExplanations) -> str:
+    """How far the methods agree, and which words they put first."""
+    pairs = found.rank_correlation[np.triu_indices(len(found.methods), 1)]
+    pairs = pairs[np.isfinite(pairs)]
+    if not len(pairs):
+        return f"Explained is {found.target_label}; there are no two methods to compare."
+    words = np.flatnonzero(~np.array(found.special))
+    firsts = {found.tokens[words[np.argmax(row[words])]] for row in found.values}
+    top = "all put the same word first" if len(firsts) == 1 else f"{len(firsts)} different words come first"
+    between = f"from {show.number(float(pairs.min()), 2)} to {show.number(float(pairs.max()), 2)}"
+    if len(pairs) == 1:
+        between = show.number(float(pairs[0]), 2)
+    return f"The methods' rank correlation over words is {between}; {top}."
+
+
+def _words(found: TokenExplanations) -> None:
+    """One row for each method, on a scale of its own: they do not measure in one unit."""
+    from ....attribution.token_explanations import METHODS
+
+    words = ~np.array(found.special)
+    rows = []
+    for name, values in zip(found.methods, found.values, strict=True):
+        top = float(np.abs(values[words]).max()) or 1.0
+        rows.append((_title(name), found.target_label, np.where(words, values / top, 0.0)))
+    used = [METHODS[name] for name in found.methods]
+    show.figure(
+        charts_maps.token_rows(rows, found.tokens),
+        "explained_words",
+        "Each word's value by each method, as a share of that method's largest. Rollout and norm have no sign.",
+        source=" ".join(f"{m.title.capitalize()}: {m.meaning}; {m.source}." for m in used),
+        wide="40" if len(found.tokens) <= 24 else "64",
+    )
+
+
+def _agreement(found: TokenExplanations) -> None:
+    names = [_title(name) for name in found.methods]
+    show.figure(
+        charts_maps.matrix(found.rank_correlation, names, names, "rank correlation", signed=True, end=1.0),
+        "explained_agreement",
+        "Spearman's rank correlation over words; where a method has no sign, sizes are compared.",
+    )
+
+
+def _curves(found: TokenExplanations) -> None:
+    sides = [
+        ("words that are gone", found.deletion, found.random_deletion),
+        ("words that are back", found.insertion, found.random_insertion),
+    ]
+    names = [_title(name) for name in found.methods]
+    show.figure(
+        charts_parts.token_curves(names, found.shares.tolist(), sides, found.measured),
+        "explained_curves",
+        f"The {found.measured} while words go, or come back, in each method's order, highest first. Grey: 95 % of "
+        f"{len(found.random_deletion)} random orders. A word that is gone is padding.",
+        source="Padding is also where the path of integrated gradients begins. Curves judge an order by texts that "
+        "the model never saw, so they do not say which method is right.",
+        wide="40",
+    )
+    areas = found.areas()
+    show.table(
+        ["method", "deletion", "beats of random", "insertion", "beats of random "],
+        [
+            [
+                title,
+                areas[name]["deletion"],
+                areas[name]["deletion_beats"],
+                areas[name]["insertion"],
+                areas[name]["insertion_beats"],
+            ]
+            for title, name in zip(names, found.methods, strict=True)
+        ],
+        "explained_areas",
+        caption="Areas under the curves: small is good for deletion, large for insertion.",
+        record=found.to_dict(),
+    )
