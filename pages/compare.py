@@ -3,7 +3,7 @@
 import streamlit as st
 
 from headviz.ui.pages.compare import columns as compare
-from headviz.ui.pages.compare import explanations, patching
+from headviz.ui.pages.compare import explanations, many_pairs, patching
 from headviz.ui.pages.compare import other_models as others
 from headviz.ui.pages.compare import translations as retranslate
 from headviz.ui.parts import story, texts, veshan
@@ -28,6 +28,7 @@ if classifies:
     with patched:
         if patched.open:
             patching.section(clf, shown, data.task.name == "demo")
+            many_pairs.section(clf, data.task.name == "demo")
     with explained:
         if explained.open:
             explanations.section(clf, shown)

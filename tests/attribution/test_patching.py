@@ -13,6 +13,7 @@ import headviz
 from headviz import HeadMask, UserError
 from headviz.attribution.alignment import align
 from headviz.models.families import FAMILIES
+from headviz.ui.pages.compare.many_pairs import read_pairs
 from support.tiny import tiny_classifier, tiny_model
 
 FAMILY_NAMES = ("bert", "distilbert", "roberta", "electra", "modernbert", "albert")
@@ -202,6 +203,20 @@ def test_a_set_of_pairs_is_the_mean_of_its_pairs() -> None:
     assert found.p_value[1, 2] == pytest.approx(half.pvalue)
     with pytest.raises(UserError, match="too few to average"):
         headviz.patch_pairs(clf, [(A, A), (B, B)])
+
+
+def test_pairs_from_a_table() -> None:
+    def of(content: str, kind: str = "csv") -> Any:
+        return read_pairs(content.encode(), kind)
+
+    four = "text,donor,text_pair,donor_pair\na,b,c,d\ne,f,g,\n"
+    assert of(four) == [(("a", "c"), ("b", "d")), (("e", "g"), ("f", "g"))]
+    assert of("text\tdonor\na b\tc d\n", "tsv") == [("a b", "c d")]
+    assert of("first\tsecond\na | b\tc | d\n", "tsv") == [(("a", "b"), ("c", "d"))]
+    with pytest.raises(UserError, match="no column 'donor'"):
+        of("text,other,third\na,b,c\n")
+    with pytest.raises(UserError, match="cannot be read"):
+        of("text", "xlsx")
 
 
 def test_minimal_pairs_of_the_demo_differ_in_one_stretch() -> None:

@@ -292,6 +292,15 @@ def test_one_head_shows_what_it_reads_and_writes(open_page: Callable[..., Any]) 
     assert "What it writes (OV)" in said
 
 
+def test_compare_patches_many_pairs(open_page: Callable[..., Any]) -> None:
+    app = open_page("compare", tab="Patching", positions="first")
+    app.selectbox(key="pairs_kind").select("veridical").run()
+    assert not app.exception
+    said = texts(app).replace("\\", "")
+    assert "heads move the answer for certain" in said
+    assert "over 12 pairs" in said
+
+
 def test_compare_explains_the_words_side_by_side(open_page: Callable[..., Any]) -> None:
     app = open_page("compare", a="a dog sleeps", b="the cat runs", tab="Explanations")
     assert not app.exception

@@ -16,7 +16,7 @@ from ..errors import ModelError
 from ..heads import HeadMask
 from ..models.fast.packing import Chunk, Group
 from ..models.fast.post_norm import PostNormStages
-from ..models.fast.stages import stages_for
+from ..models.fast.stages import is_fast, stages_for
 from .contributions import EXACT
 from .frozen import frozen_read_out
 
@@ -34,12 +34,13 @@ class Flow:
     """
 
     def __init__(self, clf: Classifier, text: Encoding, mask: HeadMask) -> None:
-        stages = stages_for(clf, torch.float64)
-        if clf.classes is None or not isinstance(stages, PostNormStages):
+        if clf.classes is None or not is_fast(clf):
             raise ModelError(
                 f"{clf.title} does not answer from the first token's state behind layers of BERT's kind, so what flows "
                 "to the answer cannot be followed. Integrated gradients work."
             )
+        stages = stages_for(clf, torch.float64)
+        assert isinstance(stages, PostNormStages)
         self.stages, self.gates = stages, clf.gates(mask)
         self._constants: list[tuple[Tensor, Tensor]] = []  # where one is added in the graph, and its value
         self.probs: list[Tensor] = []  # per layer [h, T, T] of heads that are on

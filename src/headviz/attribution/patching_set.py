@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from ..errors import OptionError
+from ..errors import OptionError, TaskError
 from ..evaluation.significance import LEVEL, benjamini_hochberg
 from ..heads import HeadId, HeadMask
 from ..models.network import require_model
@@ -20,6 +20,7 @@ from .patching import Text, check_pairs, patch
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
+    from ..tasks.readers import Table
 
 LEAST_SPAN = 0.5  # of the measured logit difference: below it a share of it says nothing
 
@@ -50,6 +51,36 @@ class PatchingSet(Result):
 
     def extra(self) -> dict[str, Any]:
         return {"ranking": self.ranked()}
+
+
+def pairs_of(table: Table) -> list[tuple[Text, Text]]:
+    """The (text, donor) of each row of a table.
+
+    Its columns are text and donor, and text_pair and donor_pair for models that compare two texts; a donor without a
+    pair has the text's. Or it has two columns of any name, whose cells may hold two texts with ``|`` between them.
+    """
+    columns = table.columns
+    if len(columns) == 2 and not {"text", "donor"} & set(columns):
+        first, second = columns.values()
+        return [(_split(a), _split(b)) for a, b in zip(first, second, strict=True)]
+    for name in ("text", "donor"):
+        if name not in columns:
+            raise TaskError(
+                f"{table.name} has no column '{name}'. It needs text and donor, and pairs if any, or just two columns."
+            )
+    own = columns.get("text_pair", [None] * len(table))
+    other = columns.get("donor_pair", own)
+    rows = zip(columns["text"], own, columns["donor"], other, strict=True)
+    return [(_joined(a, b), _joined(c, d or b)) for a, b, c, d in rows]
+
+
+def _joined(first: Any, second: Any) -> Text:
+    return (str(first), str(second)) if second else _split(first)
+
+
+def _split(cell: Any) -> Text:
+    parts = [part.strip() for part in str(cell).split("|")]
+    return (parts[0], parts[1]) if len(parts) == 2 else str(cell)
 
 
 def patch_pairs(

@@ -25,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--pairs",
         metavar="FILE",
-        help="many: a table with columns text, donor, and text_pair, donor_pair for models that compare two texts",
+        help="many: a table with columns text, donor, and text_pair, donor_pair for models that compare two texts, or "
+        "with two columns of texts, or of pairs with | between their texts",
     )
     parser.add_argument("--text-pair", metavar="B", help="its pair, for models that compare two texts")
     parser.add_argument("--donor", metavar="A2", help="the text from which their outputs are taken")
@@ -74,7 +75,7 @@ def _paths(args: argparse.Namespace, clf: Classifier, pairs: list[tuple[Text, Te
 
 def _many(args: argparse.Namespace, wanted: str | list[int]) -> dict[str, Any]:
     """A set of pairs from a file."""
-    from ..attribution.patching_set import patch_pairs
+    from ..attribution.patching_set import pairs_of, patch_pairs
     from ..storage.paths import outside_path
     from ..tasks.readers import read_table
 
@@ -82,14 +83,7 @@ def _many(args: argparse.Namespace, wanted: str | list[int]) -> dict[str, Any]:
         raise OptionError("With --pairs the texts come from the file, and each pair's own answers are measured.")
     if not isinstance(wanted, str):
         raise OptionError(f"With --pairs, --positions is one of {', '.join(POSITIONS)}.")
-    table_ = read_table(outside_path(args.pairs, "--pairs"))
-    columns = table_.columns
-    for name in ("text", "donor"):
-        if name not in columns:
-            raise OptionError(f"{table_.name} has no column '{name}'. It needs text and donor, and pairs if any.")
-    own = columns.get("text_pair", [None] * len(table_))
-    other = columns.get("donor_pair", own)
-    texts = list(zip(map(_text, columns["text"], own), map(_text, columns["donor"], other), strict=True))
+    texts = pairs_of(read_table(outside_path(args.pairs, "--pairs")))
     clf = load_model(args)
     mask = read_mask(args, clf)
     with progress_bar("pairs") as progress:

@@ -1,4 +1,7 @@
-"""Which heads carry which ability: for the demo the table of its model card, for other models the analysis by kind.
+"""Which heads carry which ability, and what they look at.
+
+Abilities come from the demo's model card, or for other models from the analysis by kind; what heads look at from the
+analysis of that name.
 
 Every page asks here, so that a head has one story everywhere.
 """
@@ -10,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from ...heads import HeadId
+from ...heads import HeadId, HeadMask
 from ..shell import show, state
 from ..shell.view import View
 
 if TYPE_CHECKING:
     from ...analyses.by_slice import BySlice
+    from ...analyses.roles import Roles
     from ...models.classifier import Classifier
 
 
@@ -26,6 +30,7 @@ def known(view: View) -> bool:
 
 MOST = 256  # models and data whose abilities are remembered
 _found: dict[tuple[object, ...], dict[HeadId, str]] = {}
+_looks: dict[tuple[object, ...], dict[HeadId, str]] = {}
 
 
 def carried(view: View) -> dict[HeadId, str]:
@@ -51,6 +56,26 @@ def remember(view: View, found: BySlice) -> None:
     if len(_found) >= MOST:
         _found.clear()
     _found[_source(view)] = {head: _words(names) for head, names in told.items()}
+
+
+def remember_roles(view: View, found: Roles) -> None:
+    """Keep what *What heads look at* has found, so that grids and the gallery name these heads."""
+    if len(_looks) >= MOST:
+        _looks.clear()
+    _looks[_source(view)] = {head: f"{role.name} ({100 * role.share:.0f} %)" for head, role in found.first().items()}
+
+
+def looks(view: View) -> dict[HeadId, str]:
+    """What each head looks at more than by chance, with its share of attention. Empty where it was not measured."""
+    return _looks.get(_source(view), {})
+
+
+def look_tips(view: View, present: HeadMask) -> dict[str, list[list[str]]]:
+    """The same as a line of a grid's tooltips."""
+    found, heads = looks(view), range(present.num_heads)
+    if not found:
+        return {}
+    return {"looks at": [[found.get(HeadId(i, j), "–") for j in heads] for i in range(present.num_layers)]}
 
 
 def _source(view: View) -> tuple[object, ...]:

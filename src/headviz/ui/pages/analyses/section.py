@@ -171,6 +171,8 @@ def section(name: str, clf: Classifier, data: Dataset) -> None:
     if result is not None:
         if analysis.name == "by-slice":
             abilities.remember(view, result)
+        if analysis.name == "roles":
+            abilities.remember_roles(view, result)
         shown = result if analysis.lines is None else drawing.chosen_lines(result, analysis.lines)
         drawing.draw(analysis.view(shown))
     published.section(name, data.task.name)

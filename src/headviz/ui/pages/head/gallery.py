@@ -86,8 +86,8 @@ def section(found: Maps, chosen: HeadId, rows: Sequence[int], columns: Sequence[
         return
     table = found.attention if kind == "attention" else found.attribution
     maps = np.stack([table[h][np.ix_(rows, columns)] for h in heads])
-    carried = abilities.carried(state.view())
-    names = [f"{h} {values[h]:.2f}{f' {carried[h]}' if h in carried else ''}"[:34] for h in heads]
+    known = (abilities.carried(state.view()), abilities.looks(state.view()))
+    names = [" ".join([f"{h} {values[h]:.2f}", *(told[h] for told in known if h in told)])[:34] for h in heads]
     at = heads.index(chosen) if chosen in heads else None
     show.figure(
         charts_maps.layer(maps, names, kind == "attribution", at),

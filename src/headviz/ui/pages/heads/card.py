@@ -29,6 +29,8 @@ def card(ready: dict[str, HeadScores], beside: HeadScores | None, shape: Shape, 
     name, carries = show.head_name(head, shape.rows), abilities.carried(view).get(head)
     off = head in state.mask(present).off
     said = [f"carries {carries}"] if carries else []
+    if role := abilities.looks(view).get(head):
+        said.append(f"looks at: {role}")
     if found is not None and "difference" in ready:
         said.append(tuning.line(head, ready["pre-trained"], ready["fine-tuned"]))
     else:

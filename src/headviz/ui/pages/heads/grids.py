@@ -188,7 +188,7 @@ def grid(key: str, found: HeadScores | None, tips: Any, look: Look, shape: Shape
         None if found is None else found.values,
         mask=state.mask(shape.present),
         selected=state.head(shape.present),
-        tips=tips,
+        tips={**(tips or {}), **abilities.look_tips(view, shape.present)},
         carries=abilities.carried(view),
         group="heads",
         look=replace(look, name=name, numbers=view.numbers, large=view.present, file=f"headviz-{score}"),

@@ -213,7 +213,7 @@ def grid(
         present,
         values,
         mask=state.mask(present),
-        tips=tips,
+        tips={**tips, **abilities.look_tips(view, present)},
         carries=abilities.carried(view),
         rows=rows,
         look=Look(

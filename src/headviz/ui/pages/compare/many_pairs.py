@@ -1,0 +1,141 @@
+"""On Compare, Patching: every head patched over many pairs, from an uploaded table or the demo's generator."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from ....errors import TaskError, UserError
+from ....heads import HeadId
+from ...shell import jobs, show, state
+from ...widgets.grid import Look, head_grid
+from .patching import EFFECT, percent
+
+if TYPE_CHECKING:
+    from ....attribution.patching import Text as Given
+    from ....attribution.patching_set import PatchingSet
+    from ....models.classifier import Classifier
+
+KINDS = ("csv", "tsv", "jsonl", "parquet")
+MOST = 200  # pairs
+DRAWN = 12  # of the demo's generator
+FORMAT = (
+    "Columns text and donor, and text_pair and donor_pair for models that compare two texts; or two columns whose "
+    "cells are a text, or two texts with | between them."
+)
+
+
+def section(clf: Classifier, demo: bool) -> None:
+    """What to patch, the grid of mean effects, and the heads that carry the difference for certain."""
+    if state.view().present or not clf.classes:
+        return
+    with st.expander("Many pairs at once"):
+        try:
+            texts = _texts(demo)
+        except UserError as wrong:
+            st.error(show.plain(str(wrong)))
+            return
+        if texts is None:
+            return
+        mask, where = state.mask(clf.present), state.view().positions
+
+        def work(progress: jobs.Progress, cancel: jobs.Cancel) -> PatchingSet:
+            from ....attribution.patching_set import patch_pairs
+
+            return patch_pairs(clf, texts, positions=where, mask=mask, progress=progress, cancel=cancel)
+
+        key = (clf.digest, str(clf.dtype), "patch pairs", tuple(texts), mask.hex, where)
+        found = jobs.need(key, f"Patching every head over {len(texts)} pairs", work)
+        if found is not None:
+            _draw(clf, found)
+
+
+def _texts(demo: bool) -> list[tuple[Given, Given]] | None:
+    """The pairs that are asked for; None while nothing is."""
+    sent = st.file_uploader("A table of pairs", type=list(KINDS), key="pairs_file", help=FORMAT)
+    if sent is not None:
+        found = read_pairs(sent.getvalue(), sent.name.rsplit(".", 1)[-1].lower())
+        if len(found) > MOST:
+            st.caption(f"The first {MOST} of {len(found):,} pairs are used; the command has no such limit.")
+        return found[:MOST]
+    if not demo:
+        return None
+    from ....demo.minimal_pairs import minimal_pairs
+    from ....demo.phenomena import PHENOMENA
+
+    name = st.selectbox(
+        f"or {DRAWN} minimal pairs of a phenomenon", list(PHENOMENA), index=None, key="pairs_kind", width=320
+    )
+    if name is None:
+        return None
+    return [((a.premise, a.hypothesis), (b.premise, b.hypothesis)) for a, b in minimal_pairs(name, DRAWN)]
+
+
+def read_pairs(content: bytes, kind: str) -> list[tuple[Given, Given]]:
+    """The pairs of an uploaded table, by the reader that reads tasks."""
+    from ....attribution.patching_set import pairs_of
+    from ....tasks.readers import read_table
+
+    if kind not in KINDS:
+        raise TaskError(f"'{kind[:20]}' files cannot be read. Upload {', '.join(KINDS)}.")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"pairs.{kind}"
+        path.write_bytes(content)
+        return pairs_of(read_table(path))
+
+
+def said(found: PatchingSet) -> str:
+    """How many heads carry the difference for certain, and which carries most."""
+    sure, top = int((found.q_value < 0.05).sum()), found.ranked()[0]
+    ends = f"[{percent(found.interval_low[top])}, {percent(found.interval_high[top])}]"
+    left = found.same_answer + found.small
+    out = f"; {left} left out, whose answers hardly differ" if left else ""
+    return (
+        f"{sure} of {int(np.isfinite(found.mean).sum())} heads move the answer for certain (q < .05). {top} moves it "
+        f"most: {percent(found.mean[top])} of the way {ends}, over {found.n} pairs{out}."
+    )
+
+
+def _draw(clf: Classifier, found: PatchingSet) -> None:
+    show.finding(said(found))
+    tips = [
+        ["–" if m != m else f"{percent(m)} [{percent(a)}, {percent(b)}]" for m, a, b in zip(*row, strict=True)]
+        for row in zip(found.mean, found.interval_low, found.interval_high, strict=True)
+    ]
+    left, right = st.columns([5, 4], gap="large")
+    with left:
+        head_grid(
+            "pairs_grid",
+            clf.present,
+            found.mean,
+            mask=state.mask(clf.present),
+            selected=state.head(clf.present),
+            on_select=state.select,
+            tips={"of the way": tips},
+            marks=[HeadId(int(i), int(j)) for i, j in np.argwhere(found.q_value < 0.05)],
+            mark_name="q < .05",
+            look=Look(name="mean effect", numbers=state.view().numbers, digits=2, file="headviz-patching-pairs"),
+        )
+        show.note(
+            "Mean over the pairs: 0 = the answer stays the text's, 1 = it is the donor's.",
+            formula=EFFECT,
+            source="Student's t over pairs; q by Benjamini and Hochberg over all heads.",
+            key="pairs_note",
+            saves=False,
+        )
+    with right:
+        show.table(
+            ["head", "mean effect", "95 % low", "95 % high", "q"],
+            [
+                [str(h), *(float(t[h]) for t in (found.mean, found.interval_low, found.interval_high, found.q_value))]
+                for h in found.ranked()
+            ],
+            "pairs_table",
+            caption="All heads, the largest mean effect first.",
+            record=found.to_dict(),
+            height=360,
+        )
