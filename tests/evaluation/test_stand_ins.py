@@ -11,10 +11,12 @@ from headviz import HeadMask, UserError
 from headviz.evaluation.constants import _losses
 from headviz.evaluation.donors import Donors
 from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
+from headviz.evaluation.place_means import PlaceMeans, kinds_of
 from headviz.evaluation.stand_ins import mean_outputs, standing_in
 from headviz.models.families import FAMILIES
 from headviz.models.fill import Fill
 from headviz.models.stand_in import StandIn
+from headviz.pruning.plan import PruningPlan
 from headviz.tasks.catalogue import get_task
 from support.marks import KINDS_OF_CLASSIFIERS, all_in_ci
 from support.tiny import PRUNABLE, tiny_classifier, tiny_model
@@ -124,14 +126,51 @@ def test_resampling_equals_hooks(family: str) -> None:
     assert drawn["low"] <= drawn["mean"] <= drawn["high"]
 
 
-@pytest.mark.parametrize("kind", ["mean", "resample", "constant"])
+@pytest.mark.parametrize("family", [*FAMILY_NAMES, "roberta"])
+def test_means_by_kind_of_place_equal_hooks(family: str) -> None:
+    clf, model = tiny_classifier(family), tiny_model(family)
+    seen = [heads_of(clf, model, a, b) for a, b in zip(REFERENCE.texts, REFERENCE.pairs or (), strict=True)]
+    size, mask = clf.head_size, clf.full_mask.without(OFF)
+
+    def kinds(a: str, b: str) -> list[str]:
+        first, second = len(a.split()), len(b.split())
+        inner = len(clf.encode([a], [b])[0]) - first - second - 2
+        return ["first", *["A"] * first, *["inner"] * inner, *["B"] * second, "last"]
+
+    own = [k for a, b in zip(REFERENCE.texts, REFERENCE.pairs or (), strict=True) for k in kinds(a, b)]
+    slow = []
+    for a, b in zip(TEXTS, PAIRS, strict=True):
+
+        def stands(row: int, head: int, length: int, wanted: Any = kinds(a, b)) -> torch.Tensor:
+            every = torch.cat([one[row][:, head * size : (head + 1) * size] for one in seen])
+            return torch.stack([every[[o == kind for o in own]].mean(dim=0) for kind in wanted[:length]])
+
+        slow.append(replaced(clf, model, a, b, stands))
+    found = headviz.evaluate(clf, DATA, mask, ablation="mean-by-place", reference=REFERENCE)
+    np.testing.assert_allclose(found.logits, slow, atol=2e-5)
+    assert (found.ablation, found.reference, found.draws) == ("mean-by-place", 4, ())
+    plain = headviz.evaluate(clf, DATA, mask, ablation="mean", reference=REFERENCE)
+    assert np.abs(found.logits - plain.logits).max() > 1e-4
+
+
+def test_a_kind_of_place_that_the_reference_lacks_takes_the_mean_of_all() -> None:
+    clf = tiny_classifier()
+    alone = headviz.Dataset(get_task("sst2"), "dev", OTHERS, None, np.zeros(4, dtype=np.int64))
+    found = PlaceMeans(clf, alone, StandIn("mean-by-place"))
+    means = mean_outputs(clf, alone)
+    np.testing.assert_allclose(found.rows[1][4], means[1].flatten(), atol=1e-5)
+    (pair,) = clf.encode(["a dog"], ["a cat"])
+    assert kinds_of(pair).tolist() == [0, 3, 3, 1, 4, 4, 2]
+
+
+@pytest.mark.parametrize("kind", ["mean", "mean-by-place", "resample", "constant"])
 def test_nothing_removed_changes_nothing(kind: str) -> None:
     clf = tiny_classifier()
     found = headviz.evaluator_of(clf, DATA, ablation=kind, reference=REFERENCE)
     assert np.array_equal(found.evaluate().logits, Evaluator(clf, DATA).evaluate().logits)
 
 
-@pytest.mark.parametrize("kind", ["mean", "resample", "constant"])
+@pytest.mark.parametrize("kind", ["mean", "mean-by-place", "resample", "constant"])
 @pytest.mark.parametrize("budget", [0, 2**20])
 def test_shared_prefixes_hold(kind: str, budget: int) -> None:
     """One evaluator that has seen other masks before gives what a fresh one gives."""
@@ -259,6 +298,10 @@ def test_what_cannot_be_is_refused() -> None:
         headviz.evaluate(clf, DATA, mask, ablation="mean")
     with pytest.raises(UserError, match="With 'resample' another vector"):
         headviz.prune(clf, mask, ablation="resample", reference=REFERENCE)
+    with pytest.raises(UserError, match="With 'mean-by-place' another vector"):
+        headviz.prune(clf, mask, ablation="mean-by-place", reference=REFERENCE)
+    with pytest.raises(UserError, match="With 'mean-by-place' another vector"):
+        PruningPlan("demo", "demo", algorithm="iterative", score="taylor", ablation="mean-by-place")
     with pytest.raises(UserError, match="two different texts"):
         headviz.evaluate(clf, DATA, mask, ablation="resample", reference=REFERENCE.subset([0]))
     unlabelled = headviz.Dataset(get_task("mnli"), "dev", OTHERS, PAIRS)
@@ -266,7 +309,10 @@ def test_what_cannot_be_is_refused() -> None:
         headviz.evaluate(clf, DATA, mask, ablation="constant", reference=unlabelled)
 
 
-@pytest.mark.parametrize(("text", "stand_in"), [("zero", StandIn()), ("mean:64", StandIn("mean", 64))])
+@pytest.mark.parametrize(
+    ("text", "stand_in"),
+    [("zero", StandIn()), ("mean:64", StandIn("mean", 64)), ("mean-by-place:9", StandIn("mean-by-place", 9))],
+)
 def test_a_choice_as_text(text: str, stand_in: StandIn) -> None:
     assert StandIn.of(text) == stand_in
     assert stand_in.text == text

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..evaluation.place_means import text_numbers
+
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
 
@@ -36,14 +38,7 @@ class Tokens:
 
     @classmethod
     def of(cls, encoding: Encoding, rare: frozenset[int], links: Mapping[str, Pairs] | None = None) -> Tokens:
-        """Families without token types get them from the delimiters."""
-        special = np.array(encoding.special, dtype=bool)
-        types = np.array(encoding.types, dtype=np.int64)
-        if not types.any():
-            words = np.flatnonzero(~special)
-            gaps = np.flatnonzero(np.diff(words) > 1)
-            if len(gaps):
-                types[words[gaps[0]] + 2 :] = 1
+        special, types = np.array(encoding.special, dtype=bool), text_numbers(encoding)
         ids = np.array(encoding.ids, dtype=np.int64)
         return cls(ids, types, special, np.isin(ids, list(rare)) & ~special, links or {})
 

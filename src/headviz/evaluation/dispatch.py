@@ -19,6 +19,7 @@ from ..tasks.dataset import require_dataset
 from .donors import Donors
 from .evaluator import Evaluator, EvaluatorOptions
 from .mask_evaluator import MaskEvaluator
+from .place_means import PlaceMeans
 from .plain import BATCH_TOKENS, Evaluation, class_order, evaluate_classes, gold_for
 from .stand_ins import required, standing_in
 from .translation import (
@@ -104,9 +105,9 @@ def evaluate(
     ``label_order`` gives the model's class for each class of the task, where their names do not match.
     A translation model gives a ``TranslationEvaluation``; only there, ``beams`` > 1 searches.
 
-    ``ablation`` says what stands in the place of a head that is off: "zero", "mean", "resample" or "constant". All but
-    zero are measured on ``reference``, a sample of examples. With "resample" the result is that of the first draw, and
-    ``over_draws()`` has the mean and interval of all.
+    ``ablation`` says what stands in the place of a head that is off: "zero", "mean", "mean-by-place", "resample" or
+    "constant". All but zero are measured on ``reference``, a sample of examples. With "resample" the result is that
+    of the first draw, and ``over_draws()`` has the mean and interval of all.
 
     For many masks on the same data use ``headviz.Evaluator``, which reuses layers.
 
@@ -119,7 +120,7 @@ def evaluate(
     require_model(clf)
     require_dataset(data)
     chosen = StandIn.of(ablation)
-    if chosen.kind == RESAMPLE:
+    if chosen.of_the_text:
         _refuse_beams(beams)
         options = EvaluatorOptions(budget=0, chunk_tokens=batch_tokens)
         made = evaluator_of(
@@ -182,10 +183,11 @@ def evaluator_of(
     require_model(clf)
     require_dataset(data)
     chosen, donors = StandIn.of(ablation), None
-    if chosen.kind == RESAMPLE:
+    if chosen.of_the_text:
         if not isinstance(clf, Classifier) or data.is_translation:
-            raise ModelError(f"Ablation 'resample' is for classifiers; '{clf.name}' is {clf.title}. Choose mean.")
-        donors = Donors(clf, required(reference, chosen), chosen, progress, cancel)
+            raise ModelError(f"Ablation '{chosen.kind}' is for classifiers; '{clf.name}' is {clf.title}. Choose mean.")
+        make = Donors if chosen.kind == RESAMPLE else PlaceMeans
+        donors = make(clf, required(reference, chosen), chosen, progress, cancel)
     else:
         clf = _filled(clf, chosen, reference, label_order, progress, cancel)
     if isinstance(clf, Classifier) and not data.is_translation:

@@ -9,6 +9,7 @@ Shapes: N rows of a chunk, h heads present, d head size, W = h·d.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,38 @@ MOST = 2 * 2**30  # bytes of kept outputs
 BATCH_TOKENS = 4096
 
 
-class Donors:
+class TextRows(ABC):
+    """What stands in a head's place for each token of a text: one of the rows [·, W] that are kept for each layer."""
+
+    stand_in: StandIn
+    examples: int  # of the reference
+    draws: int
+    rows: list[Tensor]
+
+    @abstractmethod
+    def places(self, text: Encoding, draw: int) -> list[int]:
+        """The row of each token of a text in one draw."""
+
+    def gates(
+        self, gates: Sequence[Gate], stages: Stages, chunk: Chunk, texts: Sequence[Encoding], draw: int
+    ) -> list[Gate]:
+        """A mask's gates for one chunk, with these rows in the place of what is off."""
+        if all(gate is None for gate in gates):
+            return list(gates)
+        at = [place for i in chunk.index for place in self.places(texts[i], draw)]
+        index = torch.tensor(at, device=self.rows[0].device)
+        return [self._filled(gate, layer, stages, chunk, index) for layer, gate in enumerate(gates)]
+
+    def _filled(self, gate: Gate, layer: int, stages: Stages, chunk: Chunk, index: Tensor) -> Gate:
+        factor = factor_of(gate)
+        if factor is None:
+            return None
+        rows = self.rows[layer]
+        off = (1 - factor.view(-1)).repeat_interleave(rows.shape[1] // factor.numel())
+        return Filled(factor, stages.entry(layer, rows[index], chunk) * off)
+
+
+class Donors(TextRows):
     """The heads' outputs on a reference, and who gives to whom."""
 
     def __init__(
@@ -44,7 +76,7 @@ class Donors:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> None:
-        self.stand_in, self.examples = stand_in, len(reference)
+        self.stand_in, self.examples, self.draws = stand_in, len(reference), stand_in.draws
         self.encodings = encode_data(clf, reference)
         self.lengths = np.array([len(e) for e in self.encodings])
         if len({tuple(e.ids) for e in self.encodings}) < 2:
@@ -72,26 +104,9 @@ class Donors:
             self._known[key] = int(pool[rng.integers(len(pool))])
         return self._known[key]
 
-    def gates(
-        self, gates: Sequence[Gate], stages: Stages, chunk: Chunk, texts: Sequence[Encoding], draw: int
-    ) -> list[Gate]:
-        """A mask's gates for one chunk, with the donors' outputs in the place of what is off."""
-        if all(gate is None for gate in gates):
-            return list(gates)
-        at: list[int] = []
-        for i in chunk.index:
-            donor, length = self.donor(texts[i], draw), len(texts[i])
-            at += [int(self.starts[donor]) + min(place, int(self.lengths[donor])) for place in range(length)]
-        index = torch.tensor(at, device=self.rows[0].device)
-        return [self._filled(gate, layer, stages, chunk, index) for layer, gate in enumerate(gates)]
-
-    def _filled(self, gate: Gate, layer: int, stages: Stages, chunk: Chunk, index: Tensor) -> Gate:
-        factor = factor_of(gate)
-        if factor is None:
-            return None
-        rows = self.rows[layer]
-        off = (1 - factor.view(-1)).repeat_interleave(rows.shape[1] // factor.numel())
-        return Filled(factor, stages.entry(layer, rows[index], chunk) * off)
+    def places(self, text: Encoding, draw: int) -> list[int]:
+        donor = self.donor(text, draw)
+        return [int(self.starts[donor]) + min(place, int(self.lengths[donor])) for place in range(len(text))]
 
 
 @torch.inference_mode()

@@ -5,7 +5,7 @@ layer, named by the heads that were off before it, and starts from the deepest o
 heads' outputs of the full model, so that a layer resumes behind its attention. Results of masks already seen are
 kept as they are.
 
-Where outputs of other examples stand in a head's place (``Donors``), states and results are kept for each draw.
+Where outputs of other examples stand in a head's place (``TextRows``), states and results are kept for each draw.
 
 Logits equal those of ``evaluate`` to float precision. For a single mask use ``evaluate``: it holds no memory.
 """
@@ -34,7 +34,7 @@ from ..results import Result
 from ..tasks import predicted
 from ..tasks.dataset import require_dataset
 from .comparison import Answers
-from .donors import Donors
+from .donors import TextRows
 from .mask_evaluator import MaskEvaluator
 from .plain import Evaluation, class_order, constants_for, counts_for, encode_data, gold_for, metrics_for, stands_in
 from .state_cache import Name, Slot, State, StateCache, plan
@@ -106,7 +106,7 @@ class Evaluator(MaskEvaluator):
         options: EvaluatorOptions | None = None,
         *,
         label_order: Sequence[str] | str | None = None,
-        donors: Donors | None = None,
+        donors: TextRows | None = None,
     ) -> None:
         require_model(clf)
         require_dataset(data)
@@ -151,7 +151,7 @@ class Evaluator(MaskEvaluator):
         logits = self._logits(whole, keep, progress, cancel)
         draws = [
             metrics_for(self.data, one._logits(whole, keep, None, cancel), self.order)
-            for one in (self.each_draw() if self._donors is not None else ())
+            for one in (self.each_draw() if self._donors is not None and self._donors.draws > 1 else ())
         ]
         return Evaluation(
             metrics=metrics_for(self.data, logits, self.order),
@@ -167,7 +167,7 @@ class Evaluator(MaskEvaluator):
         )
 
     def each_draw(self) -> Iterator[Evaluator]:
-        for draw in range(1 if self._donors is None else self._donors.stand_in.draws):
+        for draw in range(1 if self._donors is None else self._donors.draws):
             one = copy.copy(self)  # shares what is kept
             one._draw = draw
             yield one
@@ -198,7 +198,8 @@ class Evaluator(MaskEvaluator):
     def stand_in(self) -> str:
         if self._donors is None:
             return super().stand_in
-        return f"resample from {self._donors.examples} examples, {self._donors.stand_in.draws} draws"
+        kind, draws = self._donors.stand_in.kind, self._donors.draws
+        return f"{kind} from {self._donors.examples} examples" + (f", {draws} draws" if draws > 1 else "")
 
     def agreement(self, mask: HeadMask | None = None) -> Agreement:
         """Measured against float32 under the same mask; one evaluation in float32."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import OptionError, TaskError
 from ..heads import TRANSLATION, HeadMask
-from ..models.stand_in import RESAMPLE, ZERO
+from ..models.stand_in import ZERO
 from ..progress import Cancel, Progress, tracked
 from ..results import Result, plain
 from .constant import counts
@@ -95,7 +95,7 @@ class Evaluation(Result):
 def stands_in(clf: Classifier | Translator, donors: Any = None) -> dict[str, Any]:
     """What an evaluation says about the place of heads that are off."""
     if donors is not None:
-        return {"ablation": RESAMPLE, "reference": donors.examples}
+        return {"ablation": donors.stand_in.kind, "reference": donors.examples}
     return {} if clf.fill is None else {"ablation": clf.fill.kind, "reference": clf.fill.examples}
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from ..errors import OptionError, TaskError
 from ..models.base import TransformerModel
 from ..models.fill import Fill
-from ..models.stand_in import CONSTANT, MEAN, RESAMPLE, ZERO, StandIn
+from ..models.stand_in import CONSTANT, MEAN, ZERO, StandIn
 from ..progress import Cancel, Progress, tracked
 from ..tasks.dataset import require_dataset
 from .constants import learn
@@ -38,16 +38,13 @@ def standing_in(
 ) -> M:
     """The model in which the mean, or a learned constant, stands in the place of heads that a mask switches off.
 
-    ``zero`` gives the model as it is. ``resample`` is no property of a model, and is refused.
+    ``zero`` gives the model as it is. What hangs on the text (``mean-by-place``, ``resample``) is refused.
     """
     chosen = StandIn.of(ablation)
     if chosen.kind == ZERO:
         return clf
-    if chosen.kind == RESAMPLE:
-        raise OptionError(
-            "With 'resample' another vector stands in a head's place for every text, so it cannot be part of a model: "
-            "nothing can be removed for real, and no score is made of it. Choose zero, mean or constant."
-        )
+    if chosen.of_the_text:
+        raise OptionError(chosen.refusal())
     reference = required(reference, chosen)
     values = mean_outputs(clf, reference, progress if chosen.kind == MEAN else None, cancel)
     if chosen.kind == CONSTANT:

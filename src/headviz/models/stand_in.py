@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 from ..errors import OptionError, is_one_of, unknown_choice
 
-ZERO, MEAN, RESAMPLE, CONSTANT = "zero", "mean", "resample", "constant"
+ZERO, MEAN, BY_PLACE, RESAMPLE, CONSTANT = "zero", "mean", "mean-by-place", "resample", "constant"
 
 # in words for people: what stands in a head's place
 MEANINGS = {
     ZERO: "nothing: its output is zero",
     MEAN: "its mean output over all tokens of the reference",
+    BY_PLACE: "its mean output over the reference's tokens of the same kind: [CLS], each [SEP], words of each text",
     RESAMPLE: "its output in another example of the reference, place by place",
     CONSTANT: "one vector, learned so that the reference's loss is lowest without the head",
 }
@@ -46,7 +47,7 @@ class StandIn:
         """A choice, its name, or its text."""
         if isinstance(given, StandIn):
             return given
-        match = re.fullmatch(r"([a-z]+)(?::([0-9]{1,6}))?", given) if isinstance(given, str) else None
+        match = re.fullmatch(r"([a-z-]+)(?::([0-9]{1,6}))?", given) if isinstance(given, str) else None
         if match is None:
             raise OptionError(unknown_choice("ablation", given, ABLATIONS))
         return cls(match[1]) if match[2] is None else cls(match[1], int(match[2]))
@@ -55,6 +56,19 @@ class StandIn:
     def text(self) -> str:
         """As a link has it: ``mean``, or ``mean:64`` with 64 examples."""
         return self.kind if self.kind == ZERO or self.examples == EXAMPLES else f"{self.kind}:{self.examples}"
+
+    @property
+    def of_the_text(self) -> bool:
+        """Whether it hangs on the text, so that it is no property of a model and nothing can be removed for real."""
+        return self.kind in (BY_PLACE, RESAMPLE)
+
+    def refusal(self) -> str:
+        """Why it cannot be part of a model."""
+        each = "text" if self.kind == RESAMPLE else "kind of token"
+        return (
+            f"With '{self.kind}' another vector stands in a head's place for every {each}, so it cannot be part of a "
+            "model: nothing can be removed for real, and no score is made of it. Choose zero, mean or constant."
+        )
 
     @property
     def meaning(self) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import OptionError
-from ..models.stand_in import ABLATIONS, EXAMPLES, RESAMPLE, ZERO
+from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
 from ..scores.catalogue import DEFAULT as DEFAULT_SCORE
 from ..scores.catalogue import SCORES
 from .algorithms import ALGORITHMS
@@ -196,11 +196,8 @@ def _check_sparsities(sparsities: tuple[float, ...], algorithm: str) -> None:
 
 
 def _check_ablation(ablation: str, algorithm: str, repair: str) -> None:
-    if ablation == RESAMPLE:
-        raise OptionError(
-            "With 'resample' another vector stands in a head's place for every text, so it cannot be removed for real. "
-            "Choose zero, mean or constant."
-        )
+    if StandIn(ablation).of_the_text:
+        raise OptionError(StandIn(ablation).refusal())
     if ALGORITHMS[algorithm].retrains:
         raise OptionError(
             f"'{algorithm}' trains the network after heads are removed, which finds what their place needs. "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ....errors import OptionError
-from ....models.stand_in import ABLATIONS, CONSTANT, MEAN, RESAMPLE, ZERO, StandIn
+from ....models.stand_in import ABLATIONS, BY_PLACE, CONSTANT, MEAN, RESAMPLE, ZERO, StandIn
 from ...parts import measure
 from ...shell import frame, show, state
 from ...shell.view import View
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from ....tasks import Dataset
     from ...parts.measure import Measured
 
-TITLES = {ZERO: "nothing (zero)", MEAN: "its mean", RESAMPLE: "another example's output", CONSTANT: "a learned vector"}
+TITLES = {
+    ZERO: "nothing (zero)",
+    MEAN: "its mean",
+    BY_PLACE: "its mean by kind of place",
+    RESAMPLE: "another example's output",
+    CONSTANT: "a learned vector",
+}
 
 
 def chosen() -> StandIn:
@@ -67,7 +73,7 @@ def how_much(clf: Classifier, data: Dataset, found: Measured) -> None:
     if not st.toggle("How much does the answer depend on what stands there?", key="compare_stand_ins"):
         return
     now = chosen()
-    kinds = [k for k in ABLATIONS if k in (ZERO, MEAN, now.kind) or (k == RESAMPLE and clf.classes)]
+    kinds = [k for k in ABLATIONS if k in (ZERO, MEAN, now.kind) or (k in (BY_PLACE, RESAMPLE) and clf.classes)]
     rows: list[tuple[str, Delta]] = []
     for kind in kinds:
         one = measure.measured(clf, data, found.mask, (StandIn(kind, now.examples), state.view()))

@@ -1,0 +1,81 @@
+"""The mean by kind of place: in a head's place stands its mean output over tokens of the same kind in a reference.
+
+The kinds are the first token, a delimiter inside, the last delimiter, words of the first text and words of the second.
+A kind that the reference does not have takes the mean over all tokens. Means are taken with every head on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from ..models.stand_in import StandIn
+from ..progress import Cancel, Progress, tracked
+from .donors import BATCH_TOKENS, TextRows
+from .plain import batches, encode_data
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier, Encoding
+    from ..tasks import Dataset
+
+FIRST, INNER, LAST, WORDS, PAIR = KINDS = tuple(range(5))
+
+
+def text_numbers(encoding: Encoding) -> np.ndarray:
+    """0 for tokens of the first text, 1 for the second. Families without token types get them from the delimiters."""
+    types = np.array(encoding.types, dtype=np.int64)
+    if not types.any():
+        words = np.flatnonzero(~np.array(encoding.special, dtype=bool))
+        gaps = np.flatnonzero(np.diff(words) > 1)
+        if len(gaps):
+            types[words[gaps[0]] + 2 :] = 1
+    return types
+
+
+def kinds_of(encoding: Encoding) -> np.ndarray:
+    """The kind of each token."""
+    special = np.array(encoding.special, dtype=bool)
+    kinds = np.where(special, INNER, np.where(text_numbers(encoding) == 0, WORDS, PAIR))
+    kinds[-1] = LAST if special[-1] else kinds[-1]
+    kinds[0] = FIRST if special[0] else kinds[0]
+    return kinds
+
+
+class PlaceMeans(TextRows):
+    """Per layer five rows, one for each kind."""
+
+    draws = 1
+
+    @torch.inference_mode()
+    def __init__(
+        self,
+        clf: Classifier,
+        reference: Dataset,
+        stand_in: StandIn,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> None:
+        self.stand_in, self.examples = stand_in, len(reference)
+        encodings = encode_data(clf, reference)
+        total = [torch.zeros(len(KINDS), h * clf.head_size, dtype=torch.float64) for h in clf.heads_per_layer]
+        count = torch.zeros(len(KINDS), dtype=torch.float64)
+        for index in tracked(batches([len(e) for e in encodings], BATCH_TOKENS), progress, cancel, size=len):
+            call = clf.filled(None).call(keep_outputs=True)
+            clf.forward(clf.collate([encodings[i] for i in index]), call)
+            for text, i in enumerate(index):
+                kinds = torch.from_numpy(kinds_of(encodings[i]))
+                count += torch.bincount(kinds, minlength=len(KINDS))
+                for layer, outputs in enumerate(call.outputs):
+                    rows = outputs[text, :, : len(kinds)].transpose(0, 1).flatten(1).double().cpu()
+                    total[layer].index_add_(0, kinds, rows)
+        self.rows = []
+        for summed in total:
+            means = summed / count.clamp(min=1)[:, None]
+            means[count == 0] = summed.sum(dim=0) / count.sum()
+            self.rows.append(means.to(dtype=clf.dtype, device=clf.device))
+
+    def places(self, text: Encoding, draw: int) -> list[int]:
+        found: list[int] = kinds_of(text).tolist()
+        return found
