@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 import headviz
 from headviz import HeadMask, UserError
@@ -203,6 +204,30 @@ def test_a_set_of_pairs_is_the_mean_of_its_pairs() -> None:
     assert found.p_value[1, 2] == pytest.approx(half.pvalue)
     with pytest.raises(UserError, match="too few to average"):
         headviz.patch_pairs(clf, [(A, A), (B, B)])
+
+
+@contextmanager
+def flops_counted() -> Iterator[FlopCounterMode]:
+    """PyTorch's own counter, which also knows oneDNN's linear layer."""
+
+    def of_linear(x: Any, weight: Any, *_: Any, **__: Any) -> int:
+        return 2 * int(np.prod(x)) * int(weight[0])
+
+    known = {torch.ops.mkldnn._linear_pointwise: of_linear}
+    with FlopCounterMode(display=False, custom_mapping=known) as counter:
+        yield counter
+
+
+@pytest.mark.slow
+def test_a_whole_grid_of_bert_base_costs_at_most_80_passes() -> None:
+    """By arithmetic 64: a head of layer l needs l's W_O and what lies above it, 12·Σ(12−l)/12, and both texts."""
+    clf = tiny_classifier(layers=12, heads=12, hidden=768, intermediate=3072)
+    with flops_counted() as one:
+        clf.logits(clf.collate(clf.encode([A[0]], [A[1]])))
+    with flops_counted() as grid:
+        found = headviz.patch(clf, A, B)
+    assert np.isfinite(found.logits).all()
+    assert 40 < grid.get_total_flops() / one.get_total_flops() <= 80
 
 
 def test_pairs_from_a_table() -> None:

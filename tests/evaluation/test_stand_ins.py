@@ -140,8 +140,9 @@ def test_means_by_kind_of_place_equal_hooks(family: str) -> None:
     own = [k for a, b in zip(REFERENCE.texts, REFERENCE.pairs or (), strict=True) for k in kinds(a, b)]
     slow = []
     for a, b in zip(TEXTS, PAIRS, strict=True):
+        own_kinds = kinds(a, b)
 
-        def stands(row: int, head: int, length: int, wanted: Any = kinds(a, b)) -> torch.Tensor:
+        def stands(row: int, head: int, length: int, wanted: Any = own_kinds) -> torch.Tensor:
             every = torch.cat([one[row][:, head * size : (head + 1) * size] for one in seen])
             return torch.stack([every[[o == kind for o in own]].mean(dim=0) for kind in wanted[:length]])
 
