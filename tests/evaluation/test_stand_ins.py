@@ -11,7 +11,8 @@ from headviz import HeadMask, UserError
 from headviz.evaluation.constants import _losses
 from headviz.evaluation.donors import Donors
 from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
-from headviz.evaluation.place_means import PlaceMeans, kinds_of
+from headviz.evaluation.place_means import PlaceMeans
+from headviz.evaluation.places import kinds_of
 from headviz.evaluation.stand_ins import mean_outputs, standing_in
 from headviz.models.families import FAMILIES
 from headviz.models.fill import Fill
@@ -133,7 +134,7 @@ def test_means_by_kind_of_place_equal_hooks(family: str) -> None:
     size, mask = clf.head_size, clf.full_mask.without(OFF)
 
     def kinds(a: str, b: str) -> list[str]:
-        first, second = len(a.split()), len(b.split())
+        first, second = (len(clf.tokenizer.tokenize(text)) for text in (a, b))
         inner = len(clf.encode([a], [b])[0]) - first - second - 2
         return ["first", *["A"] * first, *["inner"] * inner, *["B"] * second, "last"]
 

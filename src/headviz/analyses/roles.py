@@ -25,7 +25,6 @@ from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, tracked
 from ..recipes.structure import Name
 from ..results import Result
-from ..tasks.loading import grammar_of
 from .analysis import Analysis, Option, Picture, Table, View
 from .recipe import Recipe, found_by
 from .role_importance import RoleImportance, by_importance, importance_table
@@ -124,6 +123,7 @@ def roles(clf: Classifier, data: Dataset, *, progress: Progress | None = None, c
 
     from ..models.network import require_model
     from ..tasks.dataset import require_dataset
+    from ..tasks.loading import grammar_of
 
     require_model(clf)
     require_dataset(data)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..evaluation.place_means import text_numbers
+from ..evaluation.places import text_numbers
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding

@@ -8,39 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from ..models.stand_in import StandIn
 from ..progress import Cancel, Progress, tracked
 from .donors import BATCH_TOKENS, TextRows
+from .places import KINDS, kinds_of
 from .plain import batches, encode_data
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
     from ..tasks import Dataset
-
-FIRST, INNER, LAST, WORDS, PAIR = KINDS = tuple(range(5))
-
-
-def text_numbers(encoding: Encoding) -> np.ndarray:
-    """0 for tokens of the first text, 1 for the second. Families without token types get them from the delimiters."""
-    types = np.array(encoding.types, dtype=np.int64)
-    if not types.any():
-        words = np.flatnonzero(~np.array(encoding.special, dtype=bool))
-        gaps = np.flatnonzero(np.diff(words) > 1)
-        if len(gaps):
-            types[words[gaps[0]] + 2 :] = 1
-    return types
-
-
-def kinds_of(encoding: Encoding) -> np.ndarray:
-    """The kind of each token."""
-    special = np.array(encoding.special, dtype=bool)
-    kinds = np.where(special, INNER, np.where(text_numbers(encoding) == 0, WORDS, PAIR))
-    kinds[-1] = LAST if special[-1] else kinds[-1]
-    kinds[0] = FIRST if special[0] else kinds[0]
-    return kinds
 
 
 class PlaceMeans(TextRows):
