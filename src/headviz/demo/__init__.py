@@ -96,7 +96,7 @@ def card_figures() -> dict[str, Any]:
     return found
 
 
-def grammar() -> tuple[dict[str, str], Callable[[str], list[tuple[str, int, int]]]]:
+def related_words() -> tuple[dict[str, str], Callable[[str], list[tuple[str, int, int]]]]:
     """The relations of grammar that the corpus' sentences are read for, each with its meaning, and their reader.
 
     The reader gives for a text the relation and where its two words begin.

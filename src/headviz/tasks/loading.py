@@ -96,7 +96,7 @@ def grammar_of(task: Task) -> tuple[dict[str, str], Callable[[str], list[tuple[s
     Only tasks whose sentences a generator of ours makes have one.
     """
     module = None if task.source.module is None else import_module(task.source.module)
-    make = getattr(module, "grammar", None)
+    make = getattr(module, "related_words", None)
     return None if make is None else make()
 
 
