@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 import torch
@@ -15,6 +16,7 @@ from headviz import HeadMask, UserError
 from headviz.attribution.alignment import align
 from headviz.models.families import FAMILIES
 from headviz.ui.pages.compare.many_pairs import read_pairs
+from headviz.ui.pages.compare.patching import alignment_of
 from support.tiny import tiny_classifier, tiny_model
 
 FAMILY_NAMES = ("bert", "distilbert", "roberta", "electra", "modernbert", "albert")
@@ -228,6 +230,11 @@ def test_a_whole_grid_of_bert_base_costs_at_most_80_passes() -> None:
         found = headviz.patch(clf, A, B)
     assert np.isfinite(found.logits).all()
     assert 40 < grid.get_total_flops() / one.get_total_flops() <= 80
+
+
+def test_a_token_without_a_partner_is_no_alignment() -> None:
+    """As the page's table gives it, whatever pandas makes of an empty cell."""
+    assert alignment_of([0, None, pd.NA, float("nan"), 2]) == {0: 0, 4: 2}
 
 
 def test_pairs_from_a_table() -> None:

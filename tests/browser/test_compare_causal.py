@@ -74,5 +74,5 @@ def test_explanations_stand_side_by_side(visit: Open, query: dict[str, str], clf
     assert "tab=Explanations" in v.page.url
     drawn = v.page.locator(".st-key-explained_words").inner_text()
     assert all(method.title in drawn for method in METHODS.values())
-    assert v.page.locator(".st-key-explained_curves .legendtext").all_inner_texts()[-1] == "random orders"
+    assert v.page.locator(".st-key-explained_curves .legendtext").all_text_contents()[-1] == "random orders"
     v.page.locator(".st-key-explained_agreement").wait_for()

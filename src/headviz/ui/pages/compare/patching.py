@@ -164,4 +164,4 @@ def _aligned(found: Patching, memory: tuple[Any, ...]) -> None:
 
 def alignment_of(column: Sequence[Any]) -> dict[int, int]:
     """Token of the text -> token of the donor, without the empty ones."""
-    return {i: int(j) for i, j in enumerate(column) if j is not None and j == j and str(j) != "<NA>"}
+    return {i: int(j) for i, j in enumerate(column) if str(j) not in ("None", "nan", "<NA>")}
