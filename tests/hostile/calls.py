@@ -89,6 +89,11 @@ def call_case(draw: random.Random, place: Place, clf: Any, data: Any) -> Case:
         "patch": (headviz.patch, [clf, "a dog", "no dog"], {"positions": ["all"], "target": ["predicted"]}),
         "patch_pairs": (headviz.patch_pairs, [clf, [("a dog", "no dog"), ("two birds", "no birds")]], {}),
         "paths": (headviz.paths, [clf, [("a dog", "no dog")]], {"receivers": [1], "depth": [0], "edges": [4]}),
+        "token_explanations": (
+            headviz.token_explanations,
+            [clf, "two red birds", "no birds"],
+            {"methods": [["rollout"]], "target": ["predicted"], "orders": [2], "seed": [0], "mask": [None]},
+        ),
         "roles": (headviz.roles, [clf, data], {}),
         "ablate": (ablated, [data], {"metric": [None], "ablation": ["zero"]}),
         "masked": (in_block, [clf.model, {0: [0]}], {}),

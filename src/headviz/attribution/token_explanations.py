@@ -16,6 +16,7 @@ from scipy import stats
 
 from ..errors import ModelError, OptionError, unknown_choice
 from ..heads import HeadMask
+from ..models.network import require_model
 from ..progress import Cancel, Progress
 from ..results import Result
 from .flow import Flow
@@ -175,7 +176,9 @@ def token_explanations(
     >>> bool(abs(found.values[at].sum() + found.constants - found.logit) < 1e-4)
     True
     """
-    wanted = _checked(methods, orders)
+    require_model(clf)
+    clf.check_classes()
+    wanted = _checked(methods, orders, seed)
     (encoding,) = encode(clf, [text], None if pair is None else [pair])
     words = words_of(encoding)
     if len(words) < LEAST_WORDS:
@@ -214,16 +217,20 @@ def token_explanations(
     )
 
 
-def _checked(methods: Sequence[str] | None, orders: int) -> tuple[str, ...]:
+def _checked(methods: Sequence[str] | None, orders: int, seed: int) -> tuple[str, ...]:
     if isinstance(orders, bool) or not isinstance(orders, int) or not 1 <= orders <= 1000:
-        raise OptionError(f"orders is a whole number from 1 to 1000, not {orders!r}.")
-    given = tuple(METHODS) if methods is None else tuple(dict.fromkeys(methods))
+        raise OptionError(f"orders is a whole number from 1 to 1000, not {str(orders)[:40]}.")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise OptionError(f"seed is a whole number from 0, not {str(seed)[:40]}.")
+    if isinstance(methods, str) or not isinstance(methods, Sequence | None):
+        raise OptionError(f"methods are a list of names: {', '.join(METHODS)}.")
+    given = tuple(METHODS) if methods is None else tuple(methods)
     for name in given:
-        if name not in METHODS:
+        if not isinstance(name, str) or name not in METHODS:
             raise OptionError(unknown_choice("method", str(name)[:40], METHODS))
     if not given:
         raise OptionError(f"Name at least one method: {', '.join(METHODS)}.")
-    return given
+    return tuple(dict.fromkeys(given))
 
 
 def _values(asked: _Asked, wanted: Sequence[str], strict: bool) -> tuple[dict[str, np.ndarray], dict[str, str]]:
