@@ -128,7 +128,8 @@ def linked_tokens(
     clf: Classifier, length: int, texts: tuple[str, ...], reader: Callable[[str], list[tuple[str, int, int]]]
 ) -> dict[str, Pairs]:
     """The tokens of the words that a reader of texts relates, both ways; a word of several tokens has its first."""
-    where, found = clf.tokenizer(*texts), {}
+    where = clf.tokenizer(*texts)
+    found: dict[str, Pairs] = {}
     for number, text in enumerate(texts):
         for name, one, other in reader(text):
             i, j = (where.char_to_token(0, begin, sequence_index=number) for begin in (one, other))
