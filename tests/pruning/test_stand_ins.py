@@ -46,7 +46,7 @@ def test_a_run_evaluates_and_removes_with_the_mean(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"ablation": "resample"}, "cannot be removed for real"),
+        ({"ablation": "resample"}, "nothing can be removed for real"),
         ({"algorithm": "igspp", "ablation": "mean"}, "trains the network after"),
         ({"ablation": "mean", "repair": "bias"}, "both fill the place"),
         ({"ablation": "median"}, "median"),
