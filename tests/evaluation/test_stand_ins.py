@@ -178,7 +178,8 @@ def test_shared_prefixes_hold(kind: str, budget: int) -> None:
     """One evaluator that has seen other masks before gives what a fresh one gives."""
     clf = tiny_classifier()
     some = headviz.evaluator_of(clf, DATA, EvaluatorOptions(budget), ablation=kind, reference=REFERENCE)
-    donors = Donors(clf, REFERENCE, StandIn(kind)) if kind == "resample" else None
+    make = {"resample": Donors, "mean-by-place": PlaceMeans}.get(kind)
+    donors = None if make is None else make(clf, REFERENCE, StandIn(kind))
     masks = [clf.full_mask.without(OFF[:n]) for n in (4, 1, 3, 0, 2, 4)]
     for mask in masks:
         fresh = Evaluator(some.clf, DATA, donors=donors)  # with the same values in the heads' place

@@ -30,7 +30,7 @@ FORMAT = (
 
 
 def section(clf: Classifier, demo: bool) -> None:
-    """What to patch, the grid of mean effects, and the heads that carry the difference for certain."""
+    """What to patch, the grid of mean effects, and the heads that carry the difference."""
     if state.view().present or not clf.classes:
         return
     with st.expander("Many pairs at once"):
@@ -78,24 +78,25 @@ def _texts(demo: bool) -> list[tuple[Given, Given]] | None:
 def read_pairs(content: bytes, kind: str) -> list[tuple[Given, Given]]:
     """The pairs of an uploaded table, by the reader that reads tasks."""
     from ....attribution.patching_set import pairs_of
+    from ....storage.writing import replace_file
     from ....tasks.readers import read_table
 
     if kind not in KINDS:
         raise TaskError(f"'{kind[:20]}' files cannot be read. Upload {', '.join(KINDS)}.")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"pairs.{kind}"
-        path.write_bytes(content)
+        replace_file(path, content)
         return pairs_of(read_table(path))
 
 
 def said(found: PatchingSet) -> str:
-    """How many heads carry the difference for certain, and which carries most."""
+    """How many heads carry the difference, and which carries most."""
     sure, top = int((found.q_value < 0.05).sum()), found.ranked()[0]
     ends = f"[{percent(found.interval_low[top])}, {percent(found.interval_high[top])}]"
     left = found.same_answer + found.small
     out = f"; {left} left out, whose answers hardly differ" if left else ""
     return (
-        f"{sure} of {int(np.isfinite(found.mean).sum())} heads move the answer for certain (q < .05). {top} moves it "
+        f"{sure} of {int(np.isfinite(found.mean).sum())} heads move the answer (q < .05). {top} moves it "
         f"most: {percent(found.mean[top])} of the way {ends}, over {found.n} pairs{out}."
     )
 
