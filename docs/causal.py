@@ -24,13 +24,16 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=12, help="minimal pairs of each phenomenon")
     parser.add_argument("--examples", type=int, default=300, help="dev examples for ablation")
+    parser.add_argument("--followed", type=int, default=6, help="of these pairs, those whose paths are followed")
     args = parser.parse_args()
     clf = headviz.load("demo", device="cpu")
     patched, heads = patching(clf, args.pairs)
-    asked = f"Written by `python docs/causal.py --pairs {args.pairs} --examples {args.examples}` on the shipped demo."
-    PAGE.write_text(
-        "\n".join([TITLE, "", asked, *INTRODUCTION, "", *patched, "", *ablating(clf, args.examples, heads), ""])
+    asked = (
+        f"Written by `python docs/causal.py --pairs {args.pairs} --examples {args.examples} --followed "
+        f"{args.followed}` on the shipped demo."
     )
+    followed, costs = following(clf, args.followed), ablating(clf, args.examples, heads)
+    PAGE.write_text("\n".join([TITLE, "", asked, *INTRODUCTION, "", *patched, "", *followed, "", *costs, ""]))
 
 
 TITLE = "# What a head carries: patching and references"
@@ -79,6 +82,40 @@ def patching(clf: headviz.Classifier, count: int) -> tuple[list[str], list[HeadI
         *rows,
     ]
     return lines, [leader, *shown]
+
+
+def following(clf: headviz.Classifier, count: int) -> list[str]:
+    """One row for each phenomenon: the strongest paths, and whether they join planted heads."""
+    rows, joined = [], []
+    for name in PHENOMENA:
+        own = planted_heads(name)
+        pairs = [((a.premise, a.hypothesis), (b.premise, b.hypothesis)) for a, b in minimal_pairs(name, count)]
+        found = headviz.paths(clf, pairs)
+        between = [e for e in found.edges if e.receiver is not None]
+        cells = []
+        for group in ([e for e in found.edges if e.receiver is None], between):
+            said = []
+            for e in group[:TOP]:
+                start, end = (None if h is None else h.dotted + "*" * (h in own) for h in (e.sender, e.receiver))
+                way = f"{start} → {'answer' if end is None else f'{end} {e.into}'}"
+                said.append(f"{way} {e.effect:+.2f} [{e.low:+.2f}, {e.high:+.2f}]")
+            cells.append("; ".join(said))
+        if between and between[0].sender in own and between[0].receiver in own:
+            joined.append(name)
+        rows.append(f"| {name} | {found.n} of {len(pairs)} | {cells[0]} | {cells[1]} |")
+        print(rows[-1], flush=True)
+    names = f": {', '.join(joined)}" if joined else ""
+    return [
+        "## By which way",
+        "`headviz.paths` opens one path at a time: a head's output for the donor reaches one other head's queries, "
+        "keys or values, or the answer, and nothing else changes (path patching, Wang et al. 2022).",
+        f"In {len(joined)} of {len(rows)} phenomena the strongest path between two heads joins two of its planted "
+        f"heads{names}.",
+        "",
+        "| phenomenon | pairs used | strongest to the answer (* = planted) | strongest from head to head |",
+        "|---|---|---|---|",
+        *rows,
+    ]
 
 
 def ablating(clf: headviz.Classifier, count: int, heads: list[HeadId]) -> list[str]:
