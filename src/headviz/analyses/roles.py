@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 LEVEL = 0.05
 LEAST = 10  # examples that have a relation, below which it is not tested
 TOKENS = 2048  # in one pass
+SAMPLES, IMPORTANCE = 300, "taylor"  # where nothing else is asked for
 CLARK = "Clark, Khandelwal, Levy, Manning 2019, *What Does BERT Look At?* (arXiv 1906.04341)"
 
 
@@ -108,8 +109,20 @@ class Roles(Result):
         }
 
 
-def roles(clf: Classifier, data: Dataset, *, progress: Progress | None = None, cancel: Cancel | None = None) -> Roles:
+def roles(
+    clf: Classifier,
+    data: Dataset,
+    *,
+    samples: int | None = None,
+    importance: str | None = None,
+    label_order: Sequence[str] | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Roles:
     """Measure every relation for every head on these examples. Queries are words, not [CLS] or [SEP].
+
+    Of more than ``samples`` examples so many are drawn. ``importance`` is a score on the same examples by which heads
+    with a role are compared with the others.
 
     The test is one-sided over examples: the mean of share − baseline against 0, by Student's t. Not for finding out
     what a head is *for*: a head may look somewhere and write nothing that matters.
@@ -122,11 +135,15 @@ def roles(clf: Classifier, data: Dataset, *, progress: Progress | None = None, c
     from scipy import stats
 
     from ..models.network import require_model
+    from ..scores import score_heads
     from ..tasks.dataset import require_dataset
     from ..tasks.loading import grammar_of
+    from ..tasks.sampling import sample
 
     require_model(clf)
     require_dataset(data)
+    if samples is not None and len(data) > samples:
+        data = sample(data, samples)
     encodings = clf.encode(data.texts, data.pairs)
     if len(encodings) < LEAST:
         raise OptionError(f"Roles need at least {LEAST} examples; there are {len(encodings)}.")
@@ -153,7 +170,11 @@ def roles(clf: Classifier, data: Dataset, *, progress: Progress | None = None, c
         p[..., r] = _one_sided(mine - chance, stats)
     names = tuple(relation.name for relation in relations)
     q = benjamini_hochberg(p)
-    return Roles(names, share, base, q, tuple(int(n) for n in there), len(encodings), data.task.title)
+    found = Roles(names, share, base, q, tuple(int(n) for n in there), len(encodings), data.task.title)
+    if importance is None:
+        return found
+    scored = score_heads(clf, data, importance, label_order=label_order, cancel=cancel)
+    return found.against(importance, scored.values)
 
 
 def _one_sided(excess: NDArray[np.float64], stats: Any) -> NDArray[np.float64]:
@@ -229,14 +250,14 @@ def _one(
 
 
 def run(given: Given) -> Roles:
-    from ..tasks import sample
+    asked = _asked({name: given.option(name) for name in ("samples", "importance")})
+    order, progress, cancel = given.label_order, given.progress, given.cancel
+    return roles(given.clf, given.data, **asked, label_order=order, progress=progress, cancel=cancel)
 
-    data = given.data
-    wanted = given.option("samples")
-    some = sample(data, wanted) if len(data) > wanted else data
-    found = roles(given.clf, some, progress=given.progress, cancel=given.cancel)
-    score = given.option("importance")
-    return found if score == "none" else found.against(score, given.score(given.clf, score, some))
+
+def _asked(options: Mapping[str, Any]) -> dict[str, Any]:
+    score = options.get("importance", IMPORTANCE)
+    return {"samples": options.get("samples", SAMPLES), "importance": None if score == "none" else score}
 
 
 def figure(found: Roles) -> Figure:
@@ -292,7 +313,7 @@ def view(found: Roles) -> View:
 
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
-    return Recipe((found_by("roles", Name("clf"), Name("data")),))
+    return Recipe((found_by("roles", Name("clf"), Name("data"), **_asked(options)),))
 
 
 ANALYSIS = Analysis(
@@ -306,8 +327,8 @@ ANALYSIS = Analysis(
     view,
     recipe,
     options=(
-        Option("samples", 300, "at most so many examples", "count", "N"),
-        Option("importance", "taylor", "a score by which heads with a role are compared, or none", metavar="NAME"),
+        Option("samples", SAMPLES, "at most so many examples", "count", "N"),
+        Option("importance", IMPORTANCE, "a score by which heads with a role are compared, or none", metavar="NAME"),
     ),
     kinds=(CLASSIFICATION,),
     command="roles",
