@@ -78,7 +78,7 @@ def test_curves_are_chosen_and_a_link_restores_them(visit: Open, query: dict[str
     legend.first.wait_for(timeout=LONG)
     v.settle()
     usual = legend.all_text_contents()
-    assert usual[-1] == "oracle (ablation)"
+    assert usual[-1] == "single ablations on the evaluation data"
     assert len(usual) == 6
     page.get_by_role("button", name=re.compile("Remove random")).click()
     page.wait_for_function("document.querySelectorAll('.st-key-pruning_curves .legendtext').length === 5")
