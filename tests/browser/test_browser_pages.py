@@ -73,7 +73,7 @@ def test_back_and_forward_go_one_step_each(visit: Open, query: dict[str, str]) -
 def test_what_a_link_has_wrong_stays_until_the_reader_does_something(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     mask = HeadMask.full(12, 12).without_random(7, seed=91).hex  # nobody has measured it: the page draws itself again
-    v.go("masklab", **query, mask=mask, score="nope")
+    v.go("masklab", **query, mask=mask, beside="nope")
     v.page.get_by_text(" points").first.wait_for()
     v.heads_off(7)
     v.settle()
