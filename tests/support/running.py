@@ -13,7 +13,7 @@ from headviz.runs.registry import Registry
 from headviz.runs.states import ENDED
 
 
-def until(true: Callable[[], object], seconds: float = 30.0, what: str = "it") -> float:
+def until(true: Callable[[], object], seconds: float = 90.0, what: str = "it") -> float:
     """Wait until something holds; how long that took."""
     begun = time.monotonic()
     while not true():
@@ -27,7 +27,7 @@ def ended(run_id: str, seconds: float = 60.0) -> RunRecord:
     return look(Registry(), run_id)
 
 
-def running_steps(run_id: str, steps: int = 1, seconds: float = 30.0) -> RunView:
+def running_steps(run_id: str, steps: int = 1, seconds: float = 90.0) -> RunView:
     """Wait until a run has so many steps on record."""
     until(lambda: len(Registry().steps(run_id)) >= steps, seconds, f"step {steps}")
     return show(run_id)
