@@ -86,7 +86,7 @@ def patching(clf: headviz.Classifier, count: int) -> tuple[list[str], list[HeadI
 
 def following(clf: headviz.Classifier, count: int) -> list[str]:
     """One row for each phenomenon: the strongest paths, and whether they join planted heads."""
-    rows, joined = [], []
+    rows, joined, clear = [], [], 0
     for name in PHENOMENA:
         own = planted_heads(name)
         pairs = [((a.premise, a.hypothesis), (b.premise, b.hypothesis)) for a, b in minimal_pairs(name, count)]
@@ -102,6 +102,7 @@ def following(clf: headviz.Classifier, count: int) -> list[str]:
             cells.append("; ".join(said))
         if between and between[0].sender in own and between[0].receiver in own:
             joined.append(name)
+            clear += between[0].low > 0
         rows.append(f"| {name} | {found.n} of {len(pairs)} | {cells[0]} | {cells[1]} |")
         print(rows[-1], flush=True)
     names = f": {', '.join(joined)}" if joined else ""
@@ -110,7 +111,7 @@ def following(clf: headviz.Classifier, count: int) -> list[str]:
         "`headviz.paths` opens one path at a time: a head's output for the donor reaches one other head's queries, "
         "keys or values, or the answer, and nothing else changes (path patching, Wang et al. 2022).",
         f"In {len(joined)} of {len(rows)} phenomena the strongest path between two heads joins two of its planted "
-        f"heads{names}.",
+        f"heads{names}. Over so few pairs the interval of that path lies above 0 in {clear} of them.",
         "",
         "| phenomenon | pairs used | strongest to the answer (* = planted) | strongest from head to head |",
         "|---|---|---|---|",
