@@ -251,12 +251,13 @@ def section(name: str) -> str:
             f"| {'never' if reached is None else reached} | {s['seconds']:.0f} |"
         )
     prior = teacher["prior"]
+    shrinkage = None if prior is None else prior.get("shrinkage", found["part"]["posterior"]["shrinkage"])
     moved = (
         ""
         if prior is None
         else (
             f"\nThe conditional mean lies {prior['moved']:.2g} times as far from the copied weights as those are long "
-            f"(rank {prior['rank']}, {prior['iterates']} iterates, shrinkage {prior['shrinkage']:g}): where "
+            f"(rank {prior['rank']}, {prior['iterates']} iterates, shrinkage {shrinkage:g}): where "
             "that is not small, v2 = 0 lies far outside what the iterates span, and the conditional mean is an "
             "extrapolation."
         )
