@@ -68,6 +68,7 @@ button[aria-label*="Download as CSV"] {display: none} /* ours, below each table,
 [class*="st-key-wide64"] > * {min-width: 64rem}
 [class*="st-key-wide96"] > * {min-width: 96rem}
 [data-testid="stPlotlyChart"] .textpoint text {fill: currentColor !important}
+.st-key-path_graph [data-testid="stPlotlyChart"] .textpoint text {fill: white !important}
 [data-testid="stPlotlyChart"] .bartext-outside {fill: currentColor !important}
 [data-testid="stPlotlyChart"] :is(.xtick, .ytick, .cbaxis, .g-xtitle, .g-ytitle) text {
   fill: currentColor !important; opacity: 0.8}

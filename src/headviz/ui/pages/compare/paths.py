@@ -72,10 +72,11 @@ def _shown(clf: Classifier, found: Paths) -> None:
         formula=FORMULA,
         source="Path patching (Wang et al. 2022): all other heads keep what they gave for the text.",
         alt=f"Graph of the {len(found.edges)} strongest paths",
+        wide="40",
     )
     rows = [[way(e), e.effect, *([e.low, e.high] if found.n > 1 else [])] for e in found.edges]
     header = ["path", "share of the way", *(["95 % low", "95 % high"] if found.n > 1 else [])]
-    show.table(header, rows, "path_table")
+    show.table(header, rows, "path_table", cells=dict.fromkeys(header[1:], "{:+.3f}".format))
 
 
 def said(found: Paths) -> str:
