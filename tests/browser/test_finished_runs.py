@@ -96,7 +96,7 @@ def test_a_score_run_opens_on_heads(visit: Open, query: dict[str, str], finished
     v.settle()
     there = page.locator(".cell").evaluate_all("all => all.map(c => c.getAttribute('aria-label'))")
     assert there[:144] == here
-    assert parse_qs(urlparse(page.url).query)["score"] == ["taylor"]
+    assert parse_qs(urlparse(page.url).query)["score"] == ["fisher"]
 
 
 def test_an_ablation_run_opens_on_analyses(visit: Open, query: dict[str, str], finished: dict[str, str]) -> None:

@@ -381,11 +381,11 @@ def test_a_score_run_opens_on_heads_with_its_own_numbers(
     assert not app.exception
     assert "Heads" in [t.value for t in app.title]
     view = app.session_state["headviz"].view
-    assert (view.model, view.score, view.samples) == (str(studio_folder / "model"), "taylor", 12)
+    assert (view.model, view.score, view.samples) == (str(studio_folder / "model"), "fisher", 12)
     found = scoring.scores(view)
     assert found is not None
     np.testing.assert_array_equal(found.values, np.array(outcome["values"], float))
-    assert button(app, "compute_fine-tuned_taylor") is None  # nothing is left to compute
+    assert button(app, "compute_fine-tuned_fisher") is None  # nothing is left to compute
 
 
 @pytest.mark.parametrize(

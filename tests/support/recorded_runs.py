@@ -117,7 +117,7 @@ def kinds(studio_folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
     place = source(studio_folder)
     return {
         "pruning": ("prune", pruning(studio_folder)),
-        "score": ("score", {**place, "score": "taylor", "samples": 12}),
+        "score": ("score", {**place, "score": "fisher", "samples": 12}),
         "ablation": ("ablation", {**place, "limit": 12}),
         "fine-tuning": ("finetune", tuning(studio_folder)),
     }
