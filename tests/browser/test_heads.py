@@ -117,7 +117,8 @@ def test_before_and_after_fine_tuning_stand_side_by_side(visit: Open, tmp_path: 
     assert change == pytest.approx(after - before, abs=6e-4)
     cells[2].hover()
     v.page.locator(".tip:not([hidden])").wait_for()
-    assert v.page.locator(".tip:not([hidden]) dt").all_inner_texts() == ["pre-trained", "fine-tuned", "change"]
+    told = v.page.locator(".tip:not([hidden]) dt").all_inner_texts()
+    assert told == ["pre-trained", "fine-tuned", "change", "carries"]  # the head's ability stands last
     cells[2].click()
     v.page.get_by_text(re.compile(r"pre-trained .+ fine-tuned .+ change")).wait_for()
     v.settle()
