@@ -1,0 +1,45 @@
+"""What heads look at, once measured, stands in the tooltips of every grid; and a mask with means by place is a link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headviz.ui.pages.heads import grids
+from headviz.ui.parts import abilities
+
+
+def test_roles_are_named_on_the_grid_once_they_are_measured(
+    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(abilities, "_looks", {})
+    drawn: list[dict[str, Any]] = []
+    real = grids.head_grid
+
+    def noted(key: str, present: Any, values: Any, **more: Any) -> None:
+        drawn.append(more)
+        real(key, present, values, **more)
+
+    monkeypatch.setattr(grids, "head_grid", noted)
+    small = {"limit": "12", "samples": "4"}
+    assert not open_page("heads", **small).exception
+    assert all("looks at" not in one["tips"] for one in drawn)
+    app = open_page("analyses", analysis="roles", **small)
+    next(b for b in app.button if b.key == "run_roles").click().run()
+    assert not app.exception
+    (named,) = abilities._looks.values()
+    drawn.clear()
+    assert not open_page("heads", **small).exception
+    told = drawn[-1]["tips"]["looks at"]
+    assert {h: told[h.layer][h.head] for h in named} == named
+    assert sum(cell != "–" for row in told for cell in row) == len(named)
+
+
+def test_means_by_place_come_with_a_link(open_page: Callable[..., Any]) -> None:
+    app = open_page("masklab", off="0.1,2.3", ablation="mean-by-place:8", limit="12")
+    assert not app.exception
+    assert app.session_state["headviz"].view.ablation == "mean-by-place:8"
+    assert any("ablation='mean-by-place'" in c.value for c in app.code)
+    assert any("--ablation mean-by-place --reference 8" in c.value for c in app.code)
