@@ -4,7 +4,7 @@ import streamlit as st
 
 from headviz.errors import UserError
 from headviz.ui.pages.head import maps as onehead
-from headviz.ui.pages.head import writes
+from headviz.ui.pages.head import relation, writes
 from headviz.ui.parts import remarks, scoring, texts
 from headviz.ui.shell import frame, loaders, show, state
 
@@ -34,7 +34,7 @@ def draw() -> None:
                 st.info(show.plain(remark))
             onehead.pictures(found, chosen, now)
             st.subheader("Attention against attribution")
-            onehead.relation(found, chosen)
+            relation.section(found, chosen)
     if found is not None:
         writes.section(clf, shown, chosen)
     frame.recipe(*onehead.recipe(now, clf, shown, chosen, found))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -16,12 +16,12 @@ Open = Callable[..., Any]
 OWN = {"a": "the dog sleeps", "b": "a cat runs"}
 
 
-def ticks(v: Any, name: str, axis: str) -> list[str]:
-    """The token names along one axis of a figure."""
-    found = v.page.locator(f".st-key-{name} .{axis}tick text")
-    found.first.wait_for()
+def shown(v: Any, side: str) -> list[str]:
+    """The queries or keys that the maps show, in their order."""
+    v.page.locator(".st-key-maps [data-label]").wait_for()
     v.settle()
-    return [t.strip() for t in found.all_text_contents() if t.strip()]
+    found: list[str] = json.loads(v.page.locator(".st-key-maps .wrap").get_attribute(f"data-{side}"))
+    return found
 
 
 def pick(v: Any, name: str) -> None:
@@ -34,22 +34,54 @@ def pick(v: Any, name: str) -> None:
 def test_parts_of_a_pair_and_special_tokens(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     v.go("head", **query, **OWN, head="3.5", limit="24")
-    whole = ["[CLS]", "the", "dog", "sleeps", "[SEP]", "a", "cat", "runs", "[SEP]"]
-    assert ticks(v, "map_attention", "x") == whole
-    assert ticks(v, "map_attention", "y") == whole
+    words = ["the", "dog", "sleeps", "a", "cat", "runs"]
+    special = ["[CLS]", "[SEP]", "[SEP]"]  # at the edge
+    assert shown(v, "queries") == shown(v, "keys") == words + special
     pick(v, "A→B")
     v.page.wait_for_url(re.compile("arrows="))
-    assert set(ticks(v, "map_attention", "y")) >= {"the", "dog", "sleeps"}
-    assert not {"a", "cat", "runs"} & set(ticks(v, "map_attention", "y"))
-    assert not {"the", "dog", "sleeps"} & set(ticks(v, "map_attribution", "x"))
-    v.page.get_by_text("some keys are hidden").wait_for()
+    v.page.get_by_text("some keys are hidden").first.wait_for()
+    assert shown(v, "queries")[:3] == ["the", "dog", "sleeps"]
+    assert shown(v, "keys")[:3] == ["a", "cat", "runs"]
     v.page.locator("label").filter(has_text="[CLS], [SEP]").click()
     v.page.wait_for_url(re.compile("special=0"))
-    assert ticks(v, "map_attention", "y") == ["the", "dog", "sleeps"]
-    assert ticks(v, "map_attribution", "x") == ["a", "cat", "runs"]
+    assert shown(v, "queries") == ["the", "dog", "sleeps"]
+    assert shown(v, "keys") == ["a", "cat", "runs"]
     pick(v, "B→A")
-    assert ticks(v, "map_attention", "y") == ["a", "cat", "runs"]
-    assert ticks(v, "map_attribution", "x") == ["the", "dog", "sleeps"]
+    v.page.locator(".st-key-maps [data-queries*=cat]").wait_for()
+    assert shown(v, "queries") == ["a", "cat", "runs"]
+    assert shown(v, "keys") == ["the", "dog", "sleeps"]
+
+
+def test_one_cross_hair_for_both_maps_zoom_and_order(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    v.go("head", **query, **OWN, head="3.5", limit="24")
+    shown(v, "keys")
+    maps = v.page.locator(".st-key-maps canvas")
+    read = v.page.locator(".st-key-maps .read")
+    maps.nth(0).focus()
+    for _ in range(2):
+        maps.nth(0).press("ArrowDown")
+    maps.nth(0).press("ArrowRight")
+    assert re.search(r"sleeps → dog: attention .+ of 9 keys\) · attribution .+ of 9 keys\)", read.inner_text())
+    maps.nth(0).press("Escape")
+    box = maps.nth(1).bounding_box()  # the second map's cross-hair is that of both
+    v.page.mouse.move(box["x"] + box["width"] - 80, box["y"] + box["height"] - 60)
+    assert re.search(r"^\S+ → \S+: attention", read.inner_text())
+    bar = v.page.locator(".st-key-maps .bar")
+    maps.nth(0).focus()
+    maps.nth(0).press("ArrowDown")
+    bar.get_by_role("button", name="Zoom in").click()
+    assert len(json.loads(v.page.locator(".st-key-maps .wrap").get_attribute("data-keys"))) < 9
+    bar.get_by_role("button", name="whole map").click()
+    assert len(shown(v, "keys")) == 9
+    bar.get_by_role("button", name="linear").click()
+    v.page.wait_for_url(re.compile("scale=linear"))
+    v.page.get_by_text("Linear scale.").first.wait_for()
+    bar.get_by_role("button", name="strongest first").click()
+    v.page.wait_for_url(re.compile("places=strongest"))
+    assert sorted(shown(v, "queries")) == sorted(
+        ["the", "dog", "sleeps", "a", "cat", "runs", "[CLS]", "[SEP]", "[SEP]"]
+    )
 
 
 def test_arcs_and_the_whole_layer(visit: Open, query: dict[str, str]) -> None:
@@ -91,17 +123,13 @@ def test_both_ways_through_the_heads_and_the_class_explained(visit: Open, query:
         v.page.get_by_text(f"Class explained: {label}.").wait_for()
 
 
-def test_names_of_tokens_keep_their_distance_and_only_the_map_scrolls(visit: Open, query: dict[str, str]) -> None:
+def test_a_long_text_fits_a_phone_whole(visit: Open, query: dict[str, str]) -> None:
     v = visit(viewport={"width": 390, "height": 900})
     v.go("head", **query, head="3.5", limit="24", a="a dog sleeps " * 6, b="a cat runs")
-    names = v.page.locator(".st-key-map_attention .xtick text")
-    names.first.wait_for()
-    v.settle()
-    places = sorted(names.evaluate_all("all => all.map(t => t.getBoundingClientRect().left)"))
-    assert len(places) == 24
-    assert min(b - a for a, b in pairwise(places)) >= 10
-    frame = v.page.locator('.st-key-map_attention [class*="st-key-wide"]').first
-    assert frame.evaluate("e => e.scrollWidth > e.clientWidth")
+    assert len(shown(v, "keys")) == 24
+    for i in (0, 1):
+        box = v.page.locator(".st-key-maps canvas").nth(i).bounding_box()
+        assert 0 <= box["x"] < box["x"] + box["width"] <= 390
     assert v.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
@@ -121,7 +149,7 @@ def test_a_head_that_is_off_and_texts_that_do_not_fit(visit: Open, query: dict[s
     assert fields.nth(0).input_value() == "☃ ☃"
     fields.nth(0).fill("the dog sleeps")
     v.page.get_by_text("knows no word of").wait_for(state="detached")
-    assert ticks(v, "map_attention", "x")[0] == "[CLS]"
+    assert shown(v, "keys")[-2] == "[SEP]"
     assert not v.page.get_by_text("Traceback").count()
 
 

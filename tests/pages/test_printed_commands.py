@@ -138,7 +138,7 @@ def test_heads(open_page: Callable[..., Any], view: dict[str, str], capsys: pyte
 
 
 def test_head(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    from headviz.ui.pages.head.maps import verdict
+    from headviz.ui.pages.head.relation import verdict
 
     app = open_page("head", **view, head="1.2")
     python, command = printed(app)

@@ -15,7 +15,7 @@ from headviz.ui.pages.compare import answering
 from headviz.ui.pages.compare import attention_shift as moved
 from headviz.ui.pages.compare import columns as compare
 from headviz.ui.pages.compare import many_texts as many
-from headviz.ui.pages.head import maps as onehead
+from headviz.ui.pages.head import relation as onehead
 from headviz.ui.pages.masklab import cost
 from headviz.ui.parts import answers as doubts
 from headviz.ui.shell import show
@@ -156,7 +156,7 @@ def test_an_unsure_answer_is_called_unsure(values: list[float], before: list[flo
 
 def test_a_map_of_more_tokens_is_wider() -> None:
     counts = (2, 21, 24, 40, 72)
-    widths = [int(onehead.width_for(n) or 0) for n in (*counts, 128, 512)]
+    widths = [int(moved.width_for(n) or 0) for n in (*counts, 128, 512)]
     assert widths == sorted(widths)
     assert widths[0] == 0  # a short text needs no more than half of the page
     for tokens, width in list(zip(counts, widths, strict=False))[1:]:

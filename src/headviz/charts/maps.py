@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 
-from .palette import BETTER, MODELS, NEUTRAL, WORSE, either_scale, scale_for
+from .palette import BETTER, MODELS, NEUTRAL, WORSE, either_scale, root_scale, scale_for
 from .style import FONT, GRID, SMALL, frame, safe
 
 if TYPE_CHECKING:
@@ -19,9 +19,16 @@ MANY = 5000  # from so many points on they are drawn by WebGL
 
 
 def matrix(
-    values: np.ndarray, queries: Sequence[str], keys: Sequence[str], name: str, signed: bool, end: float | None = None
+    values: np.ndarray,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    name: str,
+    signed: bool,
+    end: float | None = None,
+    root: bool = False,
 ) -> go.Figure:
-    """One map, queries down and keys across. ``end`` fixes the colour scale, to compare maps."""
+    """One map, queries down and keys across. ``end`` fixes the colour scale, to compare maps; with ``root``, colours go
+    by the square root of a value."""
     values = np.asarray(values, dtype=np.float32)
     queries, keys = [safe(q) for q in queries], [safe(k) for k in keys]
     scale = scale_for([float(v) for v in values.ravel()], signed=signed)
@@ -31,10 +38,9 @@ def matrix(
             z=values,
             zmin=-high if signed else 0,
             zmax=high,
-            colorscale=either_scale(signed),
+            colorscale=root_scale(signed) if root else either_scale(signed),
             colorbar={"thickness": 9, "len": 0.9, "tickformat": ".2~g", "x": 1.01},
-            text=[[f"{q} → {k}" for k in keys] for q in queries],
-            hovertemplate="%{text}<br>" + name + " %{z:.4f}<extra></extra>",
+            hovertemplate="%{y} → %{x}<br>" + name + " %{z:.4f}<extra></extra>",
         )
     )
     _token_axes(fig, queries, keys)
@@ -61,11 +67,28 @@ def symmetric_log(values: Any, top: float) -> Any:
     return np.sign(values) * np.log1p(SMALLEST * np.abs(values) / top) / np.log1p(SMALLEST)
 
 
+CELLS, FINEST = 40, 127  # cells at a side of a small map; steps of its colours
+
+
+def thumbnails(maps: np.ndarray) -> tuple[np.ndarray, int]:
+    """Maps [H, Q, K] in which one cell shows the strongest of a block, and the tokens at a block's side."""
+    block = -(-max(maps.shape[1:]) // CELLS)
+    if block <= 1:
+        return maps, 1
+    heads, rows, columns = maps.shape
+    padded = np.zeros((heads, -(-rows // block) * block, -(-columns // block) * block), dtype=maps.dtype)
+    padded[:, :rows, :columns] = maps
+    blocks = padded.reshape(heads, padded.shape[1] // block, block, -1, block).swapaxes(2, 3)
+    blocks = blocks.reshape(*blocks.shape[:3], block * block)
+    strongest = np.abs(blocks).argmax(axis=-1)[..., None]
+    return np.take_along_axis(blocks, strongest, axis=-1)[..., 0], block
+
+
 def layer(maps: np.ndarray, names: Sequence[str], signed: bool, chosen: int | None, columns: int = 6) -> go.Figure:
     """All heads of a layer as small maps [H, Q, K] on one scale; the chosen one is named in bold.
 
     The scale is logarithmic away from zero, or one strong connection would leave all others white. Signed maps have
-    their totals beside the names.
+    their totals beside the names. Of long texts a cell shows the strongest of a block.
     """
     from plotly.subplots import make_subplots
 
@@ -76,14 +99,19 @@ def layer(maps: np.ndarray, names: Sequence[str], signed: bool, chosen: int | No
     fig = make_subplots(
         rows, columns, subplot_titles=titles, horizontal_spacing=0.015, vertical_spacing=0.16 / rows + 0.02
     )
+    maps, block = thumbnails(maps)
     top = scale_for([float(v) for v in maps.ravel()], signed=signed).hi
     marks = [-top, -top / 10, 0.0, top / 10, top] if signed else [0.0, top / 10, top]
-    bar = {"tickvals": [float(symmetric_log(v, top)) for v in marks], "ticktext": [f"{v:.2g}" for v in marks]}
+    bar = {"tickvals": [FINEST * float(symmetric_log(v, top)) for v in marks], "ticktext": [f"{v:.2g}" for v in marks]}
     for i in range(len(names)):
         fig.add_heatmap(
-            z=symmetric_log(maps[i], top).astype(np.float32),
-            zmin=-1 if signed else 0,
-            zmax=1,
+            z=np.rint(FINEST * symmetric_log(np.nan_to_num(maps[i]), top)).astype(np.int8),
+            zmin=-FINEST if signed else 0,
+            zmax=FINEST,
+            x0=0,
+            y0=0,
+            dx=block,
+            dy=block,
             showscale=i == 0,
             colorbar={"thickness": 9, "len": 0.9, "x": 1.01, **bar},
             colorscale=either_scale(signed),

@@ -110,3 +110,16 @@ def plotly_scale(stops: Stops) -> list[list[float | str]]:
 def either_scale(signed: bool) -> list[list[float | str]]:
     """Colours in plotly's form that read on a light and on a dark page."""
     return plotly_scale(_EITHER_DIVERGING if signed else _EITHER_SEQUENTIAL)
+
+
+def root_scale(signed: bool) -> list[list[float | str]]:
+    """The same, with colour by the square root of a value, so that a quarter of the largest has half of it."""
+    ends = [(WORSE, -1), (BETTER, 1)] if signed else [("#178299", 1)]
+    found: list[list[float | str]] = []
+    for end, sign in ends:
+        red, green, blue = (int(end[i : i + 2], 16) for i in (1, 3, 5))
+        for step in range(11):
+            part, size = (step / 10) ** 2, step / 10
+            at = 0.5 + 0.5 * sign * part if signed else part
+            found.append([at, f"rgba({red},{green},{blue},{0.06 + 0.94 * size:.3f})"])
+    return sorted(found, key=lambda stop: float(stop[0]))

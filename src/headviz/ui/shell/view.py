@@ -66,6 +66,8 @@ class View:
     special: bool = True  # show [CLS] and [SEP]
     mass: int = 70  # share of attention that the arcs carry, in per cent
     picture: str = "maps"  # One head: maps, arcs, or the layer
+    scale: str = "power"  # One head: colours by the square root of a value, or linear
+    places: str = "text"  # One head: tokens as in the text, or strongest first
     writes: bool = False  # One head: what it reads and writes
     tokens: bool = False  # Compare: token attributions
     shift: bool = False  # Compare: what attention changed
@@ -115,7 +117,7 @@ SHOWN_BY = {
     page: frozenset((_SOURCE + more).split())
     for page, more in {
         "heads": _SCORE + "head side",
-        "head": _TEXT + _SCORE + "head target rule steps arrows special mass picture writes",
+        "head": _TEXT + _SCORE + "head target rule steps arrows special mass picture scale places writes",
         "masklab": _SCORE + "count margin ablation",
         "compare": _TEXT + "numbers other tokens shift head tab donor donor_pair positions",
         "analyses": _TEXT + _SCORE + "analysis select margin orders head target rule steps count slice",

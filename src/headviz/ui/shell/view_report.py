@@ -26,7 +26,8 @@ def begin() -> None:
 
 
 def note(kind: str, what: Any, more: str = "") -> None:
-    """Note a ``figure`` or ``table`` with its caption, a ``finding``, or a ``recipe`` (Python and command)."""
+    """Note a ``figure`` (or what makes it) or ``table`` with its caption, a ``finding``, or a ``recipe`` (Python and
+    command)."""
     _parts().append((kind, what, more))
 
 
@@ -66,7 +67,7 @@ def html(
         if kind == "finding":
             page.heading(what)
         elif kind == "figure":
-            page.figure(what)
+            page.figure(what() if callable(what) else what)
         elif kind == "table":
             page.table(*what)
         if caption and kind != "recipe":

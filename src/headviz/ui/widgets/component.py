@@ -14,8 +14,10 @@ _HERE = Path(__file__).parent
 @cache
 def component(name: str) -> Any:
     """The component of ``name.js`` and ``name.css``, inline, so that the page makes no further request."""
-    return st.components.v2.component(
-        f"headviz_{name}",
-        css=(_HERE / f"{name}.css").read_text(encoding="utf-8"),
-        js=(_HERE / f"{name}.js").read_text(encoding="utf-8"),
-    )
+    return st.components.v2.component(f"headviz_{name}", css=_short(f"{name}.css"), js=_short(f"{name}.js"))
+
+
+def _short(file: str) -> str:
+    """The file without its comment lines and indents, because each message to the browser carries it."""
+    lines = (line.strip() for line in (_HERE / file).read_text(encoding="utf-8").splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))

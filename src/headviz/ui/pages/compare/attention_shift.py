@@ -14,10 +14,23 @@ from ...parts import abilities
 from ...parts.texts import Text
 from ...shell import show, state
 from ...widgets.grid import Look, head_grid
-from ..head.maps import width_for
 
 if TYPE_CHECKING:
     from ....models.classifier import Classifier
+
+
+LEGIBLE = (
+    (18, ""),
+    (21, "28"),
+    (24, "32"),
+    (34, "48"),
+    (60, "64"),
+)  # up to so many tokens -> the least width in rem that names them
+
+
+def width_for(tokens: int) -> str:
+    """The width below which a map of so many tokens scrolls, because their names would touch."""
+    return next((width for most, width in LEGIBLE if tokens <= most), "96")
 
 
 def section(clf: Classifier, shown: Text) -> None:

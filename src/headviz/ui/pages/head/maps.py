@@ -1,11 +1,10 @@
-"""The parts of the One head page: one example's maps as heatmaps, arcs, a scatter, and all maps of a layer."""
+"""The parts of the One head page: one example's maps, linked or as arcs, and all maps of a layer."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import streamlit as st
 
 from ....attribution.arcs import PARTS, positions, strongest
@@ -16,9 +15,12 @@ from ....recipes.structure import Call, Command, Item, Let, Name, Recipe, Shown
 from ...parts import abilities, answers
 from ...parts.texts import Text
 from ...shell import jobs, recipes, show, state
+from ...shell import view_report as viewreport
 from ...shell.view import View
 from ...widgets.grid import Look, head_grid
-from . import gallery
+from ...widgets.maps import ORDERS, SCALES, Panel, linked_maps
+from . import gallery, relation
+from .relation import SOURCE
 
 if TYPE_CHECKING:
     from ....attribution.maps import Maps
@@ -27,10 +29,6 @@ if TYPE_CHECKING:
 MOST = 128  # steps that the page takes by itself
 FORMULA = r"\mathrm{Attr}(A)_{ij} = \int_0^1 \frac{\partial F}{\partial A_{ij}}\,\frac{dA_{ij}}{da}\,da"
 ATTENTION = r"A = \mathrm{softmax}(QK^\top/\sqrt{d})"
-SOURCE = (
-    "Neuron conductance of the attention map: word embeddings go from padding to the input, F is the logit of the "
-    "target class. Rows are queries, columns keys. *Integrated Gradients for Structured Pruning on BERT*, §5.2.1."
-)
 
 
 def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | None:
@@ -75,20 +73,6 @@ def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | Non
     return jobs.need(key, "Attributing all heads", work)
 
 
-LEGIBLE = (
-    (18, ""),
-    (21, "28"),
-    (24, "32"),
-    (34, "48"),
-    (60, "64"),
-)  # up to so many tokens -> the least width in rem that names them
-
-
-def width_for(tokens: int) -> str:
-    """The width below which a map of so many tokens scrolls, because their names would touch."""
-    return next((width for most, width in LEGIBLE if tokens <= most), "96")
-
-
 def pick(present: HeadMask) -> HeadId:
     """The head looked at: the selected one, else the first that is there."""
     return state.head(present) or present.kept[0]
@@ -129,12 +113,14 @@ def controls(clf: Classifier, shown: Text) -> None:
             state.choose("rule", "Integration rule", list(RULES))
             state.number("steps", "Integration steps (0 = default)", 0, 400)
             state.number("mass", "Arcs: share of the map that they carry, %", 10, 100)
-        state.tick("special", "[CLS], [SEP]", help="Show the special tokens. Hiding them changes no value.")
+        state.tick(
+            "special", "[CLS], [SEP]", help="Show the special tokens, at the edge. Hiding them changes no value."
+        )
 
 
 def headline(found: Maps, chosen: HeadId) -> None:
     """This head in one sentence; then the model's answer, the class explained and the error."""
-    show.finding(verdict(chosen, found.attention[chosen], found.attribution[chosen]))
+    show.finding(relation.said(found, chosen))
     best = found.predicted
     said = (
         f"{found.labels[best]} {found.probabilities[best]:.2f}"
@@ -172,16 +158,15 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
     if kind == "gallery":
         gallery.section(found, chosen, rows, columns, view.present)
         return
+    if kind == "maps":
+        _linked(found, chosen, view, rows, columns)
+        return
     places = [st.container(), st.container()] if kind == "layer" else st.columns(2)
     for place, name in zip(places, ("attention", "attribution"), strict=True):
         signed = name == "attribution"
         layer = getattr(found, name)[chosen.layer][:, rows][:, :, columns]
-        values = layer[chosen.head]
-        if kind == "maps":
-            figure = charts_maps.matrix(values, queries, keys, name, signed=signed)
-            caption = _caption(name, chosen, found, len(columns) < len(found.tokens))
-            wide = width_for(max(len(queries), len(keys)))
-        elif kind == "arcs":
+        if kind == "arcs":
+            values = layer[chosen.head]
             lines = strongest(values, view.mass / 100)
             figure, wide = charts_maps.arcs(lines, queries, keys, signed=signed), ""
             caption = (
@@ -199,10 +184,37 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
         with place:
             st.subheader(show.plain(name.capitalize()))
             formula = FORMULA if signed else ATTENTION
-            show.figure(figure, f"{KEYS[kind]}_{name}", caption, formula=formula, source=SOURCE, wide=wide)
+            show.figure(figure, f"{kind}_{name}", caption, formula=formula, source=SOURCE, wide=wide)
 
 
-KEYS = {"maps": "map", "arcs": "arcs", "layer": "layer"}  # how the figures' keys begin
+def _linked(found: Maps, chosen: HeadId, view: View, rows: list[int], columns: list[int]) -> None:
+    """Both maps of one head with one cross-hair; the special tokens stand at the edge."""
+    queries, keys = [found.tokens[i] for i in rows], [found.tokens[i] for i in columns]
+    panels = []
+    for name in ("attention", "attribution"):
+        values, signed = getattr(found, name)[chosen][rows][:, columns], name == "attribution"
+        caption = _caption(name, chosen, found, len(columns) < len(found.tokens))
+        panels.append(Panel(name, values, signed, caption))
+        viewreport.note(
+            "figure", partial(charts_maps.matrix, values, queries, keys, name, signed=signed, root=True), caption
+        )
+    linked_maps(
+        "maps",
+        panels,
+        queries,
+        keys,
+        ([found.special[i] for i in rows], [found.special[i] for i in columns]),
+        label=str(chosen),
+        scale=view.scale if view.scale in SCALES else SCALES[0],
+        order=view.places if view.places in ORDERS else ORDERS[0],
+        on_look=lambda scale, order: state.update(scale=scale, places=order),
+    )
+    show.note(
+        "Queries down, keys across. Drag over a part to zoom in, double click for the whole; a click keeps a cell.",
+        formula=rf"{ATTENTION} \qquad {FORMULA}",
+        source=SOURCE,
+        saves=False,
+    )
 
 
 def _caption(name: str, chosen: HeadId, found: Maps, part: bool) -> str:
@@ -210,62 +222,6 @@ def _caption(name: str, chosen: HeadId, found: Maps, part: bool) -> str:
         rest = "; some keys are hidden" if part else ""
         return f"Where {chosen} looks. Each row is a query and sums to 1 over all keys{rest}."
     return f"Which connections speak for (blue) or against (orange) '{found.target_label}'."
-
-
-def _coefficients(found: Maps, chosen: HeadId) -> dict[str, float]:
-    """How well attention and attribution of all connections agree, by coefficient."""
-    from ....scores.correlation import correlations
-
-    a, b = found.attention[chosen].ravel(), found.attribution[chosen].ravel()
-    return {name: float(values[0]) for name, values in correlations(a[None], b[None]).items()}
-
-
-def relation(found: Maps, chosen: HeadId) -> None:
-    """The scatter of attention against attribution, with its coefficients."""
-    a, b = found.attention[chosen].ravel(), found.attribution[chosen].ravel()
-    r = _coefficients(found, chosen)
-    names = [f"{q} → {k}" for q in found.tokens for k in found.tokens]
-    left, right = st.columns([3, 1], gap="large")
-    with left:
-        show.figure(
-            charts_maps.scatter(a, b, names, "attention", "attribution"),
-            "relation",
-            f"Each of the {len(a):,} points is one connection of {chosen}, with its attention and its attribution.",
-            formula=r"\rho = \mathrm{Spearman}(A, \mathrm{Attr}(A))",
-            source=SOURCE,
-        )
-    with right:
-        for name, told in COEFFICIENTS.items():
-            st.metric(show.plain(name.capitalize()), show.plain(coefficient(r[name])))
-            st.caption(show.plain(told))
-
-
-COEFFICIENTS = {
-    "spearman": "Agreement of the two orders. Sensitive to the many connections near zero, whose order is noise.",
-    "kendall": "Pairs in the same order minus pairs in the opposite order. As sensitive to those near zero.",
-    "pearson": "Linear agreement of the values. A few strong connections can decide it.",
-}
-
-
-def coefficient(r: float) -> str:
-    """A correlation with three decimals."""
-    return "–" if r != r else f"{r:+.3f}".replace("-", "−")
-
-
-STRONGEST = 5  # connections that the page's first sentence is about
-
-
-def verdict(chosen: HeadId, attention: np.ndarray, attribution: np.ndarray) -> str:
-    """How much of a head's attribution lies on the connections that it attends to most."""
-    size, total = np.abs(attribution).ravel(), float(np.abs(attribution).sum())
-    if not total:
-        return f"{chosen} contributes nothing to this answer: its attribution is 0 everywhere."
-    k = min(STRONGEST, size.size)
-    share = float(size[np.argsort(-attention.ravel(), kind="stable")[:k]].sum()) / total
-    return (
-        f"The {k} connections that {chosen} attends to most carry {100 * share:.0f} % of its attribution; {k} random "
-        f"ones would carry {100 * k / size.size:.1f} %."
-    )
 
 
 def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId, found: Maps | None = None) -> tuple[str, str]:
