@@ -23,12 +23,15 @@ with left:
 with right:
     clf, data = loaders.classifier(view), loaders.dataset(view)
 with hints:  # progress stands here, so that nothing jumps
-    found = measure.measured(clf, data, state.mask(clf.present), stand_ins.place())
+    grown = measure.measured(clf, data, state.mask(clf.present), stand_ins.place())
+found = grown if grown is not None and grown.whole else None
 with right:
     shown = measure.last(clf, data, found)
+    if (first := grown or shown) is not None:
+        with st.container(key="result" if grown else "result_before"):
+            cost.headline(clf, data, first)
     if shown is not None:
-        with st.container(key="result" if found else "result_before"):
-            cost.headline(clf, data, shown)
+        with st.container(key="slices" if found else "slices_before"):
             cost.by_slice(data, shown)
     if found is not None:
         stand_ins.how_much(clf, data, found)

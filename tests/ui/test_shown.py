@@ -38,7 +38,7 @@ def test_a_loss_never_looks_like_a_gain(low: float, high: float, colour: str) ->
 def measured(masked: list[int], n: int = 7) -> Measured:
     gold = np.arange(n) % 2
     full, now = gold.copy(), np.array(masked)
-    return Measured(HeadMask.full(1, 2), full, now, compare(Answers(gold, full, 2), now, ["accuracy"]), gold)
+    return Measured(HeadMask.full(1, 2), full, now, compare(Answers(gold, full, 2), now, ["accuracy"]), gold, len(gold))
 
 
 def test_the_mask_lab_names_the_loss_that_is_excluded() -> None:

@@ -151,10 +151,16 @@ def compare(
     slices: Sequence[str] | None = None,
     seed: int = 0,
     level: float = LEVEL,
+    tested: bool = True,
 ) -> Comparison:
-    """The whole comparison of one mask. ``metrics`` are the task's, the primary one first."""
+    """The whole comparison of one mask. ``metrics`` are the task's, the primary one first.
+
+    ``tested`` as in ``deltas``.
+    """
     primary = metrics[0]
-    found = tuple(_with_constant(answers, deltas(answers, [masked], metric, seed, level)[0]) for metric in metrics)
+    found = tuple(
+        _with_constant(answers, deltas(answers, [masked], metric, seed, level, tested=tested)[0]) for metric in metrics
+    )
     parts: list[Delta] = []
     if slices is not None:
         labels = np.asarray(slices)

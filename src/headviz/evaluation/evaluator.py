@@ -18,25 +18,25 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from ..errors import ModelError, OptionError, TaskError
+from ..errors import OptionError, TaskError
 from ..heads import HeadId, HeadMask
-from ..models.fast.kernels import bfloat16_here
-from ..models.fast.packing import pack
-from ..models.fast.stages import is_fast, stages_for
+from ..models.fast.packing import Chunk, pack
+from ..models.fast.stages import stages_for
 from ..models.network import require_model
-from ..progress import Cancel, Progress, tracked
-from ..results import Result
+from ..progress import Cancel, Progress, stop_if, tracked
 from ..tasks import predicted
 from ..tasks.dataset import require_dataset
 from .comparison import Answers
 from .donors import TextRows
+from .growing import Growing, partial, parts
 from .mask_evaluator import MaskEvaluator
 from .plain import Evaluation, class_order, constants_for, counts_for, encode_data, gold_for, metrics_for, stands_in
+from .precision import Agreement, dtype_of
 from .state_cache import Name, Slot, State, StateCache, plan
 
 if TYPE_CHECKING:
@@ -67,23 +67,6 @@ class EvaluatorOptions:
             raise OptionError(f"chunk_tokens must be at least 1, not {self.chunk_tokens}.")
         if self.precision not in ("float32", "bfloat16"):
             raise OptionError(f"Unknown precision '{self.precision}'. Choose one of: float32, bfloat16.")
-
-
-@dataclass(frozen=True)
-class Agreement(Result):
-    """How far a faster precision agrees with float32 under one mask."""
-
-    precision: str
-    n: int
-    same: int  # examples with the same prediction
-    largest: float  # largest difference of a logit
-
-    @property
-    def share(self) -> float:
-        return self.same / self.n
-
-    def extra(self) -> dict[str, Any]:
-        return {"share": self.share}
 
 
 class Evaluator(MaskEvaluator):
@@ -120,11 +103,17 @@ class Evaluator(MaskEvaluator):
         self._encodings = encode_data(clf, data)
         self._truncated = sum(e.truncated for e in self._encodings)
         lengths = [len(e) for e in self._encodings]
-        self._chunks = pack(lengths, self.options.chunk_tokens)
-        dtype = _dtype(clf, self.options.precision)
+        rows, hidden = sum(lengths), int(clf.config.hidden_size)
+        steps = parts(data, 24.0 * rows * hidden**2 * clf.num_layers)
+        self._chunks: list[Chunk] = []
+        self._ends: dict[int, int] = {}  # chunks -> examples, where a part ends
+        for step in steps:
+            self._chunks += pack(lengths, self.options.chunk_tokens, step.tolist())
+            self._ends[len(self._chunks)] = len(step) + max(self._ends.values(), default=0)
+        self._order = np.concatenate(steps)
+        dtype = dtype_of(clf, self.options.precision)
         self._stages = stages_for(clf, dtype)
         width = torch.empty(0, dtype=dtype).element_size()
-        rows, hidden = sum(lengths), int(clf.config.hidden_size)
         self._state_size = rows * hidden * width
         self._context_size = [rows * h * clf.head_size * width for h in clf.heads_per_layer]
         self._last_size = len(data) * (hidden + clf.heads_per_layer[-1] * clf.head_size) * width
@@ -149,10 +138,8 @@ class Evaluator(MaskEvaluator):
         start = time.perf_counter()
         whole = self.clf.under(mask)
         logits = self._logits(whole, keep, progress, cancel)
-        draws = [
-            metrics_for(self.data, one._logits(whole, keep, None, cancel), self.order)
-            for one in (self.each_draw() if self._donors is not None and self._donors.draws > 1 else ())
-        ]
+        each = self.each_draw() if self._donors is not None and self._donors.draws > 1 else ()
+        draws = [metrics_for(self.data, one._logits(whole, keep, None, cancel), self.order) for one in each]
         return Evaluation(
             metrics=metrics_for(self.data, logits, self.order),
             logits=logits,
@@ -189,6 +176,23 @@ class Evaluator(MaskEvaluator):
     ) -> Answers:
         classes = 0 if self.clf.is_regression else len(self.data.label_names)
         return Answers(self.data.gold, self.predictions(reference, progress=progress, cancel=cancel), classes)
+
+    def growing(
+        self,
+        mask: HeadMask | None = None,
+        reference: HeadMask | None = None,
+        *,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> Iterator[Growing]:
+        whole, base = self.clf.under(mask), self.clf.under(reference)
+        full = None if whole.off == base.off else self.predictions(base, progress=progress, cancel=cancel)
+        for logits, count in self._grown(whole, True, progress, cancel):
+            if count < len(self.data):
+                index = np.sort(self._order[:count])
+                masked = predicted(logits[index], self.order, self.clf.is_regression)
+                yield partial(self.data, index, masked if full is None else full[index], masked)
+        yield from super().growing(whole, base)  # everything is computed
 
     @property
     def precision(self) -> str:
@@ -227,14 +231,22 @@ class Evaluator(MaskEvaluator):
     # how it is done ----------------------------------------------------------------------------
 
     def _logits(self, whole: HeadMask, keep: bool, progress: Progress | None, cancel: Cancel | None) -> np.ndarray:
+        *_, (logits, _) = self._grown(whole, keep, progress, cancel)
+        return logits
+
+    def _grown(
+        self, whole: HeadMask, keep: bool, progress: Progress | None, cancel: Cancel | None
+    ) -> Iterator[tuple[np.ndarray, int]]:
+        """The logits, and of how many examples of the order they are there; all of them at last."""
         seen = self._named(whole, self.clf.num_layers)
-        logits = self._seen(seen)
-        if logits is None:
-            logits = self._compute(whole, keep, progress, cancel)
+        if (logits := self._seen(seen)) is None:
+            for logits, count in self._compute(whole, keep, progress, cancel):
+                if count < len(self.data):
+                    yield logits, count
             self._remember(seen, logits)
         elif progress is not None:
             progress(len(self.data), len(self.data))
-        return logits
+        yield logits, len(self.data)
 
     def _named(self, mask: HeadMask, layer: int) -> Seen:
         """What decides the states that enter a layer: heads off before it and, if a mask switched one off, the draw."""
@@ -254,7 +266,9 @@ class Evaluator(MaskEvaluator):
             while self._results and sum(v.nbytes for v in self._results.values()) > self._results_budget:
                 self._results.popitem(last=False)
 
-    def _compute(self, mask: HeadMask, keep: bool, progress: Progress | None, cancel: Cancel | None) -> np.ndarray:
+    def _compute(
+        self, mask: HeadMask, keep: bool, progress: Progress | None, cancel: Cancel | None
+    ) -> Iterator[tuple[np.ndarray, int]]:
         path = [self._named(mask, layer) for layer in range(self.clf.num_layers)]
         borrowed = self._cache.borrow([(layer, path[layer]) for layer in reversed(range(len(path)))])
         slots: dict[Name, Slot] = {}
@@ -264,11 +278,11 @@ class Evaluator(MaskEvaluator):
             if keep:
                 slots = self._reserve(path, begin)
             states = None if borrowed is None else borrowed[1]
-            logits = self._run(mask, begin, states, [slots.get((i, p)) for i, p in enumerate(path)], progress, cancel)
+            own = [slots.get((i, p)) for i, p in enumerate(path)]
+            yield from self._run(mask, begin, states, own, progress, cancel)
             for name, slot in slots.items():
                 self._cache.publish(name, slot.states)
             done = True
-            return logits
         finally:
             if borrowed is not None:
                 self._cache.give_back(borrowed[0])
@@ -281,8 +295,7 @@ class Evaluator(MaskEvaluator):
         slots: dict[Name, Slot] = {}
         last = len(path) - 1
         order = [last, *range(begin, last)] if self._stages.first_only else list(range(begin, len(path)))
-        for layer in order:
-            # states that depend on no head being off are the full model's, whoever computes them first
+        for layer in order:  # states that hang on no head being off are the full model's, whoever computes them first
             own = path[layer] == self._named(self.clf.present, layer)
             if layer == last and self._stages.first_only:
                 inside, size = True, self._last_size
@@ -304,7 +317,7 @@ class Evaluator(MaskEvaluator):
         slots: Sequence[Slot | None],
         progress: Progress | None,
         cancel: Cancel | None,
-    ) -> np.ndarray:
+    ) -> Iterator[tuple[np.ndarray, int]]:
         stages, gates = self._stages, list(self.clf.gates(mask))
         logits = np.empty((len(self.data), self.clf.num_labels), dtype=np.float32)
         chunks = tracked(self._chunks, progress, cancel, size=lambda chunk: len(chunk.index))
@@ -314,6 +327,7 @@ class Evaluator(MaskEvaluator):
                 filled = self._donors.gates(gates, stages, chunk, self._encodings, self._draw)
             hidden, context = (stages.embed(chunk, self._encodings), None) if states is None else states[number]
             for layer in range(begin, self.clf.num_layers):
+                stop_if(cancel)
                 slot = slots[layer]
                 if stages.splits:
                     if context is None:
@@ -327,17 +341,8 @@ class Evaluator(MaskEvaluator):
                         slot.states.append((hidden, None))
                     hidden = stages.layer(layer, hidden, chunk, filled)
             logits[list(chunk.index)] = stages.read_out(hidden, chunk).cpu().numpy()
-        return logits
-
-
-def _dtype(clf: Classifier, precision: str) -> torch.dtype:
-    if precision == "float32":
-        return clf.dtype
-    if not is_fast(clf):
-        raise ModelError(f"{clf.family.title} is evaluated in float32 only.")
-    if not bfloat16_here(clf.device):
-        raise OptionError("This processor does not compute in bfloat16. Use float32.")
-    return torch.bfloat16
+            if number + 1 in self._ends:
+                yield logits, self._ends[number + 1]
 
 
 def _before(mask: HeadMask, layer: int) -> Off:

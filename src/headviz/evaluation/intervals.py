@@ -10,6 +10,7 @@ class metric  the same for any smooth function of the table (gold, full answer, 
 correlation   the same for Pearson's r: two examples more that got another one's answer, and Student's t for as many
               examples as the difference hangs on.
 
+So much at 95 %; at another level in proportion to the squared normal quantile, as in Agresti and Coull 1998.
 ``bench/coverage.py`` measures how often they hold the truth. A difference is masked - full.
 
 Shapes: K comparisons, C classes, N examples.
@@ -48,10 +49,11 @@ def accuracy_intervals(worse: ArrayLike, better: ArrayLike, n: int, level: float
     if n < 1:
         unknown = np.full(np.broadcast(worse, better).shape, np.nan)
         return unknown, unknown.copy()
-    worse, better, total = worse + 1, better + 1, n + 2
+    added = _added(level)
+    worse, better, total = worse + added, better + added, n + 2 * added
     centre = (better - worse) / total
     half = _quantile(level) * np.sqrt(((worse + better) / total - centre**2) / total)
-    half = np.where(worse + better == 2, np.maximum(half, -np.log(1 - level) / n), half)
+    half = np.where(worse + better == 2 * added, np.maximum(half, -np.log(1 - level) / n), half)
     return np.maximum(centre - half, -1.0), np.minimum(centre + half, 1.0)
 
 
@@ -63,7 +65,7 @@ def class_intervals(joint: NDArray, metric: str, level: float = LEVEL) -> Ends:
     asked, before, after = (joint.sum(axis=axes) > 0 for axes in ((-2, -1), (-3, -1), (-3, -2)))
     occurs = asked | before | after  # what nobody says or asks for gets no example
     changed = changed & asked[..., :, None, None] & occurs[..., None, :, None] & occurs[..., None, None, :]
-    joint = joint + EXTRA * changed
+    joint = joint + EXTRA * _added(level) * changed
     slope = SLOPES[metric]
     before, by_full = slope(joint.sum(axis=-1))
     after, by_masked = slope(joint.sum(axis=-2))
@@ -92,8 +94,13 @@ def correlation_interval(gold: NDArray, full: NDArray, masked: NDArray, level: f
     # few changes carry the difference, so its variance is known badly: as that of a mean of so many values
     carried = second**2 / fourth if fourth > 0 else 0.0
     wide = float(special.stdtrit(3 + 0.4 * carried, (1 + level) / 2))
-    half = wide * np.sqrt(second + EXCHANGED * of_exchange) / n
+    half = wide * np.sqrt(second + EXCHANGED * _added(level) * of_exchange) / n
     return Interval(max(-2.0, after - before - half), min(2.0, after - before + half))
+
+
+def _added(level: float) -> float:
+    """Examples to add in each direction: one at the usual level, more where a tail is to hold that is further out."""
+    return float((_quantile(level) / _quantile(LEVEL)) ** 2)
 
 
 def _quantile(level: float) -> float:

@@ -6,12 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ..heads import HeadMask
 from ..models.base import TransformerModel
 from ..progress import Cancel, Progress
 from .comparison import Answers, Comparison, compare
+from .growing import Growing
 from .plain import Evaluation
 
 if TYPE_CHECKING:
@@ -83,3 +85,21 @@ class MaskEvaluator(ABC):
         answers = self.answers(reference, progress=progress, cancel=cancel)
         masked = self.predictions(mask, progress=progress, cancel=cancel)
         return compare(answers, masked, self.data.task.metrics, self.data.slices)
+
+    def growing(
+        self,
+        mask: HeadMask | None = None,
+        reference: HeadMask | None = None,
+        *,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> Iterator[Growing]:
+        """``compare`` as it grows: on a few examples first, on all of them at last.
+
+        Every interval allows for having looked at those before it. There is only the last step where the whole is
+        quick, and for a translation model.
+        """
+        whole = self.clf.under(mask)
+        found = self.compare(whole, reference, progress=progress, cancel=cancel)
+        known, n = self.answers(reference), len(self.data)
+        yield Growing(found, np.arange(n), known.gold, known.full, self.predictions(whole), n)

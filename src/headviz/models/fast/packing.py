@@ -6,7 +6,7 @@ padding is ever computed and none can leak into a result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -44,10 +44,13 @@ class Chunk:
         return [g.start + i * g.length for g in self.groups for i in range(g.count)]
 
 
-def pack(lengths: Sequence[int], tokens: int) -> list[Chunk]:
-    """Chunks of about ``tokens`` rows, texts sorted by length; a longer text has a chunk of its own."""
-    order = sorted(range(len(lengths)), key=lambda i: (lengths[i], i))
-    total = sum(lengths)
+def pack(lengths: Sequence[int], tokens: int, index: Iterable[int] | None = None) -> list[Chunk]:
+    """Chunks of about ``tokens`` rows, texts sorted by length; a longer text has a chunk of its own.
+
+    ``index`` are the texts to pack, by default all.
+    """
+    order = sorted(range(len(lengths)) if index is None else index, key=lambda i: (lengths[i], i))
+    total = sum(lengths[i] for i in order)
     pieces = max(1, round(total / tokens))
     chunks: list[Chunk] = []
     part: list[int] = []

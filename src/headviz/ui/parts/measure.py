@@ -22,13 +22,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A mask on the data, against the full model. Predictions are class numbers of the task."""
+    """A mask on the data, against the full model. Predictions are class numbers of the task.
+
+    ``of`` are the examples of the data; fewer than these are known while more are being counted.
+    """
 
     mask: HeadMask
     full: np.ndarray
     masked: np.ndarray
     comparison: Comparison
     gold: np.ndarray
+    of: int
+
+    @property
+    def whole(self) -> bool:
+        return len(self.gold) == self.of
+
+    @property
+    def counted(self) -> str:
+        """How far the count has come; empty at its end."""
+        return "" if self.whole else f"of {len(self.gold):,} of {self.of:,}, still counting"
 
 
 def key_of(clf: Classifier, data: Dataset, *more: object) -> tuple[object, ...]:
@@ -39,17 +52,26 @@ def key_of(clf: Classifier, data: Dataset, *more: object) -> tuple[object, ...]:
 def measured(
     clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None = None
 ) -> Measured | None:
-    """The mask against the full model, or None while progress is shown on the page. ``place`` as in ``loaders``."""
+    """The mask against the full model, or None; progress is shown on the page until it is the whole.
+
+    ``place`` as in ``loaders``.
+    """
     whole = clf.under(mask)
+    key = key_of(clf, data, "mask", whole.hex, place and place[0])
     loaders.check(clf, data)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Measured:
         # encodes all of the data, so it is made here
         evaluator = loaders.evaluator(clf, data, place, progress=progress, cancel=cancel)
-        found = evaluator.compare(whole, progress=progress, cancel=cancel)
-        return Measured(whole, evaluator.predictions(), evaluator.predictions(whole), found, evaluator.answers().gold)
+        for step in evaluator.growing(whole, progress=progress, cancel=cancel):
+            found = Measured(whole, step.full, step.masked, step.comparison, step.gold, step.of)
+            if not step.final:
+                jobs.offer(key, found)
+        return found
 
-    return jobs.need(key_of(clf, data, "mask", whole.hex, place and place[0]), "Evaluating", work)
+    found = jobs.need(key, "Evaluating", work)
+    job = jobs.find(key)
+    return job.partial if found is None and job is not None else found
 
 
 def last(clf: Classifier, data: Dataset, found: Measured | None) -> Measured | None:

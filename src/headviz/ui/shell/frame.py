@@ -56,7 +56,7 @@ _CSS = """<style>
 [class*="st-key-chips_"] button p {font-size: 0.82rem}
 [class*="st-key-note_"] > [data-testid="stElementContainer"]:first-child {flex: 1 1 9rem}
 .st-key-head_card h3 {padding: 0}
-.st-key-result_before {opacity: 0.45} /* the last result, while a new one is computed */
+.st-key-result_before, .st-key-slices_before {opacity: 0.45} /* the last result, while a new one is computed */
 [data-testid="stMetricDelta"] svg {display: none}
 button[aria-label*="Download as CSV"] {display: none} /* ours, below each table, defuses formulas */
 [data-testid="stButtonGroup"] button {min-height: 2.5rem}

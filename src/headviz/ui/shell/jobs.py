@@ -26,7 +26,8 @@ Progress = Callable[[int, int], None]
 Cancel = Callable[[], bool]
 Work = Callable[[Progress, Cancel], T]
 
-PATIENCE = 0.7  # seconds a page waits for a result before it shows progress instead
+PATIENCE = 0.7  # seconds a page waits for a result before it shows progress instead,
+SOON = 0.25  # and before it shows what there is so far
 KEEP = 96  # finished results kept in the process,
 BYTES = 256 * 2**20  # and the most bytes that their arrays may take
 POLL = 0.4  # seconds between two updates of a running job
@@ -175,12 +176,19 @@ def need(key: Hashable, what: str, work: Work[T], *, patience: float | None = No
     The page is drawn again when the job ends.
     """
     job = start_unless_stopped(key, work)
-    if job.running:
-        job.finished.wait(PATIENCE if patience is None else patience)
+    _wait(job, PATIENCE if patience is None else patience)
     if not job.running and not job.error and not job.stopped:
         return job.result
     _watch(key, what)
     return None
+
+
+def _wait(job: Job[Any], patience: float) -> None:
+    """Until the job has ended, or has something to show; not longer than ``patience``."""
+    began = time.monotonic()
+    while (spent := time.monotonic() - began) < patience and (job.partial is None or spent < SOON):
+        if job.finished.wait(min(0.02, patience - spent)):
+            return
 
 
 def start_unless_stopped(key: Hashable, work: Work[T]) -> Job[T]:

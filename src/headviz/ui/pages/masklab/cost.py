@@ -17,7 +17,7 @@ from ...parts.measure import class_name, key_of
 from ...shell import frame, jobs, loaders, recipes, show, state
 from ...shell.view import View
 from . import stand_ins
-from .wording import clear_slices, heads_said, slices_said
+from .wording import DELTA, EARLY, PAIRED, clear_slices, early, heads_said, slices_said
 
 if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from ....models.classifier import Classifier
     from ....tasks import Dataset
     from ...parts.measure import Measured
-
-DELTA = r"\Delta = m(\text{masked}) - m(\text{full})"
-PAIRED = (
-    "Interval: 95 %, paired on the same examples, after a few more changed answers have been counted each way; "
-    "resampled for BLEU. p: exact McNemar test for accuracy, paired bootstrap for BLEU, paired swap test for other "
-    "metrics. A loss or a gain is clear where the interval excludes zero."
-)
 
 
 def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
@@ -45,7 +38,7 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
     figures: list[tuple[str, str, str, Literal["orange", "blue", "gray"]]] = [
         (best.metric, show.metric(best.masked, best.scale), change, show.tone(best.interval_low, best.interval_high)),
         *(_second(found) if best.metric == "matthews" else ()),
-        ("full model", show.metric(best.full, best.scale), f"n = {best.n:,}", "gray"),
+        ("full model", show.metric(best.full, best.scale), found.counted or f"n = {best.n:,}", "gray"),
         *_constant(best),
         ("heads off", f"{off} of {len(clf.present.kept)}", f"{share:.0f} %", "gray"),
     ]
@@ -63,7 +56,7 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
     said = sentence(found, names, state.view().margin, data.label_names)
     if off and (first := clear_slices(data, found)):
         said = f"Without {names}: {first}. All examples together: {said.split(f'Without {names}: ')[-1]}"
-    elif off:
+    elif off and found.whole:
         said += slices_said(data, found)
     show.finding(said + (stand_ins.said() if off else ""))
     if frame.controls():
@@ -74,6 +67,9 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
             f"Pruned for real, the model changes by: parameters {_less(small.parameters, whole.parameters)}, "
             f"FLOPs {_less(small.flops, whole.flops)} for a text of {whole.length} tokens."
         )
+    if not found.whole:
+        st.caption(EARLY)
+        return
     with st.expander("All metrics, intervals and p"):
         _metrics(found)
         show.note("How intervals and p are computed.", formula=DELTA, source=PAIRED, key="mask_paired", saves=False)
@@ -129,6 +125,8 @@ def sentence(found: Measured, off: str, margin: float, labels: Sequence[str]) ->
     d = found.comparison.primary
     first = remark_on(found.masked, found.gold, labels) if found.comparison.flips is not None else ""
     first += " " if first else ""
+    if off and not found.whole:
+        return first + early(found, off)
     if not off:
         return f"{first}All heads are on. Switch some off: the change appears here."
     if d.undefined:

@@ -14,6 +14,17 @@ if TYPE_CHECKING:
     from ....tasks import Dataset
     from ...parts.measure import Measured
 
+DELTA = r"\Delta = m(\text{masked}) - m(\text{full})"
+PAIRED = (
+    "Interval: 95 %, paired on the same examples, after a few more changed answers have been counted each way; "
+    "resampled for BLEU. p: exact McNemar test for accuracy, paired bootstrap for BLEU, paired swap test for other "
+    "metrics. A loss or a gain is clear where the interval excludes zero."
+)
+EARLY = (
+    "A sample of the examples, the classes in proportion. The interval is wide enough for looking again as it grows; p "
+    "and the slices come with the last example."
+)
+
 
 def clear_slices(data: Dataset, found: Measured) -> str:
     """The slices that change by more than their intervals, the most first; empty if there is none."""
@@ -48,3 +59,11 @@ NAMED = 3  # heads or slices that a sentence names
 
 def heads_said(off: Sequence[HeadId], rows: Sequence[str] | None) -> str:
     return f"{len(off)} heads" if len(off) > NAMED else " and ".join(show.head_name(h, rows) for h in off)
+
+
+def early(found: Measured, off: str) -> str:
+    """What the examples counted so far say."""
+    d = found.comparison.primary
+    ends = [d.interval_low, d.interval_high]
+    known = "" if verdict(*ends) == "unknown" else f" [{', '.join(show.points(end, d.scale) for end in ends)}]"
+    return f"Without {off}: {show.points(d.delta, d.scale)} points{known}, {found.counted}."

@@ -1,0 +1,114 @@
+"""Comparisons on growing parts of the data: nested, in proportion to the classes, and the usual one at last."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from headviz import HeadMask
+from headviz.errors import Cancelled
+from headviz.evaluation import growing
+from headviz.evaluation.dispatch import evaluate
+from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
+from support.tiny import tiny_classifier
+
+from .test_evaluator import CLOSE, some_data
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every model counts as one whose evaluation takes long."""
+    monkeypatch.setattr(growing, "AT_ONCE", 0.0)
+
+
+def mask() -> HeadMask:
+    return HeadMask.full(3, 4).without([(0, 1), (1, 2)])
+
+
+def test_parts_grow_and_the_last_is_the_usual_comparison(large: None) -> None:
+    clf, data = tiny_classifier(spread=0.15), some_data(100)
+    evaluator = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=120))
+    steps = list(evaluator.growing(mask()))
+    assert [s.n for s in steps] == [8, 16, 32, 100]
+    assert [s.final for s in steps] == [False, False, False, True]
+    for before, after in itertools.pairwise(steps):
+        assert set(before.index) < set(after.index)
+    expected = Evaluator(clf, data).compare(mask())
+    assert steps[-1].comparison.to_dict() == expected.to_dict()
+    plain = evaluate(clf, data, mask())
+    np.testing.assert_allclose(evaluator.evaluate(mask()).logits, plain.logits, **CLOSE)
+    for step in steps:
+        np.testing.assert_array_equal(step.masked, evaluator.predictions(mask())[step.index])
+        np.testing.assert_array_equal(step.full, evaluator.predictions()[step.index])
+        right = (step.masked == data.gold[step.index]).mean()
+        assert step.comparison.primary.masked == right
+    widths = [s.comparison.primary.interval_high - s.comparison.primary.interval_low for s in steps]
+    assert widths == sorted(widths, reverse=True)
+    assert all(np.isnan(s.comparison.primary.p_value) for s in steps[:-1])
+
+
+def test_a_mask_that_is_known_and_a_quick_model_have_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    clf, data = tiny_classifier(), some_data(100)
+    assert [s.n for s in Evaluator(clf, data).growing(mask())] == [100]
+    monkeypatch.setattr(growing, "AT_ONCE", 0.0)
+    evaluator = Evaluator(clf, data)
+    evaluator.evaluate(mask())
+    assert [s.n for s in evaluator.growing(mask())] == [100]
+    assert [s.n for s in evaluator.growing()] == [100]  # the reference was computed for it
+
+
+def test_the_full_model_itself_grows(large: None) -> None:
+    steps = list(Evaluator(tiny_classifier(), some_data(60)).growing())
+    assert [s.n for s in steps] == [8, 16, 32, 60]
+    assert all((s.full == s.masked).all() for s in steps)
+
+
+def test_parts_hold_each_class_in_proportion_and_do_not_hang_on_the_file(large: None) -> None:
+    data = some_data(90, seed=3)
+    order = growing.in_order(data)
+    assert sorted(order) == list(range(90))
+    shares = data.gold
+    for n in (9, 30, 64):
+        for label in range(3):
+            expected = n * (shares == label).mean()
+            assert abs((shares[order[:n]] == label).sum() - expected) <= 1
+    turned = data.subset(range(89, -1, -1))
+    assert [data.texts[i] for i in order[:30]] == [turned.texts[i] for i in growing.in_order(turned)[:30]]
+
+
+def test_left_or_cancelled_in_between_it_starts_anew(large: None) -> None:
+    clf, data = tiny_classifier(spread=0.15), some_data(60)
+    evaluator = Evaluator(clf, data)
+    steps = evaluator.growing(mask())
+    assert next(steps).n == 8
+    held = evaluator.memory
+    steps.close()
+    assert evaluator.memory < held  # what it had reserved is free
+    with pytest.raises(Cancelled):
+        list(evaluator.growing(mask(), cancel=lambda: True))
+    np.testing.assert_allclose(evaluator.evaluate(mask()).logits, evaluate(clf, data, mask()).logits, **CLOSE)
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 13, 14, 100, 500, 40_000])
+def test_sizes_double_and_share_what_may_be_missed(n: int) -> None:
+    sizes = growing.looks(n)
+    assert all(b == 2 * a for a, b in itertools.pairwise(sizes))
+    assert all(s <= growing.MOST * n for s in sizes)
+    assert 2 * max(sizes, default=growing.FIRST / 2) > growing.MOST * n
+    assert len(sizes) * (1 - growing.level(n)) <= growing.WATCHING + 1e-12
+
+
+def test_at_the_usual_level_intervals_are_what_they_were() -> None:
+    from headviz.evaluation.intervals import accuracy_intervals
+
+    low, high = accuracy_intervals([2], [0], 100)
+    total, changed, centre = 102, 4, (1 - 3) / 102
+    half = 1.959964 * np.sqrt((changed / total - centre**2) / total)
+    np.testing.assert_allclose([low[0], high[0]], [centre - half, centre + half], rtol=1e-6)
+
+
+def test_it_can_be_written_as_json(large: None) -> None:
+    step = next(Evaluator(tiny_classifier(), some_data(60)).growing(mask()))
+    assert {"n", "of", "final", "comparison"} <= set(step.to_dict())

@@ -1,0 +1,40 @@
+"""While a mask is being evaluated, the Mask lab shows what there is so far, and says that it is a part."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headviz.evaluation import growing
+from headviz.evaluation.evaluator import Evaluator
+from headviz.ui.shell import jobs
+
+
+def test_a_part_is_shown_then_the_whole(open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    go = threading.Event()
+    real = Evaluator.growing
+
+    def slow(self: Evaluator, mask: Any = None, reference: Any = None, **more: Any) -> Iterator[growing.Growing]:
+        index = np.arange(8)
+        yield growing.partial(self.data, index, self.predictions(reference)[index], self.predictions(mask)[index])
+        assert go.wait(60)
+        yield from real(self, mask, reference, **more)
+
+    monkeypatch.setattr(Evaluator, "growing", slow)
+    app = open_page("masklab", off="0.1,4.4", limit="15")
+    said = " ".join(m.value for m in app.markdown).replace("\\", "")
+    assert "Without L0·H1 and L4·H4: " in said
+    assert "of 8 of 15, still counting." in said
+    assert any("n = " not in m.delta and m.label == "full model" for m in app.metric)
+    assert not [s for s in app.subheader if "Confusion" in s.value]  # comes with the whole
+    go.set()
+    job = next(j for j in jobs._jobs.values() if j.partial is not None)
+    assert job.finished.wait(60)
+    app.run()
+    assert not app.exception
+    assert "still counting" not in " ".join(m.value for m in app.markdown)
+    assert [s for s in app.subheader if "Confusion" in s.value]
