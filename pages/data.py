@@ -33,7 +33,7 @@ with right:
     try:
         data = loaders.dataset(view)
         if clf is not None and (said := loaders.mismatch(clf, data)):
-            st.warning(show.plain(f"Model and data do not match. {said}"), icon=":material/warning:")
+            source.misfit(view, said)
         source.data_card(data)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")

@@ -30,6 +30,7 @@ if frame.controls():
         elif archived:
             st.caption("No archived runs.")
         st.toggle("Archived runs", key="runs_archived")
+        runsview.priority()
 else:
     right = st.container()
 if ids:

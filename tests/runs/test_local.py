@@ -15,7 +15,8 @@ import pytest
 
 from headviz.errors import RunError, UserError
 from headviz.runs import housekeeping, reading, service
-from headviz.runs.process import NICENESS, Identity, place, start_of
+from headviz.runs.niceness import NICENESS
+from headviz.runs.process import Identity, place, start_of
 from headviz.runs.queue import look
 from headviz.runs.states import IllegalTransition
 from support.running import ended, essence, folder_of, log_of, running_steps, until

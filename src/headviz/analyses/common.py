@@ -62,7 +62,7 @@ class Subject(Result):
         return (
             ("model", self.model),
             ("data", f"{self.data}, {self.n:,} examples"),
-            ("metric", f"{self.metric} {baseline:.4f}"),
+            ("metric", f"{self.metric} {'–' if baseline != baseline else format(baseline, '.4f')}"),
             *((("in a head's place", self.stand_in),) if self.stand_in else ()),
         )
 

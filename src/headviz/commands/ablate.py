@@ -75,6 +75,21 @@ def evaluator_for(args: argparse.Namespace, clf: Classifier, data: Dataset, **gi
     return evaluator_of(clf, data, options, label_order=args.label_order, **given)
 
 
+def warn_of_answers(evaluator: Evaluator) -> None:
+    """Say before the long work that the model answers the same for all, or that a metric has no value."""
+    from ..evaluation.constant import remark_on
+    from ..tasks import why_undefined
+
+    if evaluator.data.is_translation:
+        return
+    answers, names = evaluator.answers(), evaluator.data.label_names
+    if answers.classes and (constant := remark_on(answers.full, answers.gold, names)):
+        warn(constant)
+    for name in evaluator.data.task.metrics:
+        if reason := why_undefined(name, answers.full, answers.gold):
+            warn(f"{name} has no value: {reason}")
+
+
 def table_of(args: argparse.Namespace) -> tuple[Ablation, Evaluator]:
     """The ablation table that these arguments ask for."""
     from ..analyses.ablation import ablate
@@ -86,6 +101,7 @@ def table_of(args: argparse.Namespace) -> tuple[Ablation, Evaluator]:
     stand_in, reference = ablation_of(args)
     with progress_bar("measuring the reference") as progress:
         evaluator = evaluator_for(args, clf, data, ablation=stand_in, reference=reference, progress=progress)
+    warn_of_answers(evaluator)
     with progress_bar("ablating") as progress:
         return ablate(evaluator, base=base, metric=args.metric, progress=progress), evaluator
 

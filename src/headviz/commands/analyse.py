@@ -11,7 +11,7 @@ from ..analyses.analysis import Analysis, Option
 from ..analyses.catalogue import ANALYSES, analyses_for
 from ..errors import OptionError
 from ..progress import Progress
-from .ablate import add_evaluator, add_figure, check_figure, evaluator_for, save_figure, with_agreement
+from .ablate import add_evaluator, add_figure, check_figure, evaluator_for, save_figure, warn_of_answers, with_agreement
 from .common import add_mask, add_model, add_task, load_data, load_model, progress_bar, read_mask
 from .number_types import COUNT, between, natural, positive_int, seed, share, step_share
 from .view_text import Shown, text_of
@@ -128,6 +128,7 @@ class FromArguments:
     @cached_property
     def evaluator(self) -> Evaluator:
         self.made = self.on(self.data)
+        warn_of_answers(self.made)
         return self.made
 
     def on(self, data: Dataset, clf: TransformerModel | None = None) -> Evaluator:

@@ -19,9 +19,6 @@ from pathlib import Path
 
 from ..models.fast.thread_spinning import short_waits
 
-NICENESS = 10  # the dashboard stays responsive while a run computes
-NICENESS_VARIABLE = "HEADVIZ_NICENESS"  # 0 where nothing else needs the machine
-
 _started: list[subprocess.Popen[bytes]] = []  # children of this process, so that ended ones leave no zombies
 
 
@@ -126,25 +123,17 @@ def spawn(run_id: str, claim: str, home: Path, log: Path, threads: int) -> int:
     return int(process.pid)
 
 
-def be_nice() -> None:
-    """Give way to everything else on the machine.
+def be_nice(wanted: int) -> None:
+    """Give way to everything else on the machine; 0 = not at all.
 
     With Linux' autogroups (usual on desktops) niceness counts within a session only. A worker has a session of its
     own, so its autogroup is made nice as well.
     """
-    wanted = _wanted_niceness()
     if wanted:
         with suppress(OSError, AttributeError):
             os.nice(wanted - os.nice(0))
         with suppress(OSError):
             Path("/proc/self/autogroup").write_text(str(wanted))
-
-
-def _wanted_niceness() -> int:
-    try:
-        return min(19, max(-20, int(os.environ.get(NICENESS_VARIABLE, NICENESS))))
-    except ValueError:
-        return NICENESS
 
 
 def kill(identity: Identity) -> None:

@@ -19,6 +19,7 @@ from .failure import outcome_of
 from .files import RunFiles
 from .heartbeat import Heartbeat
 from .kinds import Tools
+from .niceness import niceness
 from .process import Identity, be_nice, kill_children
 from .queue import dispatch
 from .record import DASK, RunRecord
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("run_id")
     parser.add_argument("--claim", default="")
     args = parser.parse_args(argv)
-    be_nice()
+    be_nice(niceness())
     registry = Registry(wait=PATIENCE)
     claim = args.claim
     try:

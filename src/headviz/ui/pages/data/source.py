@@ -13,7 +13,7 @@ from ....errors import TaskError, UserError
 from ....models.named import NAMED
 from ....recipes.structure import Call, Command, Get, Name, Recipe
 from ...shell import jobs, loaders, numbers, recipes, show, state, uploads
-from ...shell.view import View, defaults
+from ...shell.view import FIELDS, View, defaults
 
 if TYPE_CHECKING:
     from ....models.classifier import Classifier
@@ -111,6 +111,15 @@ def fitting_task(view: View, clf: Classifier) -> dict[str, Any]:
         fits = False
     nothing = dict.fromkeys(("data", "columns", "label", "groups", "a", "b"), "")
     return {} if fits else {"task": defaults(view.model)["task"], "example": 0, **nothing}
+
+
+def misfit(view: View, said: str) -> None:
+    """A warning that model and data do not fit; before a task was chosen, only what to do next."""
+    chosen = view.task != FIELDS["task"] or view.data or view.model in NAMED
+    if chosen:
+        st.warning(show.plain(f"Model and data do not match. {said}"), icon=":material/warning:")
+    else:
+        st.info("Choose the task that this model was trained for, or upload its data.", icon=":material/database:")
 
 
 def data_form(view: View) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -118,6 +119,32 @@ def _caption(r: RunView) -> str:
 
 def _pick() -> None:
     state.update(run=st.session_state["runs_pick"] or "", step=0)
+
+
+PRIORITIES = {10: "give way to other programs", 0: "share the processor equally", 19: "use only what is idle"}
+
+
+def priority() -> None:
+    """How far runs give way to other programs, and a choice for those that start from now on."""
+    from ....runs import niceness
+
+    now, fixed = niceness.niceness(), bool(os.environ.get(niceness.VARIABLE))
+
+    def choose() -> None:
+        niceness.choose(st.session_state["runs_niceness"])
+
+    st.session_state["runs_niceness"] = now
+    st.selectbox(
+        "Runs on this machine",
+        list(dict.fromkeys([*PRIORITIES, now])),
+        format_func=lambda n: f"{PRIORITIES.get(n, 'niceness')} ({n})",
+        key="runs_niceness",
+        on_change=choose,
+        disabled=fixed,
+        help=f"Set by {niceness.VARIABLE}."
+        if fixed
+        else "The number is the system's niceness. A choice is for runs that start from now on.",
+    )
 
 
 def known_ids(text: str, runs: Sequence[RunView]) -> list[str]:
