@@ -126,3 +126,116 @@ def test_what_the_page_said_is_said_again_when_a_result_draws_it_anew(scanned_on
     assert [m.value for m in app.markdown] == ["drawn"]
     assert [w.value for w in app.warning] == ["a link is wrong"]
     assert not app.run().warning
+
+
+def page(title: str, *keys: str, work: Work) -> list[jobs.Job[Any]]:
+    """Draw a page that asks for these."""
+    jobs.page_begins(title)
+    found = [jobs.start_unless_stopped(key, work, key) for key in keys]
+    jobs.page_ends()
+    return found
+
+
+def test_a_page_that_shows_something_else_ends_what_it_asked_for(be: Any, work: Work) -> None:
+    be("anna")
+    (old,) = page("One head", "text 1", work=work)
+    (new,) = page("One head", "text 2", work=work)
+    assert old.finished.wait(2)
+    assert old.stopped
+    assert new.running
+    (again,) = page("One head", "text 1", work=work)  # back to the first text: no button is needed
+    assert again is not old
+    assert again.running
+
+
+def test_what_another_session_or_another_page_asked_for_goes_on(be: Any, work: Work) -> None:
+    be("anna")
+    (shared,) = page("One head", "text 1", work=work)
+    (elsewhere,) = page("Heads", "costs", work=work)
+    be("ben")
+    page("One head", "text 1", work=work)
+    be("anna")
+    page("One head", "text 2", work=work)
+    time.sleep(0.05)
+    assert shared.running
+    assert elsewhere.running
+
+
+def test_a_kept_job_goes_on_until_it_is_stopped(be: Any, work: Work) -> None:
+    be("anna")
+    (job,) = page("One head", "text 1", work=work)
+    jobs.keep("text 1")
+    page("One head", "text 2", work=work)
+    time.sleep(0.05)
+    assert job.running
+    jobs.stop("text 1")
+    assert job.finished.wait(2)
+
+
+def test_a_closed_tab_ends_its_computations_within_two_seconds(
+    be: Any, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_tabs = {"anna", "ben"}
+    monkeypatch.setattr(jobs, "_has_tab", lambda session: session in open_tabs)
+    be("anna")
+    (own,) = page("One head", "own", work=work)
+    (shared,) = page("Heads", "shared", work=work)
+    be("ben")
+    page("Heads", "shared", work=work)
+    begun = time.monotonic()
+    open_tabs.remove("anna")
+    assert own.finished.wait(5)
+    assert own.stopped
+    assert time.monotonic() - begun < 2
+    assert shared.running
+
+
+class Steps:
+    """Notes when it steps."""
+
+    def __init__(self, log: list[str], name: str, steps: int) -> None:
+        self.log, self.name, self.steps = log, name, steps
+
+    def __call__(self, progress: jobs.Progress, cancel: jobs.Cancel) -> str:
+        for i in range(self.steps):
+            self.log.append(self.name)
+            time.sleep(0.01)
+            progress(i + 1, self.steps)
+        return self.name
+
+
+def test_one_computes_at_a_time_and_what_was_asked_for_last_goes_first(be: Any) -> None:
+    be("")
+    log: list[str] = []
+    jobs.page_begins("Heads")
+    slow = jobs.start("slow", Steps(log, "slow", 40), "Costs", rank=1)
+    while len(log) < 3:
+        time.sleep(0.005)
+    quick = jobs.start("quick", Steps(log, "quick", 20), "One mask")
+    while not quick.done:
+        time.sleep(0.002)
+    deadline = time.monotonic() + 2
+    while not slow.turn.waits_for and time.monotonic() < deadline:
+        time.sleep(0.002)
+    assert slow.turn.waits_for == "One mask"
+    assert quick.finished.wait(5)
+    assert slow.finished.wait(5)
+    first, last = log.index("quick"), len(log) - 1 - log[::-1].index("quick")
+    assert log[first : last + 1].count("slow") <= 2  # the step that was under way
+    assert slow.turn.waits_for == ""
+
+
+def test_time_left_counts_only_what_is_work() -> None:
+    from headviz.ui.shell.turns import Turn
+
+    turn = Turn()
+    turn._since = time.monotonic()
+    for _ in range(50):  # from the cache: at once
+        turn.step(10)
+    assert turn.seconds_for(100) is None
+    for _ in range(3):
+        turn._since = time.monotonic() - 0.5  # half a second of work for two examples
+        turn.step(2)
+    left = turn.seconds_for(100)
+    assert left is not None
+    assert 24 < left < 27

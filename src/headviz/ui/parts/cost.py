@@ -70,4 +70,4 @@ def compute(view: View) -> None:
             jobs.offer(key, found)
         return True
 
-    jobs.need(key, "Measuring what each head costs", work, patience=0.0)
+    jobs.need(key, "Measuring what each head costs", work, patience=0.0, rank=1)

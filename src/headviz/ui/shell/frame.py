@@ -10,7 +10,7 @@ import streamlit as st
 
 from ... import plugins
 from ...errors import Cancelled, UserError
-from . import loaders, show, state
+from . import jobs, loaders, show, state
 from . import view_report as viewreport
 from .view import FIELDS, View
 
@@ -129,7 +129,9 @@ def _guarded(page: st.Page) -> None:
         viewreport.begin()
         if page.title not in CHOOSING:
             loaders.require_source(state.view())
+        jobs.page_begins(page.title)
         page.run()
+        jobs.page_ends()
         _notices(notices)  # what the page found wrong with the view, such as a head that the model does not have
         _tell(line)  # the page may have loaded the data, so that their number is known now
         with corner:

@@ -1,7 +1,8 @@
-"""Long computations in the background: progress, *Stop*, and a result that is kept when the user leaves the page.
+"""Long computations in the background: progress, *Stop*, *Keep computing*, and results that are kept.
 
-A job has a key made of digests and options, so two sessions that ask for the same thing share one computation. It is
-cancelled when the last session that wanted it presses *Stop*. The threads do not use streamlit.
+A job has a key made of digests and options, so two sessions that ask for the same thing share one computation. It ends
+when no session wants it any more: all have pressed *Stop*, closed their tab, or let the page show something else. What
+was asked for on another page goes on, after what is looked at now. The threads do not use streamlit.
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from itertools import count
+from typing import Any, TypeVar
 
 import streamlit as st
 
 from ...errors import Cancelled, UserError
 from . import state
+from .job import KEPT, Cancel, Job, Progress
 from .markdown import plain
+from .turns import Turn
 from .uploads import about
 
 T = TypeVar("T")
-Progress = Callable[[int, int], None]
-Cancel = Callable[[], bool]
 Work = Callable[[Progress, Cancel], T]
 
 PATIENCE = 0.7  # seconds a page waits for a result before it shows progress instead,
@@ -31,45 +32,10 @@ SOON = 0.25  # and before it shows what there is so far
 KEEP = 96  # finished results kept in the process,
 BYTES = 256 * 2**20  # and the most bytes that their arrays may take
 POLL = 0.4  # seconds between two updates of a running job
+LONG = 2.0  # seconds from which a wait is counted, and a job can be kept
+AWAY = 1.0  # seconds without a tab after which a session wants nothing any more
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass
-class Job(Generic[T]):
-    """One computation: running, done, failed or stopped."""
-
-    key: Hashable
-    done: int = 0
-    total: int = 0
-    result: T | None = None
-    partial: Any = None  # what a progressive computation has so far
-    error: str = ""
-    stopped: bool = False
-    began: float = field(default_factory=time.monotonic)
-    finished: threading.Event = field(default_factory=threading.Event)
-    wanted_by: set[str] = field(default_factory=set)
-    stopped_by: set[str] = field(default_factory=set)  # sessions that pressed Stop; redrawing does not undo that
-
-    @property
-    def running(self) -> bool:
-        return not self.finished.is_set()
-
-    @property
-    def share(self) -> float:
-        return min(1.0, self.done / self.total) if self.total else 0.0
-
-    @property
-    def remaining(self) -> float | None:
-        """Seconds left at the rate so far; None while that is unknown."""
-        spent = time.monotonic() - self.began
-        return spent * (1 - self.share) / self.share if self.share > 0.02 and spent > 1 else None
-
-    def progress(self, done: int, total: int) -> None:
-        self.done, self.total = done, total
-
-    def cancelled(self) -> bool:
-        return not self.wanted_by
 
 
 _jobs: OrderedDict[Hashable, Job[Any]] = OrderedDict()
@@ -83,26 +49,97 @@ def _who() -> str:
     return context.session_id if context else ""
 
 
+# ---- what the page that is being drawn asks for
+
+_drawn = threading.local()  # one script run is one thread
+_runs = count(1)
+
+
+def page_begins(title: str) -> None:
+    """A page is drawn from its beginning."""
+    _drawn.title, _drawn.number, _drawn.keys = title, next(_runs), []
+
+
+def page_ends() -> None:
+    """The page is complete: this session no longer wants what this page asked for before and does not ask for now."""
+    who, title, keys = _who(), _drawn.title, set(_drawn.keys)
+    _drawn.title = ""
+    with _lock:
+        for key, job in _jobs.items():
+            if job.running and job.pages.get(who) == title and key not in keys:
+                _leave(job, who)
+
+
+def _asks(job: Job[Any], who: str) -> None:
+    """Note who asks for a job, and how urgent it is."""
+    title = getattr(_drawn, "title", "")
+    if title:
+        _drawn.keys.append(job.key)
+        job.pages[who] = title
+        job.turn.asked = (-_drawn.number, len(_drawn.keys))
+
+
+def _leave(job: Job[Any], who: str) -> None:
+    job.wanted_by.discard(who)
+    job.pages.pop(who, None)
+    job.left = job.left or not job.wanted_by
+
+
+def _watch_tabs() -> None:
+    """While jobs run: a session without a tab wants nothing any more."""
+    away: dict[str, float] = {}
+    while True:
+        time.sleep(AWAY / 4)
+        with _lock:
+            running = [j for j in _jobs.values() if j.running]
+            if not running:
+                _watcher.clear()
+                return
+            now = time.monotonic()
+            for who in {w for j in running for w in j.wanted_by if w not in ("", KEPT)}:
+                if _has_tab(who):
+                    away.pop(who, None)
+                elif now - away.setdefault(who, now) >= AWAY:
+                    for job in running:
+                        _leave(job, who) if who in job.wanted_by else None
+
+
+def _has_tab(session: str) -> bool:
+    from streamlit import runtime
+
+    return not runtime.exists() or runtime.get_instance().is_active_session(session)
+
+
+_watcher = threading.Event()  # set while a thread watches
+
+
 def find(key: Hashable) -> Job[Any] | None:
     with _lock:
         return _jobs.get(key)
 
 
-def start(key: Hashable, work: Work[T]) -> Job[T]:
+def start(key: Hashable, work: Work[T], what: str = "", rank: int = 0) -> Job[T]:
     """The job of this key. It is started unless it is running or has a result."""
     who = _who()
+    lane = (state.view().model, state.view().revision) if who else ""
     with _lock:
         job = _jobs.get(key)
         if job is not None and not job.stopped and not job.error:
             if who not in job.stopped_by:
                 job.wanted_by.add(who)
+                _asks(job, who)
             _jobs.move_to_end(key)
             return job
-        job = Job(key)
+        job = Job(key, turn=Turn(what, lane, rank))
         job.wanted_by.add(who)
+        _asks(job, who)
         _jobs[key] = job
         _forget_old()
+        watch = not _watcher.is_set()
+        _watcher.set()
     threading.Thread(target=_run, args=(job, work), name=f"headviz-{key!s:.40}", daemon=True).start()
+    if watch:
+        threading.Thread(target=_watch_tabs, name="headviz-tabs", daemon=True).start()
     return job
 
 
@@ -131,8 +168,12 @@ def size_of(result: Any) -> int:
 
 
 def _run(job: Job[Any], work: Work[Any]) -> None:
+    job.turn.begin()
     try:
-        job.result = work(job.progress, job.cancelled)
+        if not job.cancelled():
+            job.result = work(job.progress, job.cancelled)
+        else:
+            job.stopped = True
     except Cancelled:
         job.stopped = True
     except UserError as wrong:
@@ -141,6 +182,7 @@ def _run(job: Job[Any], work: Work[Any]) -> None:
         _log.exception("a computation failed: %s", job.key)
         job.error = f"headviz failed here ({type(fault).__name__}). The server's log has the details."
     finally:
+        job.turn.end()
         job.finished.set()
 
 
@@ -157,7 +199,15 @@ def stop(key: Hashable) -> None:
         job = _jobs.get(key)
         if job is not None:
             job.stopped_by.add(_who())
-            job.wanted_by.discard(_who())
+            job.wanted_by -= {_who(), KEPT}
+            job.left = False
+
+
+def keep(key: Hashable) -> None:
+    """The computation goes on when this tab is closed or shows something else."""
+    job = find(key)
+    if job is not None:
+        job.wanted_by.add(KEPT)
 
 
 def forget(key: Hashable) -> None:
@@ -170,12 +220,12 @@ def forget(key: Hashable) -> None:
             job.stopped_by.discard(_who())
 
 
-def need(key: Hashable, what: str, work: Work[T], *, patience: float | None = None) -> T | None:
+def need(key: Hashable, what: str, work: Work[T], *, patience: float | None = None, rank: int = 0) -> T | None:
     """The result if it comes soon; else None, with progress and *Stop*, or the error, on the page.
 
-    The page is drawn again when the job ends.
+    The page is drawn again when the job ends. A job of ``rank`` 1 lets those of rank 0 go first.
     """
-    job = start_unless_stopped(key, work)
+    job = start_unless_stopped(key, work, what, rank)
     _wait(job, PATIENCE if patience is None else patience)
     if not job.running and not job.error and not job.stopped:
         return job.result
@@ -191,10 +241,11 @@ def _wait(job: Job[Any], patience: float) -> None:
             return
 
 
-def start_unless_stopped(key: Hashable, work: Work[T]) -> Job[T]:
+def start_unless_stopped(key: Hashable, work: Work[T], what: str = "", rank: int = 0) -> Job[T]:
     """Start the job, or give the stopped or failed one, which stays so until the user asks again."""
     job = find(key)
-    return job if job is not None and (job.stopped or job.error) else start(key, work)
+    ended = job is not None and (job.error or (job.stopped and not job.left))
+    return job if job is not None and ended else start(key, work, what, rank)
 
 
 def _watch(key: Hashable, what: str) -> None:
@@ -210,19 +261,27 @@ def _progress(key: Hashable, what: str) -> None:
     if job.error:
         st.error(plain(job.error), icon=":material/error:")
         _once_more("Try again", key, tag)
-    elif job.stopped or (job.running and _who() in job.stopped_by and not job.cancelled()):
+    elif job.stopped and job.left:
+        st.rerun()  # it ended while nobody looked; the page starts it again
+    elif job.stopped or (job.running and _who() in job.stopped_by and job.wanted_by):
         st.info(plain(f"{what}: stopped."), icon=":material/stop_circle:")
         _once_more("Continue", key, tag)
     elif job.running:
-        left = job.remaining
-        text = f"{what}: {job.done} of {job.total}" if job.total else f"{what} …"
-        if job.cancelled():
-            text = f"{what}: stopping …"
-        elif left is not None:
-            text += f", about {_span(left)} left"
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-            st.progress(job.share, text=plain(text))
+            st.progress(job.share, text=plain(_said(job, what)))
             st.button("Stop", key=f"stop_{tag}", icon=":material/stop:", on_click=stop, args=(key,), width="content")
+            if KEPT in job.wanted_by:
+                st.caption("Goes on when you leave.", width="content")
+            elif time.monotonic() - job.began > LONG:
+                st.button(
+                    "Keep computing",
+                    key=f"keep_{tag}",
+                    icon=":material/keep:",
+                    help="Go on when this tab is closed or shows something else",
+                    on_click=keep,
+                    args=(key,),
+                    width="content",
+                )
     else:
         state.repeat_notices()
         st.rerun()  # the result is there; the page asks for it again
@@ -230,6 +289,19 @@ def _progress(key: Hashable, what: str) -> None:
         st.session_state[f"seen_{tag}"] = id(job.partial)
         state.repeat_notices()
         st.rerun()
+
+
+def _said(job: Job[Any], what: str) -> str:
+    """How far a running job is."""
+    if not job.wanted_by:
+        return f"{what}: stopping …"
+    spent, left = time.monotonic() - job.began, job.remaining
+    text = f"{what}: {job.done} of {job.total}" if job.total else f"{what} …"
+    if job.turn.waits_for:
+        return f"{text}, waits for: {job.turn.waits_for}"
+    if left is not None:
+        return f"{text}, about {_span(left)} left"
+    return f"{text} ({_span(spent)} so far)" if spent > LONG else text
 
 
 def _once_more(label: str, key: Hashable, tag: str) -> None:

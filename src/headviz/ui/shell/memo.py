@@ -8,6 +8,12 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 V = TypeVar("V")
+_here = threading.local()
+
+
+def making() -> bool:
+    """Whether this thread makes a value that others may wait for."""
+    return getattr(_here, "depth", 0) > 0
 
 
 class Memo(Generic[V]):
@@ -33,10 +39,22 @@ class Memo(Generic[V]):
             with self._lock:
                 if key in self._values:
                     return self._values[key]
-            value = make()
+            _here.depth = getattr(_here, "depth", 0) + 1
+            try:
+                value = make()
+            finally:
+                _here.depth -= 1
             with self._lock:
                 self._values[key] = value
                 self._locks.pop(key, None)
                 while len(self._values) > self._most:
                     self._values.popitem(last=False)
             return value
+
+    def drop(self, keep: int) -> int:
+        """Let all but the ``keep`` values used last go; how many went."""
+        with self._lock:
+            gone = max(0, len(self._values) - keep)
+            for _ in range(gone):
+                self._values.popitem(last=False)
+        return gone

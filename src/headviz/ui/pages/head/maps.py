@@ -64,6 +64,7 @@ def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | Non
             label=shown.label if gold else None,
             mask=mask if mask.off else None,
             cancel=cancel,
+            progress=progress,
         )
         found: Maps = asked(steps=steps)
         while not view.steps and found.error > STABLE and found.steps < MOST:

@@ -177,7 +177,7 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
         )
         return
     table = jobs.need(
-        key, "Trying every head", lambda p, c: _ablate(loaders.evaluator(clf, data, place), found.mask, p, c)
+        key, "Trying every head", lambda p, c: _ablate(loaders.evaluator(clf, data, place), found.mask, p, c), rank=1
     )
     if table is None:
         return
