@@ -205,6 +205,13 @@ def groups(clf: Classifier, encodings: Sequence[Encoding], steps: int, budget: i
         yield slice(start, start + size)
 
 
+def peak_bytes(clf: Classifier, length: int, budget: int = BUDGET) -> int:
+    """About what explaining one text of so many tokens takes at its most, besides the model."""
+    kept = clf.num_layers * clf.num_heads * length**2 * 4 * 10  # sums, strides, and the maps that are handed out
+    row = _row_bytes(clf, length)
+    return kept + row * max(1, min(budget // 2 // row, TOKENS_AT_ONCE // length))
+
+
 def _row_bytes(clf: Classifier, length: int) -> int:
     """What one node of one example needs during its pass: probabilities, gradients, and the graph."""
     config = clf.config

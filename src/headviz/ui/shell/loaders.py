@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ...tasks import Dataset
 
 MODELS, DATASETS, EVALUATORS = 4, 8, 3  # kept for all sessions together
+_models: Memo[Classifier] = Memo(MODELS)
 _datasets: Memo[Dataset] = Memo(DATASETS)
 _evaluators: Memo[Evaluator] = Memo(EVALUATORS)
 _costs: Memo[Cost] = Memo(64)
@@ -85,15 +86,27 @@ def classifier(view: View) -> Classifier:
     if "imports" not in _settled:
         with st.spinner("Loading torch and transformers, once after the start …"):
             settle()
-    return _classifier(model_name(view.model), view.revision, view.device, view.dtype)
+    asked = (model_name(view.model), view.revision, view.device, view.dtype)
+    if asked in _models:
+        return _models.get(asked, lambda: _classifier(*asked))
+    with st.spinner("Loading the model …", show_time=True):
+        return _models.get(asked, lambda: _classifier(*asked))
 
 
-@st.cache_resource(max_entries=MODELS, show_spinner="Loading the model …")
 def _classifier(name: str, revision: str, device: str, dtype: str) -> Classifier:
     import headviz
 
     found: Any = headviz.load(name, revision=revision or None, device=device, dtype=dtype or None)
     return found
+
+
+def put_away() -> str:
+    """Let what was used least recently go, a kind at a time, caches before models; says what went."""
+    for memo, keep, what in ((_evaluators, 1, "evaluations"), (_models, 1, "models"), (_evaluators, 0, "evaluations")):
+        if gone := memo.drop(keep):
+            gc.collect()
+            return f"{gone} {what if gone > 1 else what[:-1]}"
+    return ""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ....heads import HeadId, HeadMask
 from ....recipes.structure import Call, Command, Item, Let, Name, Recipe, Shown
 from ...parts import abilities, answers
 from ...parts.texts import Text
-from ...shell import jobs, recipes, show, state
+from ...shell import jobs, memory, recipes, show, state
 from ...shell import view_report as viewreport
 from ...shell.view import View
 from ...widgets.grid import Look, head_grid
@@ -37,6 +37,7 @@ def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | Non
     Where the user asks for no number of steps, it is doubled until the order of the connections is stable.
     """
     from .... import conductance
+    from ....attribution.integration import peak_bytes
 
     steps = view.steps or DEFAULT_STEPS
     gold = view.target == "gold"
@@ -52,6 +53,10 @@ def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | Non
         view.steps,
         shown.label,
     )
+
+    if jobs.find(key) is None:
+        tokens = len(clf.encode([shown.text], None if shown.pair is None else [shown.pair])[0])
+        memory.make_room(peak_bytes(clf, tokens), f"a text of {tokens} tokens")
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Maps:
         asked = partial(

@@ -1,0 +1,51 @@
+"""Room is made before it is needed: what was used least recently goes, and what never fits is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from headviz.errors import OptionError
+from headviz.ui.shell import memory
+from headviz.ui.shell.memo import Memo
+
+
+@pytest.fixture
+def process(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """A process of 3 GiB with two things of 1 GiB that can go."""
+    held: dict[str, object] = {"away": ["1 evaluation", "2 models"], "taken": 3 * memory.GIB, "said": []}
+
+    def put_away() -> str:
+        if not held["away"]:
+            return ""
+        held["taken"] -= memory.GIB
+        return held["away"].pop(0)
+
+    monkeypatch.setattr(memory, "put_away", put_away)
+    monkeypatch.setattr(memory, "taken", lambda: held["taken"])
+    monkeypatch.setattr(memory.state, "notify", held["said"].append)
+    monkeypatch.setenv(memory.LIMIT, "4")
+    return held
+
+
+def test_only_as_much_goes_as_is_needed_and_the_page_says_so(process: dict[str, object]) -> None:
+    memory.make_room(memory.GIB, "a text of 300 tokens")
+    assert process["said"] == []
+    memory.make_room(3 * memory.GIB // 2, "a text of 512 tokens")
+    assert process["said"] == ["To make room for a text of 512 tokens, 1 evaluation used before went from memory."]
+    assert process["away"] == ["2 models"]
+
+
+def test_what_never_fits_is_refused_before_it_starts(process: dict[str, object]) -> None:
+    with pytest.raises(OptionError, match=r"A text of 512 tokens needs about 3.5 GiB, and 1.0 of 4.0 GiB are taken"):
+        memory.make_room(7 * memory.GIB // 2, "a text of 512 tokens")
+
+
+def test_a_memo_lets_the_least_recently_used_go() -> None:
+    kept: Memo[str] = Memo(4)
+    for name in "abc":
+        kept.get(name, lambda name=name: name)
+    kept.get("a", lambda: "new")
+    assert kept.drop(1) == 2
+    assert "a" in kept
+    assert "b" not in kept
+    assert kept.drop(1) == 0
