@@ -80,7 +80,7 @@ def warn_of_answers(evaluator: Evaluator) -> None:
     from ..evaluation.constant import remark_on
     from ..tasks import why_undefined
 
-    if evaluator.data.is_translation:
+    if evaluator.data.labels is None:
         return
     answers, names = evaluator.answers(), evaluator.data.label_names
     if answers.classes and (constant := remark_on(answers.full, answers.gold, names)):

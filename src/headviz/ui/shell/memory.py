@@ -20,8 +20,8 @@ GIB = 2**30
 def sentence() -> str:
     return (
         f"This dashboard takes {taken() / GIB:.1f} of at most {limit() / GIB:.1f} GiB of memory ({LIMIT} sets that). "
-        f"For all its visitors together it keeps at most {MODELS} models, {DATASETS} data sets, {EVALUATORS} "
-        f"evaluators with 1 GB of states each, and {BYTES // 2**20} MB of results; what was used least recently goes first."
+        f"All its visitors together have at most {MODELS} models, {DATASETS} data sets, {EVALUATORS} evaluators "
+        f"with 1 GB of states each, and {BYTES // 2**20} MB of results; what was used longest ago goes first."
     )
 
 
