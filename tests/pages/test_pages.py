@@ -169,7 +169,8 @@ def test_a_model_of_other_classes_is_said_before_anything_is_measured(
 def test_what_bounds_the_dashboards_memory_is_told(open_page: Callable[..., Any]) -> None:
     said = [text for c in open_page("data").caption if "of memory" in (text := str(c.value).replace("\\", ""))]
     assert len(said) == 1
-    assert re.search(r"takes \d+\.\d GB of memory.* at most 4 models, 8 data sets, 3 evaluators .* 256 MB", said[0])
+    assert re.search(r"takes \d+\.\d of at most \d+\.\d GiB of memory", said[0])
+    assert re.search(r"at most 4 models, 8 data sets, 3 evaluators .* 256 MB", said[0])
 
 
 @pytest.mark.parametrize("page", ["heads", "masklab", "compare", "analyses"])
