@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-import torch
 
 import headviz
 from headviz import HeadMask
@@ -18,8 +17,7 @@ from headviz.evaluation.dispatch import evaluate
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.paired import paired
 from headviz.evaluation.significance import benjamini_hochberg, mcnemar
-from support.analysed import learnt, unlearnt
-from support.tiny import tiny_classifier
+from support.analysed import learnt, twins, unlearnt
 
 
 def test_every_cell_is_the_plain_difference() -> None:
@@ -158,25 +156,6 @@ def test_tables_that_are_constant_have_no_correlation() -> None:
     table = ablate(learnt(n=20))
     flat = type(table)(**{**vars(table), "values": np.zeros((3, 4))})
     assert np.isnan(relate(table, flat).pearson)
-
-
-def twins() -> Evaluator:
-    """Heads (1, 0) and (1, 1) are copies and drown everything else; layer norm hides that one of them is gone."""
-    clf = tiny_classifier(spread=0.2)
-    with torch.no_grad():
-        for layer in range(3):
-            query, key, value, output = clf.projections(layer)
-            output.weight *= 0.02
-            if layer == 1:
-                for matrix in (query, key, value):
-                    matrix.weight[8:16] = matrix.weight[:8]
-                    matrix.bias[8:16] = matrix.bias[:8]
-                output.weight[:, :16] *= 20_000
-                output.weight[:, 8:16] = output.weight[:, :8]
-    blank = learnt(n=150).data
-    clf.model.classifier.bias -= torch.tensor(evaluate(clf, blank).logits.mean(axis=0))  # all classes occur
-    said = evaluate(clf, blank).predictions
-    return Evaluator(clf, headviz.Dataset(blank.task, "dev", blank.texts, blank.pairs, said))
 
 
 def test_pairs_that_stand_in_for_each_other() -> None:

@@ -19,6 +19,7 @@ from headviz.analyses.correlation import Band, CorrelationGrids, Level
 from headviz.analyses.cross_dataset import relate
 from headviz.analyses.dynamics import Checkpoint, Dynamics
 from headviz.analyses.harmful import Harmful, harmful
+from headviz.analyses.interactions import Interaction, Interactions
 from headviz.analyses.pruning_curve import Curve, CurvePoint, PruningCurves
 from headviz.analyses.redundant import Redundant, RedundantPair
 from headviz.analyses.scatter import Scatter
@@ -112,6 +113,15 @@ def results() -> dict[str, object]:
         ),
         "harmful": harmful(table()),
         "redundant": Redundant(SUBJECT, 0.9, 130, 8385, 100, 60, 60, (pair,)),
+        "interactions": Interactions(
+            SUBJECT,
+            0.3,
+            8,
+            (HeadId(0, 0), HeadId(0, 1), HeadId(1, 2)),
+            np.array([[np.nan, -0.5, 0.1], [-0.5, np.nan, 0.0], [0.1, 0.0, np.nan]]),
+            (Interaction(HeadId(0, 0), HeadId(0, 1), -0.5, -0.6, -0.4, 1e-6, -0.3),),
+            1.0,
+        ),
     }
 
 

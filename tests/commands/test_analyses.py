@@ -89,6 +89,7 @@ COMMANDS = {
     "scatter": ["--text", "a dog sleeps", "--text-pair", "a cat runs", "--head", "1.2"],
     "harmful": [],
     "redundant": ["--seconds", "0.5"],
+    "interactions": ["--seconds", "0.2", "--samples", "8"],
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import torch
 
 from headviz.evaluation.dispatch import evaluate
 from headviz.evaluation.evaluator import Evaluator
@@ -39,3 +40,22 @@ def unlearnt(n: int = 200, seed: int = 0, **model: object) -> Evaluator:
     a, b = texts(n, seed)
     gold = np.random.default_rng(seed).integers(0, 3, n)
     return Evaluator(tiny_classifier(**model), Dataset(get_task("mnli"), "dev", a, b, gold))
+
+
+def twins() -> Evaluator:
+    """Heads (1, 0) and (1, 1) are copies and drown everything else; layer norm hides that one of them is gone."""
+    clf = tiny_classifier(spread=0.2)
+    with torch.no_grad():
+        for layer in range(3):
+            query, key, value, output = clf.projections(layer)
+            output.weight *= 0.02
+            if layer == 1:
+                for matrix in (query, key, value):
+                    matrix.weight[8:16] = matrix.weight[:8]
+                    matrix.bias[8:16] = matrix.bias[:8]
+                output.weight[:, :16] *= 20_000
+                output.weight[:, 8:16] = output.weight[:, :8]
+    blank = learnt(n=150).data
+    clf.model.classifier.bias -= torch.tensor(evaluate(clf, blank).logits.mean(axis=0))  # all classes occur
+    said = evaluate(clf, blank).predictions
+    return Evaluator(clf, Dataset(blank.task, "dev", blank.texts, blank.pairs, said))

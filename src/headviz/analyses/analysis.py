@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..heads import HeadId, HeadMask
     from .given import Given
 
-Need = Literal["model", "data", "mask", "slices"]
+Need = Literal["model", "data", "evaluator", "mask", "slices"]
 Kind = Literal["text", "count", "number", "share"]
 
 MICHEL = "Michel, Levy, Neubig 2019, *Are Sixteen Heads Really Better than One?* (arXiv 1905.10650)"

@@ -21,6 +21,7 @@ _MODULES = (
     "dynamics",
     "harmful",
     "redundant",
+    "interactions",
     "grading",
     "roles",
     "correlation",

@@ -88,6 +88,28 @@ def head_map(values: np.ndarray, name: str, low: np.ndarray | None = None, high:
     return frame(fig, 90 + ROW * max(3, len(values)), top=34)
 
 
+def pair_map(values: np.ndarray, names: Sequence[str], name: str) -> go.Figure:
+    """A value for every pair of heads [H, H], on one scale around zero; orange is below zero."""
+    known = values[np.isfinite(values)]
+    scale = scale_for([float(v) for v in known], signed=True)
+    fig = go.Figure(
+        go.Heatmap(
+            z=np.round(values, 5),
+            x=list(names),
+            y=list(names),
+            zmin=scale.lo,
+            zmax=scale.hi,
+            colorscale=either_scale(True),
+            colorbar={"thickness": 9, "len": 0.9, "tickformat": ".2~g"},
+            hovertemplate=f"%{{y}} and %{{x}}<br>{safe(name)} %{{z:+.4f}}<extra></extra>",
+        )
+    )
+    for axes in (fig.update_xaxes, fig.update_yaxes):
+        axes(showgrid=False, zeroline=False, type="category", tickfont_size=9)
+    fig.update_yaxes(autorange="reversed", scaleanchor="x", constrain="domain")
+    return frame(fig, max(320, min(760, 90 + 5 * len(names))), top=34)
+
+
 def changes(
     names: Sequence[str],
     intervals: Sequence[tuple[float, float, float]],

@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_task(parser)
     add_mask(parser)
+    add_metric(parser)
     add_evaluator(parser)
     add_ablation(parser)
     add_figure(parser)
@@ -52,9 +53,13 @@ def show(result: Shown) -> str:
     return text_of(result.view)
 
 
-def add_evaluator(parser: argparse.ArgumentParser) -> None:
-    """How masks are evaluated, and what is measured."""
+def add_metric(parser: argparse.ArgumentParser) -> None:
+    """What is measured."""
     parser.add_argument("--metric", metavar="NAME", help="a metric of the task (default: its first)")
+
+
+def add_evaluator(parser: argparse.ArgumentParser) -> None:
+    """How masks are evaluated."""
     parser.add_argument(
         "--precision", default="float32", metavar="P", help="float32 (default) or bfloat16, with its agreement"
     )

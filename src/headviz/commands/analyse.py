@@ -11,7 +11,16 @@ from ..analyses.analysis import Analysis, Option
 from ..analyses.catalogue import ANALYSES, analyses_for
 from ..errors import OptionError
 from ..progress import Progress
-from .ablate import add_evaluator, add_figure, check_figure, evaluator_for, save_figure, warn_of_answers, with_agreement
+from .ablate import (
+    add_evaluator,
+    add_figure,
+    add_metric,
+    check_figure,
+    evaluator_for,
+    save_figure,
+    warn_of_answers,
+    with_agreement,
+)
 from .common import add_mask, add_model, add_task, load_data, load_model, progress_bar, read_mask
 from .number_types import COUNT, between, natural, positive_int, seed, share, step_share
 from .view_text import Shown, text_of
@@ -61,6 +70,8 @@ def declare(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
     if "data" in analysis.needs:
         add_task(parser)
     if analysis.asks("metric"):
+        add_metric(parser)
+    if analysis.asks("metric") or "evaluator" in analysis.needs:
         add_evaluator(parser)
     if "mask" in analysis.needs:
         add_mask(parser)

@@ -1,0 +1,347 @@
+"""Interactions of heads: how the cost of one changes when another is off.
+
+interaction(i, j) = −[loss(neither) − loss(without i) − loss(without j) + loss(all)]; below 0, one stands in for the
+other. All pairs are estimated first: the logits without i and j are those without i, minus their slope by the gate of
+j. The pairs of the largest estimates are then computed exactly, until the time is up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..charts.numbers import signed
+from ..errors import OptionError, TaskError
+from ..evaluation.significance import benjamini_hochberg
+from ..heads import CLASSIFICATION, HeadId
+from ..progress import Cancel, Progress, after, stop_if, tracked
+from ..results import Result
+from ..tasks import sample
+from .analysis import ENDS, Analysis, Option, Picture, Table, View
+from .common import SIGNIFICANT, Subject, subject
+from .recipe import EVALUATOR, Recipe, found_by
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from ..evaluation.evaluator import Evaluator
+    from ..models.classifier import Classifier, Encoding
+    from .given import Given
+
+SAMPLES, SECONDS, BATCH = 64, 60.0, 16
+NORMAL = 1.959963984540054  # half of a 95 % interval, in standard errors
+
+
+@dataclass(frozen=True)
+class Interaction(Result):
+    """One pair, exactly: the mean over examples, its interval, and q over the pairs that were computed."""
+
+    first: HeadId
+    second: HeadId
+    value: float  # below 0: one stands in for the other
+    low: float
+    high: float
+    q: float
+    estimate: float
+
+    @property
+    def clear(self) -> bool:
+        return self.q <= SIGNIFICANT and (self.high < 0 or self.low > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions(Result):
+    """``matrix`` [H, H] over ``heads``: exact values of ``pairs``, estimates elsewhere, NaN on the diagonal."""
+
+    subject: Subject
+    loss: float  # of the whole model
+    samples: int  # examples of the estimates
+    heads: tuple[HeadId, ...]
+    matrix: NDArray[np.float64]
+    pairs: tuple[Interaction, ...]  # the strongest first
+    seconds: float
+
+    @cached_property
+    def groups(self) -> tuple[tuple[HeadId, ...], ...]:
+        """Heads that are joined by pairs that clearly stand in for each other, the largest group first."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        place = {head: i for i, head in enumerate(self.heads)}
+        joined = [(place[p.first], place[p.second]) for p in self.pairs if p.clear and p.value < 0]
+        rows, columns = np.array(joined, int).reshape(-1, 2).T
+        size = (len(self.heads), len(self.heads))
+        _, of = connected_components(coo_array((np.ones(len(rows)), (rows, columns)), shape=size), directed=False)
+        found = [tuple(h for h, one in zip(self.heads, of, strict=True) if one == g) for g in range(max(of) + 1)]
+        return tuple(sorted((g for g in found if len(g) > 1), key=lambda g: (-len(g), g)))
+
+    def order(self) -> list[int]:
+        """The heads so that those with like interactions stand side by side."""
+        from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
+        from scipy.spatial.distance import squareform
+
+        near = np.maximum(0.0, -np.nan_to_num(self.matrix))
+        if len(self.heads) < 3 or near.max() == 0:
+            return list(range(len(self.heads)))
+        far = near.max() - near
+        np.fill_diagonal(far, 0.0)
+        distances = squareform(far, checks=False)
+        return [int(i) for i in leaves_list(optimal_leaf_ordering(linkage(distances, "average"), distances))]
+
+
+def interactions(
+    evaluator: Evaluator,
+    *,
+    samples: int = SAMPLES,
+    seconds: float = SECONDS,
+    seed: int = 0,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Interactions:
+    """The matrix of all pairs, estimated on ``samples`` examples, and exact pairs on all of them within ``seconds``.
+
+    >>> import headviz
+    >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=20)
+    >>> small = headviz.prune(clf, headviz.HeadMask.only(12, 12, ["0.0", "0.1", "11.0"]))
+    >>> len(headviz.interactions(headviz.Evaluator(small, data), samples=10, seconds=5).pairs)
+    3
+    """
+    about = subject(evaluator)
+    if evaluator.gold is None:
+        raise TaskError("Interactions are of the loss, and these data have no gold labels.")
+    if not seconds > 0:
+        raise OptionError(f"The time budget must be above 0 seconds, not {seconds}.")
+    heads = tuple(evaluator.clf.present.kept)
+    if len(heads) < 2:
+        raise OptionError("Interactions need at least two heads.")
+    matrix = _estimated(evaluator, heads, samples, seed, after(progress, 0, 2 * len(heads)), cancel)
+    begun, whole = time.perf_counter(), _losses(evaluator, ())
+    alone: dict[int, NDArray] = {}
+    found: dict[tuple[int, int], NDArray] = {}
+    upper = np.triu_indices(len(heads), 1)
+    for at in np.argsort(-np.abs(matrix[upper]), kind="stable"):
+        spent = (time.perf_counter() - begun) / seconds
+        if found and spent > 1:
+            break
+        stop_if(cancel)
+        pair = int(upper[0][at]), int(upper[1][at])
+        for one in pair:
+            if one not in alone:
+                alone[one] = _losses(evaluator, (heads[one],))
+        both = _losses(evaluator, (heads[pair[0]], heads[pair[1]]))
+        found[pair] = alone[pair[0]] + alone[pair[1]] - whole - both
+        if progress is not None:
+            share = max(len(found) / len(upper[0]), min(1.0, spent))
+            progress(len(heads) + int(share * len(heads)), 2 * len(heads))
+    rows = _rows(heads, matrix, found)
+    for (i, j), each in found.items():
+        matrix[i, j] = matrix[j, i] = each.mean()
+    if progress is not None:
+        progress(2 * len(heads), 2 * len(heads))
+    took = time.perf_counter() - begun
+    return Interactions(about, float(whole.mean()), min(samples, about.n), heads, matrix, rows, took)
+
+
+def _estimated(
+    evaluator: Evaluator,
+    heads: tuple[HeadId, ...],
+    samples: int,
+    seed: int,
+    progress: Progress | None,
+    cancel: Cancel | None,
+) -> NDArray[np.float64]:
+    """[H, H]: the interactions with first-order logits: those without i, minus their slope by the gate of j.
+
+    Each pair is the mean of both ways round.
+    """
+    from ..evaluation.plain import gold_for
+
+    clf = evaluator.clf
+    data = evaluator.data if samples >= len(evaluator.data) else sample(evaluator.data, samples, seed, None)
+    gold = gold_for(data, evaluator.order)
+    assert gold is not None
+    encodings = clf.encode(data.texts, data.pairs)
+    rows, columns = np.array(heads).T
+    whole = _loss_of(clf, _sloped(clf, encodings, None)[0], gold)
+    alone, both = [], []
+    for head in tracked(heads, progress, cancel):
+        logits, slopes = _sloped(clf, encodings, head)
+        alone.append(_loss_of(clf, logits, gold))
+        both.append(_loss_of(clf, logits[:, None] - slopes[:, rows, columns], gold[:, None]).mean(axis=0))
+    single = np.mean(alone, axis=1)
+    found = single[:, None] + single[None] - whole.mean() - np.array(both)
+    found = (found + found.T) / 2
+    np.fill_diagonal(found, np.nan)
+    return np.asarray(found)
+
+
+def _sloped(clf: Classifier, encodings: Sequence[Encoding], off: HeadId | None) -> tuple[NDArray, NDArray]:
+    """Logits [N, C] without a head, and their derivatives [N, L, H, C] by every head's gate."""
+    import torch
+
+    from ..attention import HeadCall
+
+    logits, slopes = [], []
+    for begin in range(0, len(encodings), BATCH):
+        batch = clf.collate(encodings[begin : begin + BATCH])
+        size = len(encodings[begin : begin + BATCH])
+        gates = [torch.ones(size, h, 1, 1, device=clf.device, requires_grad=True) for h in clf.heads_per_layer]
+        passed: list[torch.Tensor] = list(gates)
+        if off is not None:
+            kept = torch.ones_like(gates[off.layer])
+            kept[:, clf.present.kept_in(off.layer).index(off.head)] = 0
+            passed[off.layer] = gates[off.layer] * kept
+        with torch.enable_grad():
+            out = clf.forward(batch, HeadCall(tuple(passed)))
+            each = [torch.autograd.grad(out[:, c].sum(), gates, retain_graph=True) for c in range(out.shape[1])]
+        found = np.zeros((size, clf.num_layers, clf.num_heads, out.shape[1]))
+        for c, grads in enumerate(each):
+            for layer, grad in enumerate(grads):
+                found[:, layer, clf.present.kept_in(layer), c] = grad[:, :, 0, 0].double().cpu().numpy()
+        logits.append(out.detach().double().cpu().numpy())
+        slopes.append(found)
+    return np.concatenate(logits), np.concatenate(slopes)
+
+
+def _loss_of(clf: Classifier, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
+    """The loss of every row of logits [..., C]."""
+    if clf.is_regression:
+        return np.asarray((logits[..., 0] - gold) ** 2)
+    from scipy.special import logsumexp
+
+    chosen = np.take_along_axis(logits, np.broadcast_to(gold, logits.shape[:-1])[..., None], axis=-1)[..., 0]
+    return np.asarray(logsumexp(logits, axis=-1) - chosen)
+
+
+def _losses(evaluator: Evaluator, off: tuple[HeadId, ...]) -> NDArray[np.float64]:
+    """The loss of every example with these heads off."""
+    logits = evaluator.evaluate(evaluator.clf.present.without(off), keep=False).logits.astype(np.float64)
+    gold = evaluator.gold
+    assert gold is not None
+    return _loss_of(evaluator.clf, logits, gold)
+
+
+def _rows(
+    heads: tuple[HeadId, ...], estimates: NDArray, found: Mapping[tuple[int, int], NDArray]
+) -> tuple[Interaction, ...]:
+    """The exact pairs, strongest first, tested over examples."""
+    from scipy import stats
+
+    means = np.array([each.mean() for each in found.values()])
+    errors = np.array([each.std(ddof=1) / np.sqrt(len(each)) if len(each) > 1 else np.nan for each in found.values()])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = np.where(errors > 0, 2 * stats.norm.sf(np.abs(means) / errors), np.where(means == 0, 1.0, np.nan))
+    rows = [
+        Interaction(heads[i], heads[j], m, m - NORMAL * e, m + NORMAL * e, q, float(estimates[i, j]))
+        for (i, j), m, e, q in zip(found, means.tolist(), errors.tolist(), benjamini_hochberg(p).tolist(), strict=True)
+    ]
+    return tuple(sorted(rows, key=lambda r: (-abs(r.value), r.first, r.second)))
+
+
+# its view -------------------------------------------------------------------------------------
+
+
+def run(given: Given) -> Interactions:
+    return interactions(
+        given.evaluator,
+        samples=given.option("samples"),
+        seconds=given.option("seconds"),
+        seed=given.option("seed"),
+        progress=given.progress,
+        cancel=given.cancel,
+    )
+
+
+def figure(found: Interactions) -> Figure:
+    """The matrix, with heads that stand in for each other side by side."""
+    from ..charts.heads import pair_map
+
+    order = found.order()
+    return pair_map(found.matrix[np.ix_(order, order)], [str(found.heads[i]) for i in order], "interaction, loss")
+
+
+def finding(found: Interactions) -> str:
+    """What the exact pairs show."""
+    clear = [p for p in found.pairs if p.clear]
+    tried = f"{len(found.pairs):,} of {len(found.heads) * (len(found.heads) - 1) // 2:,} pairs computed exactly"
+    if not clear:
+        return f"No pair of heads clearly interacts ({tried})."
+    backs = [p for p in clear if p.value < 0]
+    others = len(clear) - len(backs)
+    stand, need = ("stands" if len(backs) == 1 else "stand"), ("needs" if others == 1 else "need")
+    said = f"{len(backs)} pair{'s' if len(backs) != 1 else ''} of heads clearly {stand} in for each other, "
+    said += f"{others} clearly {need} each other ({tried})."
+    first = clear[0]
+    return f"{said} Strongest: {first.first} and {first.second}, {signed(first.value)} of loss."
+
+
+def view(found: Interactions) -> View:
+    rows = [[(p.first, p.second), p.value, p.low, p.high, p.q, p.estimate] for p in found.pairs]
+    groups = [[", ".join(map(str, group)), len(group)] for group in found.groups]
+    four = dict.fromkeys(("interaction", *ENDS, "estimate"), "%+.4f")
+    parts: list[Picture | Table] = [
+        Picture(
+            "interactions_matrix",
+            lambda: figure(found),
+            "Orange: one stands in for the other, so both together cost more than the sum. Blue: they need each other, "
+            "so the second costs less once the first is gone.",
+            r"-[\ell(\emptyset) - \ell(i) - \ell(j) + \ell(i, j)]",
+            f"Estimates on {found.samples} examples; the strongest pairs exactly, on {found.subject.n:,}.",
+            wide="46",
+        ),
+        Table(
+            "interactions_pairs",
+            ("pair", "interaction", *ENDS, "q", "estimate"),
+            rows,
+            "The pairs computed exactly, in loss; q: Benjamini-Hochberg over them.",
+            four,
+            shortened=12,
+            height=320,
+        ),
+    ]
+    if groups:
+        parts.append(
+            Table(
+                "interactions_groups",
+                ("heads", "how many"),
+                groups,
+                "Heads joined by pairs that stand in for each other.",
+            )
+        )
+    return View(
+        finding(found),
+        tuple(parts),
+        about=(*found.subject.about(found.loss)[:2], ("loss", f"{found.loss:.4f}")),
+        rows=found.subject.rows,
+    )
+
+
+def recipe(options: Mapping[str, Any]) -> Recipe:
+    asked = {name: options[name] for name in ("samples", "seconds", "seed")}
+    return Recipe((found_by("interactions", EVALUATOR, **asked),), ("evaluator",))
+
+
+ANALYSIS = Analysis(
+    "interactions",
+    "Interactions",
+    "Which heads stand in for which, and which need each other?",
+    "how the cost of each head changes when another is off, for all pairs",
+    "second differences of the loss; slopes of the logits for all pairs, exact for the strongest",
+    run,
+    figure,
+    view,
+    recipe,
+    needs=("model", "data", "evaluator"),
+    options=(
+        Option("samples", SAMPLES, "examples for the estimates", "count", "N"),
+        Option("seconds", SECONDS, "time for exact pairs", "share", "S"),
+        Option("seed", 0, "of the sample", "number", "S"),
+    ),
+    kinds=(CLASSIFICATION,),
+)

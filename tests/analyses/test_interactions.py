@@ -1,0 +1,116 @@
+"""Interactions against their definition, computed pair by pair; copies stand in for each other."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import headviz
+from headviz import HeadMask
+from headviz.analyses.interactions import Interactions, _estimated, finding, interactions, view
+from headviz.attention import HeadCall
+from headviz.errors import Cancelled, OptionError, TaskError
+from headviz.evaluation.evaluator import Evaluator
+from support.analysed import learnt, twins
+
+FULL = HeadMask.full(3, 4)
+
+
+@pytest.fixture(scope="module")
+def found() -> tuple[Evaluator, Interactions]:
+    evaluator = twins()
+    return evaluator, interactions(evaluator, samples=1000, seconds=600)
+
+
+def loss(evaluator: Evaluator, *off: tuple[int, int]) -> float:
+    """The oracle: torch's own cross entropy of the plain model under a mask."""
+    logits = headviz.evaluate(evaluator.clf, evaluator.data, FULL.without(off)).logits
+    return float(torch.nn.functional.cross_entropy(torch.tensor(logits), torch.tensor(evaluator.gold)))
+
+
+def test_a_pair_is_the_second_difference_of_the_loss(found: tuple[Evaluator, Interactions]) -> None:
+    evaluator, result = found
+    assert len(result.pairs) == 12 * 11 // 2
+    for pair in (result.pairs[0], result.pairs[5], result.pairs[-1]):
+        a, b = tuple(pair.first), tuple(pair.second)
+        expected = -(loss(evaluator) - loss(evaluator, a) - loss(evaluator, b) + loss(evaluator, a, b))
+        assert pair.value == pytest.approx(expected, abs=2e-5)
+        i, j = result.heads.index(pair.first), result.heads.index(pair.second)
+        assert result.matrix[i, j] == result.matrix[j, i] == pair.value
+    assert np.isnan(np.diag(result.matrix)).all()
+
+
+def test_copies_stand_in_for_each_other(found: tuple[Evaluator, Interactions]) -> None:
+    _, result = found
+    best = result.pairs[0]
+    assert (tuple(best.first), tuple(best.second)) == ((1, 0), (1, 1))
+    assert best.high < 0
+    assert best.clear
+    assert any({best.first, best.second} <= set(group) for group in result.groups)
+    assert "stand" in finding(result)
+    order = [result.heads[i] for i in result.order()]
+    assert abs(order.index(best.first) - order.index(best.second)) == 1
+    assert sorted(order) == sorted(result.heads)
+
+
+def test_the_estimate_takes_the_logits_slope() -> None:
+    """Against differences of the logits with gates a little more and a little less open."""
+    evaluator = learnt(n=24)
+    clf, heads, step = evaluator.clf, tuple(FULL.heads()), 1e-2
+    matrix = _estimated(evaluator, heads, 1000, 0, None, None)
+    assert np.allclose(matrix, matrix.T, equal_nan=True)
+
+    def loss_of(logits: torch.Tensor) -> float:
+        return float(clf.loss(logits, torch.tensor(evaluator.gold)))
+
+    def gated(off: tuple[int, int] | None, moved: tuple[int, int] | None, by: float = 0.0) -> torch.Tensor:
+        gates = torch.ones(3, 4)
+        if off is not None:
+            gates[off] = 0
+        if moved is not None:
+            gates[moved] += by
+        batch = clf.collate(clf.encode(evaluator.data.texts, evaluator.data.pairs))
+        with torch.inference_mode():
+            return clf.forward(batch, HeadCall(tuple(gates[:, :, None, None]))).double()
+
+    def both(off: tuple[int, int], other: tuple[int, int]) -> float:
+        slope = (gated(off, other, step) - gated(off, other, -step)) / (2 * step)
+        return loss_of(gated(off, None) - slope)
+
+    for a, b in (((0, 1), (2, 3)), ((1, 0), (1, 2))):
+        alone = loss_of(gated(a, None)) + loss_of(gated(b, None)) - loss_of(gated(None, None))
+        expected = alone - (both(a, b) + both(b, a)) / 2
+        assert matrix[heads.index(a), heads.index(b)] == pytest.approx(expected, abs=3e-4)
+
+
+def test_it_keeps_to_its_time_and_can_be_stopped() -> None:
+    evaluator = learnt(n=24)
+    quick = interactions(evaluator, samples=8, seconds=1e-9)
+    assert len(quick.pairs) == 1
+    assert np.isfinite(quick.matrix).sum() == 12 * 11
+    strongest = np.unravel_index(np.nanargmax(np.abs(_estimated(evaluator, quick.heads, 8, 0, None, None))), (12, 12))
+    assert {quick.heads[i] for i in strongest} == {quick.pairs[0].first, quick.pairs[0].second}
+    with pytest.raises(Cancelled):
+        interactions(evaluator, samples=8, cancel=lambda: True)
+
+
+def test_what_cannot_be_asked() -> None:
+    evaluator = learnt(n=24)
+    with pytest.raises(OptionError, match="time budget"):
+        interactions(evaluator, seconds=0)
+    one = Evaluator(headviz.prune(evaluator.clf, HeadMask.only(3, 4, ["1.1"])), evaluator.data)
+    with pytest.raises(OptionError, match="at least two heads"):
+        interactions(one)
+    unlabelled = headviz.Dataset(evaluator.data.task, "dev", evaluator.data.texts, evaluator.data.pairs, None)
+    with pytest.raises(TaskError, match="no gold labels"):
+        interactions(Evaluator(evaluator.clf, unlabelled))
+
+
+def test_the_view_and_the_json_hold_every_pair(found: tuple[Evaluator, Interactions]) -> None:
+    _, result = found
+    shown = view(result)
+    assert len(shown.parts[1].rows) == len(result.pairs)
+    plain = json.loads(result.to_json())
+    assert len(plain["pairs"]) == len(result.pairs)
+    assert plain["matrix"][0][0] is None
