@@ -53,7 +53,7 @@ _MODULES = {
     "analyses.harmful": "harmful",
     "analyses.pruning_curve": "pruning_curves",
     "analyses.redundant": "redundant",
-    "analyses.interactions": "interactions Interactions",
+    "analyses.interactions": "interactions",
     "analyses.grading": "grade",
     "analyses.roles": "roles",
     "analyses.speed": "speed",
@@ -82,7 +82,6 @@ if TYPE_CHECKING:
     from .analyses.dynamics import dynamics as dynamics
     from .analyses.grading import grade as grade
     from .analyses.harmful import harmful as harmful
-    from .analyses.interactions import Interactions as Interactions
     from .analyses.interactions import interactions as interactions
     from .analyses.pruning_curve import pruning_curves as pruning_curves
     from .analyses.redundant import redundant as redundant
