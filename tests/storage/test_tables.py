@@ -76,3 +76,13 @@ def test_a_long_latex_table_keeps_its_top_rows_with_fixed_decimals() -> None:
     assert r"\caption{Heads. The first 5 of 60 rows.}" in text
     small = to_latex(["p"], [[0.00001], [0.5]])
     assert "1e-05" in small
+
+
+def test_a_latex_table_fits_the_page() -> None:
+    text = "a sentence of many words that would not fit beside the other columns"
+    broken = to_latex(["text", "n"], [[text, 1]])
+    assert r"\begin{tabular}{p{0.60\textwidth}r}" in broken
+    assert "resizebox" not in broken
+    wide = to_latex([f"column number {i}" for i in range(9)], [[0.5] * 9])
+    assert r"\resizebox{\textwidth}{!}{%" in wide
+    assert wide.count("{") == wide.count("}")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("streamlit")
 
+from headviz.heads import HeadId, HeadMask
 from headviz.ui.shell import view_report as viewreport
 from headviz.ui.shell.view import View
 
@@ -54,3 +56,16 @@ def test_a_recipe_alone_is_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     viewreport.note("finding", "All heads are on.")
     viewreport.button("heads", "Heads", "", None)
     assert len(drawn) == 1
+
+
+def test_a_grid_of_the_page_stands_below_its_sentence_with_its_values() -> None:
+    values = np.array([[0.0, 7.1], [-0.2, np.nan]])
+    grid = {"values": values, "mask": HeadMask.full(2, 2).without([HeadId(1, 1)]), "scale": None, "rows": None}
+    made = viewreport.html(
+        "Heads", "", [("grid", grid | {"blank": True}, "cost, points"), ("finding", "One.", "")], "/"
+    )
+    assert made.index("One.") < made.index("cost, points") < made.index("<svg")
+    assert "<title>L0·H1: 7.1</title>" in made
+    assert "<title>L1·H1, switched off</title>" in made
+    assert ">−0.2</text>" in made
+    assert ">0.0</text>" not in made

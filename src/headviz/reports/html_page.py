@@ -86,6 +86,10 @@ class Page:
         )
         self._parts.append(f'<div class="plot">{made}</div>')
 
+    def grid(self, name: str, picture: str) -> None:
+        """A grid of heads from ``grid_picture``, with what its colours mean."""
+        self._parts.append(f'<p><b>{escape(name)}</b></p><div class="scroll">{picture}</div>')
+
     def masks(self, named: Sequence[tuple[str, HeadMask]]) -> None:
         """Small grids: rows are layers, columns heads, pale squares are removed heads."""
         grids = "".join(

@@ -89,19 +89,37 @@ def tex_fixed(value: Any, decimals: int) -> str:
     return f"${shown}$" if shown.startswith("-") else shown
 
 
+LINE, TEXT = 86, 30  # characters of a line of a page, and from which a column's texts are broken
+
+
+def _layout(columns: Sequence[Sequence[str]]) -> tuple[str, bool]:
+    """The columns' letters, and whether the table fits the width of a page."""
+    sizes = [max(map(len, column)) for column in columns]
+    broken = [
+        size > TEXT and any(" " in cell for cell in column[1:]) for size, column in zip(sizes, columns, strict=True)
+    ]
+    share = 0.6 / max(1, sum(broken))
+    letters = [rf"p{{{share:.2f}\textwidth}}" if b else "r" if i else "l" for i, b in enumerate(broken)]
+    wide = sum(size + 2 for size, b in zip(sizes, broken, strict=True) if not b)
+    return "".join(letters), wide <= LINE * (0.4 if any(broken) else 1)
+
+
 def to_latex(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "", top: int | None = None) -> str:
     """A ``tabular`` for booktabs; the first column to the left, all others to the right.
 
-    Numbers of a column have the same decimals. ``top`` keeps that many rows, and the caption says so.
+    Numbers of a column have the same decimals. ``top`` keeps that many rows, and the caption says so. Long texts are
+    broken into lines, and a table that would still be wider than the page is shrunk to it (``graphicx``).
     """
     rows = list(rows)
     if top is not None and len(rows) > top:
         caption = f"{caption} The first {top} of {len(rows)} rows.".strip()
         rows = rows[:top]
     rows = list(zip(*(_aligned(column) for column in zip(*rows, strict=True)), strict=True)) if rows else []
-    lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}", r"\toprule"]
+    spec, fits = _layout(list(zip(header, *rows, strict=True)))
+    lines = [r"\begin{table}", r"\centering", *([] if fits else [r"\resizebox{\textwidth}{!}{%"])]
+    lines += [rf"\begin{{tabular}}{{{spec}}}", r"\toprule"]
     lines += [" & ".join(tex(h) for h in header) + r" \\", r"\midrule"]
     lines += [" & ".join(row) + r" \\" for row in rows]
-    lines += [r"\bottomrule", r"\end{tabular}"]
+    lines += [r"\bottomrule", r"\end{tabular}" + ("" if fits else "}")]
     lines += [rf"\caption{{{tex(caption)}}}"] if caption else []
     return "\n".join([*lines, r"\end{table}", ""])

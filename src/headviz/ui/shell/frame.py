@@ -275,4 +275,5 @@ def _recipe(python: str, command: str) -> None:
     ) as box:
         if box.open:
             st.code(python, language="python")
-            st.code(command, language="bash")
+            if command:
+                st.code(command, language="bash")

@@ -16,9 +16,12 @@ from ...charts.numbers import p_text as p_text
 from ...charts.numbers import points as points
 from ...charts.numbers import signed as signed
 from ...evaluation.verdict import verdict
+from ...heads import HeadMask
 from ...heads import head_name as head_name
 from ...storage.tables import to_csv, to_latex
 from ..widgets.component import component
+from ..widgets.grid import Look
+from ..widgets.grid import head_grid as draw_grid
 from . import state
 from . import view_report as viewreport
 from .markdown import plain as plain
@@ -67,6 +70,16 @@ def figure(
         with st.container(key=f"wide{wide}_{key}") if wide else nullcontext():
             st.plotly_chart(fig, key=f"{key}_plot", config=PLOTLY, alt=alt or caption)
         note(caption, formula=formula, source=source, key=key)
+
+
+def head_grid(key: str, present: HeadMask, values: Any = None, *, look: Look | None = None, **more: Any) -> None:
+    """The grid of heads, as ``widgets.grid`` draws it; it is also part of the report."""
+    look = look or Look()
+    if not look.compact:
+        shown = {"values": values, "mask": present | (more.get("mask") or present), "scale": look.scale}
+        shown |= {"rows": more.get("rows"), "blank": look.blank_zeros}
+        viewreport.note("grid", shown, look.title or look.name)
+    draw_grid(key, present, values, look=look, **more)
 
 
 LARGER = 1.45  # type of a figure in a presentation, against the page's

@@ -26,8 +26,8 @@ def begin() -> None:
 
 
 def note(kind: str, what: Any, more: str = "") -> None:
-    """Note a ``figure`` (or what makes it) or ``table`` with its caption, a ``finding``, or a ``recipe`` (Python and
-    command)."""
+    """Note a ``figure`` (or what makes it), ``table`` or ``grid`` with its caption, a ``finding``, or a ``recipe`` (Python
+    and command)."""
     _parts().append((kind, what, more))
 
 
@@ -36,6 +36,13 @@ def _parts() -> list[tuple[str, Any, str]]:
         _run.parts = []
     parts: list[tuple[str, Any, str]] = _run.parts
     return parts
+
+
+def _finding_first(parts: Sequence[tuple[str, Any, str]]) -> list[tuple[str, Any, str]]:
+    """The first sentence before the grids that it is about; pages draw it into a place above them."""
+    said = next((i for i, (kind, _, _) in enumerate(parts) if kind == "finding"), 0)
+    grids_only = all(kind == "grid" for kind, _, _ in parts[:said])
+    return [parts[said], *parts[:said], *parts[said + 1 :]] if said and grids_only else list(parts)
 
 
 def button(page: str, title: str, context: str, mask: HeadMask | None) -> None:
@@ -60,10 +67,14 @@ def html(
 ) -> str:
     """The page as one self-contained file."""
     from ... import __version__
+    from ...reports.grid_picture import grid_svg
     from ...reports.html_page import Page
 
     page = Page(title, f"headviz {__version__} · {context}")
-    for kind, what, caption in parts:
+    for kind, what, caption in _finding_first(parts):
+        if kind == "grid":
+            page.grid(caption, grid_svg(**what))
+            continue
         if kind == "finding":
             page.heading(what)
         elif kind == "figure":
@@ -83,6 +94,7 @@ def html(
         if kind == "recipe":
             page.text("In Python:", soft=True)
             page.code(python)
-            page.text("On the command line:", soft=True)
-            page.code(command)
+            if command:
+                page.text("On the command line:", soft=True)
+                page.code(command)
     return page.html()

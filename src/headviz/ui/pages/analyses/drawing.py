@@ -13,7 +13,7 @@ from ....charts.palette import scale_of_losses
 from ....heads import HeadId, HeadMask
 from ...parts import abilities
 from ...shell import show, state
-from ...widgets.grid import Look, head_grid
+from ...widgets.grid import Look
 
 # the lines drawn by default beside the view's own score: more cannot be told apart
 USUAL = ("taylor", "ablation", "magnitude", "random")
@@ -55,7 +55,7 @@ def _grid(grid: Grid, rows: Sequence[str]) -> None:
         digits=1,
         file=f"headviz-{stem}",
     )
-    head_grid(
+    show.head_grid(
         grid.key,
         grid.base,
         grid.values,

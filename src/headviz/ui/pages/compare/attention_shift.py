@@ -13,7 +13,7 @@ from ....heads import HeadId, HeadMask
 from ...parts import abilities
 from ...parts.texts import Text
 from ...shell import show, state
-from ...widgets.grid import Look, head_grid
+from ...widgets.grid import Look
 
 if TYPE_CHECKING:
     from ....models.classifier import Classifier
@@ -48,7 +48,7 @@ def section(clf: Classifier, shown: Text) -> None:
             chosen = top
     left, right = st.columns([9, 10], gap="medium")
     with left:
-        head_grid(
+        show.head_grid(
             "shift",
             clf.present,
             values,
@@ -58,7 +58,11 @@ def section(clf: Classifier, shown: Text) -> None:
             on_select=state.select,
             tips={"attention moved": [["–" if v != v else f"{100 * v:.1f} %" for v in row] for row in values]},
             look=Look(
-                name="share of attention that moved", width=36, numbers=state.view().numbers, file="headviz-shift"
+                name="share of attention that moved",
+                width=36,
+                numbers=state.view().numbers,
+                blank_zeros=True,
+                file="headviz-shift",
             ),
         )
         show.note(

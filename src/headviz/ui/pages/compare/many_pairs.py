@@ -12,7 +12,7 @@ import streamlit as st
 from ....errors import TaskError, UserError
 from ....heads import HeadId
 from ...shell import jobs, show, state
-from ...widgets.grid import Look, head_grid
+from ...widgets.grid import Look
 from .patching import EFFECT, percent
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _draw(clf: Classifier, found: PatchingSet) -> None:
     ]
     left, right = st.columns([5, 4], gap="large")
     with left:
-        head_grid(
+        show.head_grid(
             "pairs_grid",
             clf.present,
             found.mean,

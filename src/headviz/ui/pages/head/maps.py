@@ -17,7 +17,7 @@ from ...parts.texts import Text
 from ...shell import jobs, memory, recipes, show, state
 from ...shell import view_report as viewreport
 from ...shell.view import View
-from ...widgets.grid import Look, head_grid
+from ...widgets.grid import Look
 from ...widgets.maps import ORDERS, SCALES, Panel, linked_maps
 from . import gallery, relation
 from .relation import SOURCE
@@ -93,7 +93,7 @@ def chooser(present: HeadMask, chosen: HeadId, values: object, name: str) -> Non
         for label, step, letter in (("Previous", -1, "k"), ("Next", 1, "j")):
             other = kept[(at + step) % len(kept)]
             st.button(show.plain(label), key=f"head_{letter}", on_click=state.select, args=(other,), shortcut=letter)
-    head_grid(
+    show.head_grid(
         "head_choice",
         present,
         values,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SOURCE = (
     "Neuron conductance of the attention map: word embeddings go from padding to the input, F is the logit of the "
-    "target class. Rows are queries, columns keys. *Integrated Gradients for Structured Pruning on BERT*, §5.2.1."
+    "target class. Rows are queries, columns keys. “Integrated Gradients for Structured Pruning on BERT”, §5.2.1."
 )
 COEFFICIENTS = {
     "spearman": "Agreement of the two orders. Sensitive to the many connections near zero, whose order is noise.",

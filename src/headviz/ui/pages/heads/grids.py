@@ -17,7 +17,7 @@ from ...parts import abilities, cost, scoring
 from ...shell import jobs, recipes, show, state
 from ...shell.loaders import Shape
 from ...shell.view import COST, View
-from ...widgets.grid import Look, head_grid
+from ...widgets.grid import Look
 from . import difference as tuning
 from .bands import TITLES
 
@@ -34,7 +34,7 @@ def introduction(view: View) -> None:
         if abilities.known(view)
         else ""
     )
-    st.caption(f"Each cell is one attention head.{demo} Choose a cell to look into it.")
+    st.caption(f"Each cell is one attention head.{demo}")
 
 
 def options(view: View, shape: Shape) -> None:
@@ -182,7 +182,7 @@ def grid(key: str, found: HeadScores | None, tips: Any, look: Look, shape: Shape
     """A grid of the page; all of them show the same chosen head."""
     score = "heads" if found is None else found.score
     name = "cost, points" if score == COST else score
-    head_grid(
+    show.head_grid(
         key,
         shape.present,
         None if found is None else found.values,

@@ -17,7 +17,7 @@ from ...parts import abilities, cost, scoring
 from ...shell import loaders, show, state
 from ...shell import mask_edit as maskedit
 from ...shell.view import COST, View
-from ...widgets.grid import Look, head_grid
+from ...widgets.grid import Look
 
 if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
@@ -208,7 +208,7 @@ def grid(
         state.set_mask(maskedit.from_indices(off, *size), base=before)
 
     view = state.view()
-    head_grid(
+    show.head_grid(
         "board",
         present,
         values,

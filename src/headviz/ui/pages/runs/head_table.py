@@ -16,7 +16,7 @@ from ...parts import abilities, published, scoring
 from ...parts.measure import key_of
 from ...shell import frame, jobs, loaders, show, state
 from ...shell.view import View
-from ...widgets.grid import Look, head_grid
+from ...widgets.grid import Look
 from ..analyses import drawing
 from .source import look_at
 
@@ -64,7 +64,7 @@ def carried(spec: dict[str, Any]) -> dict[HeadId, str]:
 def _grid(values: np.ndarray, present: HeadMask, rows: tuple[str, ...] | None, name: str, **more: Any) -> None:
     known = [float(v) for v in values.ravel() if v == v]
     signed = correlates(name) or None
-    head_grid(
+    show.head_grid(
         "run_grid",
         present,
         values,

@@ -15,7 +15,7 @@ from ....runs import baselines
 from ....runs.finding import can_go, finding
 from ...parts import recorded
 from ...shell import frame, loaders, show, state
-from ...widgets.grid import Look, head_grid
+from ...widgets.grid import Look
 from . import figures as runfigures
 from . import head_table as tableview
 from . import step_maps as runmaps
@@ -194,7 +194,7 @@ def order(view: RunView) -> None:
     top = shares[-1]
     gone = {h: _gone(own, h, size) for h in (HeadId(i, j) for i in range(size[0]) for j in range(size[1]))}
     full = HeadMask.full(*size)
-    head_grid(
+    show.head_grid(
         "run_order",
         full,
         values,
