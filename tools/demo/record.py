@@ -28,6 +28,8 @@ COMMANDS = {
 ON_DEMO = "--model demo --task demo --limit 500"  # the dashboard's own view of the demo
 ORDERS = ",".join(t["score"] for t in json.loads((DATA / "scores.json").read_text())["scores"])
 ANALYSES = {
+    "ablation": f"headviz analyse ablation {ON_DEMO}",
+    "by-slice": f"headviz analyse by-slice {ON_DEMO}",
     "harmful": f"headviz analyse harmful {ON_DEMO}",
     "all-but-one": f"headviz analyse all-but-one {ON_DEMO} --select other --margin 2 --samples 500 --seed 0",
     "cross-dataset": f"headviz analyse cross-dataset {ON_DEMO} --other-split unseen",

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 SAMPLES = 500  # training examples to choose heads and to score on
 SECONDS = 20.0  # of a search that takes what it is given
 OTHER = {"mnli": "mnli-mm", "mnli-mm": "mnli"}
-AT_ONCE = ("ablation", "by-slice")  # done in seconds on the demo, so they need no click there
 UNSEEN = ("demo", "demo-translation")  # tasks that come with a second evaluation split
 
 
@@ -189,8 +188,7 @@ def _result(analysis: Analysis, given: FromPage) -> Any:
         *((view.margin,) if analysis.asks("margin") else ()),
     )
     key = key_of(given.clf, given.data, "analysis", analysis.name, *depends)
-    at_once = analysis.name in AT_ONCE and abilities.known(view)
-    if jobs.find(key) is None and st.session_state.get("analysis_asked") != key and not at_once:
+    if jobs.find(key) is None and st.session_state.get("analysis_asked") != key:
         usual = view.select == "other" and view.margin == MARGIN and not view.base
         made = recorded.analysis(analysis.name, given.clf, given.data) if usual else None
         if made is not None and not view.present:
