@@ -5,6 +5,7 @@ import streamlit as st
 from headviz.ui.pages.compare import columns as compare
 from headviz.ui.pages.compare import explanations, many_pairs, patching
 from headviz.ui.pages.compare import other_models as others
+from headviz.ui.pages.compare import recipe as recipe_of
 from headviz.ui.pages.compare import translations as retranslate
 from headviz.ui.parts import story, texts, veshan
 from headviz.ui.shell import frame, loaders, show, state
@@ -38,4 +39,4 @@ elif shown.empty:
 else:
     veshan.about(view)
     retranslate.section(clf, shown)
-frame.recipe(*(compare if classifies else retranslate).recipe(view, clf, shown))
+frame.recipe(*(recipe_of if classifies else retranslate).recipe(state.view(), clf, shown))

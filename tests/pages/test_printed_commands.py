@@ -23,6 +23,9 @@ QUICK = ("by-slice", "harmful")  # the other analyses take longer
 NAMES = [a.name for a in ANALYSES.values() if not a.page and "classification" in a.kinds]
 
 
+Capture = pytest.CaptureFixture[str]
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from support import studio
@@ -166,6 +169,30 @@ def test_compare(open_page: Callable[..., Any], view: dict[str, str], capsys: py
     assert f"{label} {share:.3f}" in texts(app)
     assert label in out
     assert f"{share:.4f}" in out
+
+
+DONOR = {"a": "the cat sleeps", "b": "a cat sleeps", "donor": "a dog sees the cat", "donor_pair": "a cat sleeps"}
+
+
+def test_patching_and_paths(open_page: Callable[..., Any], view: dict[str, str], capsys: Capture) -> None:
+    app = open_page("compare", **view, **DONOR, tab="Patching")
+    python, command = printed(app)
+    assert json.loads(executed(python, capsys)[1])["effect"] == ran(command, capsys)["effect"]
+    app = press(app, "paths")
+    python, command = printed(app)
+    theirs = ran(command, capsys)["paths"]
+    assert json.loads(executed(python, capsys)[1])["edges"] == theirs["edges"]
+    table = next(d.value for d in app.dataframe if "path" in d.value)
+    assert list(table["share of the way"]) == [e["effect"] for e in theirs["edges"]]
+
+
+def test_explanations(open_page: Callable[..., Any], view: dict[str, str], capsys: Capture) -> None:
+    app = open_page("compare", **view, a="the cat sleeps", b="a cat sleeps", tab="Explanations")
+    python, command = printed(app)
+    theirs = ran(command, capsys)
+    assert json.loads(executed(python, capsys)[1])["values"] == theirs["values"]
+    table = next(d.value for d in app.dataframe if "deletion" in d.value)
+    assert list(table["deletion"]) == [theirs["areas"][m]["deletion"] for m in theirs["methods"]]
 
 
 def test_data(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:

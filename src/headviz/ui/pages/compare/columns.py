@@ -13,13 +13,11 @@ from ....charts import maps as charts_maps
 from ....charts.answers import probabilities
 from ....errors import UserError
 from ....heads import HeadMask
-from ....recipes.structure import Call, Command, Get, Let, Name, Recipe
 from ...parts import first_mask as firstmask
 from ...parts import remarks, texts
 from ...parts.answers import NEAR, doubt
 from ...parts.texts import Text
-from ...shell import jobs, loaders, recipes, show, state
-from ...shell.view import View
+from ...shell import jobs, loaders, show, state
 from ..masklab.wording import heads_said
 from . import attention_shift as moved
 from . import many_texts as many
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from ....models.classifier import Classifier
     from ....tasks import Dataset
 
-__all__ = ["columns", "recipe", "section"]
+__all__ = ["columns", "section"]
 
 ACROSS = 4  # answers in one row
 
@@ -160,25 +158,3 @@ def _tokens(column: Column, shown: Text, progress: jobs.Progress, cancel: jobs.C
 
     mask = column.mask if column.mask.off else None
     return token_attributions(column.clf, shown.text, shown.pair, mask=mask)
-
-
-def recipe(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
-    """The answer from the library; the command explains the same text."""
-    mask = state.mask(clf.present)
-    texts = ([shown.text],) if shown.pair is None else ([shown.text], [shown.pair])
-    logits = Call("clf.logits", (Name("batch"), Name("mask")))
-    lines = (
-        recipes.HEADVIZ,
-        recipes.load(view),
-        recipes.mask_of(mask),
-        Let("batch", Call("clf.collate", (Call("clf.encode", texts),))),
-        Call("print", (Name("clf.labels"), Call(Get(logits, "softmax"), (-1,)))),
-    )
-    options = (
-        *recipes.model_given(view),
-        ("text", shown.text),
-        ("text-pair", shown.pair),
-        *recipes.mask_given(mask),
-        ("out", "maps.npz"),
-    )
-    return Recipe(lines, Command(("conductance",), options)).written()

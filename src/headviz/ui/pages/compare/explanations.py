@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,10 +60,13 @@ def said(found: TokenExplanations) -> str:
     words = np.flatnonzero(~np.array(found.special))
     firsts = {found.tokens[words[np.argmax(row[words])]] for row in found.values}
     top = "all put the same word first" if len(firsts) == 1 else f"{len(firsts)} different words come first"
-    between = f"from {show.number(float(pairs.min()), 2)} to {show.number(float(pairs.max()), 2)}"
-    if len(pairs) == 1:
-        between = show.number(float(pairs[0]), 2)
+    low, high = (_digits(2)(float(v)) for v in (pairs.min(), pairs.max()))
+    between = low if len(pairs) == 1 else f"from {low} to {high}"
     return f"The methods' rank correlation over words is {between}; {top}."
+
+
+def _digits(places: int) -> Callable[[float], str]:
+    return lambda value: "–" if value != value else f"{value:.{places}f}".replace("-", "−")
 
 
 def _words(found: TokenExplanations) -> None:
@@ -110,18 +114,21 @@ def _curves(found: TokenExplanations) -> None:
     )
     areas = found.areas()
     show.table(
-        ["method", "deletion", "beats of random", "insertion", "beats of random "],
+        ["method", "deletion", "better than random, %", "insertion", "better than random, % "],
         [
             [
                 title,
                 areas[name]["deletion"],
-                areas[name]["deletion_beats"],
+                100 * areas[name]["deletion_beats"],
                 areas[name]["insertion"],
-                areas[name]["insertion_beats"],
+                100 * areas[name]["insertion_beats"],
             ]
             for title, name in zip(names, found.methods, strict=True)
         ],
         "explained_areas",
-        caption="Areas under the curves: small is good for deletion, large for insertion.",
+        caption="Areas under the curves: small is good for deletion, large for insertion; beside them, of how many of "
+        "the random orders they are better.",
+        cells={"deletion": _digits(3), "insertion": _digits(3)}
+        | dict.fromkeys(("better than random, %", "better than random, % "), _digits(0)),
         record=found.to_dict(),
     )

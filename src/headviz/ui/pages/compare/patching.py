@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ....heads import HeadId
 from ...parts.texts import EMPTY, Text
 from ...shell import jobs, show, state
 from ...shell.view import LONGEST_TEXT
-from ...widgets.grid import Look, head_grid
+from ...widgets.grid import Look
 from . import paths
 
 if TYPE_CHECKING:
@@ -30,18 +31,20 @@ def section(clf: Classifier, shown: Text, demo: bool) -> None:
     if shown.empty:
         st.info(EMPTY, icon=":material/edit:")
         return
-    donor = _donor(shown, demo)
-    if donor is None:
-        st.info("Write a donor: a text that differs from the one above in one thing.", icon=":material/edit:")
+    _fields(shown, demo)
+    if _donor(shown) is None:
+        st.info(
+            "Which head carries a difference between two texts? Write a second text, the donor, that differs from the "
+            "one above in one thing. Then each head in turn works with its output for the donor.",
+            icon=":material/edit:",
+        )
         return
     state.switch("positions", "Tokens that take the donor's values", POSITIONS, format_func=WHERE.__getitem__)
-    turned = st.toggle("The other way: this text's outputs into the donor", key="patch_turned")
-    one, other = _given(shown), donor
-    if turned:
-        one, other = other, one
+    st.toggle("The other way: this text's outputs into the donor", key="patch_turned")
+    asked = given(clf, shown)
+    assert asked is not None  # there is a donor
+    one, other, memory, edited = asked.one, asked.other, asked.memory, asked.edited
     mask, where = state.mask(clf.present), state.view().positions
-    memory = (clf.digest, "patch", one, other, mask.hex, where)
-    edited: dict[int, int] | None = st.session_state.get("patch_alignment", {}).get(memory)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Patching:
         from ....attribution.patching import patch
@@ -61,21 +64,45 @@ def section(clf: Classifier, shown: Text, demo: bool) -> None:
     paths.section(clf, one, other, shown, memory)
 
 
-def _given(shown: Text) -> Any:
-    return shown.text if shown.pair is None else (shown.text, shown.pair)
+@dataclass(frozen=True)
+class Given:
+    """What is patched into what: ``other``'s outputs into ``one``, with an alignment if the user has edited it."""
+
+    one: Any
+    other: Any
+    memory: tuple[Any, ...]  # what the results depend on
+    edited: dict[int, int] | None
 
 
-def _donor(shown: Text, demo: bool) -> Any:
-    """The donor's texts; None while nothing is written."""
+def given(clf: Classifier, shown: Text) -> Given | None:
+    """The texts of the fields as they are now; None without a donor."""
+    donor, view = _donor(shown), state.view()
+    if donor is None:
+        return None
+    one, other = (shown.text if shown.pair is None else (shown.text, shown.pair)), donor
+    if st.session_state.get("patch_turned"):
+        one, other = other, one
+    memory = (clf.digest, "patch", one, other, state.mask(clf.present).hex, view.positions)
+    return Given(one, other, memory, st.session_state.get("patch_alignment_of", {}).get(memory))
+
+
+def _fields(shown: Text, demo: bool) -> None:
+    """The fields of the donor."""
     if not state.view().present:
         if demo:
-            st.button("A minimal pair", key="minimal_pair", icon=":material/casino:", on_click=_draw, args=(shown,))
+            st.button(
+                "Draw a minimal pair", key="minimal_pair", icon=":material/casino:", on_click=_draw, args=(shown,)
+            )
         boxes = st.columns(1 if shown.pair is None else 2)
         with boxes[0]:
             state.text("donor", "Donor", max_chars=LONGEST_TEXT, placeholder=shown.text)
         if shown.pair is not None:
             with boxes[1]:
                 state.text("donor_pair", "Donor's pair (empty = as above)", max_chars=LONGEST_TEXT)
+
+
+def _donor(shown: Text) -> Any:
+    """The donor's texts; None while nothing is written."""
     view = state.view()
     if not view.donor.strip() and not view.donor_pair.strip():
         return None
@@ -116,7 +143,7 @@ def said(found: Patching) -> str:
 
 def _grid(clf: Classifier, found: Patching) -> None:
     tips = [["–" if v != v else percent(v) for v in row] for row in found.effect]
-    head_grid(
+    show.head_grid(
         "patch_grid",
         clf.present,
         found.effect,
@@ -158,7 +185,7 @@ def _aligned(found: Patching, memory: tuple[Any, ...]) -> None:
     )
     wanted = alignment_of(after["donor's token"].tolist())
     if wanted != {i: j for i, j in enumerate(found.alignment) if j is not None}:
-        st.session_state["patch_alignment"] = {memory: wanted}
+        st.session_state["patch_alignment_of"] = {memory: wanted}
         st.rerun()
 
 

@@ -34,8 +34,8 @@ def section(clf: Classifier, one: Any, other: Any, shown: Text, memory: Hashable
             if drawn:
                 name = f"… over {len(drawn)} pairs of {shown.slice}"
                 st.button(show.plain(name), key="paths_many", on_click=_ask, args=(key, True))
-    asked, many_pairs = st.session_state.get("paths_asked", (None, False))
-    if asked != key:
+    following, many_pairs = asked(memory)
+    if not following:
         return
     pairs = drawn if many_pairs else [(one, other)]
 
@@ -45,6 +45,12 @@ def section(clf: Classifier, one: Any, other: Any, shown: Text, memory: Hashable
     found = jobs.need((key, many_pairs, str(clf.dtype)), "Following the paths", work)
     if found is not None:
         _shown(clf, found)
+
+
+def asked(memory: Hashable) -> tuple[bool, bool]:
+    """Whether the paths of these texts are shown, and whether over many pairs."""
+    key, many = st.session_state.get("paths_asked", (None, False))
+    return key == (memory, "paths"), many
 
 
 def _ask(key: Hashable, many: bool) -> None:
