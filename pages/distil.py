@@ -10,7 +10,7 @@ from headviz.ui.shell import frame, loaders, state
 
 view = frame.begin()
 shape = None if distilform.recurrent(view) else loaders.shape(view)
-found, plan = distil.runs(), None
+found, plan, parts = distil.runs(), None, ()
 if frame.controls():
     left, right = st.columns([5, 6], gap="large")
     with left:
@@ -23,8 +23,7 @@ if frame.controls():
             st.caption("The heads that you switch off here are removed from the students, which learn without them.")
             board.toolbar(shape.present, cost.ordering(view), shape.scores)
             board.grid(shape.present, cost.ordering(state.view()), rows=shape.rows)
-    with left if found else right, st.container(border=True):  # beside the grid where there is nothing to show yet
-        plan = distilform.start_form(view, shape)
+            parts = distilform.layers_form(shape)
 else:
     right = st.container()
 with right:
@@ -36,5 +35,8 @@ with right:
             icon=":material/science:",
         )
     distil.published()
+if frame.controls():
+    with st.container(border=True):
+        plan = distilform.start_form(view, shape, *parts)
 if plan is not None:
     frame.recipe(*distilform.recipe(plan))

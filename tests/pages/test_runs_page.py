@@ -134,8 +134,8 @@ def test_a_retrained_run_names_its_baselines_and_opens_its_own_model(
     assert not app.exception
     assert "the full θ0 retrained alike reaches" in said(app)
     table = next(d.value for d in app.dataframe if "model" in d.value.columns)
-    assert list(table["model"]) == ["θ* as given", "full θ0, retrained alike", "pruned", "pruned"]
-    assert {m.label.replace("\\", "") for m in app.metric} >= {"θ* as given", "full θ0, retrained alike"}
+    assert list(table["model"]) == ["unpruned model", "full θ0, retrained alike", "pruned", "pruned"]
+    assert {m.label.replace("\\", "") for m in app.metric} >= {"unpruned model", "full θ0, retrained alike"}
     # the first step's model was not kept: the lab shows θ* under its mask, and that is said
     assert button(app, "run_open_model") is None
     assert "θ*" in button(app, "run_open").label
@@ -168,10 +168,10 @@ def test_a_run_that_ended_before_its_first_step_waits_for_nothing(
 ) -> None:
     for state in ("cancelled", "failed", "lost"):
         app = open_page("runs", run=runs.put(state, "prune", pruning(studio_folder), 2))
-        assert "So far measured: θ* as given. The run has no steps." in said(app)
+        assert "So far measured: unpruned model. The run has no steps." in said(app)
         assert "being computed" not in said(app)
     app = open_page("runs", run=runs.put("running", "prune", pruning(studio_folder), 2))
-    assert "So far measured: θ* as given. The first step is being computed." in said(app)
+    assert "So far measured: unpruned model. The first step is being computed." in said(app)
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ def test_the_saved_models_give_the_recorded_logits(name, options, tmp_path):
     rows = list(csv.DictReader((c.folder / "outcome" / "curve.csv").open(newline="")))
     if "train" in state.record(0, 0).seconds:  # its full model is another one than θ*, which stands above it
         first = rows.pop(0)
-        assert (first["model"], first["seed"]) == ("θ* as given", "")
+        assert (first["model"], first["seed"]) == ("unpruned model", "")
         assert float(first["accuracy"]) == state.reference.metrics["accuracy"]
         assert rows[0]["model"] == "full θ0, retrained alike"
     assert [float(r["sparsity"]) for r in rows] == [r.sparsity for r in state.records]

@@ -74,7 +74,7 @@ def test_the_two_models_are_never_averaged_and_both_lines_are_named():
     assert curve.by_seed == {0: [(0.0, 0.4), (0.5, 0.45)]}
     drawn = run_curves([replace(curve, constant=1 / 3)])
     assert sorted(s.y0 for s in drawn.layout.shapes) == pytest.approx([1 / 3, 0.5, 0.99])
-    named = {"full θ0, retrained alike", "θ* as given", "one class for all"}
+    named = {"full θ0, retrained alike", "unpruned model", "one class for all"}
     assert {a.text for a in drawn.layout.annotations} == named
     plain = curve_of({**run, "spec": {"algorithm": "iterative"}, "baseline": [GIVEN, *REPEATED]})
     assert plain is not None
@@ -121,7 +121,7 @@ def test_every_form_of_a_real_run_names_the_same_baselines(retrained, capsys, mo
     assert main(["run", "save", view.record.id, "--out", str(place / "small")]) == 0
     saved = list(csv.DictReader((place / "small" / "curve.csv").open(newline="", encoding="utf-8")))
     assert sorted(r["model"] for r in saved) == sorted(models)
-    assert {r["model"]: r["accuracy"] for r in saved}["θ* as given"] == rows[0]["accuracy"]
+    assert {r["model"]: r["accuracy"] for r in saved}["unpruned model"] == rows[0]["accuracy"]
     capsys.readouterr()
     assert main(["run", "show", view.record.id]) == 0
     shown = capsys.readouterr().out

@@ -42,7 +42,7 @@ LEVEL = 0.05
 LEAST = 10  # examples that have a relation, below which it is not tested
 TOKENS = 2048  # in one pass
 SAMPLES, IMPORTANCE = 300, "taylor"  # where nothing else is asked for
-CLARK = "Clark, Khandelwal, Levy, Manning 2019, *What Does BERT Look At?* (arXiv 1906.04341)"
+CLARK = "Clark, Khandelwal, Levy, Manning 2019, “What Does BERT Look At?” (arXiv 1906.04341)"
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,9 @@ def token_curves(
             )
     fig.update_xaxes(tickformat=".0%", zeroline=False)
     fig.update_yaxes(title=safe(measured), col=1)
-    return frame(fig, 380, top=40)
+    fig.update_annotations(font_size=12)
+    framed = frame(fig, 400, top=40)
+    return framed.update_layout(legend={"y": -0.14, "yanchor": "top"})
 
 
 def token_bars(values: Sequence[float], tokens: Sequence[str], title: str) -> go.Figure:

@@ -72,7 +72,8 @@ def finding(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> str:
         low = lows[free]
         said = f"Up to {100 * free:.0f} % of the heads can go: {excluded(low, scale, margin)} (margin {margin:g})"
     if lost is not None:
-        said += f"; from {100 * lost:.0f} % on a loss of {metric} is clear"
+        size = "smaller loss" if free is not None and lost <= free else "loss"
+        said += f"; from {100 * lost:.0f} % on a {size} of {metric} is clear"
     return f"{first}{said}; {end}"
 
 

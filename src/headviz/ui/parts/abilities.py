@@ -141,8 +141,8 @@ def table(clf: Classifier, view: View) -> None:
         column_config={
             "accuracy": st.column_config.NumberColumn(format="%.3f"),
             "costs it, points": st.column_config.NumberColumn(format="%.1f"),
-            "costs others, mean": st.column_config.NumberColumn(format="%.2f"),
         },
+        cells={"costs others, mean": lambda v: show.signed(v, 1), "others that lose over 5": lambda n: str(n or "")},
         on_select="rerun",
         selection_mode="single-row",
     )

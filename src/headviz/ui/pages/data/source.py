@@ -318,7 +318,7 @@ def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
         "lengths",
         "Text lengths in tokens. Scores are computed on texts in the grey band." if band else "Text lengths in tokens.",
         source="The sample for scoring has equally many examples of each class and leaves out short and long texts, by "
-        "default those outside the 25–75 % quantiles (*Integrated Gradients for Structured Pruning on BERT*, §6.6.1).",
+        "default those outside the 25–75 % quantiles (“Integrated Gradients for Structured Pruning on BERT”, §6.6.1).",
     )
     if report is not None:
         st.caption(show.plain(f"Sample for scoring: {report.text()}"))

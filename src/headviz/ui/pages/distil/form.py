@@ -47,21 +47,24 @@ def attention(view: View) -> Removal:
     return Removal(attention=True)
 
 
-def start_form(view: View, shape: Shape | None) -> DistillationPlan | None:
-    """The fields beside the grid. Gives the plan once it is complete; nothing starts before.
+def layers_form(shape: Shape) -> tuple[Sequence[Layer], Sequence[Layer]]:
+    """The layers, and the feed-forward blocks, to remove besides the grid's heads."""
+    # pills, not lists: an open list closes when it loses the focus, and a click on Start then misses
+    layers = places(shape)
+    gone = st.pills("Whole layers", layers, selection_mode="multi", key="distil_layers", format_func=_place_name)
+    empty = st.pills("Feed-forward blocks", layers, selection_mode="multi", key="distil_ffn", format_func=_place_name)
+    return gone, empty
+
+
+def start_form(
+    view: View, shape: Shape | None, gone: Sequence[Layer] = (), empty: Sequence[Layer] = ()
+) -> DistillationPlan | None:
+    """How the students start and learn. Gives the plan once it is complete; nothing starts before.
 
     Without a shape the model is a recurrent translator, whose attention is removed as a whole.
     """
-    # pills, not lists: an open list closes when it loses the focus, and a click on Start then misses
-    gone: Sequence[Layer] = ()
-    empty: Sequence[Layer] = ()
-    if shape is not None:
-        layers = places(shape)
-        gone = st.pills("Whole layers", layers, selection_mode="multi", key="distil_layers", format_func=_place_name)
-        empty = st.pills(
-            "Feed-forward blocks", layers, selection_mode="multi", key="distil_ffn", format_func=_place_name
-        )
-    inits = st.pills(
+    starts, learns = st.columns([5, 6], gap="large")
+    inits = starts.pills(
         "Students start from",
         list(METHODS),
         selection_mode="multi",
@@ -70,7 +73,7 @@ def start_form(view: View, shape: Shape | None) -> DistillationPlan | None:
         format_func=lambda n: show.plain(METHODS[n].title),
         help="\n".join(f"- **{show.plain(m.title)}**: {show.plain(m.what)}" for m in METHODS.values()),
     )
-    left, right = st.columns(2)
+    left, right = learns.columns(2)
     steps = numbers.field(left, "Training steps", 1, 100_000, 300, "distil_steps", step=50)
     rate = numbers.field(
         right,

@@ -25,7 +25,7 @@ def section(shown: Mapping[str, np.ndarray]) -> None:
         histograms.bands(rows, names),
         "bands",
         sentences({TITLES[k]: v for k, v in models.items()}),
-        source="Share of heads per band of correlation, *Integrated Gradients for Structured Pruning on BERT*, §6.5.2.",
+        source="Share of heads per band of correlation, “Integrated Gradients for Structured Pruning on BERT”, §6.5.2.",
     )
     published.section("correlation", state.view().task)
 

@@ -15,7 +15,10 @@ def section(view: View) -> None:
     """The board where it is known; a link to the analysis that makes it where not."""
     found = board.recorded() if view.model == "demo" and view.task == "demo" and not view.data else None
     if found is None:
-        st.caption("Scores have not been graded on this model and these data.")
+        st.caption(
+            "Which score finds the heads that matter? It has not been measured on this model and these data. To grade "
+            "a score is to remove heads in its order and see what is left, and to compare it with what each head costs."
+        )
     else:
         shown = view_of(found.grades)
         show.finding(shown.finding)

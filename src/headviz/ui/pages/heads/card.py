@@ -75,14 +75,13 @@ def detail(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
     elif chosen == "board":
         board.section(view)
     else:
-        _ranking(list(ready.values())[-1], shape)
+        _ranking(list(ready.values())[-1], shape, tuning.RANKED if "difference" in ready else scoring.RANKED)
 
 
-def _ranking(found: HeadScores, shape: Shape) -> None:
+def _ranking(found: HeadScores, shape: Shape, caption: str) -> None:
     """All heads, the highest first, with their intervals if they have any."""
     header, rows = scoring.ranking_table(found, shape.rows)
     names = {h: show.head_name(h, shape.rows) for h in found.ranked()}
-    caption = scoring.RANKED
     viewreport.note("table", (header, rows), caption)
     rank_list(
         "ranking",

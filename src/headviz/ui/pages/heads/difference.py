@@ -11,6 +11,8 @@ from ...parts import scoring
 from ...shell import show
 from ...shell.loaders import Shape
 
+RANKED = "Fine-tuned minus pre-trained: all measured heads, the greatest rise first."
+
 
 def difference(before: HeadScores, after: HeadScores) -> HeadScores:
     """Fine-tuned minus pre-trained. Without intervals: both tables use the same examples, so theirs do not add up."""

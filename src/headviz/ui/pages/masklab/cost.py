@@ -290,7 +290,7 @@ def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
     _open_chosen(event, [i for _, i in places], found.mask)
 
 
-_WIDTHS = {"text": 130, "pair": 115, "gold": 88, "full model": 88, "masked": 88, "change": 58}
+_WIDTHS = {"text": 118, "pair": 104, "gold": 88, "full model": 88, "masked": 88, "change": 58}
 
 
 def flipped_title(worse: int, better: int, other: int) -> str:

@@ -42,7 +42,7 @@ def detail(view: RunView) -> None:
             )
         drawn = curves(view, task)
         level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in drawn))
-        given = "; dotted, θ* as given" if any(c.given is not None for c in drawn) else ""
+        given = "; dotted, the unpruned model" if any(c.given is not None for c in drawn) else ""
         show.figure(
             run_curves(drawn),
             "sweep_curves",

@@ -51,7 +51,7 @@ def _kept(view: RunView, step: dict[str, Any]) -> str:
         return ""
     return (
         "This step's trained model was not kept: the run keeps only each seed's last one. Choose the last step, or "
-        "start a new run with *Keep every step's model*."
+        "start a new run with “Keep every step's model”."
     )
 
 
