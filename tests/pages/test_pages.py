@@ -334,4 +334,4 @@ def test_compare_patches_a_donor_into_the_text(open_page: Callable[..., Any]) ->
     assert "The strongest path is" in texts(app)
     empty = open_page("compare", tab="Patching")
     assert not empty.exception
-    assert any("Write a donor" in str(i.value) for i in empty.info)
+    assert any("Write a second text, the donor" in str(i.value) for i in empty.info)

@@ -26,8 +26,8 @@ def begin() -> None:
 
 
 def note(kind: str, what: Any, more: str = "") -> None:
-    """Note a ``figure`` (or what makes it), ``table`` or ``grid`` with its caption, a ``finding``, or a ``recipe`` (Python
-    and command)."""
+    """Note a ``figure`` (or what makes it), ``table`` or ``grid`` with its caption, a ``finding``, or a ``recipe``
+    (Python and a command)."""
     _parts().append((kind, what, more))
 
 
