@@ -8,8 +8,10 @@ import zlib
 import numpy as np
 import pytest
 
+from headviz.attribution.maps import Maps
 from headviz.charts.maps import CELLS, thumbnails
-from headviz.ui.pages.head.relation import strongest
+from headviz.heads import HeadId, HeadMask
+from headviz.ui.pages.head.relation import said, strongest, weight
 from headviz.ui.widgets.maps import LIMIT, Panel, message, pack
 
 
@@ -76,3 +78,38 @@ def test_of_many_connections_the_largest_on_either_side_are_drawn() -> None:
     assert len(shown) <= 400
     assert {int(a.argmax()), int(np.abs(b).argmax())} <= set(shown.tolist())
     assert strongest(a[:9], b[:9]).tolist() == list(range(9))
+
+
+def maps(sizes: list[list[float]]) -> Maps:
+    """Two tokens; each head's attribution is its size in one connection, and minus half of it in another."""
+    layers, heads = len(sizes), len(sizes[0])
+    attribution = np.zeros((layers, heads, 2, 2), dtype=np.float32)
+    attribution[..., 0, 0] = sizes
+    attribution[..., 1, 1] = -np.array(sizes) / 2
+    return Maps(
+        attention=np.full((layers, heads, 2, 2), 0.5, dtype=np.float32),
+        attribution=attribution,
+        tokens=("a", "b"),
+        types=(0, 0),
+        special=(False, False),
+        labels=("no", "yes"),
+        logits=np.array([0.0, 1.0]),
+        target=1,
+        mask=HeadMask.full(layers, heads),
+        method="conductance",
+        rule="richardson",
+        steps=16,
+        head_error=np.zeros((layers, heads)),
+    )
+
+
+def test_a_heads_weight_stands_beside_its_correlation_and_a_small_one_is_called_small() -> None:
+    found = maps([[0.001, 0.999], [0.5, 0.5]])
+    whole, layer, model, even = weight(found, HeadId(0, 0))
+    assert (round(whole, 6), round(layer, 6), round(model, 6), even) == (0.0005, 0.001, 0.0005, 0.25)
+    assert said(found, HeadId(0, 0)) == (
+        "L0·H0 hardly takes part in this answer: it moves 'yes' by +0.0005 and carries 0.05 % of all heads' "
+        "attribution (an even share is 25 %)."
+    )
+    assert "In all it moves 'yes' by +0.25, with 25 % of all heads' attribution" in said(found, HeadId(1, 1))
+    assert "contributes nothing" in said(maps([[0.0, 1.0]]), HeadId(0, 0))
