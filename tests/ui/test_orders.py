@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from headviz.heads import HeadId
+from headviz.scores import SCORES
 from headviz.ui.pages.heads.orders import interval, sentence, word
 from headviz.ui.parts import abilities, cost, scoring
 from headviz.ui.shell.view import View, from_address, to_address
@@ -68,16 +69,28 @@ def test_the_interval_of_a_rank_correlation_covers_it() -> None:
     assert 0.92 <= held / 400 <= 0.98
 
 
+def test_the_catalogue_stands_in_the_order_of_the_recorded_board() -> None:
+    from headviz.analyses import board
+
+    graded = [grade.score for grade in board.recorded().grades.scores]
+    assert list(SCORES)[: len(graded)] == graded
+
+
 def test_scores_have_plain_names() -> None:
     assert [word(s) for s in ("conductance-kendall", "ablation", "fisher")] == ["agreement", "cost", "fisher"]
 
 
-def test_the_users_choice_orders_the_heads_and_cost_does_otherwise() -> None:
-    assert View().order == "ablation"
+def test_the_users_choice_orders_the_heads_else_the_graded_best_else_cost() -> None:
+    from headviz.analyses import board
+
+    best = board.recorded().grades.best
+    assert best == next(iter(SCORES))
+    assert View().order == best
+    assert View(model="another").order == View(data="/another").order == "ablation"
     assert View(score="taylor").order == "taylor"
     assert View(score="taylor", beside="fisher").order == "fisher"
     assert from_address(to_address(View(beside="fisher")))[0].order == "fisher"
-    assert cost.ordering(View()).score == "ablation"
+    assert cost.ordering(View()).score == best
     assert cost.ordering(View(model="another")) is None
 
 

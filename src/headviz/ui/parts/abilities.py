@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def known(view: View) -> bool:
     """Whether the view shows the demo and its own data."""
-    return view.model == "demo" and view.task == "demo" and not view.data and not view.revision
+    return view.on_demo
 
 
 MOST = 256  # models and data whose abilities are remembered

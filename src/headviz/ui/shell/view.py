@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import urlencode
 
+from ...analyses import board
 from ...errors import one_line
 from ...evaluation.verdict import MARGIN
 from ...scores.catalogue import DEFAULT
@@ -84,8 +85,16 @@ class View:
 
     @property
     def order(self) -> str:
-        """The score that heads are ordered by: the user's choice, else what each head costs."""
-        return self.beside or (self.score if self.score != DEFAULT else COST)
+        """The score that heads are ordered by: the user's choice, else the best of the recorded grades, else cost."""
+        if self.beside or self.score != DEFAULT:
+            return self.beside or self.score
+        graded = board.recorded() if self.on_demo else None
+        return COST if graded is None or graded.grades.best is None else graded.grades.best
+
+    @property
+    def on_demo(self) -> bool:
+        """Whether the view shows the demo and its own data, of which much is shipped."""
+        return self.model == "demo" and self.task == "demo" and not self.data and not self.revision
 
 
 FIELDS: dict[str, Any] = {f.name: f.default for f in fields(View)}

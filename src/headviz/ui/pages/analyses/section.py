@@ -16,6 +16,7 @@ from ....errors import TaskError, UserError
 from ....evaluation.verdict import MARGIN
 from ....heads import HeadMask
 from ...parts import abilities, published, recorded, scoring
+from ...parts.cost import MEANWHILE
 from ...parts.measure import key_of
 from ...shell import jobs, loaders, show, state
 from ...shell.view import COST, View
@@ -106,11 +107,10 @@ def options(view: View, analysis: Analysis, longest: int, known: Sequence[str]) 
 
 
 def orders(view: View, known: Sequence[str]) -> list[str]:
-    """Scores to prune by: those that have tables, else the view's own."""
+    """Scores to prune by: those that have tables, else the view's own, else the quickest estimate of a cost."""
     if known:
         return list(known)
-    able = loaders.shape(view).scores
-    return [view.score if view.score in able else able[0]]
+    return [view.score if view.score in loaders.shape(view).scores else MEANWHILE]
 
 
 def checkpoints(view: View) -> str:

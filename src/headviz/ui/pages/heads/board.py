@@ -13,7 +13,7 @@ from ...shell.view import View
 
 def section(view: View) -> None:
     """The board where it is known; a link to the analysis that makes it where not."""
-    found = board.recorded() if view.model == "demo" and view.task == "demo" and not view.data else None
+    found = board.recorded() if view.on_demo else None
     if found is None:
         st.caption(
             "Which score finds the heads that matter? It has not been measured on this model and these data. To grade "
