@@ -14,13 +14,13 @@ def test_the_board_shows_what_one_more_head_costs(
     open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[dict[str, Any]] = []
-    real = board.head_grid
+    real = board.show.head_grid
 
     def noted(key: str, present: Any, values: Any, **more: Any) -> None:
         drawn.append({"values": values, **more})
         real(key, present, values, **more)
 
-    monkeypatch.setattr(board, "head_grid", noted)
+    monkeypatch.setattr(board.show, "head_grid", noted)
     app = open_page("masklab", off="0.1", limit="15")
     assert drawn[-1]["look"].name != "cost of one more head, points"
     app = next(b for b in app.button if b.key == "ask_what_if").click().run()

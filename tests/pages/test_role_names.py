@@ -16,13 +16,13 @@ def test_roles_are_named_on_the_grid_once_they_are_measured(
 ) -> None:
     monkeypatch.setattr(abilities, "_looks", {})
     drawn: list[dict[str, Any]] = []
-    real = grids.head_grid
+    real = grids.show.head_grid
 
     def noted(key: str, present: Any, values: Any, **more: Any) -> None:
         drawn.append(more)
         real(key, present, values, **more)
 
-    monkeypatch.setattr(grids, "head_grid", noted)
+    monkeypatch.setattr(grids.show, "head_grid", noted)
     small = {"limit": "12", "samples": "4"}
     assert not open_page("heads", **small).exception
     assert all("looks at" not in one["tips"] for one in drawn)
