@@ -41,4 +41,5 @@ if found is not None:
             cost.what_if(clf, data, found)
         two_masks.section(clf, data)
     cost.details(clf, data, found)
+    measure.ahead(clf, data, found.mask, stand_ins.place())
 frame.recipe(*cost.recipe(view, clf, found))

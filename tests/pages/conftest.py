@@ -77,6 +77,8 @@ def nothing_in_the_background(monkeypatch: pytest.MonkeyPatch, request: pytest.F
     """The first page measures no costs by itself, unless a test is about that; a thread would outlive the tests."""
     if "costs_measured" not in request.fixturenames:
         monkeypatch.setattr("headviz.ui.parts.cost.compute", lambda view: None)
+    if "computed_ahead" not in request.fixturenames:
+        monkeypatch.setattr("headviz.ui.parts.measure.ahead", lambda *given: None)
 
 
 @pytest.fixture

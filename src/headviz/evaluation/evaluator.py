@@ -4,9 +4,7 @@ A mask changes nothing before the first layer in which it differs. The evaluator
 layer, named by the heads that were off before it, and starts from the deepest one that fits. It also keeps the
 heads' outputs of the full model, so that a layer resumes behind its attention. Results of masks already seen are
 kept as they are.
-
 Where outputs of other examples stand in a head's place (``TextRows``), states and results are kept for each draw.
-
 Logits equal those of ``evaluate`` to float precision. For a single mask use ``evaluate``: it holds no memory.
 """
 
@@ -105,8 +103,7 @@ class Evaluator(MaskEvaluator):
         lengths = [len(e) for e in self._encodings]
         rows, hidden = sum(lengths), int(clf.config.hidden_size)
         steps = parts(data, 24.0 * rows * hidden**2 * clf.num_layers)
-        self._chunks: list[Chunk] = []
-        self._ends: dict[int, int] = {}  # chunks -> examples, where a part ends
+        self._chunks, self._ends = list[Chunk](), dict[int, int]()  # and chunks -> examples, where a part ends
         for step in steps:
             self._chunks += pack(lengths, self.options.chunk_tokens, step.tolist())
             self._ends[len(self._chunks)] = len(step) + max(self._ends.values(), default=0)
@@ -216,11 +213,14 @@ class Evaluator(MaskEvaluator):
         return Agreement(self.precision, own.n, same, float(np.abs(own.logits - exact.logits).max()))
 
     @property
+    def room(self) -> int:
+        return self._results_budget // (8 * len(self.data) * self.clf.num_labels)
+
+    @property
     def memory(self) -> int:
         """Bytes held by kept states and results."""
         with self._lock:
-            results = sum(v.nbytes for v in self._results.values())
-        return self._cache.held + results
+            return self._cache.held + sum(v.nbytes for v in self._results.values())
 
     def clear(self) -> None:
         """Forget states and results."""

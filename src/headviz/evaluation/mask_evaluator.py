@@ -40,6 +40,11 @@ class MaskEvaluator(ABC):
         fill = self.clf.fill
         return "" if fill is None else f"{fill.kind} of {fill.examples} examples"
 
+    @property
+    def room(self) -> int:
+        """Results that are kept without one of a click being dropped."""
+        return 256
+
     @abstractmethod
     def evaluate(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from ...evaluation.comparison import Comparison
     from ...models.classifier import Classifier
     from ...tasks import Dataset
+
+REST = 0.3  # seconds after a page was drawn before something is computed ahead
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +75,20 @@ def measured(
     found = jobs.need(key, "Evaluating", work)
     job = jobs.find(key)
     return job.partial if found is None and job is not None else found
+
+
+def ahead(clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None = None) -> None:
+    """Evaluate what a click on any head would ask for next, while the page asks for nothing else."""
+    whole = clf.under(mask)
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> None:
+        from ...evaluation.ahead import compute_ahead, give_way
+
+        give_way()
+        time.sleep(REST)
+        compute_ahead(loaders.evaluator(clf, data, place), whole, progress=progress, cancel=cancel)
+
+    jobs.start(key_of(clf, data, "ahead", whole.hex, place and place[0]), work, rank=jobs.LAST)
 
 
 def last(clf: Classifier, data: Dataset, found: Measured | None) -> Measured | None:

@@ -33,6 +33,7 @@ KEEP = 96  # finished results kept in the process,
 BYTES = 256 * 2**20  # and the most bytes that their arrays may take
 POLL = 0.4  # seconds between two updates of a running job
 LONG = 2.0  # seconds from which a wait is counted, and a job can be kept
+LAST = 2  # the rank of what nobody asked for yet
 AWAY = 1.0  # seconds without a tab after which a session wants nothing any more
 
 _log = logging.getLogger(__name__)

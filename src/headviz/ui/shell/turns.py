@@ -28,7 +28,7 @@ class Turn:
 
     what: str = ""
     lane: Hashable = ""  # the model
-    rank: int = 0  # 1 = in the background
+    rank: int = 0  # 1 = in the background, 2 = nobody asked for it yet
     asked: tuple[int, int] = (0, 0)  # the page run that asked last, negative, and the place on the page
     waits_for: str = ""  # what goes first
     heard: float = field(default_factory=time.monotonic)
