@@ -87,6 +87,11 @@ def costs_measured() -> None:
 
 
 @pytest.fixture
+def computed_ahead() -> None:
+    """The test is about what is computed ahead, and waits for it."""
+
+
+@pytest.fixture
 def recorded_runs() -> None:
     """The test is about recorded runs."""
 

@@ -38,3 +38,24 @@ def test_a_part_is_shown_then_the_whole(open_page: Callable[..., Any], monkeypat
     assert not app.exception
     assert "still counting" not in " ".join(m.value for m in app.markdown)
     assert [s for s in app.subheader if "Confusion" in s.value]
+
+
+def test_the_next_click_on_any_head_is_computed_ahead(
+    open_page: Callable[..., Any], computed_ahead: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = open_page("masklab", off="1.1", limit="12")
+    job = next(j for j in jobs._jobs.values() if "ahead" in j.key)
+    assert job.turn.rank == jobs.LAST
+    assert job.finished.wait(120)
+    assert (job.error, job.stopped, job.done) == ("", False, job.total)
+
+    def refuse(*given: Any) -> Any:
+        raise AssertionError("nothing was to be computed")
+
+    monkeypatch.setattr(Evaluator, "_run", refuse)
+    monkeypatch.setattr("headviz.ui.parts.measure.ahead", lambda *given: None)
+    app = next(b for b in app.button if b.key == "ask_what_if").click().run()  # one more head
+    assert not app.exception
+    app = next(b for b in app.button if b.key == "all_on").click().run()  # one head less
+    assert not app.exception
+    assert "0 of 144" in [m.value for m in app.metric]
