@@ -271,7 +271,7 @@ function read(s, d) {
     for (let c = 0; c < K; c++) if (Math.abs(m.values[r * K + c]) > Math.abs(m.values[r * K + k])) over++;
     return `${over}. of ${K} keys`;
   };
-  const said = d.maps.map((m) => `${m.name} ${written(m.values[r * K + k], m.levels > 127 ? 3 : 2, m.signed)} (${rank(m)})`);
+  const said = d.maps.map((m) => `${m.name} ${m.levels < 127 ? "≈ " : ""}${written(m.values[r * K + k], m.levels > 127 ? 3 : m.levels > 31 ? 2 : 1, m.signed)} (${rank(m)})`);
   s.read.replaceChildren(document.createTextNode(lead), el("b", "", `${d.queries[r]} → ${d.keys[k]}`), document.createTextNode(": " + said.join(" · ")));
 }
 function cellAt(s, v, e) {

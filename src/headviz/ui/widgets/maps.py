@@ -18,8 +18,16 @@ import streamlit as st
 from ...charts.palette import scale_for
 from .component import component
 
-LIMIT = 120_000  # bytes of one map on the wire
-LEVELS = (32767, 2047, 127, 31, 7)  # steps from zero to the largest value; the finest that keeps the limit is sent
+LIMIT = 85_000  # bytes of one map on the wire
+LEVELS = (
+    32767,
+    2047,
+    127,
+    63,
+    31,
+    15,
+    7,
+)  # steps from zero to the largest value; the finest that keeps the limit is sent
 SCALES = ("power", "linear")
 ORDERS = ("text", "strongest")
 

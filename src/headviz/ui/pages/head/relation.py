@@ -24,7 +24,7 @@ COEFFICIENTS = {
     "kendall": "Pairs in the same order minus pairs in the opposite order. As sensitive to those near zero.",
     "pearson": "Linear agreement of the values. A few strong connections can decide it.",
 }
-STRONGEST = 5  # connections that the page's first sentence is about
+STRONGEST, PART = 5, 0.01  # connections that the page's first sentence is about: so many, or this part of them
 MINOR = 0.1  # of an even share: a head with less hardly takes part
 POINTS = 400  # connections that are drawn one by one
 
@@ -53,10 +53,10 @@ def verdict(chosen: HeadId, attention: np.ndarray, attribution: np.ndarray) -> s
     size, total = np.abs(attribution).ravel(), float(np.abs(attribution).sum())
     if not total:
         return f"{chosen} contributes nothing to this answer: its attribution is 0 everywhere."
-    k = min(STRONGEST, size.size)
+    k = min(max(STRONGEST, round(PART * size.size)), size.size)
     share = float(size[np.argsort(-attention.ravel(), kind="stable")[:k]].sum()) / total
     return (
-        f"The {k} connections that {chosen} attends to most carry {100 * share:.0f} % of its attribution; {k} random "
+        f"The {k:,} connections that {chosen} attends to most carry {100 * share:.0f} % of its attribution; {k:,} random "
         f"ones would carry {100 * k / size.size:.1f} %."
     )
 
