@@ -19,15 +19,7 @@ from ...charts.palette import scale_for
 from .component import component
 
 LIMIT = 85_000  # bytes of one map on the wire
-LEVELS = (
-    32767,
-    2047,
-    127,
-    63,
-    31,
-    15,
-    7,
-)  # steps from zero to the largest value; the finest that keeps the limit is sent
+LEVELS = (32767, 2047, 127, 63, 31, 15, 7, 3, 1)  # steps from zero to the largest: the finest that fits
 SCALES = ("power", "linear")
 ORDERS = ("text", "strongest")
 
