@@ -73,7 +73,9 @@ def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | Non
         )
         found: Maps = asked(steps=steps)
         while not view.steps and found.error > STABLE and found.steps < MOST:
-            found = asked(steps=2 * found.steps)
+            twice = 2 * found.steps
+            del found  # of a long text two of them would not fit
+            found = asked(steps=twice)
         return found
 
     return jobs.need(key, "Attributing all heads", work)
