@@ -15,9 +15,10 @@ from ....models.stand_in import StandIn
 from ....recipes.structure import Call, Command, Get, Name, Recipe
 from ...parts.measure import class_name, key_of
 from ...shell import frame, jobs, loaders, recipes, show, state
+from ...shell import view_report as viewreport
 from ...shell.view import View
 from . import stand_ins
-from .wording import DELTA, EARLY, PAIRED, clear_slices, early, heads_said, slices_said
+from .wording import DELTA, EARLY, PAIRED, clear_slices, early, heads_said, less, slices_said
 
 if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
@@ -64,19 +65,20 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
     if off:
         small, whole = loaders.cost(clf, mask), loaders.cost(clf)
         st.caption(
-            f"Pruned for real, the model changes by: parameters {_less(small.parameters, whole.parameters)}, "
-            f"FLOPs {_less(small.flops, whole.flops)} for a text of {whole.length} tokens."
+            f"Pruned for real, the model changes by: parameters {less(small.parameters, whole.parameters)}, "
+            f"FLOPs {less(small.flops, whole.flops)} for a text of {whole.length} tokens."
         )
     if not found.whole:
         st.caption(EARLY)
         return
-    with st.expander("All metrics, intervals and p"):
-        _metrics(found)
-        show.note("How intervals and p are computed.", formula=DELTA, source=PAIRED, key="mask_paired", saves=False)
+    with st.expander("All metrics, intervals and p", key="all_metrics", on_change="rerun") as box:
+        _metrics(found, box.open)
+        if box.open:
+            show.note("How intervals and p are computed.", formula=DELTA, source=PAIRED, key="mask_paired", saves=False)
 
 
-def _metrics(found: Measured) -> None:
-    """Every metric before and after, with the interval and the p value of its change."""
+def _metrics(found: Measured, drawn: bool) -> None:
+    """Every metric before and after, with the interval and the p value of its change; else for the report alone."""
     changes = found.comparison.deltas
     rows = [
         [d.metric, d.full, d.masked, *(d.scale * v for v in (d.delta, d.interval_low, d.interval_high)), d.p_value]
@@ -86,17 +88,17 @@ def _metrics(found: Measured) -> None:
     of = {"full": "%.3f", "masked": "%.3f", "change": "%+.1f", "95 % low": "%+.1f", "95 % high": "%+.1f"}
     if any(d.scale == 1 for d in changes):  # BLEU and the like are points themselves
         of |= {"full": "%.4g", "masked": "%.4g"}
+    caption = "Change of every metric on the same examples, in points."
+    if not drawn:
+        viewreport.note("table", (header, rows), caption)
+        return
     show.table(
         header,
         rows,
         "mask_metrics",
-        caption="Change of every metric on the same examples, in points.",
+        caption=caption,
         column_config={name: st.column_config.NumberColumn(format=text) for name, text in of.items()},
     )
-
-
-def _less(now: int, before: int) -> str:
-    return f"{100 * (now / before - 1):+.1f} %".replace("-", "−").replace("+0.0", "±0")
 
 
 def _second(found: Measured) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:

@@ -67,3 +67,8 @@ def early(found: Measured, off: str) -> str:
     ends = [d.interval_low, d.interval_high]
     known = "" if verdict(*ends) == "unknown" else f" [{', '.join(show.points(end, d.scale) for end in ends)}]"
     return f"Without {off}: {show.points(d.delta, d.scale)} points{known}, {found.counted}."
+
+
+def less(now: int, before: int) -> str:
+    """The change in per cent."""
+    return f"{100 * (now / before - 1):+.1f} %".replace("-", "−").replace("+0.0", "±0")
