@@ -54,6 +54,7 @@ def visit(browser: Any, address: str, query: dict[str, str], screen: dict[str, i
     tab.on("websocket", lambda socket: socket.on("framereceived", take))
     tab.goto(f"{address}/head?{urlencode(query)}")
     tab.get_by_text("Attention against attribution").first.wait_for()
+    tab.locator(".st-key-maps [data-label]").wait_for()  # the maps are drawn
     settle(tab)
     return tab
 

@@ -405,7 +405,7 @@ function wire(s, v) {
   });
 }
 
-// ---- saving: letters as letters, the map as a picture of its cells
+// ---- saving: the picture as it stands, three times as fine; an SVG holds it as an image with its title
 function save(s, i, kind) {
   const m = s.d.maps[i], v = s.views[i], dense = 3, p = v.plan, canvas = document.createElement("canvas");
   canvas.width = p.width * dense;
