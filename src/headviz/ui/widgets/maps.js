@@ -267,6 +267,7 @@ function read(s, d) {
     lead = inside.length ? "Strongest between words: " : "Strongest: ";
   }
   const rank = (m) => {
+    if (m.levels < 127) return "rounded"; // ties would all have one rank
     let over = 1;
     for (let c = 0; c < K; c++) if (Math.abs(m.values[r * K + c]) > Math.abs(m.values[r * K + k])) over++;
     return `${over}. of ${K} keys`;
