@@ -202,6 +202,7 @@ function legend(s, m, v) {
   const stops = s.dark ? m.dark : m.light, at = s.scale === "linear" ? 0.5 : 0.25;
   v.ramp.style.background = `linear-gradient(to right, ${stops.join(",")})`;
   const ends = m.signed ? [[-m.end, 0], [-m.end * at, 25], [0, 50], [m.end * at, 75], [m.end, 100]] : [[0, 0], [m.end * at, 50], [m.end, 100]];
+  if (m.signed && ends.some(([value]) => round(value).length > 6)) ends.splice(3, 1), ends.splice(1, 1); // they would touch
   v.ticks.replaceChildren(...ends.map(([value, left]) => {
     const tick = el("span", "", round(value));
     tick.style.left = left + "%";
