@@ -51,8 +51,9 @@ def layers_form(shape: Shape) -> tuple[Sequence[Layer], Sequence[Layer]]:
     """The layers, and the feed-forward blocks, to remove besides the grid's heads."""
     # pills, not lists: an open list closes when it loses the focus, and a click on Start then misses
     layers = places(shape)
-    gone = st.pills("Whole layers", layers, selection_mode="multi", key="distil_layers", format_func=_place_name)
-    empty = st.pills("Feed-forward blocks", layers, selection_mode="multi", key="distil_ffn", format_func=_place_name)
+    box = st.container()  # directly in a column the pills would not wrap
+    gone = box.pills("Whole layers", layers, selection_mode="multi", key="distil_layers", format_func=_place_name)
+    empty = box.pills("Feed-forward blocks", layers, selection_mode="multi", key="distil_ffn", format_func=_place_name)
     return gone, empty
 
 
@@ -64,7 +65,7 @@ def start_form(
     Without a shape the model is a recurrent translator, whose attention is removed as a whole.
     """
     starts, learns = st.columns([5, 6], gap="large")
-    inits = starts.pills(
+    inits = starts.container().pills(
         "Students start from",
         list(METHODS),
         selection_mode="multi",
