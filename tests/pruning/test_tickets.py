@@ -377,7 +377,7 @@ def test_conductance_is_scored_on_the_masked_language_model(mlm):
 def test_what_masked_language_scores_refuse(tmp_path):
     with pytest.raises(OptionError, match="scores models that it has fine-tuned"):
         plan("igspp", score="taylor", score_source="masked-lm")
-    with pytest.raises(OptionError, match=r"Choose one of: conductance-spearman, .*taylor, fisher"):
+    with pytest.raises(OptionError, match=r"Choose one of: fisher, taylor, conductance-pearson, .*conductance-kendall"):
         plan("iterative", score="ablation", score_source="masked-lm")
     with pytest.raises(ModelError, match="no masked-language head"):
         masked_lm_scores(context(tmp_path).clf, make_data(3))
