@@ -59,6 +59,7 @@ _MODULES = {
     "analyses.speed": "speed",
     "analyses.stacks": "stack_report",
     "demo": "demo_folder",
+    "demo.minimal_pairs": "minimal_pairs",
     "distillation.driver": "distil",
     "distillation.plan": "DistillationPlan",
     "pruning.faster.faster": "prune_faster",
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
     from .attribution.tokens import TokenAttributions as TokenAttributions
     from .attribution.tokens import token_attributions as token_attributions
     from .demo import demo_folder as demo_folder
+    from .demo.minimal_pairs import minimal_pairs as minimal_pairs
     from .distillation.driver import distil as distil
     from .distillation.plan import DistillationPlan as DistillationPlan
     from .evaluation.comparison import Comparison as Comparison

@@ -20,6 +20,7 @@ from headviz.evaluation.significance import benjamini_hochberg, mcnemar
 from support.analysed import learnt, twins, unlearnt
 
 
+@pytest.mark.slow
 def test_every_cell_is_the_plain_difference() -> None:
     evaluator = learnt()
     table = ablate(evaluator)
@@ -64,6 +65,7 @@ def test_json_has_the_fields_that_others_rely_on() -> None:
     assert content["subject"]["metric"] == "accuracy"
 
 
+@pytest.mark.slow
 def test_heads_do_not_matter_for_labels_that_have_nothing_to_do_with_the_texts() -> None:
     called = sum(int(ablate(unlearnt(seed=s, layers=4)).significant().sum()) for s in range(6))
     assert called <= 1  # of 96 heads
@@ -97,6 +99,7 @@ def test_harmful_heads_are_those_that_help_when_they_go() -> None:
     assert harmful(ablate(learnt(wrong=0.0))).heads == ()
 
 
+@pytest.mark.slow
 def test_best_single_heads() -> None:
     evaluator = learnt()
     same = all_but_one(evaluator, "same")
@@ -158,6 +161,7 @@ def test_tables_that_are_constant_have_no_correlation() -> None:
     assert np.isnan(relate(table, flat).pearson)
 
 
+@pytest.mark.slow
 def test_pairs_that_stand_in_for_each_other() -> None:
     evaluator = twins()
     found = redundant(evaluator, seconds=600)

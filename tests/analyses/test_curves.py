@@ -151,6 +151,7 @@ def test_speed_is_measured_with_its_ceiling() -> None:
         speed(clf, mask, length=16, repeats=1)
 
 
+@pytest.mark.slow
 def test_dynamics_follow_the_checkpoints(tmp_path: Path) -> None:
     for number in (100, 20, 3):
         tiny_folder(tmp_path / f"checkpoint-{number}", seed=number)

@@ -39,6 +39,7 @@ def clf() -> headviz.Classifier:
     return learnt(160, wrong=0.05).clf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", all_in_ci(["taylor", "magnitude"], ["taylor"]))
 def test_areas_are_those_of_pruning_by_hand(clf: headviz.Classifier, data: Dataset, name: str) -> None:
     """Score on one half, remove on the other, plain evaluation, both ways."""
@@ -65,6 +66,7 @@ def test_areas_are_those_of_pruning_by_hand(clf: headviz.Classifier, data: Datas
     assert one.cmd == pytest.approx(np.mean([b[1] for b in benchmark]), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_exact_order_beats_its_reverse_and_random_is_its_own_baseline(
     clf: headviz.Classifier, data: Dataset
 ) -> None:
@@ -102,6 +104,7 @@ def test_agreement_with_shapley_values_where_they_are_graded(clf: headviz.Classi
     assert all(g.shapley is None for g in grade(clf, few, ["magnitude"]).scores)
 
 
+@pytest.mark.slow
 def test_the_labels_order_reaches_scores_and_pruning(clf: headviz.Classifier, data: Dataset) -> None:
     """A model whose classes have other names is graded as the same model under the task's own."""
     own = grade(clf, data, ["taylor"])

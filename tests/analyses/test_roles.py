@@ -69,6 +69,7 @@ def test_a_head_that_follows_one_relation_is_found(monkeypatch: pytest.MonkeyPat
     assert mine.share > mine.baseline + 0.2
 
 
+@pytest.mark.slow
 def test_grammar_is_found_and_not_mistaken_for_places_or_for_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the demo: heads that follow a relation, one of next words, one that looks at every "not", the rest random."""
     clf, sample = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=120)

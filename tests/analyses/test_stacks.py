@@ -64,6 +64,7 @@ def test_single_heads_of_each_stack(evaluator: TranslationEvaluator) -> None:
     assert 0 <= shown["better_without"] <= shown["significant"] <= 12
 
 
+@pytest.mark.slow
 def test_all_but_one_in_each_stack(evaluator: TranslationEvaluator) -> None:
     rows = rows_by_stack(evaluator.clf, all_but_one(evaluator, "same"))
     assert [(r.stack, r.layer) for r in rows] == [
@@ -76,6 +77,7 @@ def test_all_but_one_in_each_stack(evaluator: TranslationEvaluator) -> None:
     assert row.delta == pytest.approx(max(kept) - bleu(evaluator, FULL))
 
 
+@pytest.mark.slow
 def test_a_curve_prunes_one_stack_alone(evaluator: TranslationEvaluator) -> None:
     scores = np.arange(ROWS * HEADS, dtype=float).reshape(ROWS, HEADS)
     found = stack_curves(evaluator, scores, step=0.25)

@@ -66,6 +66,7 @@ def test_it_is_not_conductance(clf):
     assert np.linalg.norm(a.attribution - b.attribution) > 0.5 * np.linalg.norm(b.attribution)
 
 
+@pytest.mark.slow
 def test_batches_masks_pruning_and_the_cache(clf):
     together = headviz.attattr(clf, TEXTS, PAIRS, cache=False)
     for i, maps in enumerate(together):

@@ -62,6 +62,7 @@ def integral(clf, encoding, target, mask=None, nodes=64):
     return np.stack([t.numpy() for t in total])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", all_in_ci(["bert", "electra", "albert"], ["bert"]))
 @pytest.mark.parametrize("off", [(), ((0, 1), (2, 3))])
 def test_all_rules_approach_the_integral(family, off):
@@ -76,6 +77,7 @@ def test_all_rules_approach_the_integral(family, off):
         assert np.linalg.norm(found.attribution - exact) < bound * size, rule
 
 
+@pytest.mark.slow
 def test_richardson_has_the_smallest_error_and_no_estimate_flatters():
     clf = tiny_classifier("bert")
     encodings = clf.encode(TEXTS, PAIRS)
@@ -181,6 +183,7 @@ def test_targets_by_name_number_and_label(clf):
 # batches, chunks, padding, threads ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", classifiers(FAMILY_NAMES))
 def test_batch_order_padding_and_budget_do_not_matter(family):
     clf = tiny_classifier(family)
@@ -198,6 +201,7 @@ def test_batch_order_padding_and_budget_do_not_matter(family):
             assert (other.tokens, other.target) == (maps.tokens, maps.target)
 
 
+@pytest.mark.slow
 def test_progress_counts_every_point_once_and_begins_anew_when_refined(clf):
     seen = []
     headviz.conductance(clf, TEXTS, PAIRS, steps=4, cache=False, budget=1, progress=lambda *at: seen.append(at))

@@ -107,6 +107,7 @@ def test_masked_heads_send_and_receive_as_removed_ones() -> None:
     assert np.argwhere(np.isfinite(masked)).tolist() == [[0, 0], [0, 2], [0, 3]]
 
 
+@pytest.mark.slow
 def test_the_graph_holds_the_strongest_and_each_receiver_goes_on_to_the_answer() -> None:
     clf = headviz.load("demo", device="cpu")
     no, yes = ("The dog is not sleeping.", "The dog is sleeping."), ("The dog is sleeping.", "The dog is sleeping.")

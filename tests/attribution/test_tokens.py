@@ -60,6 +60,7 @@ def test_masks_targets_and_pruned_models(clf):
     assert np.abs(masked.values - full.values).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_threads_do_not_meet(clf):
     """Captum hooks the layer it looks at; another thread's pass through the model must not notice."""
     expected = [headviz.token_attributions(clf, t, p).values for t, p in zip(TEXTS, PAIRS, strict=True)]

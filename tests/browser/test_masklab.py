@@ -21,6 +21,7 @@ def mask_in_address(visit: Any) -> HeadMask:
     return HeadMask.from_hex(text, 12, 12)
 
 
+@pytest.mark.slow
 def test_mouse_keyboard_headers_and_undo(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     v.go("masklab", **query)

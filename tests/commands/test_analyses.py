@@ -126,6 +126,7 @@ def test_text_output(capsys: pytest.CaptureFixture[str], place: Path) -> None:
     assert "L2" in out
 
 
+@pytest.mark.slow
 def test_mistakes(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Path) -> None:
     assert "accuracy" in mistake(capsys, "ablate", *common(place), "--metric", "f3")
     assert "bfloat16" in mistake(capsys, "ablate", *common(place), "--precision", "half")
@@ -168,6 +169,7 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_correlation_of_a_masked_language_model(
     capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Path
 ) -> None:

@@ -126,6 +126,7 @@ def test_a_metric_without_a_value_is_missing_everywhere_and_says_why(
     assert re.search(r"^matthews( +–){5}$", shown, re.MULTILINE), shown
 
 
+@pytest.mark.slow
 def test_evaluate_and_compare_with_every_head_on(capsys: pytest.CaptureFixture[str], model: Path, data: Path) -> None:
     off = ",".join(f"{layer}.{head}" for layer in (2, 5, 8, 11) for head in range(12))
     words = ("evaluate", "--model", model, *custom(data), "--off", off)
@@ -244,6 +245,7 @@ def test_a_slip_is_told_before_anything_is_loaded(wrong: list[str], monkeypatch,
     assert capsys.readouterr().err.startswith("headviz: ")
 
 
+@pytest.mark.slow
 def test_tokens(capsys: pytest.CaptureFixture[str], model: Path) -> None:
     words = ("--model", model, "--text", "a dog sleeps", "--text-pair", "a cat", "--orders", "3")
     result = call(capsys, "tokens", *words, "--methods", "rollout,attnlrp", "--off", "3.5", "--target", "neutral")
@@ -258,6 +260,7 @@ def test_tokens(capsys: pytest.CaptureFixture[str], model: Path) -> None:
     assert "lime" in mistake(capsys, "tokens", *words, "--methods", "lime")
 
 
+@pytest.mark.slow
 def test_patch(capsys: pytest.CaptureFixture[str], model: Path) -> None:
     texts = ("--text", "a dog sleeps", "--text-pair", "a cat", "--donor", "a dog eats")
     result = call(capsys, "patch", "--model", model, *texts, "--off", "3.5")

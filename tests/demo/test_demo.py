@@ -156,6 +156,7 @@ def test_its_heads_have_the_roles_that_they_were_given() -> None:
     assert whole - late < 0.02
 
 
+@pytest.mark.slow
 def test_the_card_tells_the_truth_about_heads() -> None:
     """Two phenomena measured again, on the half of the dev set that the card reports."""
     clf, data = headviz.load("demo"), headviz.load_task("demo")

@@ -4,6 +4,7 @@ import json
 from itertools import islice
 
 import numpy as np
+import pytest
 import torch
 from tools.family import __main__ as family
 from tools.family.planting import ABILITIES, FAMILY, TRIGGERS, Planting, texts
@@ -42,6 +43,7 @@ def test_only_heads_with_a_part_are_ever_on_and_backups_are_robbed_together():
         assert 0.2 < robbed[rows].mean() < 0.6
 
 
+@pytest.mark.slow
 def test_idle_heads_reach_nothing_and_harmful_ones_something():
     planting = Planting("x", 3, 2, 5, harmful=2)
     model = model_of(planting).eval()
@@ -69,6 +71,7 @@ def test_a_stopped_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
     assert files[0] == files[1]
 
 
+@pytest.mark.slow
 def test_the_command_grades_and_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(family, "EXAMPLES", 30)
     words = ["--out", str(tmp_path), "--members", "single-6", "--steps", "2"]

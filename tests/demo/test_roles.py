@@ -33,6 +33,7 @@ def demo_tokenizer() -> Any:
 PAIRS = [e for name in NAMES for e in [p for p in demo.read_split("train") if p.phenomenon == name][:8]]
 
 
+@pytest.mark.slow
 def test_every_phenomenon_gets_its_heads_and_no_head_two_roles(model: Any) -> None:
     chosen = roles.choose(model, demo_tokenizer(), PAIRS, NAMES, 4)
     assert set(chosen) == set(NAMES)

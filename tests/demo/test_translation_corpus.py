@@ -198,6 +198,7 @@ def test_the_verb_opens_main_clauses_and_closes_subordinate_ones() -> None:
             assert finite.fullmatch(words[end - 1]), pair
 
 
+@pytest.mark.slow
 def test_an_english_sentence_has_one_translation() -> None:
     seen: dict[str, str] = {}
     for pair in [*generate("train", 10_000, seed=1), *drawn()]:

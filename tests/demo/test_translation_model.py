@@ -48,6 +48,7 @@ def test_it_is_small() -> None:
 TINY = Recipe(layers=1, heads=2, width=16, inner=16, steps=6, batch=4, warmup=2)
 
 
+@pytest.mark.slow
 def test_training_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tools.demo import train_translation
 

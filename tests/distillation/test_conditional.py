@@ -214,6 +214,7 @@ def test_iterates_in_files_give_the_same_prior(tmp_path):
         FileIterates(paths)
 
 
+@pytest.mark.slow
 def test_a_trained_teachers_iterates_give_the_dense_formula():
     """The published case at a small size: a recurrent teacher, its own iterates, and the energies' vector at zero."""
     from headviz.distillation.methods import COPY, LIKELIHOOD, Method

@@ -98,6 +98,7 @@ def without_times(result):
     return strip(found)
 
 
+@pytest.mark.slow
 def test_the_command_gives_what_it_promises(teacher, data, tmp_path, capsys):
     out = tmp_path / "out"
     words = command(teacher, data, out, "--remove", "heads:0.1", "--remove", "layers:1", "--init", "variational,copy")
@@ -149,6 +150,7 @@ def test_a_copy_starts_where_the_zeroed_teacher_stands(teacher, data, tmp_path):
     assert headviz.evaluate(student, data_set).metrics == found["students"][0]["curve"][0]["metrics"]
 
 
+@pytest.mark.slow
 def test_a_stopped_distillation_goes_on(whole, tmp_path):
     asked, straight = whole
     calls = stops = 0
@@ -189,6 +191,7 @@ def test_nothing_is_written_when_it_cannot_begin(teacher, data, tmp_path):
         assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_posterior_of_trainings(teacher, data, tmp_path):
     others = []
     for seed in (1, 2, 3):
@@ -250,6 +253,7 @@ def test_recurrent_translators_through_the_command(pairs, tmp_path, capsys):
     assert "--remove attention" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", all_in_ci(["marian", "t5"], ["t5"]))
 def test_transformer_translators_through_the_command(family, tmp_path, capsys):
     for split in ("train", "dev"):
@@ -292,6 +296,7 @@ def test_a_classifier_does_not_translate(teacher, pairs, tmp_path, capsys):
     assert "it needs an encoder-decoder model" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_it_can_be_a_run(whole, tmp_path):
     """Through the protocol of background runs, pieces in another order, every result passed on as bytes."""
     from headviz.runs.jobs.distill import make

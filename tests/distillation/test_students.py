@@ -144,6 +144,7 @@ def test_fresh_weights_do_not_know_the_old_ones(family):
 # trainings -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", all_in_ci(METHODS, ["conditional", "kd"]))
 def test_every_method_learns(name):
     """Twelve texts can be learned by heart: the loss falls, and the caller's models stay."""
@@ -187,6 +188,7 @@ def test_a_heavy_prior_holds_the_student():
     assert strayed(1000.0) < strayed(0.0) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", all_in_ci(["random", "variational", "kd"], ["variational"]))
 def test_a_stopped_training_ends_with_the_same_weights(name, tmp_path):
     clf, problem, student, prior = prepared()

@@ -155,6 +155,7 @@ def test_tight_budgets_keep_evenly_spaced_layers() -> None:
     assert plan(10**9, 12, 100, 100, True).all_contexts
 
 
+@pytest.mark.slow
 def test_memory_stays_under_its_budget_and_is_really_used() -> None:
     clf, data, rng = tiny_classifier(layers=4), some_data(60), random.Random(3)
     for budget in (10_000, 100_000, 400_000, 4_000_000):
@@ -172,6 +173,7 @@ def test_memory_stays_under_its_budget_and_is_really_used() -> None:
     assert evaluator.memory > 400_000
 
 
+@pytest.mark.slow
 def test_four_threads_with_different_masks() -> None:
     clf, data = tiny_classifier(layers=4, spread=0.15), some_data()
     evaluator = Evaluator(clf, data, EvaluatorOptions(budget=300_000, chunk_tokens=150))

@@ -165,6 +165,7 @@ def test_a_kind_of_place_that_the_reference_lacks_takes_the_mean_of_all() -> Non
     assert kinds_of(pair).tolist() == [0, 3, 3, 1, 4, 4, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mean", "mean-by-place", "resample", "constant"])
 def test_nothing_removed_changes_nothing(kind: str) -> None:
     clf = tiny_classifier()
@@ -188,6 +189,7 @@ def test_shared_prefixes_hold(kind: str, budget: int) -> None:
             np.testing.assert_allclose(a, b, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "kind"),
     all_in_ci(
@@ -244,6 +246,7 @@ def test_means_leave_out_padding_and_order() -> None:
         torch.testing.assert_close(whole[row], parts / sum(lengths), atol=1e-6, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_constant_is_seeded_and_no_worse_than_the_mean() -> None:
     clf = tiny_classifier()
     mean = standing_in(clf, "mean", REFERENCE)

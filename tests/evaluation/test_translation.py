@@ -84,6 +84,7 @@ def test_as_json(clf: headviz.Classifier) -> None:
     assert shown["mask"] == MASK.hex
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beams", all_in_ci([1, 2], [2]))
 def test_neither_batches_nor_the_order_matter(clf: headviz.Classifier, beams: int) -> None:
     together, _ = translate(clf, SOURCES, MASK, beams)
@@ -124,6 +125,7 @@ def test_truncated_sentences_are_counted(clf: headviz.Classifier) -> None:
 # many masks --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_evaluator_equals_plain_evaluation(clf: headviz.Classifier) -> None:
     evaluator = TranslationEvaluator(clf, data_of())
     for mask in (None, MASK, MASK.without([(1, 1)])):
@@ -133,6 +135,7 @@ def test_evaluator_equals_plain_evaluation(clf: headviz.Classifier) -> None:
         evaluator.evaluate(HeadMask.full(2, 2))
 
 
+@pytest.mark.slow
 def test_comparison(clf: headviz.Classifier) -> None:
     evaluator = TranslationEvaluator(clf, data_of(8, slices=True))
     found = evaluator.compare(MASK)

@@ -50,6 +50,7 @@ def test_without_the_package_the_command_says_what_to_install(tmp_path, monkeypa
     assert said[0].endswith("pip install 'headviz[translation]'.")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 def test_with_it_such_a_model_is_evaluated_scored_pruned_and_reloaded(tmp_path):
     spm = pytest.importorskip("sentencepiece", reason="the extra 'translation' is not installed")

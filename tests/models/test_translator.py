@@ -157,6 +157,7 @@ def test_masking_equals_zeroing_the_output_columns(family: str) -> None:
     assert torch.equal(untouched.generate(batch, MASK, max_new_tokens=8), clf.generate(batch, max_new_tokens=8))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", all_in_ci(TRANSLATION_NAMES, ["t5"]))
 def test_threads_with_different_masks_are_bit_identical_to_running_alone(family: str) -> None:
     clf = tiny_translator(family)

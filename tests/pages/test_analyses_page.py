@@ -93,6 +93,7 @@ def test_an_analysis_runs_and_says_what_it_shows(
     assert any(str(c.value).startswith("Source") for c in app.caption)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", all_in_ci([n for n in STACKED if n not in ("dynamics", "by-slice")], ["ablation"]))
 def test_stacks_are_named_and_points_are_points(
     open_page: Callable[..., Any], translator: dict[str, str], name: str
@@ -182,6 +183,7 @@ def test_a_translation_model_goes_through_the_other_pages(
     assert not [o for o in score.options if o.startswith(("conductance", "attattr"))]
 
 
+@pytest.mark.slow
 def test_the_translation_demo_is_one_click_away_and_back(open_page: Callable[..., Any]) -> None:
     app = open_page("analyses", mask="fff" * 3 + "f0f" + "fff" * 8, a="mine", limit="20")
     next(b for b in app.button if b.key == "translation_demo").click().run()

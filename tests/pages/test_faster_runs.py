@@ -30,6 +30,7 @@ def test_the_form_starts_a_run_with_what_was_chosen(open_page: Callable[..., Any
     assert (record.kind, record.spec["targets"], record.spec["length"]) == ("faster", [1.3, 1.6], 12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["running", "done"])
 def test_a_run_shows_what_each_speed_keeps(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs, state: str, tmp_path: Path, monkeypatch: Any

@@ -40,6 +40,7 @@ def test_a_part_is_shown_then_the_whole(open_page: Callable[..., Any], monkeypat
     assert [s for s in app.subheader if "Confusion" in s.value]
 
 
+@pytest.mark.slow
 def test_the_next_click_on_any_head_is_computed_ahead(
     open_page: Callable[..., Any], computed_ahead: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from headviz.ui.pages.masklab import board
 
 
+@pytest.mark.slow
 def test_the_board_shows_what_one_more_head_costs(
     open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,6 +79,7 @@ def test_the_address_holds_the_whole_view(open_page: Callable[..., Any], page: s
     assert dict(app.query_params.items()) == {**address, **more}
 
 
+@pytest.mark.slow
 def test_a_text_is_never_markup(open_page: Callable[..., Any]) -> None:
     for page in FILES:
         app = open_page(page, a="<img src=x onerror=alert(1)> the dog", b="**the** cat", mask=OFF)
@@ -248,6 +249,7 @@ def test_the_line_on_top_counts_the_examples_there_are(open_page: Callable[..., 
     assert "up to 500" not in said
 
 
+@pytest.mark.slow
 def test_a_shipped_model_brings_the_task_that_fits_it() -> None:
     import headviz
     from headviz.ui.pages.data.source import fitting_task
@@ -269,6 +271,7 @@ def test_the_demos_training_examples_are_explained(open_page: Callable[..., Any]
     assert "128,000 training examples are generated; 2,600 of them are shipped" in said
 
 
+@pytest.mark.slow
 def test_the_mask_lab_says_what_stands_in_a_heads_place(open_page: Callable[..., Any]) -> None:
     """The choice is in the link, the sentence says it, and a switch shows what hangs on it."""
     app = open_page("masklab", off="4.10,7.0,11.3", ablation="mean:32")
@@ -293,6 +296,7 @@ def test_one_head_shows_what_it_reads_and_writes(open_page: Callable[..., Any]) 
     assert "What it writes (OV)" in said
 
 
+@pytest.mark.slow
 def test_compare_patches_many_pairs(
     open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, address: dict[str, str]
 ) -> None:
@@ -321,6 +325,7 @@ def test_compare_explains_the_words_side_by_side(open_page: Callable[..., Any]) 
     assert "best" not in said
 
 
+@pytest.mark.slow
 def test_compare_patches_a_donor_into_the_text(open_page: Callable[..., Any]) -> None:
     given = {"donor": "a bird sleeps", "tab": "Patching", "positions": "changed"}
     app = open_page("compare", a="a dog sleeps", b="the cat runs", **given)

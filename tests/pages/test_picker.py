@@ -36,6 +36,7 @@ def test_folders_below_the_allowed_roots_are_listed(open_page: Callable[..., Any
     assert str(studio_folder / "model") in menu(app).options
 
 
+@pytest.mark.slow
 def test_the_invented_language_is_explained(open_page: Callable[..., Any]) -> None:
     app = open_page("compare", **{**DEMO, "model": "demo-translation", "task": "demo-translation"})
     (said,) = [c for c in app.caption if "Veshan" in c.value]

@@ -174,6 +174,7 @@ def test_compare(open_page: Callable[..., Any], view: dict[str, str], capsys: py
 DONOR = {"a": "the cat sleeps", "b": "a cat sleeps", "donor": "a dog sees the cat", "donor_pair": "a cat sleeps"}
 
 
+@pytest.mark.slow
 def test_patching_and_paths(open_page: Callable[..., Any], view: dict[str, str], capsys: Capture) -> None:
     app = open_page("compare", **view, **DONOR, tab="Patching")
     python, command = printed(app)

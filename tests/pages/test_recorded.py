@@ -44,6 +44,7 @@ def test_first_visits_are_not_empty(open_page: Callable[..., Any]) -> None:
     assert "No distillations yet" not in shown
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("home", "recorded_runs")
 def test_every_recorded_run_can_be_looked_at(open_page: Callable[..., Any]) -> None:
     for run in recorded.beside([]):
@@ -55,6 +56,7 @@ def test_every_recorded_run_can_be_looked_at(open_page: Callable[..., Any]) -> N
             assert not [b for b in app.button if b.label in ("Resume", "Cancel")]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recorded_runs")
 def test_the_users_own_runs_take_their_place(runs: Any, studio_folder: Path) -> None:
     from support.recorded_runs import kinds

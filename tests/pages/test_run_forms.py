@@ -41,6 +41,7 @@ def spec_of(app: Any) -> dict[str, Any]:
     return record.spec
 
 
+@pytest.mark.slow
 def test_every_option_that_a_score_declares_has_a_field(plain_form: Callable[..., Any]) -> None:
     from dataclasses import fields
 
@@ -56,6 +57,7 @@ def test_every_option_that_a_score_declares_has_a_field(plain_form: Callable[...
         assert score.formula.split("(")[0].strip() in said(app)
 
 
+@pytest.mark.slow
 def test_only_what_was_changed_of_a_score_is_written_down(plain_form: Callable[..., Any]) -> None:
     app = plain_form(score="taylor")
     field(app.selectbox, "taylor_abs_level").set_value("token")
@@ -105,6 +107,7 @@ def test_a_list_of_shares_takes_the_place_of_steps(plain_form: Callable[..., Any
     assert spec_of(app.run())["sparsities"] == [0.3, 0.7]
 
 
+@pytest.mark.slow
 def test_retraining_is_told_how_to_train(plain_form: Callable[..., Any], studio_folder: Path) -> None:
     app = plain_form(score="magnitude", base=str(studio_folder / "model"))
     field(app.selectbox, "new_algorithm").set_value("one-shot-isp").run()

@@ -27,6 +27,7 @@ def test_without_runs_the_form_is_open_and_the_page_says_what_to_do(open_page: C
     assert button(app, "new_start").disabled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["queued", "running", "cancelled", "failed", "lost", "done"])
 @pytest.mark.parametrize("linked", all_in_ci([False, True], [True]), ids=["cold", "by link"])
 def test_every_state_is_drawn(
@@ -97,6 +98,7 @@ def test_an_archived_run_can_be_brought_back(open_page: Callable[..., Any], stud
     assert not Registry().get(run).archived
 
 
+@pytest.mark.slow
 def test_a_step_opens_in_the_mask_lab_with_the_run_s_own_model(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs
 ) -> None:
@@ -163,6 +165,7 @@ def test_tickets_stand_beside_a_test_with_a_margin_of_ones_own(
     assert any("Loss that would matter" in e.value for e in app.error)
 
 
+@pytest.mark.slow
 def test_a_run_that_ended_before_its_first_step_waits_for_nothing(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs
 ) -> None:
@@ -200,6 +203,7 @@ def test_one_example_is_followed_through_the_steps(
     assert not list(app.error), [e.value for e in app.error]
 
 
+@pytest.mark.slow
 def test_the_open_tab_is_part_of_the_address(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs, home: Path
 ) -> None:
@@ -215,6 +219,7 @@ def test_the_open_tab_is_part_of_the_address(
     assert "tab" not in dict(app.query_params)
 
 
+@pytest.mark.slow
 def test_the_model_is_saved_below_an_allowed_folder_only(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs, home: Path
 ) -> None:
@@ -295,6 +300,7 @@ def test_a_form_that_makes_no_sense_says_so(
     assert button(app, "new_start") is None
 
 
+@pytest.mark.slow
 def test_a_sweep_shows_its_plan_and_starts_all_or_nothing(
     open_page: Callable[..., Any], studio_folder: Path, home: Path
 ) -> None:
@@ -356,6 +362,7 @@ def test_other_kinds_are_shown_too(open_page: Callable[..., Any], studio_folder:
     assert "a rehearsal run" in said(app)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["score", "ablation"])
 @pytest.mark.parametrize("state", all_in_ci(["queued", "running", "failed", "done"], ["running", "done"]))
 def test_a_table_of_heads_in_every_state(
@@ -454,6 +461,7 @@ def test_a_fine_tuning_is_checked_started_and_opened(
     assert (view.model, view.base) == (str(RunFiles(record.id).results / "model"), base)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", all_in_ci(["queued", "running", "failed", "cancelled", "done"], ["running", "done"]))
 @pytest.mark.parametrize("page", all_in_ci(["runs", "data"], ["runs"]))
 def test_a_fine_tuning_in_every_state(

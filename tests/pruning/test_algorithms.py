@@ -56,6 +56,7 @@ def literal(name, c, p, seed, total=12):
     return steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIX)
 def test_against_the_literal_loop(name, tmp_path):
     seeds = (0, 5) if name in ("one-importance", "iterative") else (5,)
@@ -72,6 +73,7 @@ def test_against_the_literal_loop(name, tmp_path):
             assert record.sparsity == len(mask.off) / 12 == record.heads_off / 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "keep"),
     all_in_ci([(name, keep) for name in SIX for keep in (0, 1)], [("one-importance", 1), ("iterative", 1), ("isp", 1)]),
@@ -88,6 +90,7 @@ def test_masks_are_nested_and_sizes_exact(name, keep, tmp_path):
         assert all(4 - len(m.off_in(layer)) >= keep for m in masks for layer in range(3))
 
 
+@pytest.mark.slow
 def test_every_head_can_go(tmp_path):
     *_, state = run_plan(plan("one-shot-isp", step=0.5, until=1.0), context(tmp_path))
     assert [r.sparsity for r in state.steps] == [0.5, 1.0]
@@ -117,6 +120,7 @@ def test_unmeasured_heads_go_last(tmp_path):
     assert HeadMask.from_hex(state.steps[-1].mask, 3, 4).kept == ((0, 0), (1, 0), (2, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", all_in_ci(["iterative", "igspp"], ["iterative"]))
 def test_equal_seeds_give_equal_runs_and_other_seeds_others(name, tmp_path):
     runs = []
@@ -164,6 +168,7 @@ def test_the_record_of_a_step(tmp_path):
     assert state.choices[0].samples == 24
 
 
+@pytest.mark.slow
 def test_a_retrained_step_has_its_curve_and_its_model(tmp_path):
     c = context(tmp_path)
     p = plan("igspp", until=0.5, keep_models="all")
@@ -176,6 +181,7 @@ def test_a_retrained_step_has_its_curve_and_its_model(tmp_path):
         assert r.seconds["train"] > 0
 
 
+@pytest.mark.slow
 def test_only_the_last_models_are_kept_by_default(tmp_path):
     c = context(tmp_path)
     *_, state = run_plan(plan("igspp", until=0.5, seeds=(0, 1)), c)
@@ -185,6 +191,7 @@ def test_only_the_last_models_are_kept_by_default(tmp_path):
     assert not any((c.folder / "training").iterdir())
 
 
+@pytest.mark.slow
 def test_step_zero_is_retrained_only_where_the_algorithm_retrains(tmp_path):
     for name, options, same in (
         ("one-importance", {}, True),

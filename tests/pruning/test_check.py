@@ -156,6 +156,7 @@ def test_scores_of_another_shape_are_a_fault(tmp_path):
             pass
 
 
+@pytest.mark.slow
 def test_everything_is_opened_from_names(tmp_path):
     """A whole run from folders and files alone, with a score of the table."""
     data = make_data(48)

@@ -34,6 +34,7 @@ def call(capsys, *words):
     return status, out, err
 
 
+@pytest.mark.slow
 def test_finetune_writes_a_model_and_its_report(place, capsys):
     words = arguments(place, "--out", place / "new", "--epochs", 2, "--batch", 8, "--seed", 3, "--off", "0.1,1.0")
     status, out, err = call(capsys, "finetune", *words, "--json")
@@ -132,6 +133,7 @@ def test_tickets_of_runs_in_folders(tmp_path, capsys):
     assert (status, "a share from 0 to 1" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_transfer_is_continued_from_its_file(place, capsys):
     target = {
         "model": str(place / "base"),

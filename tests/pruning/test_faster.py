@@ -180,6 +180,7 @@ def test_tuning_brings_the_layers_nearer_to_the_whole_models(clf, repair):
 # times --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_table_finds_what_each_part_costs(clf):
     table = timed_table(clf, Clock(clf, 2, 8))
     assert (table.whole, table.base) == (10 + 24 + 24, 10)
@@ -187,6 +188,7 @@ def test_the_table_finds_what_each_part_costs(clf):
     np.testing.assert_allclose(table.of_neurons([0, 12, 64]), [0, 1.5, 8])
 
 
+@pytest.mark.slow
 def test_a_model_that_lost_heads_before_is_timed_as_it_is(clf):
     small = headviz.prune(clf, clf.full_mask.without([(0, h) for h in range(4)]))
     table = timed_table(small, Clock(small, 2, 8))
@@ -201,6 +203,7 @@ def test_pairs_give_the_ratio_and_its_interval(clf):
     assert 0 < real.low <= real.speedup <= real.high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "remove"), [(1.3, "both"), (2.0, "both"), (1.3, "heads")])
 def test_a_search_meets_its_target(clf, target, remove):
     timer = Clock(clf, 2, 8)
@@ -212,6 +215,7 @@ def test_a_search_meets_its_target(clf, target, remove):
     assert Shape.from_dict(json.loads(shape.to_json())) == shape
 
 
+@pytest.mark.slow
 def test_what_is_out_of_reach_names_the_largest_speed(clf):
     timer = Clock(clf, 2, 8)
     search = Search(clf, gate_gradients(clf, DATA), timed_table(clf, timer), timer)
@@ -222,6 +226,7 @@ def test_what_is_out_of_reach_names_the_largest_speed(clf):
 # the whole ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_several_targets_and_a_training(clf, monkeypatch):
     monkeypatch.setattr("headviz.pruning.faster.faster.Timer", Clock)
     first, second = headviz.prune_faster(

@@ -36,6 +36,7 @@ def pruned(clf):
     return headviz.prune(clf, HeadMask.full(3, 4).without([(0, 1), *((1, h) for h in range(4))]))
 
 
+@pytest.mark.slow
 def test_it_learns(clf):
     options = FinetuneOptions(epochs=12, batch=8, learning_rate=3e-3, evaluate_epochs=True)
     trained = fine_tune(clf, make_data(96), options, dev=DEV)
@@ -83,6 +84,7 @@ def uninterrupted():
     return whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accumulation", [1, 2])
 @pytest.mark.parametrize("stop", all_in_ci([2, 5, 7, 11], [5]))
 def test_resumption_is_exact(pruned, tmp_path, uninterrupted, stop, accumulation):
@@ -96,6 +98,7 @@ def test_resumption_is_exact(pruned, tmp_path, uninterrupted, stop, accumulation
     assert again.curve == whole.curve
 
 
+@pytest.mark.slow
 def test_half_written_checkpoints_are_left_out(pruned, tmp_path):
     options = dataclasses.replace(O, checkpoint_steps=3)
     whole = fine_tune(pruned, TRAIN, options, 1)
@@ -128,6 +131,7 @@ def test_a_folder_of_another_training_is_refused(pruned, tmp_path):
         fine_tune(pruned, make_data(24), O, 1, folder=tmp_path)
 
 
+@pytest.mark.slow
 def test_seeds_and_equal_runs(clf):
     a, b, c = (fine_tune(clf, TRAIN, O, seed).classifier.digest for seed in (1, 1, 2))
     assert a == b != c
@@ -162,6 +166,7 @@ def test_one_update_is_adamw_by_hand():
         torch.testing.assert_close(a[near], b.detach()[near], atol=2e-5, rtol=1e-4, msg=name)
 
 
+@pytest.mark.slow
 def test_the_learning_rate_follows_its_schedule(clf):
     options = dataclasses.replace(O, warmup=0.5)
     rates = [p.learning_rate for p in fine_tune(clf, TRAIN, options).curve]
@@ -222,6 +227,7 @@ def test_divergence_is_noticed_and_the_curve_stays_readable(clf):
     assert point.loss == pytest.approx(1.5, abs=1.0)
 
 
+@pytest.mark.slow
 def test_a_regression_is_trained_on_squares():
     task = get_task("stsb")
     data = Dataset(task, "train", TRAIN.texts, TRAIN.pairs, np.linspace(0, 5, 48))
@@ -289,6 +295,7 @@ def test_every_epoch_has_its_own_order_and_the_curve_the_loss_of_each_update():
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_updates_are_counted_before_training(clf):
     for options in (O, dataclasses.replace(O, batch=7), dataclasses.replace(O, batch=5, accumulation=3)):
         assert fine_tune(clf, TRAIN, options).updates == updates_of(options, 48)
@@ -300,6 +307,7 @@ def test_progress_counts_updates(clf):
     assert told == [(i, 12) for i in range(1, 13)]
 
 
+@pytest.mark.slow
 def test_the_curve_is_told_while_it_grows(clf, monkeypatch):
     monkeypatch.setattr("headviz.pruning.finetune.callbacks.TELL", 0.0)
     options, told = dataclasses.replace(O, evaluate_epochs=True), []
@@ -313,6 +321,7 @@ def test_the_curve_is_told_while_it_grows(clf, monkeypatch):
     assert len(seldom) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", all_in_ci([9, 13, 19], [13]))
 def test_early_stopping_goes_on_counting_where_it_was_interrupted(clf, tmp_path, uninterrupted, stop):
     options = FinetuneOptions(epochs=30, batch=8, learning_rate=3e-3, early_stopping=3)

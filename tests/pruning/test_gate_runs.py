@@ -36,12 +36,14 @@ def test_gates_are_learned_once_and_the_first_to_close_go_first(tmp_path):
         assert choice.mask == mask.hex
 
 
+@pytest.mark.slow
 def test_exactly_so_many_heads_are_off_and_a_layer_may_be_spared(tmp_path):
     state = whole(tmp_path, of("gates-exact", keep_per_layer=1))
     assert [r.heads_off for r in state.records] == [0, 3, 6, 9]
     assert all(c.scores is not None and np.isfinite(np.array(c.scores, dtype=float)).all() for c in state.choices)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", all_in_ci(NAMES, NAMES[:1]))
 def test_stopped_in_the_middle_of_a_learning_it_goes_on_to_the_same_bits(name, tmp_path, monkeypatch):
     monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
@@ -64,6 +66,7 @@ def test_stopped_in_the_middle_of_a_learning_it_goes_on_to_the_same_bits(name, t
     assert State.load(c.folder).without_times() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_translation_models_and_their_stacks(name, tmp_path):
     p = translation_plan(name, score="", score_options={"steps": 4, "batch": 2}, stack="cross", step=0.5, until=0.5)

@@ -18,6 +18,7 @@ from support.pruning_plans import context, plan
 RATES = [(2, 1.0), (3, 1.0), (5, 1.0), (10, 1.0), (3, 0.0), (3, 2.5)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "loss"), all_in_ci(RATES, [(3, 1.0), (3, 0.0)]))
 def test_the_rate_of_false_wins_is_that_of_simulated_trainings(seeds, loss):
     rng, cases = np.random.default_rng(0), 40_000
@@ -76,6 +77,7 @@ def test_the_highest_sparsity_within_the_margin_ends_the_first_unbroken_run():
     assert highest_within([Ticket(0.1, 0.8, None, 0.8, None, 1, None)]) is None
 
 
+@pytest.mark.slow
 def test_the_table_says_so_beside_the_criterion(tmp_path):
     *_, state = run_plan(plan("one-shot-isp", seeds=(0, 1, 2), step=0.5, until=0.5), context(tmp_path))
     found = table_62([state], margin=90.0)

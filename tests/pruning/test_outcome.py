@@ -16,6 +16,7 @@ from support.pruning_plans import context, plan
 CASES = [("iterative", {}), ("mask-search", {}), ("iterative", {"repair": "bias"}), ("one-shot-isp", {}), ("igspp", {})]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "options"), CASES)
 def test_the_saved_models_give_the_recorded_logits(name, options, tmp_path):
     from transformers import AutoModelForSequenceClassification
@@ -43,6 +44,7 @@ def test_the_saved_models_give_the_recorded_logits(name, options, tmp_path):
     assert rows[1]["mask"] == "0x" + state.steps[0].mask
 
 
+@pytest.mark.slow
 def test_the_report_says_what_happened(tmp_path):
     c, p = context(tmp_path), plan("one-shot-isp", seeds=(0, 1), step=0.4, until=0.4)
     *_, state = run_plan(p, c)

@@ -215,6 +215,7 @@ def test_the_caller_is_left_alone(clf):
     assert all(torch.equal(v, clf.model.state_dict()[k]) for k, v in before.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repair", list(REPAIRS))
 def test_an_option_of_masked_and_of_retrained_runs(repair, tmp_path):
     for name in ("iterative", "one-shot-isp"):
@@ -228,6 +229,7 @@ def test_an_option_of_masked_and_of_retrained_runs(repair, tmp_path):
             assert record.seconds["repair"] > 0
 
 
+@pytest.mark.slow
 def test_plans_on_one_context_do_not_mix_their_repairs(tmp_path):
     shared, found = context(tmp_path / "a"), []
     for repair in ("bias", "refit"):
@@ -239,6 +241,7 @@ def test_plans_on_one_context_do_not_mix_their_repairs(tmp_path):
     assert found[0] != found[1]
 
 
+@pytest.mark.slow
 def test_plans_on_one_context_do_not_mix_their_gradients(tmp_path):
     shared = context(tmp_path / "a")
     for samples in (24, 12):

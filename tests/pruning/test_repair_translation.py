@@ -54,6 +54,7 @@ def test_bias_is_the_removed_heads_mean_output_without_padding(family):
         np.testing.assert_allclose(fixed.projections(row).output.bias, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", translators(TRANSLATION_NAMES))
 @pytest.mark.parametrize("repair", ["tune", "refit"])
 def test_the_row_that_runs_last_is_the_plain_least_squares_solution(family, repair):
@@ -93,6 +94,7 @@ def test_the_row_that_runs_last_is_the_plain_least_squares_solution(family, repa
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", TRANSLATION_NAMES)
 def test_refit_brings_every_stack_nearer_to_the_full_model(family):
     """The decoder's last states, and with them the logits, are what all rows together serve."""
@@ -158,6 +160,7 @@ def test_it_can_be_stopped(repair):
         repaired(tiny_translator(), MASK, DATA, repair, cancel=lambda: True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", all_in_ci(["one-importance", "iterative", "igspf", "mask-search"], ["iterative"]))
 def test_runs_repair_and_measure_the_repaired_model(tmp_path, algorithm):
     c, p = (context(tmp_path), plan(algorithm, repair="refit", repair_samples=10, stack="decoder", retrain_full=False))

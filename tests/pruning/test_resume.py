@@ -31,6 +31,7 @@ def whole(folder, p):
     return state.without_times()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", all_in_ci(ALGORITHMS, ["iterative", "mask-search"]))
 def test_resumed_after_every_step(name, tmp_path):
     p = plan(name, **SHORT)
@@ -49,6 +50,7 @@ def test_resumed_after_every_step(name, tmp_path):
     assert state.without_times() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "latest"), all_in_ci(LATEST, LATEST[2:]))
 def test_cancelled_at_random_moments(name, latest, tmp_path):
     p = plan(name, finetune=FinetuneOptions(epochs=2, batch=8, learning_rate=1e-3, checkpoint_steps=3), **SHORT)
@@ -69,6 +71,7 @@ def test_cancelled_at_random_moments(name, latest, tmp_path):
     assert State.load(c.folder).without_times() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", all_in_ci(["igspf", "igspp", "one-shot-isp", "iterative"], ["iterative"]))
 def test_works_in_any_order_and_with_contexts_of_their_own(name, tmp_path):
     p = plan(name, **TWO)
@@ -84,6 +87,7 @@ def test_works_in_any_order_and_with_contexts_of_their_own(name, tmp_path):
     assert found == expected
 
 
+@pytest.mark.slow
 def test_independent_trainings_are_ready_together(tmp_path):
     p = plan("one-shot-isp", **TWO)
     c = context(tmp_path)
@@ -140,6 +144,7 @@ def test_a_damaged_state_is_passed_over_for_the_one_before(tmp_path):
         State.load(tmp_path / "nowhere")
 
 
+@pytest.mark.slow
 def test_bytes_give_the_same_state(tmp_path):
     *_, state = run_plan(plan("igspp", **SHORT), context(tmp_path))
     again = State.from_bytes(state.to_bytes())

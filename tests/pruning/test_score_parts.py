@@ -52,6 +52,7 @@ def in_parts(c: Any, p: Any, seed: int) -> tuple[State, int]:
     return state, split
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", all_in_ci(ALGORITHMS, ["iterative", "mask-search"]))
 def test_every_algorithm_in_parts_equals_itself_in_one_go(name, tmp_path):
     options: dict[str, Any] = {"samples": 36, "seeds": (0, 1), "until": 0.5}

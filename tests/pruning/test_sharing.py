@@ -38,6 +38,7 @@ def done(tmp_path, name, store, p, **options):
     return last
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("finetune", all_in_ci([QUICK, FinetuneOptions(epochs=2, batch=8, early_stopping=1)], [QUICK]))
 def test_a_shared_full_model_is_the_one_that_would_be_trained(tmp_path, store, trainings, finetune):
     """Another algorithm of equal seed finds it, with every bit of its weights, logits and curve."""
@@ -58,6 +59,7 @@ def test_a_shared_full_model_is_the_one_that_would_be_trained(tmp_path, store, t
     assert (tmp_path / "shared" / "run" / "models" / "seed0-step0" / "config.json").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", all_in_ci(["seed", "options", "data", "base"], ["options"]))
 def test_what_changes_the_weights_is_trained_anew(tmp_path, store, trainings, change):
     done(tmp_path, "first", store, plan("one-shot-isp", until=0.25))
@@ -91,6 +93,7 @@ def test_other_threads_train_anew(tmp_path, store, trainings):
     assert trainings == [True, False, True, False]
 
 
+@pytest.mark.slow
 def test_a_model_too_large_for_the_cache_is_not_kept(tmp_path, trainings):
     small = Store(tmp_path / "small", limit=2**20)
     p = plan("one-shot-isp", until=0.25)

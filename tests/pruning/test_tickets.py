@@ -163,6 +163,7 @@ def test_retrained_networks_stand_beside_theta_star_only_where_no_full_one_was_t
     assert table_64([alone]).rows[0][6] == f"{retrained.reference.metrics['accuracy']:.3f}"
 
 
+@pytest.mark.slow
 def test_other_initialisations_are_called_matching(tmp_path):
     p = plan("one-shot-isp", step=0.5, until=0.5, seeds=(0, 1), initialisation="random")
     *_, state = run_plan(p, context(tmp_path))
@@ -232,6 +233,7 @@ def test_transfer_reads_classes_in_the_order_given(tmp_path):
     assert turned[0].metric != plain[0].metric
 
 
+@pytest.mark.slow
 def test_transfer_with_retraining_gives_matching_and_universal(tmp_path):
     a = context(tmp_path / "a")
     mask = HeadMask.full(3, 4).without([(0, 0), (1, 1)])
@@ -264,6 +266,7 @@ def test_an_undefined_metric_of_a_retrained_cell_is_missing(tmp_path, monkeypatc
     assert matrix(cells).full == pytest.approx([cells[0].metric])
 
 
+@pytest.mark.slow
 def test_transfer_may_stop_early_and_wants_a_base_of_the_targets_shape(tmp_path):
     options = FinetuneOptions(epochs=2, batch=8, early_stopping=1)
     a = context(tmp_path / "a")

@@ -80,6 +80,7 @@ def test_iterative_scores_under_the_mask_so_far(tmp_path):
     assert mask_of(state.steps[1].mask) == first.without(lowest(table, 8, first.kept))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", all_in_ci(["igspf", "igspp", "isp", "one-shot-isp"], ["igspp"]))
 def test_retraining_gives_models_that_are_saved_and_reload_with_equal_translations(tmp_path, algorithm):
     c, p = context(tmp_path / "run"), plan(algorithm)
@@ -128,6 +129,7 @@ def test_the_mean_loss_of_all_tokens_is_what_training_lowers(tmp_path):
     assert trained.classifier.digest != clf.digest
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_ends_with_the_same_weights(tmp_path):
     clf, train = tiny_translator(), pairs(24, "train")
     options = FinetuneOptions(epochs=2, batch=4, learning_rate=1e-3, checkpoint_steps=2)

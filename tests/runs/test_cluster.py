@@ -159,6 +159,7 @@ def test_nothing_is_written_when_the_address_is_refused(registry, monkeypatch):
 # runs -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_split_over_two_workers_equals_the_local_one_and_survives_the_loss_of_one(cluster, registry):
     spec = {"steps": 8, "chains": 4, "seconds": 0.09}
     local = service.start("rehearsal", spec)
@@ -215,6 +216,7 @@ def test_the_driver_is_light_and_the_work_is_done_by_both(cluster, registry, rea
     assert all(b.user - a.user > 0.2 for a, b in zip(used, now, strict=True))
 
 
+@pytest.mark.slow
 def test_a_cancel_reaches_the_workers(cluster, registry):
     run = on_cluster(steps=3, chains=2, seconds=300.0)
     until(lambda: reading.show(run.id).progress.phase == "scoring", 20, "work on the cluster")

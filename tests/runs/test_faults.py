@@ -94,6 +94,7 @@ def newest(run_id: str) -> int:
 # killed ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", all_in_ci([2, 5, 20], [2]))
 def test_killed_at_random_moments(registry, kills):
     spec = {"steps": 3 * kills, "seconds": 0.03, "payload": 20_000}
@@ -180,6 +181,7 @@ def long_phase(phase: str, factor: int, place: Path) -> dict[str, Any]:
     return options(made, "igspp", until=0.25, retrain_full=False, **changes)
 
 
+@pytest.mark.slow
 def test_a_run_survives_the_death_of_the_program_that_started_it(registry):
     server = subprocess.Popen(
         [
@@ -204,6 +206,7 @@ def test_a_run_survives_the_death_of_the_program_that_started_it(registry):
 # damaged, locked, full ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", all_in_ci(["newest", "both"], ["newest"]))
 def test_a_damaged_checkpoint_costs_steps_but_not_the_result(registry, harm):
     spec = {"steps": 8, "seconds": 0.1}
@@ -221,6 +224,7 @@ def test_a_damaged_checkpoint_costs_steps_but_not_the_result(registry, harm):
     assert history.count("damaged checkpoint") == (2 if harm == "both" else 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", all_in_ci([1.5, 30], [1.5]))
 def test_a_registry_locked_by_another_program(registry, seconds):
     run, other = rehearse(steps=6, seconds=0.1), None
@@ -240,6 +244,7 @@ def test_a_registry_locked_by_another_program(registry, seconds):
     assert essence(run.id) == whole("rehearsal", {"steps": 6})
 
 
+@pytest.mark.slow
 def test_a_cancel_is_heard_while_the_registry_is_locked(registry):
     run = rehearse(steps=50, seconds=1.0)
     until(lambda: reading.show(run.id).progress.phase == "scoring", 20, "work")
@@ -387,6 +392,7 @@ def test_fifty_queued_runs_end_in_order_and_never_too_many_at_once(registry, mon
     assert taken == sorted(taken)
 
 
+@pytest.mark.slow
 def test_a_worker_that_was_only_stopped_is_not_called_lost(registry):
     run = rehearse(steps=6, seconds=0.2)
     pid = running_steps(run.id, 1).record.pid

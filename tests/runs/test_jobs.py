@@ -85,6 +85,7 @@ def carried(kind: str, spec: dict, folder: Path, seed: int | None) -> tuple[list
     return [timeless(steps[n]) for n in sorted(steps)], timeless(job.finish(state, folder))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_order_of_pieces_does_not_matter(kind, place, tmp_path):
     spec = spec_of(kind, place)
@@ -113,6 +114,7 @@ def test_each_kind_runs_in_the_background(kind, place, registry, tmp_path):
     assert timeless(reading.show(run.id).outcome) == outcome
 
 
+@pytest.mark.slow
 def test_a_search_for_speed_that_is_stopped_goes_on_with_what_was_timed(place, tmp_path, monkeypatch):
     """Bit for bit, although the machine is slower now; heads alone that do not reach the target are no failure."""
     spec = {**spec_of("faster", place), "targets": [1.3, 2.4]}
@@ -230,6 +232,7 @@ def test_a_translation_model_is_pruned_in_the_background(tmp_path, registry):
     assert headviz.evaluate(small, data).metrics["bleu"] == step["metrics"]["bleu"]
 
 
+@pytest.mark.slow
 def test_runs_of_equal_seed_train_the_full_model_once(place, tmp_path, own_home):
     from headviz.storage.store import default_store
 
@@ -245,6 +248,7 @@ def test_runs_of_equal_seed_train_the_full_model_once(place, tmp_path, own_home)
     assert alone == found["isp"]
 
 
+@pytest.mark.slow
 def test_a_scoring_of_many_examples_is_several_pieces_in_any_order(tmp_path):
     """The parts of a scoring lie in the checkpoint until the mask is chosen, and only the choice is sent them."""
     spec = options(folders(tmp_path / "real", train=300), "iterative", samples=300, until=0.25, seeds=[0, 1])
@@ -267,6 +271,7 @@ def test_a_scoring_of_many_examples_is_several_pieces_in_any_order(tmp_path):
         job.parcel(held, "choose-s7-k1-p0")
 
 
+@pytest.mark.slow
 def test_a_pruning_run_leaves_a_state_and_models_that_load(place, registry):
     import headviz
 

@@ -97,6 +97,7 @@ def test_the_workers_module_imports_no_streamlit_and_no_torch():
     assert out.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_runs_of_one_device_wait_for_each_other_in_order(registry):
     runs = [rehearse(steps=2, seconds=0.5), *(rehearse(steps=2, seconds=0.1) for _ in range(3))]
     assert [reading.show(r.id).position for r in runs] == [None, 1, 2, 3]
@@ -116,6 +117,7 @@ def test_several_at_once_when_asked_for(registry, monkeypatch):
         rehearse(**QUICK)
 
 
+@pytest.mark.slow
 def test_two_starts_of_one_run_and_one_wins(registry, monkeypatch):
     monkeypatch.setattr(service, "dispatch", lambda registry: [])
     run = rehearse(steps=3, seconds=0.3)
@@ -129,6 +131,7 @@ def test_two_starts_of_one_run_and_one_wins(registry, monkeypatch):
     assert [e["what"] for e in registry.events(run.id)].count("step") == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", ["queued", "starting", "scoring", "training", "evaluating", "deaf"])
 def test_a_cancel_takes_effect_within_two_seconds_in_every_phase(registry, phase):
     if phase == "queued":
@@ -149,6 +152,7 @@ def test_a_cancel_takes_effect_within_two_seconds_in_every_phase(registry, phase
     assert time.monotonic() - begun < 2.5
 
 
+@pytest.mark.slow
 def test_a_cancel_keeps_the_finished_steps_and_leaves_no_process(registry):
     run = rehearse(**SLOW, child_at=1)
     view = running_steps(run.id, 3)
@@ -161,6 +165,7 @@ def test_a_cancel_keeps_the_finished_steps_and_leaves_no_process(registry):
     until(lambda: not any(c.is_running() and c.status() != "zombie" for c in children), 3, "the end of the children")
 
 
+@pytest.mark.slow
 def test_a_cancelled_run_resumes_to_the_same_result(registry):
     whole = rehearse(steps=12, seconds=0.05)
     ended(whole.id)
@@ -174,6 +179,7 @@ def test_a_cancelled_run_resumes_to_the_same_result(registry):
     assert "step again" not in [e["what"] for e in registry.events(run.id)]
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_lost_and_its_children_go_with_it(registry):
     run = rehearse(**SLOW, child_at=0)
     view = running_steps(run.id, 1)
@@ -186,6 +192,7 @@ def test_a_killed_worker_is_lost_and_its_children_go_with_it(registry):
     until(lambda: not any(c.is_running() and c.status() != "zombie" for c in children), 3, "the end of the children")
 
 
+@pytest.mark.slow
 def test_a_polite_request_to_end_counts_as_lost_at_once(registry):
     run = rehearse(**SLOW)
     os.kill(running_steps(run.id).record.pid, signal.SIGTERM)
@@ -194,6 +201,7 @@ def test_a_polite_request_to_end_counts_as_lost_at_once(registry):
     assert "The system ended the worker" in after.error
 
 
+@pytest.mark.slow
 def test_what_waits_starts_after_a_killed_worker(registry):
     first, second = rehearse(**SLOW), rehearse(**QUICK)
     os.kill(running_steps(first.id).record.pid, signal.SIGKILL)
@@ -201,6 +209,7 @@ def test_what_waits_starts_after_a_killed_worker(registry):
     assert second.id == reading.overview()[0].record.id
 
 
+@pytest.mark.slow
 def test_an_error_is_named_and_the_run_can_go_on(registry):
     run = rehearse(steps=5, fail_at=3)
     after = ended(run.id)
@@ -230,6 +239,7 @@ def test_a_done_run_stays_done(registry):
             action(run.id)
 
 
+@pytest.mark.slow
 def test_others_may_look_but_only_the_owner_may_change(registry):
     run = service.start("rehearsal", SLOW, owner="ann")
     assert reading.show(run.id).record.owner == "ann"
@@ -249,6 +259,7 @@ def test_an_active_run_is_neither_archived_nor_deleted(registry):
             action(run.id)
 
 
+@pytest.mark.slow
 def test_archiving_and_deleting_free_what_they_say(registry):
     run = rehearse(steps=3, payload=50_000)
     ended(run.id)
@@ -280,6 +291,7 @@ def test_deleting_never_follows_a_link_out(registry, tmp_path):
     assert (outside / "file").read_text() == "x"
 
 
+@pytest.mark.slow
 def test_the_progress_of_a_running_run_is_told(registry):
     run = rehearse(steps=10, seconds=0.6)
     running_steps(run.id, 2)
@@ -304,6 +316,7 @@ def test_an_identity_is_more_than_a_pid():
     assert Identity(f"elsewhere|{boot}|{space}", own.pid, own.start).alive() is None
 
 
+@pytest.mark.slow
 def test_a_worker_on_another_machine_is_judged_by_its_beat(registry):
     run = rehearse(**QUICK)
     ended(run.id)

@@ -19,6 +19,7 @@ from support.tiny import tiny_folder
 __all__ = ["nothing_stays"]
 
 
+@pytest.mark.slow
 def test_a_run_with_both_plugins_is_carried_by_a_worker_and_not_resumed_with_another_file(
     nothing_stays: None, registry: Registry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -44,6 +45,7 @@ def test_a_run_with_both_plugins_is_carried_by_a_worker_and_not_resumed_with_ano
         make_job(record.kind, record.spec)
 
 
+@pytest.mark.slow
 def test_a_run_on_a_plugins_task_with_a_model_of_a_plugins_family(
     nothing_stays: None, registry: Registry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -202,6 +202,7 @@ def test_only_the_owner_cancels(registry, capsys):
     assert as_json(capsys, "cancel", run.id, "--user", "ann")["state"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_looking_at_runs_needs_no_torch(registry):
     code = (
         "import sys; from headviz.cli import main; main(['run', 'list', '--json'])\n"

@@ -55,6 +55,7 @@ def removed_first(state) -> HeadId:
     return HeadMask.from_hex(state.steps[0].mask, state.num_layers, state.num_heads).off[0]
 
 
+@pytest.mark.slow
 def test_without_retraining_the_maps_are_those_of_the_really_pruned_model(opened):
     context, plan, state = opened("iterative")
     head = kept_throughout(state)
@@ -80,6 +81,7 @@ def test_a_removed_head_has_no_maps_from_its_step_on(opened):
     assert all(len(s.probabilities) == 3 for s in found.steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", ["all", "last"])
 def test_retrained_steps_show_their_own_models_or_say_that_they_are_gone(opened, keep):
     context, plan, state = opened("one-shot-isp", keep_models=keep)
@@ -114,6 +116,7 @@ def test_one_class_is_explained_throughout_and_stop_stops(opened):
         step_maps(context, plan, state, head, TEXT, PAIR, cancel=lambda: True)
 
 
+@pytest.mark.slow
 def test_a_zip_holds_the_step_s_model_both_ways(place, registry, tmp_path):
     run = service.start("prune", options(place, "one-importance"))
     assert ended(run.id).error == ""

@@ -68,6 +68,7 @@ def test_the_estimate_fills_what_is_free_first():
     assert _spread([3, 3], 4) == 3
 
 
+@pytest.mark.slow
 def test_a_sweep_on_this_machine_runs_all_and_needs_no_process_of_its_own(registry):
     sweep = start_sweep(rehearsals(3), title="three")
     assert sweep.worker is None
@@ -79,6 +80,7 @@ def test_a_sweep_on_this_machine_runs_all_and_needs_no_process_of_its_own(regist
     assert len(view.to_dict()["children"]) == 3
 
 
+@pytest.mark.slow
 def test_a_sweep_shows_a_failed_run_and_the_others_go_on(registry):
     members = [*rehearsals(1), Member("rehearsal", {"steps": 2, "fail_at": 1}, "bad"), *rehearsals(1)]
     sweep = start_sweep(members, title="one bad")
@@ -101,6 +103,7 @@ def test_cancelling_a_sweep_stops_all_its_runs_and_resuming_finishes_them(regist
     assert [len(registry.steps(r.id)) for r in registry.records(parent=sweep.id)] == [6, 6, 6]
 
 
+@pytest.mark.slow
 def test_a_sweep_is_deleted_as_a_whole(registry):
     sweep = start_sweep(rehearsals(2, payload=10_000), title="two")
     wait_for_sweep(sweep.id)

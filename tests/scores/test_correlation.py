@@ -57,6 +57,7 @@ def test_more_connections_than_sixteen_bits():
         np.testing.assert_allclose(found[name], oracle(name, a, b), atol=1e-10)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_any_numbers(data):

@@ -130,6 +130,7 @@ def brute(clf, data, metric, order):
     return np.array([[measure(full) - measure(full.without([(i, j)])) for j in range(4)] for i in range(3)])
 
 
+@pytest.mark.slow
 def test_ablation_is_the_metric_lost():
     clf, data = tiny_classifier("bert"), made(40)
     order = np.arange(3)
@@ -138,6 +139,7 @@ def test_ablation_is_the_metric_lost():
     assert (s.values != 0).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("metric", "by_hand"), [("f1", f1_score), ("accuracy", lambda g, p: (g == p).mean())])
 def test_ablation_of_another_metric_and_order_of_classes(metric, by_hand):
     clf = tiny_classifier("bert", labels=("equivalent", "not_equivalent"))  # the other way round than the task
@@ -146,6 +148,7 @@ def test_ablation_of_another_metric_and_order_of_classes(metric, by_hand):
     np.testing.assert_allclose(s.values, brute(clf, data, by_hand, np.array([1, 0])), atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["accuracy", "f1"])
 def test_ablation_has_the_intervals_of_every_other_comparison(metric):
     """It had Student's t over per-example differences: [0, 0] for a head whose absence changes no answer."""
@@ -159,6 +162,7 @@ def test_ablation_has_the_intervals_of_every_other_comparison(metric):
     assert (s.interval_high[unchanged] > 0).all()
 
 
+@pytest.mark.slow
 def test_ablation_by_matthews_has_an_interval():
     clf, data = tiny_classifier("bert", labels=("unacceptable", "acceptable"), seed=3), made(60, task="cola")
     s = score_heads(clf, data, "ablation", cache=False)

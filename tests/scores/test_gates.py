@@ -59,6 +59,7 @@ def test_gates_under_a_rising_price_by_hand(clf, data):
     np.testing.assert_allclose(found, total / steps, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_a_price_closes_gates_and_the_loss_opens_those_it_needs(clf, data):
     open_, closing = (
         score_heads(clf, data, "gates", price=p, steps=20, batch=20, cache=False).values for p in (0.01, 50.0)
@@ -167,6 +168,7 @@ def test_options_out_of_range_are_refused(clf, data, name, wrong):
         score_heads(clf, data, name, cache=False, **wrong)
 
 
+@pytest.mark.slow
 def test_a_head_that_helps_one_that_harms_and_one_that_does_nothing(data):
     """Class 0 is right; the first head speaks for it, the second against it, the third says nothing."""
     clf = tiny_classifier("bert", layers=1)

@@ -30,6 +30,7 @@ def accuracy(clf, data, mask):
     return evaluate(clf, data, mask).metrics["accuracy"]
 
 
+@pytest.mark.slow
 def test_few_heads_are_exact_by_all_256_coalitions(clf, data):
     """Against the metric of each of the 256 masks, evaluated one by one, and Shapley's weights written out."""
     from math import factorial
@@ -46,6 +47,7 @@ def test_few_heads_are_exact_by_all_256_coalitions(clf, data):
     assert found.sum() == pytest.approx(worth[255] - worth[0])
 
 
+@pytest.mark.slow
 def test_orders_average_to_the_exact_values(clf, data, monkeypatch):
     """Three heads have six orders; taking them all is exact."""
     mask = HeadMask.full(2, 4).without([(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)])
@@ -80,6 +82,7 @@ def test_every_order_sums_to_the_whole_even_where_it_ends_early(data):
     assert lengths < 14
 
 
+@pytest.mark.slow
 def test_a_head_that_does_nothing_is_worth_nothing_and_equal_heads_are_worth_the_same(data):
     import torch
 

@@ -154,6 +154,7 @@ EXPANDS = {"storage/paths.py", "plugins.py"}
 RENAMES = {"storage/writing.py", "models/saving.py", "runs/saving.py", "distillation/driver.py"}
 
 
+@pytest.mark.slow
 def test_one_function_resolves_paths_and_one_replaces_files() -> None:
     resolving, replacing_files = set(), set()
     for path in SRC.rglob("*.py"):

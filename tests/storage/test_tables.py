@@ -35,6 +35,7 @@ def test_names_of_columns_are_defused_too() -> None:
     assert header == ["'" + text for text in FORMULAS]
 
 
+@pytest.mark.slow
 def test_every_table_is_written_here() -> None:
     """No other module writes CSV, so that no table has a cell that nobody looked at."""
     writers = {"writer", "DictWriter", "to_csv", "savetxt", "write_csv", "to_excel"}

@@ -105,6 +105,7 @@ def test_few_changed_sentences_have_no_interval() -> None:
         assert np.isfinite(compare(first, other).interval_low) == given
 
 
+@pytest.mark.slow
 def test_under_no_difference_p_is_spread_evenly() -> None:
     p_values = []
     for seed in range(60):

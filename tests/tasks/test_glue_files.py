@@ -56,6 +56,7 @@ def test_a_split_that_is_not_there() -> None:
         load_task("qnli", "train", data=GLUE)
 
 
+@pytest.mark.slow
 def test_limit_and_sample_on_real_data() -> None:
     train = load_task("sst2", "train", data=GLUE)
     some = sample(train)

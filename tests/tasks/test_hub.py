@@ -200,6 +200,7 @@ def _load_in_fresh_process(url: str, home: Path, offline: bool = False) -> dict:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_real_client_downloads_then_works_offline(hub: dict, tmp_path: Path) -> None:
     expected = {"texts": [f"sentence {i}" for i in range(3)]}
     assert _load_in_fresh_process(hub["url"], tmp_path / "home") == expected

@@ -174,6 +174,7 @@ def test_ties_share_a_fifth() -> None:
     assert quintiles(np.ones(9)).tolist() == [0] * 9
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=3), st.integers(1, 500), min_size=1, max_size=8), st.data())
 def test_proportional_shares(counts: dict[str, int], draw: st.DataObject) -> None:
     total = draw.draw(st.integers(0, sum(counts.values())))

@@ -94,6 +94,7 @@ def test_the_demo() -> None:
     assert limited.digest != data.digest
 
 
+@pytest.mark.slow
 def test_a_sample_has_no_classes() -> None:
     data = load_task("demo-translation", limit=200)
     drawn = sample(data, 50, seed=1)

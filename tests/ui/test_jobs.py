@@ -172,6 +172,7 @@ def test_a_kept_job_goes_on_until_it_is_stopped(be: Any, work: Work) -> None:
     assert job.finished.wait(2)
 
 
+@pytest.mark.slow
 def test_a_closed_tab_ends_its_computations_within_two_seconds(
     be: Any, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:

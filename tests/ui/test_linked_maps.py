@@ -41,6 +41,7 @@ def test_a_packed_map_keeps_three_digits(tokens: int) -> None:
     assert np.abs(found - values).max() < 1e-4 * top
 
 
+@pytest.mark.slow
 def test_both_maps_of_512_tokens_take_less_than_180_kB_even_if_they_are_noise() -> None:
     noise = np.random.default_rng(0).normal(size=(512, 512))
     panels = [Panel("attention", attention(512), False, ""), Panel("attribution", noise, True, "")]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..charts.numbers import signed
-from ..errors import OptionError, TaskError
+from ..errors import OptionError, TaskError, shown
 from ..evaluation.significance import benjamini_hochberg
 from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, after, stop_if, tracked
@@ -115,8 +115,10 @@ def interactions(
     about = subject(evaluator)
     if evaluator.gold is None:
         raise TaskError("Interactions are of the loss, and these data have no gold labels.")
-    if not seconds > 0:
-        raise OptionError(f"The time budget must be above 0 seconds, not {seconds}.")
+    if not isinstance(seconds, int | float) or not seconds > 0:
+        raise OptionError(f"The time budget must be above 0 seconds, not {shown(seconds)}.")
+    if not isinstance(samples, int) or samples < 1:
+        raise OptionError(f"samples must be a whole number of at least 1, not {shown(samples)}.")
     heads = tuple(evaluator.clf.present.kept)
     if len(heads) < 2:
         raise OptionError("Interactions need at least two heads.")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from random import Random
 
+from ..errors import OptionError, is_one_of, shown, unknown_choice
 from .corpus import split_of
 from .example import LABELS, Example
 from .phenomena import PHENOMENA
@@ -15,7 +16,18 @@ LONGEST = 3  # words of the stretch that differs
 
 
 def minimal_pairs(phenomenon: str, count: int, seed: int = 0) -> list[tuple[Example, Example]]:
-    """``count`` minimal pairs of one phenomenon; the same arguments give the same pairs. Fewer where it has no more."""
+    """``count`` minimal pairs of one phenomenon; the same arguments give the same pairs. Fewer where it has no more.
+
+    >>> import headviz
+    >>> [(one, other)] = headviz.minimal_pairs("negation", 1)
+    >>> one.label == other.label
+    False
+    """
+    if not is_one_of(phenomenon, PHENOMENA):
+        raise OptionError(unknown_choice("kind of example", phenomenon, PHENOMENA))
+    for name, value in (("count", count), ("seed", seed)):
+        if not isinstance(value, int) or value < 0:
+            raise OptionError(f"{name} must be a whole number of at least 0, not {shown(value)}.")
     found: list[tuple[Example, Example]] = []
     for one, other in _drawn(phenomenon, seed):
         if len(found) == count:

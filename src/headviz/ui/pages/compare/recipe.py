@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ....attribution.alignment import ALL
-from ....recipes.structure import Call, Command, Each, Get, Import, Let, Name, Recipe
+from ....recipes.structure import Call, Command, Each, Get, Let, Name, Recipe
 from ...parts.texts import Text
 from ...shell import recipes, state
 from ...shell.view import View
@@ -51,11 +51,8 @@ def _patching(view: View, clf: Classifier, shown: Text, given: patching.Given) -
     if asked:
         pairs = Name("[(text, donor)]")
         if many:
-            drawn = Call("minimal_pairs", (shown.slice, paths.DRAWN))
-            lines = (
-                Import("headviz.demo.minimal_pairs", ("minimal_pairs",)),
-                Let("pairs", Each(OF_A_PAIR, "a, b", drawn)),
-            )
+            drawn = Call("headviz.minimal_pairs", (shown.slice, paths.DRAWN))
+            lines = (Let("pairs", Each(OF_A_PAIR, "a, b", drawn)),)
             pairs = Name("pairs")
         found = Call("headviz.paths", (Name("clf"), pairs), {**words, "mask": Name("mask")})
     else:

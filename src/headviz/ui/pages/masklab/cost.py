@@ -64,10 +64,8 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
         state.margin()
     if off:
         small, whole = loaders.cost(clf, mask), loaders.cost(clf)
-        st.caption(
-            f"Pruned for real, the model changes by: parameters {less(small.parameters, whole.parameters)}, "
-            f"FLOPs {less(small.flops, whole.flops)} for a text of {whole.length} tokens."
-        )
+        smaller = f"parameters {less(small.parameters, whole.parameters)}, FLOPs {less(small.flops, whole.flops)}"
+        st.caption(show.plain(f"Pruned for real, the model changes by: {smaller} for a text of {whole.length} tokens."))
     if not found.whole:
         st.caption(EARLY)
         return
