@@ -238,15 +238,16 @@ class Evaluator(MaskEvaluator):
         self, whole: HeadMask, keep: bool, progress: Progress | None, cancel: Cancel | None
     ) -> Iterator[tuple[np.ndarray, int]]:
         """The logits, and of how many examples of the order they are there; all of them at last."""
-        seen = self._named(whole, self.clf.num_layers)
-        if (logits := self._seen(seen)) is None:
-            for logits, count in self._compute(whole, keep, progress, cancel):
-                if count < len(self.data):
-                    yield logits, count
-            self._remember(seen, logits)
+        seen, total = self._named(whole, self.clf.num_layers), len(self.data)
+        if (known := self._seen(seen)) is None:
+            for known, count in self._compute(whole, keep, progress, cancel):
+                if count < total:
+                    yield known, count
+            assert known is not None  # the last part is the whole
+            self._remember(seen, known)
         elif progress is not None:
-            progress(len(self.data), len(self.data))
-        yield logits, len(self.data)
+            progress(total, total)
+        yield known, total
 
     def _named(self, mask: HeadMask, layer: int) -> Seen:
         """What decides the states that enter a layer: heads off before it and, if a mask switched one off, the draw."""

@@ -70,7 +70,7 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
         st.caption(EARLY)
         return
     with st.expander("All metrics, intervals and p", key="all_metrics", on_change="rerun") as box:
-        _metrics(found, box.open)
+        _metrics(found, bool(box.open))
         if box.open:
             show.note("How intervals and p are computed.", formula=DELTA, source=PAIRED, key="mask_paired", saves=False)
 
