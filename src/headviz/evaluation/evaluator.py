@@ -228,8 +228,6 @@ class Evaluator(MaskEvaluator):
         with self._lock:
             self._results.clear()
 
-    # how it is done ----------------------------------------------------------------------------
-
     def _logits(self, whole: HeadMask, keep: bool, progress: Progress | None, cancel: Cancel | None) -> np.ndarray:
         *_, (logits, _) = self._grown(whole, keep, progress, cancel)
         return logits
