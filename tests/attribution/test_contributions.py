@@ -10,6 +10,7 @@ import headviz
 from headviz import UserError
 from headviz.attribution.contributions import waterfall
 from headviz.models.families import FAMILIES
+from support.marks import all_in_ci
 from support.tiny import tiny_classifier, tiny_model
 
 TEXT, PAIR = "a dog sleeps .", "the red cat sees two birds in the garden"
@@ -78,10 +79,14 @@ def test_ablation_beside_it() -> None:
     np.testing.assert_allclose(pruned.total, pruned.logits, atol=1e-5)
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "electra"])
+@pytest.mark.parametrize("family", all_in_ci(POST_NORM, ["bert", "distilbert", "electra", "mpnet"]))
 def test_what_a_head_reads_and_writes(family: str) -> None:
     """The tokens' shares sum to the head's contribution; the attention is the model's own."""
     clf = tiny_classifier(family)
+    with torch.no_grad():
+        for name, weights in clf.model.named_parameters():
+            if "relative_attention_bias" in name:
+                weights.mul_(20)  # random ones are too small to be missed
     mask = clf.full_mask.without([(0, 1)])
     found = headviz.contributions(clf, TEXT, PAIR, mask=mask)
     call = clf.call(mask, "eager", keep_probs=True)

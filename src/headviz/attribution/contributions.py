@@ -111,8 +111,9 @@ def parts_of(clf: Classifier, text: str, pair: str | None, mask: HeadMask | None
     clf.check_classes()
     if clf.classes is None or not isinstance(stages_for(clf), PostNormStages):
         raise ModelError(
-            f"The class scores of {clf.title} are not a sum over the first token's states that headviz can take apart. "
-            "Choose a model of BERT's kind (layer norms behind each block)."
+            f"The class scores of {clf.title} are not a sum over the first token's states that headviz can take apart: "
+            "that needs layer norms behind each block, and positions that do not depend on what a query or key says. "
+            "Choose a model of BERT's kind."
         )
     (encoding,) = encode(clf, [text], None if pair is None else [pair])
     whole = clf.under(mask)

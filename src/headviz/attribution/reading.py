@@ -32,7 +32,7 @@ class Reading(Result):
     """
 
     head: HeadId
-    match: np.ndarray  # [T, T] q·k/√d
+    match: np.ndarray  # [T, T] q·k/√d, and the position's part where attention has one of its own (MPNet)
     attention: np.ndarray  # [T, T]
     written: np.ndarray  # [T, T]
     scores: np.ndarray  # [T, C]
@@ -82,4 +82,7 @@ def _pieces(
     columns = [slice(n * width + row * size, n * width + (row + 1) * size) for n in range(3)]
     query, key, value = (hidden @ own.qkv[at].T + own.qkv_bias[at] for at in columns)
     match = query @ key.T  # the scale is folded into W_Q
+    bias = parts.stages.position_bias(head.layer, len(hidden), hidden)
+    if bias is not None:
+        match = match + bias[0, row].to(match)
     return match, match.softmax(dim=-1), value, own.out[:, row * size : (row + 1) * size].T
