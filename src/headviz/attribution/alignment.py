@@ -56,7 +56,9 @@ def places(wanted: str | Sequence[int], text: Encoding, donor: Encoding, alignme
     elif wanted == CHANGED:
         chosen = [i for i, j in enumerate(alignment) if j is not None and text.ids[i] != donor.ids[j]]
         if not chosen:
-            raise OptionError("No token has another one in its place in the donor. Choose other positions.")
+            added = len(donor) - len(partnered)
+            why = f": the donor only adds {added} token{'s' if added != 1 else ''}" if added else ""
+            raise OptionError(f"No token has another one in its place in the donor{why}. Choose other positions.")
     elif isinstance(wanted, str):
         raise OptionError(unknown_choice("choice of positions", wanted, POSITIONS))
     elif not isinstance(wanted, Iterable):

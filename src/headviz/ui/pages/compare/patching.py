@@ -61,6 +61,8 @@ def section(clf: Classifier, shown: Text, demo: bool) -> None:
         _grid(clf, found)
     with right:
         _aligned(found, memory)
+    if edited is not None:
+        st.caption("The paths below take the alignment by common words, not the edited one.")
     paths.section(clf, one, other, shown, memory)
 
 
