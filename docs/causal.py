@@ -11,6 +11,7 @@ from pathlib import Path
 
 import headviz
 from headviz.demo import planted_heads
+from headviz.demo import card_figures
 from headviz.demo.minimal_pairs import minimal_pairs
 from headviz.demo.phenomena import PHENOMENA
 from headviz.heads import HeadId
@@ -48,7 +49,8 @@ interval is 95 % over pairs, q is Benjamini and Hochberg's over the 144 heads.""
 
 def patching(clf: headviz.Classifier, count: int) -> tuple[list[str], list[HeadId]]:
     """One row for each phenomenon: the heads that carry the difference, and where its planted ones stand."""
-    rows, first, own_first, shown, start = [], [], 0, [], time.perf_counter()
+    rows, first, own_first, own_next, shown, start = [], [], 0, 0, [], time.perf_counter()
+    shared = [HeadId.parse(head) for head in card_figures()["heads"]["shared"]]
     for name in PHENOMENA:
         own = planted_heads(name)
         pairs = [((a.premise, a.hypothesis), (b.premise, b.hypothesis)) for a, b in minimal_pairs(name, count)]
@@ -65,13 +67,17 @@ def patching(clf: headviz.Classifier, count: int) -> tuple[list[str], list[HeadI
         rows.append(f"| {name} | {found.n} of {len(pairs)} | {top} | {clear} | {stand} |")
         first.append(ranked[0])
         own_first += ranked[0] in own
+        own_next += next(head for head in ranked if head not in shared) in own
         shown.append(places[0][1])
         print(rows[-1], f"{time.perf_counter() - start:.0f} s", flush=True)
     leader = max(set(first), key=first.count)
-    part = "a planted head" if leader in planted_heads() else "not a planted head"
+    part = (
+        "several abilities hang on it, as the model card says" if leader in shared else "it carries no part of its own"
+    )
     said = (
-        f"In {first.count(leader)} of {len(first)} phenomena {leader.dotted} moves the answer most ({part}); a planted "
-        f"head of the phenomenon comes first in {own_first} of {len(first)}."
+        f"In {first.count(leader)} of {len(first)} phenomena {leader.dotted} moves the answer most ({part}). A planted "
+        f"head of the phenomenon comes first in {own_first} of {len(first)}, and in {own_next} once the heads that "
+        "several abilities share are left out. So patching does not simply give back what training planted."
     )
     lines = [
         "## Which heads carry the difference",
