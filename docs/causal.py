@@ -10,8 +10,7 @@ import time
 from pathlib import Path
 
 import headviz
-from headviz.demo import planted_heads
-from headviz.demo import card_figures
+from headviz.demo import card_figures, planted_heads
 from headviz.demo.minimal_pairs import minimal_pairs
 from headviz.demo.phenomena import PHENOMENA
 from headviz.heads import HeadId
