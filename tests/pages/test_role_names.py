@@ -43,3 +43,11 @@ def test_means_by_place_come_with_a_link(open_page: Callable[..., Any]) -> None:
     assert app.session_state["headviz"].view.ablation == "mean-by-place:8"
     assert any("ablation='mean-by-place'" in c.value for c in app.code)
     assert any("--ablation mean-by-place --reference 8" in c.value for c in app.code)
+
+
+def test_pages_that_know_only_zero_say_so(open_page: Callable[..., Any]) -> None:
+    given = {"off": "0.1,2.3", "ablation": "mean:8", "limit": "12"}
+    told = "2 switched off (zero in their place here; mean only in the Mask lab)"
+    captions = [c.value.replace("\\", "") for c in open_page("compare", **given).caption]
+    assert any(told in c for c in captions), captions
+    assert not any("zero in their place" in c.value for c in open_page("masklab", **given).caption)

@@ -26,6 +26,7 @@ PAGES = (
     ("data", "Data & model"),
 )
 
+ZERO = ("One head", "Compare", "Analyses")  # pages that put zero in the place of heads that are off
 CHOOSING = ("Data & model", "Runs", "Distil")  # pages that work while the view's data do not exist
 
 _OPEN = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} 26" height="26" width="{0}">'
@@ -214,7 +215,10 @@ def _what(view: View) -> str:
         shape = loaders.shape(view)
         parts.append(f"{shape.size} heads")
         off = len(state.mask(shape.present).off)
-        parts.append(f"{off} switched off" if off else "all on")
+        told = f"{off} switched off" if off else "all on"
+        if off and view.ablation != FIELDS["ablation"] and getattr(_inside, "page", "") in ZERO:
+            told += f" (zero in their place here; {view.ablation.partition(':')[0]} only in the Mask lab)"
+        parts.append(told)
     size = None
     with suppress(UserError):
         size = loaders.dataset_size(view)
