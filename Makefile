@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 # one worker per core; each test process computes with one thread
 WORKERS ?= auto
 
-.PHONY: run test test-slow test-all lint format docs try-wheel container-steps clean
+.PHONY: run test test-slow test-soak test-all lint format docs try-wheel container-steps clean
 
 run: $(VENV)/.installed
 	$(BIN)/streamlit run app.py --server.address 127.0.0.1 --server.port $(PORT)
@@ -14,13 +14,16 @@ run: $(VENV)/.installed
 # compiled once, not by each of the many processes that tests start
 PYTEST = $(BIN)/python -m compileall -q src tools; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-test test-slow test-all: export PYTHONDONTWRITEBYTECODE =
+test test-slow test-soak test-all: export PYTHONDONTWRITEBYTECODE =
 
 test: $(VENV)/.installed-test
 	$(PYTEST) -m "not slow"
 
 test-slow: $(VENV)/.installed-test
-	$(PYTEST) -m slow
+	$(PYTEST) -m "slow and not soak"
+
+test-soak: $(VENV)/.installed-test
+	$(PYTEST) -m soak
 
 test-all: $(VENV)/.installed-test
 	$(PYTEST)
@@ -53,9 +56,9 @@ docs: $(VENV)/.installed-test
 try-wheel:
 	$(PYTHON) tools/try_wheel.py
 
-# the Dockerfile's own steps where no image can be built
-container-steps:
-	$(PYTHON) tools/container_steps.py
+# the image, built and tried; where none can be built, the Dockerfile's own steps, with the packages that are here
+container-steps: $(VENV)/.installed-test
+	$(BIN)/python tools/container_steps.py --reuse
 
 clean:
 	rm -rf $(VENV) build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -24,7 +24,8 @@ from transformers import BertConfig, BertForSequenceClassification
 import headviz
 from headviz import HeadMask
 from headviz.evaluation.dispatch import evaluate
-from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
+from headviz.evaluation.evaluator import Evaluator
+from headviz.evaluation.evaluator_options import EvaluatorOptions
 
 HIDDEN = 144
 CLOCK = time.perf_counter

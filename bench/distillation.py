@@ -1,6 +1,6 @@
 """The curves of docs/distillation.md: students of three removals, from every start, over seeds.
 
-    python bench/distillation.py [--work FOLDER] [--parts rnn,decoder,heads] [--seeds 0,1,2,3,4] [--threads 1]
+    python bench/distillation.py [--work FOLDER] [--parts rnn,rnn-total,decoder,heads] [--seeds 0,1,2,3,4] [--threads 1]
 
 Stop it whenever you like and start it again with the same options: it goes on from its last checkpoint, and what is
 done is not done again. The recurrent teacher is trained here; the other two are the models that headviz ships.
@@ -101,13 +101,14 @@ PARTS = {
 
 
 # the teacher's updates and a student's together, for a student that has no teacher
-PARTS["rnn-total"] = dataclasses.replace(
+TOTAL = dataclasses.replace(
     PARTS["rnn"],
     title="The same, with random weights and as many updates as teacher and student have together",
     training=dataclasses.replace(PARTS["rnn"].training, steps=2 * TEACHING.steps, every=400),
     inits=("random",),
     teacher="rnn",
 )
+PARTS = {"rnn": PARTS["rnn"], "rnn-total": TOTAL, **PARTS}
 
 
 def main() -> None:
@@ -216,10 +217,14 @@ def write() -> None:
     """Put the measured sections between the marks of docs/distillation.md."""
     page = DOCS / "distillation.md"
     text = page.read_text(encoding="utf-8")
-    sections = [section(name) for name in PARTS if (DOCS / f"distillation-{name}.json").exists()]
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    page.write_text(before + BEGIN + "\n" + "\n".join(sections) + END + after, encoding="utf-8")
+    page.write_text(before + BEGIN + "\n" + sections() + END + after, encoding="utf-8")
+
+
+def sections() -> str:
+    """What stands between the marks: a section for each part that has been computed."""
+    return "\n".join(section(name) for name in PARTS if (DOCS / f"distillation-{name}.json").exists())
 
 
 def section(name: str) -> str:
@@ -281,11 +286,10 @@ def verdict(found: dict[str, Any], metric: str) -> str:
         word = "above" if mean > base[0] else "not above"
         clear = ", intervals apart" if low is not None and base[2] is not None and low > base[2] else ""
         parts.append(f"{METHODS[init].title}: {word} random weights ({mean:.3g} against {base[0]:.3g}{clear})")
-    return (
-        "The published order is teacher > student from the teacher > student from random weights. Here: "
-        + "; ".join(parts)
-        + "."
-    )
+    if not parts:
+        return ""
+    order = "The published order is teacher > student from the teacher > student from random weights."
+    return f"{order} Here: {'; '.join(parts)}."
 
 
 def picture(part: Part, found: dict[str, Any], width: int = 720, height: int = 380) -> str:

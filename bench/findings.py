@@ -11,6 +11,7 @@ models and states of runs stay in the work folder; the JSON files hold figures o
 import argparse
 import json
 import platform
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -91,6 +92,7 @@ def train(args: argparse.Namespace, cancel: Cancel, encoder: str, task: str, see
     fresh = headviz.load(str(args.encoder[encoder]), fresh_labels=data.label_names, seed=seed, device="cpu")
     folder = args.work / "training" / f"{encoder}-{task}-{seed}"
     done = fine_tune(fresh, data, options, seed, dev=dev, folder=folder, cancel=cancel)
+    shutil.rmtree(_model(args, encoder, task, seed), ignore_errors=True)  # of a call that was broken off after saving
     done.classifier.save(_model(args, encoder, task, seed))
     result = headviz.evaluate(done.classifier, dev)
     return {
@@ -190,7 +192,8 @@ def _model(args: argparse.Namespace, encoder: str, task: str, seed: int) -> Path
 
 def run(args: argparse.Namespace) -> None:
     until = time.monotonic() + 60 * args.minutes
-    args.work.mkdir(parents=True, exist_ok=True)
+    for folder in (args.work, args.out):
+        folder.mkdir(parents=True, exist_ok=True)
     for cell in cells():
         encoder = cell.name.split("-")[1]
         if _file(args, cell.name).exists() or encoder not in args.encoder:

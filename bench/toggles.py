@@ -21,7 +21,8 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 import headviz
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate
-from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
+from headviz.evaluation.evaluator import Evaluator
+from headviz.evaluation.evaluator_options import EvaluatorOptions
 from headviz.models.fast.kernels import bfloat16_here
 from headviz.tasks import Dataset
 

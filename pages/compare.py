@@ -7,12 +7,15 @@ from headviz.ui.pages.compare import explanations, many_pairs, patching
 from headviz.ui.pages.compare import other_models as others
 from headviz.ui.pages.compare import recipe as recipe_of
 from headviz.ui.pages.compare import translations as retranslate
-from headviz.ui.parts import story, texts, veshan
+from headviz.ui.parts import reference, story, texts, veshan
 from headviz.ui.shell import frame, loaders, show, state
 
 view = frame.begin()
 story.line()
-clf, data = loaders.classifier(view), loaders.dataset(view)
+filled, data = reference.filled(loaders.classifier(view)), loaders.dataset(view)
+if filled is None:
+    st.stop()
+clf = filled
 if frame.controls():
     shown = texts.choose(data, "compare_text")
 else:

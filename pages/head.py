@@ -5,12 +5,14 @@ import streamlit as st
 from headviz.errors import UserError
 from headviz.ui.pages.head import maps as onehead
 from headviz.ui.pages.head import relation, writes
-from headviz.ui.parts import remarks, scoring, texts
+from headviz.ui.parts import reference, remarks, scoring, texts
 from headviz.ui.shell import frame, loaders, show, state
 
 
 def draw() -> None:
-    clf, data = loaders.classifier(view), loaders.dataset(view)
+    clf, data = reference.filled(loaders.classifier(view)), loaders.dataset(view)
+    if clf is None:
+        return
     chosen = onehead.pick(clf.present)
     left, right = st.columns([3, 9], gap="medium")
     with left:

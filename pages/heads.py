@@ -46,7 +46,9 @@ if right is not None:
         grids.one("heads_beside", beside, main, grids.title_of(beside, view.beside or COST), shape, view)
         working = st.container()
 with top:
-    if main is None:
+    if main is None and beside is not None and beside.score == COST:
+        show.finding(orders.costs(beside, shape.rows))
+    elif main is None:
         none = f"No scores yet: {view.score} has not been computed for this model and task."
         st.info(show.plain(none), icon=":material/info:")
     elif len(measured) == 2:

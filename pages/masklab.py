@@ -4,7 +4,7 @@ import streamlit as st
 
 from headviz.ui.pages.masklab import board, cost, stand_ins, two_masks
 from headviz.ui.parts import cost as scores
-from headviz.ui.parts import measure, story
+from headviz.ui.parts import measure, reference, story
 from headviz.ui.shell import frame, loaders, state
 
 view = frame.begin()
@@ -12,6 +12,7 @@ story.line()
 shape = loaders.shape(view)
 if frame.controls():
     board.toolbar(shape.present, scores.ordering(view), shape.scores)
+    view = state.view()  # a score that a link named wrongly is corrected there
 left, right = st.columns([5, 6], gap="large")
 with left:
     board.grid(shape.present, scores.ordering(view), rows=shape.rows, following=cost.following(shape.present))
@@ -23,7 +24,7 @@ with left:
 with right:
     clf, data = loaders.classifier(view), loaders.dataset(view)
 with hints:  # progress stands here, so that nothing jumps
-    grown = measure.measured(clf, data, state.mask(clf.present), stand_ins.place())
+    grown = measure.measured(clf, data, state.mask(clf.present), reference.place())
 found = grown if grown is not None and grown.whole else None
 with right:
     shown = measure.last(clf, data, found)
@@ -41,5 +42,5 @@ if found is not None:
             cost.what_if(clf, data, found)
         two_masks.section(clf, data)
     cost.details(clf, data, found)
-    measure.ahead(clf, data, found.mask, stand_ins.place())
+    measure.ahead(clf, data, found.mask, reference.place())
 frame.recipe(*cost.recipe(view, clf, found))

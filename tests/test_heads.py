@@ -72,6 +72,11 @@ def test_toggle_and_back() -> None:
     assert (mask | HeadMask.full(3, 3).without([(2, 2)])).off == ((0, 0), (2, 2))
 
 
+def test_sparsity_is_the_share_of_heads_that_are_off() -> None:
+    assert HeadMask.full(2, 4).without([(0, 0), (1, 1)]).sparsity == 0.25
+    assert HeadMask.full(2, 4).sparsity == 0
+
+
 def test_first_difference_is_the_lowest_changed_layer() -> None:
     full = HeadMask.full(4, 4)
     assert full.first_difference(full) is None

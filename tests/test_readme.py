@@ -1,6 +1,9 @@
 """The README and the tables say what the code has."""
 
+import json
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -40,3 +43,46 @@ def test_the_first_picture_moves_and_is_small() -> None:
     film = (ROOT / name).read_bytes()
     assert film.count(b"ANMF") > 50  # its pictures
     assert len(film) <= 2_000_000
+
+
+def test_links_of_the_built_package_are_whole_addresses_of_files_that_exist(tmp_path: Path) -> None:
+    """A package index shows the README away from the repository."""
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "src/headviz/__init__.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    command = [sys.executable, "setup.py", "-q", "dist_info", "--output-dir", str(tmp_path)]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    (metadata,) = tmp_path.glob("*.dist-info/METADATA")
+    shown = metadata.read_text(encoding="utf-8").partition("\n\n")[2]
+    links = re.findall(r"\]\(([^)]+)\)", shown)
+    assert len(links) == len(re.findall(r"\]\(", README)) > 20
+    files, pictures = (
+        re.compile(f"https://{place}/main/([^#]+)")
+        for place in ("github.com/headviz/headviz/blob", "raw.githubusercontent.com/headviz/headviz")
+    )
+    for link in links:
+        place = pictures if re.search(r"\.(webp|png)$", link) else files
+        found = place.match(link)
+        assert found, link
+        assert (ROOT / found[1]).exists(), link
+
+
+def shown(name: str) -> str:
+    """What the cells of a notebook show, without tags."""
+    cells = json.loads((ROOT / f"docs/notebooks/{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    found = [out.get("text", "") or out["data"].get("text/html", "") for c in cells for out in c.get("outputs", [])]
+    return " ".join(re.sub(r"<[^>]+>", " ", " ".join("".join(f) for f in found)).split())
+
+
+def test_the_findings_are_those_that_the_notebooks_show() -> None:
+    said = " ".join(README.replace("−", "-").split())
+    for ability, before in (("negation", "negation falls by"), ("role-swap", "role swaps by")):
+        row = re.search(rf"{ability} \d+ [\d.]+ [\d.]+ (\S+) (\S+) (\S+)", shown("demo"))
+        change, low, high = (f"{float(value.replace('−', '-')):.1f}" for value in row.groups())
+        assert f"{before} {change.lstrip('-')} " in said
+        assert f"{low} to {high})" in said
+    curve = shown("pruning-curve")
+    assert "40 % of the heads can go in the order of magnitude: a loss of more than 2.0 points is excluded" in curve
+    assert "40 % can go by the size of their weights" in said
+    assert re.search(r"accuracy changes by 0\.0 points \[[−-]2\.5, \+2\.5\]", shown("own-model"))
+    assert "a loss of up to 2.5 points is possible" in said

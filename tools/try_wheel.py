@@ -78,7 +78,8 @@ class Trial:
             raise SystemExit(f"The wheel has {size / 1e6:.1f} MB; {LARGEST / 1e6:.0f} are allowed.")
         if self.release:
             self.call(tools, "-m", "twine", "check", "--strict", *(self.place / "dist").iterdir())
-            check_release(self.wheel.name.split("-")[1])
+            if faults := release_faults(self.wheel.name.split("-")[1]):
+                raise SystemExit("\n".join(faults))
         return f"{self.wheel.name}, {size / 1e6:.1f} MB"
 
     def download(self) -> str:
@@ -211,17 +212,23 @@ def pinned(name: str) -> str:
     return found[1] if found else ""
 
 
-def check_release(version: str) -> None:
-    """The tag on this commit, the changelog and the citation name this version."""
+def release_faults(version: str, root: Path = ROOT) -> list[str]:
+    """What keeps this commit from being released as this version: its number, its tag, the changelog, the citation."""
+    faults = []
+    if not re.fullmatch(r"\d+\.\d+\.\d+", version):
+        faults.append(f"{version} is not a finished version such as 0.2.0: set __version__ in src/headviz/__init__.py.")
     tags = subprocess.run(
-        ["git", "-C", str(ROOT), "tag", "--points-at", "HEAD"], capture_output=True, text=True, check=True
+        ["git", "-C", str(root), "tag", "--points-at", "HEAD"], capture_output=True, text=True, check=True
     )
     if f"v{version}" not in tags.stdout.split():
-        raise SystemExit(f"This commit has no tag v{version}: git tag -a v{version}")
-    for name, wanted in (("CHANGELOG.md", f"## {version}"), ("CITATION.cff", f"version: {version}")):
-        text = (ROOT / name).read_text(encoding="utf-8")
-        if not re.search(rf"^{re.escape(wanted)}\s*(– \d{{4}}-\d\d-\d\d)?$", text, flags=re.M):
-            raise SystemExit(f"{name} does not have a finished '{wanted}'.")
+        faults.append(f"This commit has no tag v{version}: git tag -a v{version}")
+    newest = next(re.finditer(r"^## (.*)$", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.M))[1]
+    if not re.fullmatch(rf"{re.escape(version)} – \d{{4}}-\d\d-\d\d", newest):
+        faults.append(f"CHANGELOG.md begins with '{newest}', not with '{version} – YYYY-MM-DD'.")
+    named = re.findall(r"^ *version: (\S+)$", (root / "CITATION.cff").read_text(encoding="utf-8"), re.M)
+    if set(named) != {version}:
+        faults.append(f"CITATION.cff names {', '.join(sorted(set(named))) or 'no version'}, not {version}.")
+    return faults
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ from .errors import UserError
 from .heads import HeadId, HeadMask, HeadScores
 from .results import shown_by
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 old_names.install()
 
 # module -> its public names, loaded at first use. No name here may be that of a module on this level:
@@ -28,7 +28,9 @@ _MODULES = {
     "tasks": "Dataset SampleReport Task load_task sample",
     "evaluation.comparison": "Comparison Delta",
     "evaluation.dispatch": "evaluate evaluator_of",
-    "evaluation.evaluator": "Evaluator EvaluatorOptions",
+    "evaluation.stand_ins": "standing_in",
+    "evaluation.evaluator": "Evaluator",
+    "evaluation.evaluator_options": "EvaluatorOptions",
     "evaluation.mask_evaluator": "MaskEvaluator",
     "evaluation.paired": "Paired paired",
     "evaluation.plain": "Evaluation",
@@ -67,7 +69,7 @@ _MODULES = {
     "runs.prepare": "prepare",
     "progress": "progress_bar",
     "notebook.board": "show",
-    "storage.exchange": "pruned_heads read_mask read_scores write_mask write_scores",
+    "storage.exchange": "pruned_heads read_ablation read_mask read_scores write_mask write_scores",
 }
 _LAZY = {name: module for module, names in _MODULES.items() for name in names.split()}
 
@@ -109,11 +111,12 @@ if TYPE_CHECKING:
     from .evaluation.dispatch import evaluate as evaluate
     from .evaluation.dispatch import evaluator_of as evaluator_of
     from .evaluation.evaluator import Evaluator as Evaluator
-    from .evaluation.evaluator import EvaluatorOptions as EvaluatorOptions
+    from .evaluation.evaluator_options import EvaluatorOptions as EvaluatorOptions
     from .evaluation.mask_evaluator import MaskEvaluator as MaskEvaluator
     from .evaluation.paired import Paired as Paired
     from .evaluation.paired import paired as paired
     from .evaluation.plain import Evaluation as Evaluation
+    from .evaluation.stand_ins import standing_in as standing_in
     from .evaluation.translation import TranslationEvaluation as TranslationEvaluation
     from .evaluation.translation import TranslationEvaluator as TranslationEvaluator
     from .evaluation.translation import translate as translate
@@ -134,6 +137,7 @@ if TYPE_CHECKING:
     from .scores.scoring import score_heads as score_heads
     from .scores.scoring import score_progressive as score_progressive
     from .storage.exchange import pruned_heads as pruned_heads
+    from .storage.exchange import read_ablation as read_ablation
     from .storage.exchange import read_mask as read_mask
     from .storage.exchange import read_scores as read_scores
     from .storage.exchange import write_mask as write_mask

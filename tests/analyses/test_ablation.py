@@ -13,11 +13,11 @@ from headviz.analyses.cross_dataset import cross_dataset, relate
 from headviz.analyses.harmful import harmful
 from headviz.analyses.redundant import _by_promise, _logits, redundant
 from headviz.errors import Cancelled, OptionError
-from headviz.evaluation.dispatch import evaluate
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.paired import paired
 from headviz.evaluation.significance import benjamini_hochberg, mcnemar
 from support.analysed import learnt, twins, unlearnt
+from support.plain import evaluate
 
 
 @pytest.mark.slow

@@ -10,13 +10,13 @@ from headviz import HeadMask
 from headviz.analyses.ablation import ablate
 from headviz.analyses.by_slice import MOST, BySlice, by_slice
 from headviz.errors import Cancelled, OptionError
-from headviz.evaluation.dispatch import evaluate
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.significance import benjamini_hochberg
 from headviz.heads import HeadId
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
 from support.analysed import learnt, texts
+from support.plain import evaluate
 from support.tiny import tiny_classifier
 
 FULL = HeadMask.full(3, 4)

@@ -11,6 +11,7 @@ from scipy import stats
 import headviz
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate
+from headviz.analyses.catalogue import ANALYSES
 from headviz.analyses.common import Subject
 from headviz.analyses.correlation import correlation_grids, in_band
 from headviz.analyses.correlation import finding as correlation_finding
@@ -25,13 +26,14 @@ from headviz.analyses.pruning_curve import (
     parts,
     pruning_curves,
 )
+from headviz.analyses.published import nothing
 from headviz.analyses.scatter import scatter
 from headviz.analyses.speed import speed
 from headviz.errors import MaskError, ModelError, OptionError
-from headviz.evaluation.dispatch import evaluate
 from headviz.pruning.sizes import cumulative
 from headviz.reference import FILES, find, published
 from support.analysed import learnt
+from support.plain import evaluate
 from support.tiny import tiny_classifier, tiny_folder
 
 
@@ -264,5 +266,17 @@ def test_published_figures_are_read_as_printed() -> None:
     assert find("michel", "table4_full").rows["table4_full"][0] == "17.0±0.3"
     assert find("michel", "table4_full").numbers("table4_full") == [17.0, 67.3, 114.0, 124.7]
     assert find("michel", "fig2_pearson").numbers("fig2_pearson") == [0.68]
+    assert find("michel-wmt", "fig2_pearson").numbers("fig2_pearson") == [0.56]
+    assert find("michel-wmt", "no_loss_share").numbers("no_loss_share") == [0.2]
+    assert find("michel-wmt", "fig5_bleu").numbers("fig5_bleu") == [3.0, 6.2, 18.1, 26.9, 30.6, 34.5, 34.7, 34.9]
     assert np.isnan(find("tickets", "sparsity IGSPF").numbers("sparsity IGSPF")[0])
     assert find("bands", "SST-2").numbers("SST-2") == [4.86]
+
+
+@pytest.mark.parametrize("name", [n for n, a in ANALYSES.items() if a.published is not nothing])
+def test_published_tables_are_as_wide_as_their_headings(name: str) -> None:
+    tables = ANALYSES[name].published("mnli")
+    assert tables
+    for table in tables:
+        assert table.rows
+        assert {len(row) for row in table.rows} == {len(table.header)}, table.title

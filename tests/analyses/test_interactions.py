@@ -13,6 +13,7 @@ from headviz.attention import HeadCall
 from headviz.errors import Cancelled, OptionError, TaskError
 from headviz.evaluation.evaluator import Evaluator
 from support.analysed import learnt, twins
+from support.plain import evaluate
 
 FULL = HeadMask.full(3, 4)
 
@@ -25,7 +26,7 @@ def found() -> tuple[Evaluator, Interactions]:
 
 def loss(evaluator: Evaluator, *off: tuple[int, int]) -> float:
     """The oracle: torch's own cross entropy of the plain model under a mask."""
-    logits = headviz.evaluate(evaluator.clf, evaluator.data, FULL.without(off)).logits
+    logits = evaluate(evaluator.clf, evaluator.data, FULL.without(off)).logits
     return float(torch.nn.functional.cross_entropy(torch.tensor(logits), torch.tensor(evaluator.gold)))
 
 

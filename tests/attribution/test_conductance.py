@@ -14,7 +14,7 @@ import headviz
 from headviz import HeadMask
 from headviz.attribution.explaining import Explainer
 from headviz.attribution.integration import BUDGET, ExampleMaps, Walk, sweep
-from headviz.attribution.rules import DEFAULT_STEPS, RULES, PathOptions
+from headviz.attribution.rules import CAUTION, DEFAULT_STEPS, ENOUGH, RULES, TOLERANCE, PathOptions
 from headviz.errors import MaskError, ModelError, OptionError, TaskError
 from headviz.models.fast.kernels import bfloat16_here
 from headviz.storage.store import Store, StoreWarning
@@ -113,11 +113,50 @@ def test_a_flattering_estimate_does_not_pass_the_gate(clf):
         return [ExampleMaps(maps, maps, np.zeros((3, 4)), np.zeros(3, np.float32), 0) for _ in encodings]
 
     explainer = Explainer(clf, "conductance", run, None, BUDGET, None)
-    maps = explainer.explain("a dog", "a cat", None, "predicted", PathOptions(16), tolerance=0.02)
+    maps = explainer.explain("a dog", "a cat", None, "predicted", PathOptions(16, "trapezoid"), tolerance=0.02)
     assert (maps.steps, asked, maps.notes) == (64, [16, 32, 64], ())
     asked.clear()
     explainer.explain("a dog", "a cat", None, "predicted", PathOptions(16))
     assert asked == [16]
+
+
+@pytest.mark.parametrize("budget", [1, BUDGET])
+def test_the_error_told_is_the_distance_from_half_the_steps(clf, budget):
+    fine, half = (one(clf, steps=n, budget=budget) for n in (8, 4))
+    change = (fine.attribution - half.attribution).astype(np.float64)
+    np.testing.assert_allclose(fine.head_error, CAUTION * np.linalg.norm(change, axis=(2, 3)), rtol=2e-3, atol=1e-7)
+
+
+def test_without_steps_they_are_doubled_until_the_error_is_small(clf):
+    errors = {16: [0.05, 0.4, 0.3], 32: [None, 0.3, 0.08], 64: [None, 0.2, None], 128: [None, 0.15, None]}
+    asked = []
+
+    def run(clf, encodings, targets, options, *_):
+        asked.append((options.steps, len(encodings)))
+        found = []
+        for e in encodings:
+            maps = np.full((3, 4, len(e), len(e)), 1.0, np.float32)
+            error = errors[options.steps][len(e) - 5] * np.linalg.norm(maps) / np.sqrt(12)
+            found.append(ExampleMaps(maps, maps, np.full((3, 4), error), np.zeros(3, np.float32), 0))
+        return found
+
+    explainer = Explainer(clf, "conductance", run, None, BUDGET, None)
+    texts = ["a", "a dog", "a small dog"]
+    assert [len(e) for e in clf.encode(texts, ["dog"] * 3)] == [5, 6, 7]
+    found = explainer.explain(texts, ["dog"] * 3, None, "predicted", PathOptions(16), TOLERANCE, ENOUGH)
+    assert [maps.steps for maps in found] == [16, 128, 32]
+    assert [len(maps.tokens) for maps in found] == [5, 6, 7]  # in the order of the texts
+    assert asked == [(16, 3), (32, 2), (64, 1), (128, 1)]
+    assert [bool(maps.notes) for maps in found] == [False, True, False]
+
+
+def test_the_default_keeps_its_promise(clf):
+    found = headviz.conductance(clf, TEXTS, PAIRS, cache=False)
+    fine = headviz.conductance(clf, TEXTS, PAIRS, steps=256, cache=False)
+    for maps, exact in zip(found, fine, strict=True):
+        size = np.linalg.norm(exact.attribution)
+        assert np.linalg.norm(maps.attribution - exact.attribution) / size <= maps.error <= TOLERANCE
+    assert headviz.conductance(clf, TEXTS[0], PAIRS[0], steps=2, cache=False).steps == 2
 
 
 def test_a_single_trapezoid_step_has_no_estimate(clf):
@@ -355,6 +394,7 @@ def test_everything_that_matters_is_in_the_key(clf, tmp_path):
         (other, {}),
         (headviz.prune(clf, masked), {}),
     ]
+    calls = [(c, {"steps": 4, **o}) for c, o in calls]
     kept = [one(c, cache=store, **o) for c, o in calls]
     assert store.usage().kinds == {"maps": len(calls)}
     for (c, o), maps in zip(calls, kept, strict=True):

@@ -12,7 +12,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import headviz
-from headviz import HeadMask, UserError
+from headviz import HeadId, HeadMask, UserError
 from headviz.attribution.alignment import align
 from headviz.models.families import FAMILIES
 from headviz.ui.pages.compare.many_pairs import read_pairs
@@ -99,6 +99,26 @@ def test_every_head_equals_hooks_on_the_plain_model(family: str, positions: Any)
     expected = (lead(grid) - lead(found.from_logits)) / (lead(found.to_logits) - lead(found.from_logits))
     np.testing.assert_allclose(found.effect, expected, rtol=1e-2, atol=1e-3)
     assert np.abs(found.logits - found.from_logits).max() > 1e-3
+
+
+@pytest.mark.parametrize("family", ["bert", "modernbert", "distilbert", "albert"])
+@pytest.mark.parametrize("positions", ["all", "first"])
+def test_heads_patched_together_equal_hooks_on_the_plain_model(family: str, positions: str) -> None:
+    clf, model = tiny_classifier(family), tiny_model(family, attn_implementation="eager")
+    two = [HeadId(0, 1), HeadId(2, 3)]
+    found = headviz.patch(clf, A, B, positions=positions, sets=[two, [(1, 2)], clf.present.kept])
+    one, other = (clf.collate(clf.encode([t[0]], [t[1]])) for t in (A, B))
+    given, size, at = outputs_of(clf, model, other), clf.head_size, list(found.positions)
+    values = {tuple(h): given[h.layer][at, h.head * size : (h.head + 1) * size] for h in two}
+    with torch.no_grad(), changed(clf, model, values, at):
+        logits = model(**one).logits[0].numpy()
+    a, b = int(found.from_logits.argmax()), int(found.to_logits.argmax())
+    lead = (lambda v: v[..., b]) if a == b else (lambda v: v[..., b] - v[..., a])
+    start, end = lead(found.from_logits), lead(found.to_logits)
+    expected = [(lead(x) - start) / (end - start) for x in (logits, found.logits[1, 2], found.whole)]
+    np.testing.assert_allclose(found.together, expected, rtol=1e-2, atol=1e-3)
+    with pytest.raises(UserError, match="is off"):
+        headviz.patch(clf, A, B, sets=[two], mask=clf.present.without([two[0]]))
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert"])

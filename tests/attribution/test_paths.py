@@ -131,6 +131,22 @@ def test_the_graph_holds_the_strongest_and_each_receiver_goes_on_to_the_answer()
     assert all(np.isnan(e.low) and e.into == "answer" for e in one.edges)
 
 
+def test_an_alignment_of_the_callers_is_followed() -> None:
+    clf = tiny_classifier()
+    usual = headviz.paths(clf, [(A, B)], receivers=1, depth=1)
+    length = len(headviz.patch(clf, A, B).tokens)
+    same = headviz.paths(clf, [(A, B)], receivers=1, depth=1, alignment={i: i for i in range(length)})
+    assert str(same.edges) == str(usual.edges)  # without an interval, which is NaN
+    fewer = {0: 0, 1: 3}
+    other = headviz.paths(clf, [(A, B)], receivers=1, depth=1, alignment=fewer)
+    assert str(other.edges) != str(usual.edges)
+    strongest = other.edges[0]
+    effect = path_effects(clf, A, B, strongest.receiver, strongest.into, alignment=fewer)[strongest.sender]
+    assert effect == pytest.approx(strongest.effect, rel=1e-4)
+    with pytest.raises(UserError, match="one pair of texts"):
+        headviz.paths(clf, [(A, B), (B, A)], alignment=fewer)
+
+
 def test_what_cannot_be_followed_is_refused() -> None:
     clf = headviz.load("demo", device="cpu")
     with pytest.raises(UserError, match="no way to follow"):

@@ -17,6 +17,7 @@ STATES = (
     ("head", {"picture": "arcs"}),
     ("head", {"picture": "layer"}),
     ("compare", {"tokens": "1", "shift": "1"}),
+    ("compare", {"story": "2"}),
     ("masklab", {"present": "1"}),
     ("heads", {"score": "magnitude", "numbers": "0"}),
 )

@@ -94,9 +94,7 @@ def test_curves_are_chosen_and_a_link_restores_them(visit: Open, query: dict[str
 
 def test_a_stopped_analysis_goes_on_when_asked(visit: Open, query: dict[str, str]) -> None:
     v = visit()
-    page = v.go(
-        "analyses", analysis="all-but-one", seed="7", limit="200"
-    )  # a sample that no other test has asked about
+    page = v.go("analyses", analysis="all-but-one", seed="7", limit="60")  # a sample that no other test has asked about
     page.get_by_role("button", name="Run", exact=True).click()
     page.locator(".stMain").get_by_role("button", name="Stop", exact=True).click()
     page.get_by_text("All but one: stopped.").wait_for(timeout=LONG)

@@ -115,6 +115,7 @@ def test_an_upload_is_read_whatever_its_name_and_labels(visit: Open, query: dict
     chosen.press("Backspace")
     v.page.get_by_text("choose a second text column").wait_for()
     chosen.fill("hypothesis")
+    v.page.get_by_role("option").first.wait_for()
     chosen.press("Enter")
     v.page.get_by_text("choose a second text column").wait_for(state="detached")
     chosen.press("Escape")

@@ -1,4 +1,4 @@
-"""Compare's tabs Patching and Explanations: the same numbers as the library's, pairs from a file, a clear refusal."""
+"""Patching, paths, explanations, what a head reads and writes, and what stands in its place: the library's numbers."""
 
 from __future__ import annotations
 
@@ -76,3 +76,58 @@ def test_explanations_stand_side_by_side(visit: Open, query: dict[str, str], clf
     assert all(method.title in drawn for method in METHODS.values())
     assert v.page.locator(".st-key-explained_curves .legendtext").all_text_contents()[-1] == "random orders"
     v.page.locator(".st-key-explained_agreement").wait_for()
+
+
+def test_an_edited_alignment_goes_into_the_paths(visit: Open, query: dict[str, str], clf: Any) -> None:
+    import headviz
+    from headviz.ui.pages.compare import patching, paths
+
+    v = visit()
+    v.go("compare", **query, a=A, b=B, donor=DONOR, tab="Patching")
+    first = headviz.patch(clf, (A, B), (DONOR, B))
+    v.page.get_by_text(patching.said(first).split(";")[0]).first.wait_for()
+    v.settle()
+    edited = {i: j for i, j in enumerate(first.alignment) if j is not None} | {2: 4}
+    table = v.page.locator(".st-key-patch_alignment")
+    table.locator(".dvn-scroller").first.click(position={"x": 30, "y": 52})  # the first row; the table is one canvas
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight"):
+        v.page.keyboard.press(key)
+    table.locator("[id=glide-cell-2-2][aria-selected=true]").wait_for(state="attached")
+    v.page.keyboard.type("4")
+    v.page.wait_for_timeout(1500)  # a key that comes before the cell's field has opened is lost
+    v.page.keyboard.press("Enter")
+    own = headviz.patch(clf, (A, B), (DONOR, B), alignment=edited)
+    assert patching.said(own) != patching.said(first)
+    v.page.get_by_text(patching.said(own).split(";")[0]).first.wait_for()
+    v.settle()
+    v.page.get_by_role("button", name="Follow the paths").click()
+    found = headviz.paths(clf, [((A, B), (DONOR, B))], alignment=edited)
+    v.page.get_by_text(paths.said(found).split(":")[0]).first.wait_for()
+    v.page.locator(".st-key-path_graph .js-plotly-plot").wait_for()
+    assert v.page.locator(".st-key-path_graph .scatterlayer .trace").count() > 1
+
+
+def test_what_a_head_matches_and_writes(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    v.go("head", **query, a=A, b=B, head="3.5", writes="1")
+    for figure in ("score_waterfall", "head_match", "head_writes"):
+        v.page.locator(f".st-key-{figure} .js-plotly-plot").wait_for()
+    v.page.get_by_text("itself adds").first.wait_for()
+
+
+def test_the_reference_can_be_switched(visit: Open, query: dict[str, str]) -> None:
+    from headviz.models.stand_in import MEAN, MEANINGS
+    from headviz.ui.pages.masklab.stand_ins import TITLES
+
+    v = visit()
+    v.go("masklab", **query, off="3.5,7.0,8.1", limit="24")
+    v.page.locator(".st-key-result").wait_for()
+    said = f"In the place of a head that is off stands {MEANINGS[MEAN]}"
+    assert not v.page.get_by_text(said).count()
+    v.page.get_by_role("combobox", name="What stands in a head's place").click()
+    v.page.get_by_role("option", name=TITLES[MEAN], exact=True).click()
+    v.page.get_by_text(said).first.wait_for()
+    v.settle()
+    assert "ablation=mean" in v.page.url
+    v.go("compare", **query, a=A, b=B, off="3.5,7.0,8.1", ablation="mean:24")
+    v.page.get_by_text("mean of 24 training examples in their place").first.wait_for()

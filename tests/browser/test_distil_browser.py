@@ -35,7 +35,9 @@ def test_a_part_is_chosen_students_are_trained_and_the_curves_come(visit: Callab
         fill(v, label, value)
     v.page.locator(".st-key-distil_inits").get_by_role("button", name="copied weights, teacher's logits").click()
     v.settle()
-    v.page.get_by_text("Removes head cross.1.3 and layer decoder.2; trains 3 students of 2 steps each.").wait_for()
+    v.page.get_by_text(
+        "Removes head cross.1.3 and layer decoder.2; trains 3 students of 2 steps each, 6 in all."
+    ).wait_for()
     start.click()  # once: nothing may move away under the pointer
     v.page.wait_for_url(re.compile("[?&]run="))
     v.page.get_by_text("With one seed nobody can tell").wait_for(timeout=LONG)

@@ -64,6 +64,7 @@ def pick(v: Any, label: str, words: str) -> None:
     box = v.page.get_by_role("combobox", name=re.compile(label)).first
     box.click()
     box.press_sequentially(words)
+    v.page.get_by_role("option").first.wait_for()
     box.press("Enter")
 
 

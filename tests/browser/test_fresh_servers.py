@@ -19,6 +19,7 @@ import pytest
 from browser.conftest import IDLE, PATIENCE, SCREEN
 from headviz.ui.shell.frame import PAGES
 from support.forked import Nursery
+from support.marks import seeds
 from support.server import free_port, serve
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -37,7 +38,7 @@ def nursery() -> Iterator[Nursery]:
         yield made
 
 
-@pytest.mark.parametrize("seed", range(SERVERS // TOGETHER))
+@pytest.mark.parametrize("seed", seeds(range(2), range(2, SERVERS // TOGETHER)))
 def test_a_fresh_server_and_random_first_clicks(
     browser: Any, nursery: Nursery, query: dict[str, str], studio_folder: Path, tmp_path: Path, seed: int
 ) -> None:

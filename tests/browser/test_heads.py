@@ -51,7 +51,7 @@ def test_a_score_grows_is_stopped_keeps_what_it_has_and_goes_on(visit: Open, man
     v = visit()
     v.go("", **many, samples="6000")
     v.page.get_by_text("has not been computed").wait_for()
-    v.page.get_by_role("button", name="Compute fine-tuned on 6000 examples").click()
+    v.page.get_by_role("button", name="Compute scores on 6000 examples").click()
     stop = stop_button(v)
     stop.wait_for()
     v.page.get_by_text(re.compile(r"Measured on [\d,]+ examples")).first.wait_for()  # a first table, while it runs
@@ -82,14 +82,14 @@ def test_a_score_grows_is_stopped_keeps_what_it_has_and_goes_on(visit: Open, man
 def test_asking_for_more_examples_keeps_the_table_until_there_is_a_better_one(visit: Open, own: dict[str, str]) -> None:
     v = visit()
     v.go("", **own, score="fisher", samples="6")  # taylor is computed by itself, as the costs' estimate
-    v.page.get_by_role("button", name="Compute fine-tuned on 6 examples").click()
+    v.page.get_by_role("button", name="Compute scores on 6 examples").click()
     v.page.get_by_text("Measured on 6 examples").wait_for()
     v.settle()
     open_options(v)
     field = v.page.get_by_label("Minimum examples", exact=True)
     field.fill("12")
     field.press("Enter")
-    refine = v.page.get_by_role("button", name="Refine fine-tuned on 12 examples")
+    refine = v.page.get_by_role("button", name="Refine scores on 12 examples")
     refine.wait_for()
     v.settle()
     assert measured(v) == 6
@@ -118,7 +118,8 @@ def test_before_and_after_fine_tuning_stand_side_by_side(visit: Open, tmp_path: 
     cells[2].hover()
     v.page.locator(".tip:not([hidden])").wait_for()
     told = v.page.locator(".tip:not([hidden]) dt").all_inner_texts()
-    assert told == ["pre-trained", "fine-tuned", "change", "carries"]  # the head's ability stands last
+    # what is recorded of the demo's head stands last
+    assert told == ["pre-trained", "fine-tuned", "change", "looks at", "carries"]
     cells[2].click()
     v.page.get_by_text(re.compile(r"pre-trained .+ fine-tuned .+ change")).wait_for()
     v.settle()

@@ -29,6 +29,7 @@ def choose(v: Any, label: str, option: str) -> None:
     box = v.page.get_by_role("combobox", name=re.compile(label)).first
     box.click()
     box.press_sequentially(option)
+    v.page.get_by_role("option").first.wait_for()
     box.press("Enter")
     v.settle()
     assert v.page.get_by_role("combobox", name=re.compile(label)).first.input_value() == option

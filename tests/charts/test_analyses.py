@@ -24,6 +24,7 @@ from headviz.analyses.pruning_curve import Curve, CurvePoint, PruningCurves
 from headviz.analyses.redundant import Redundant, RedundantPair
 from headviz.analyses.scatter import Scatter
 from headviz.analyses.speed import Speed, SpeedRow
+from headviz.charts.heads import relation_map
 from headviz.charts.style import write_html
 from headviz.evaluation.significance import benjamini_hochberg
 from headviz.heads import HeadId
@@ -163,6 +164,12 @@ def test_significant_heads_are_marked_and_the_baseline_is_drawn() -> None:
     fig = ablation.figure(table())
     marks = next(t for t in fig.data if t.name and t.name.startswith("significant"))
     assert sorted(zip(marks.y, marks.x, strict=True)) == [(0, 0), (1, 1)]
+    heat = fig.data[0]
+    assert (heat.z[0, 0], heat.customdata[0, 0]) == (8, 8)
+    unclear = np.abs(heat.customdata) < 1  # the intervals are one point to each side
+    assert unclear.any()
+    assert not heat.z[unclear].any()
+    assert np.isnan(heat.z[2, 3])
     assert any(shape.x0 == shape.x1 == 0.9 for shape in fig.layout.shapes)
     histogram = next(t for t in fig.data if t.type == "histogram")
     assert len(histogram.x) == 143
@@ -173,8 +180,19 @@ def test_kinds_are_drawn_in_the_order_of_their_cost_and_rings_are_significant() 
     heat, rings = fig.data
     assert list(heat.x) == ["L8·H6", "L4·H2"]
     assert list(heat.y) == ["&lt;b&gt;role&lt;/b&gt;", "time"]
-    np.testing.assert_allclose(heat.z, [[80, 0], [0, 10]])
+    np.testing.assert_allclose(heat.z, [[80, 0], [0, 0]])  # the interval of the 10 reaches 0: grey, as on every grid
+    assert heat.customdata[1][1].startswith("+10.00 points")
     assert (list(rings.x), list(rings.y)) == (["L8·H6"], ["&lt;b&gt;role&lt;/b&gt;"])
+
+
+def test_every_head_has_a_place_of_its_own_in_the_map_of_relations() -> None:
+    """Names such as 0.1 and 0.10 would be one number on the axis."""
+    points = np.arange(2 * 12 * 3, dtype=float).reshape(2, 12, 3)
+    (heat,) = relation_map(points, ("next", "itself", "[CLS]")).data
+    assert np.shape(heat.z) == (3, 24)
+    for at, name in ((1, "L0·H1"), (10, "L0·H10"), (13, "L1·H1")):
+        assert heat.customdata[0][at] == name
+        assert [row[at] for row in heat.z] == points.reshape(24, 3)[at].tolist()
 
 
 def test_published_rows_stand_apart() -> None:
@@ -225,4 +243,4 @@ def test_changes_of_bleu_are_drawn_as_they_are() -> None:
     assert np.allclose(sorted(drawn), sorted(points.values[np.isfinite(points.values)]))
     bleu = Delta("bleu", 10, 40.0, 38.0, -3.0, -1.0, 0.01, "passive")
     fig = charts.slices([bleu, replace(bleu, name="plain")], "bleu")
-    assert fig.data[3].customdata[0][:3] == pytest.approx([-2.0, -3.0, -1.0])
+    assert fig.data[-1].customdata[0][:3] == pytest.approx([-2.0, -3.0, -1.0])

@@ -45,7 +45,7 @@ def test_slices_show_both_values_and_the_interval_of_the_change() -> None:
     worse = Delta("accuracy", 40, 0.9, 0.5, -0.6, -0.2, 0.001, "negation")
     same = Delta("accuracy", 40, 0.8, 0.8, -0.1, 0.1, 1.0, "number")
     fig = charts.slices([worse, same], "accuracy")
-    full, masked = fig.data[2:]
+    full, masked = fig.data[-2:]
     assert list(fig.layout.yaxis.categoryarray) == ["number", "negation"]  # the largest loss on top
     way = fig.data[0]
     assert (list(way.x), list(way.y)) == ([0.9, 0.5, None], ["negation", "negation", None])
@@ -66,6 +66,9 @@ def test_confusion_counts_and_changes() -> None:
     at = list(zip(fig.data[1].y, fig.data[1].x, strict=True)).index(("a", "b"))
     assert fig.data[1].text[at].startswith("5<br>")
     assert "+3" in fig.data[1].text[at]
+    assert (fig.data[0].zmin, fig.data[0].zmax) == (-3, 3)
+    one_of_many = charts.confusion(np.array([[300, 0], [0, 200]]), np.array([[299, 1], [0, 200]]), ["a", "b"])
+    assert one_of_many.data[0].zmax == 10  # one answer of 500 is pale
 
 
 def test_maps_of_both_signs_share_one_symmetric_scale() -> None:
@@ -88,3 +91,18 @@ def test_the_graph_of_paths_draws_each_edge_with_its_sign_and_names_each_head_on
     assert strong.color != weak.color
     assert [t.name for t in fig.data if t.showlegend is not False] == ["into keys", "into answer"]
     assert list(fig.data[-1].text) == ["0.3", "2.1", "answer"]
+
+
+def test_values_on_strong_colours_are_white() -> None:
+    """They were dark on dark blue."""
+    weak, strong = charts_maps.token_rows([("full", "full", np.array([1.0, -0.1]))], ["a", "b"]).data[-2:]
+    assert (weak.text, weak.textfont.color) == (("−.1",), None)
+    assert (strong.text, strong.textfont.color) == (("1.0",), "white")
+
+
+def test_what_judges_nothing_is_neither_blue_nor_orange() -> None:
+    from headviz.charts.palette import BETTER, CLASSES, MODELS, WORSE
+
+    assert not {BETTER, WORSE} & {*CLASSES, *MODELS}
+    assert charts_maps.scatter([0], [0], ["L0·H0"], "x", "y").data[0].marker.color in MODELS
+    assert charts_maps.scatter([0], [0], ["L0·H0"], "x", "y").layout.colorway == CLASSES

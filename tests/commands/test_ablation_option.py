@@ -1,4 +1,4 @@
-"""``--ablation`` and ``--reference`` of evaluate, ablate and prune."""
+"""``--ablation`` and ``--reference`` wherever a mask is taken."""
 
 import json
 from pathlib import Path
@@ -76,3 +76,71 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], model: Path, data: Path, t
     assert "cannot be part of a model" in mistake(capsys, "prune", *given, *OFF, *out, "--ablation", "resample")
     assert not (tmp_path / "small").exists()
     assert "median" in mistake(capsys, "evaluate", *given, *OFF, "--ablation", "median")
+
+
+A, B, DONOR = "a dog sleeps", "the red cat runs", "a dog eats"
+ON_TEXTS = {
+    "patch": ("--text", A, "--text-pair", B, "--donor", DONOR),
+    "tokens": ("--text", A, "--text-pair", B, "--orders", 2),
+    "conductance": ("--text", A, "--text-pair", B, "--steps", 4, "--no-cache"),
+}
+
+
+@pytest.mark.parametrize("command", ON_TEXTS)
+def test_texts_are_explained_with_the_mean_in_a_heads_place(
+    command: str, capsys: pytest.CaptureFixture[str], model: Path, data: Path, tmp_path: Path
+) -> None:
+    given = ["--model", model, *OFF, *ON_TEXTS[command]]
+    if command == "conductance":
+        given += ["--out", tmp_path / "maps.npz"]
+    mean = call(capsys, command, *given, *custom(data), "--ablation", "mean", "--reference", 12)
+    assert (mean["ablation"], mean["reference"]) == ("mean", 12)
+    zero = call(capsys, command, *given)
+    assert zero["ablation"] == "zero"
+    key = {"patch": "from_logits", "tokens": "values", "conductance": "probabilities"}[command]
+    assert mean[key] != zero[key]
+    assert "Name their task" in mistake(capsys, command, *given, "--ablation", "mean")
+    assert "explanation" in mistake(capsys, command, *given, *custom(data), "--ablation", "resample")
+    if command != "patch":
+        return
+    columns = {"text_columns": ["a", "b"], "label_column": "y"}
+    train = headviz.load_task("custom", split="train", data=data, **columns)
+    clf = headviz.load(model, device="cpu")
+    filled = headviz.standing_in(clf, "mean", headviz.sample(train, 12, length_filter=None))
+    found = headviz.patch(filled, (A, B), (DONOR, B), mask=clf.full_mask.without("0.1,1.2"))
+    np.testing.assert_allclose(np.array(mean["effect"], dtype=float), found.effect, rtol=1e-4)
+
+
+def test_analyses_take_it(capsys: pytest.CaptureFixture[str], model: Path, data: Path) -> None:
+    given = ("--model", model, *custom(data), "--ablation", "mean", "--reference", 12)
+    found = call(capsys, "analyse", "harmful", *given)
+    assert found["subject"]["stand_in"] == "mean of 12 examples"
+    drawn = call(capsys, "analyse", "all-but-one", *given[:-3], "resample", "--reference", 12, "--select", "same")
+    assert drawn["subject"]["stand_in"] == "resample from 12 examples, 1 draw"
+
+
+def test_a_masks_file_says_it_and_a_change_is_the_mean_over_draws(
+    capsys: pytest.CaptureFixture[str], model: Path, data: Path, tmp_path: Path
+) -> None:
+    given, mask = ("--model", model, *custom(data)), headviz.HeadMask.full(2, 3).without("0.1,1.2")
+    kept = headviz.write_mask(mask, tmp_path / "kept.json", ablation="resample:12")
+    found = call(capsys, "evaluate", *given, "--mask", kept, "--compare")
+    assert (found["ablation"], found["reference"], found["heads_off"]) == ("resample", 12, ["0.1", "1.2"])
+    (full,) = (d["full"] for d in found["comparison"]["deltas"] if d["metric"] == "accuracy")
+    over = found["comparison"]["over_draws"]["accuracy"]
+    assert over["mean"] == pytest.approx(np.mean(found["draws"]["accuracy"]["values"]) - full)
+    assert over["low"] <= over["mean"] <= over["high"]
+    assert call(capsys, "evaluate", *given, "--mask", kept, "--ablation", "zero")["ablation"] == "zero"
+    assert main([*map(str, ("evaluate", *given, "--mask", kept, "--compare"))]) == 0
+    out = capsys.readouterr().out
+    assert "of the first draw" in out
+    assert "Mean over the draws" in out
+
+
+def test_an_alignment_and_the_cost_of_paths(capsys: pytest.CaptureFixture[str], model: Path) -> None:
+    given = ("--model", model, *ON_TEXTS["patch"], "--paths", "--alignment", "0:0,1:2", "--json")
+    assert main([*map(str, ("patch", *given))]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["positions"] == [0, 1]
+    assert "texts through the model; Ctrl+C stops them" in err
+    assert "pairs of tokens" in mistake(capsys, "patch", "--model", model, *ON_TEXTS["patch"], "--alignment", "0-1")

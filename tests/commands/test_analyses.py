@@ -14,8 +14,8 @@ from headviz.analyses.analysis import Analysis, Option, Table, View
 from headviz.analyses.catalogue import ANALYSES
 from headviz.cli import main
 from headviz.commands.analyse import named
-from headviz.evaluation.dispatch import evaluate
 from headviz.results import Result
+from support.plain import evaluate
 from support.tiny import WORDS, tiny_folder
 
 LABELS = ["entailment", "neutral", "contradiction"]
@@ -108,6 +108,7 @@ def test_every_analysis_has_json_text_and_a_figure(
     found = call(capsys, "analyse", name, *words_for(name, place), "--figure", str(page))
     assert found["analysis"] == name
     assert page.stat().st_size > 10_000
+    assert f'"text":"{named()[name].title}"' in page.read_text(encoding="utf-8")
     assert main(["analyse", name, *words_for(name, place)]) == 0
     text = capsys.readouterr().out
     assert len(text.splitlines()) >= 3

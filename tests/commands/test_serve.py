@@ -107,6 +107,16 @@ def test_a_server_does_not_outlive_its_command(monkeypatch: pytest.MonkeyPatch, 
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
+@pytest.mark.parametrize(("address", "hidden"), [("0.0.0.0", True), ("::", True), ("127.0.0.1", False)])
+def test_on_every_address_streamlit_does_not_ask_for_the_public_one(
+    address: str, hidden: bool, started: Started, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its greeting would; ours names the address instead."""
+    assert cli.main(["serve", "--headless", "--address", address]) == 0
+    assert ("--logger.hideWelcomeMessage" in started.command) == hidden
+    assert ("headviz: http://127.0.0.1:8501/" in capsys.readouterr().err) == hidden
+
+
 def test_a_models_name_alone_opens_the_dashboard_on_it(
     started: Started, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -214,9 +214,17 @@ def test_a_stopped_training_ends_with_the_same_weights(name, tmp_path):
 
 def test_a_training_stops_when_asked_and_goes_on(tmp_path):
     _, problem, student, _ = prepared()
-    asked = iter([False] * 4 + [True] * 99)
+    done = [0]
     with pytest.raises(Cancelled):
-        train(student, problem, METHODS["copy"], FAST, folder=tmp_path, cancel=lambda: next(asked))
+        train(
+            student,
+            problem,
+            METHODS["copy"],
+            FAST,
+            folder=tmp_path,
+            progress=lambda d, t: done.append(d),
+            cancel=lambda: done[-1] >= 2,
+        )
     seen = []
     train(student, problem, METHODS["copy"], FAST, folder=tmp_path, progress=lambda d, t: seen.append((d, t)))
     assert seen[0][0] > 0

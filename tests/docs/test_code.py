@@ -15,8 +15,6 @@ from headviz.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = ["README.md", *sorted(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
-# blocks that only show a part: files of plugins are run by tests/test_plugins.py, and a run takes minutes
-SHOWN_ONLY = {"docs/plugins.md", "docs/pruning.md", "docs/runs.md"}
 PLACES = {"MODEL": "demo", "TASK": "demo", "DATA": "", "BASE": "demo", "DIR": "folder", "ID": "0123abcd", "…": ""}
 
 
@@ -70,7 +68,7 @@ def test_every_python_block_is_python(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in DOCUMENTS if blocks(n, "python") and n not in SHOWN_ONLY])
+@pytest.mark.parametrize("name", [n for n in DOCUMENTS if blocks(n, "python")])
 def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     space: dict[str, object] = {"__name__": "document"}

@@ -13,8 +13,8 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError, TaskError
-from headviz.evaluation.dispatch import evaluate
-from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
+from headviz.evaluation.evaluator import Evaluator
+from headviz.evaluation.evaluator_options import EvaluatorOptions
 from headviz.evaluation.state_cache import plan
 from headviz.models.fast.kernels import bfloat16_here
 from headviz.models.fast.packing import pack
@@ -22,6 +22,7 @@ from headviz.models.fast.stages import stages_for
 from headviz.models.layer_removal import trim
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
+from support.plain import evaluate
 from support.tiny import PRUNABLE, WORDS, tiny_classifier
 
 CLOSE = {"rtol": 0, "atol": 1e-5}

@@ -10,8 +10,9 @@ import pytest
 from headviz import HeadMask
 from headviz.errors import Cancelled
 from headviz.evaluation import growing
-from headviz.evaluation.dispatch import evaluate
-from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
+from headviz.evaluation.evaluator import Evaluator
+from headviz.evaluation.evaluator_options import EvaluatorOptions
+from support.plain import evaluate
 from support.tiny import tiny_classifier
 
 from .test_evaluator import CLOSE, some_data
@@ -49,12 +50,27 @@ def test_parts_grow_and_the_last_is_the_usual_comparison(large: None) -> None:
     assert all(np.isnan(s.comparison.primary.p_value) for s in steps[:-1])
 
 
+def test_the_first_step_does_not_wait_for_the_whole_reference(large: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    clf, data = tiny_classifier(spread=0.15), some_data(100)
+    evaluator, read = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=120)), []
+    read_out = evaluator._stages.read_out
+    monkeypatch.setattr(evaluator._stages, "read_out", lambda h, c: (read.extend(c.index), read_out(h, c))[1])
+    steps = evaluator.growing(mask())
+    first = next(steps)
+    assert first.n == 8
+    assert sorted(read) == sorted([*first.index, *first.index])  # under both masks, and nothing else
+    assert [s.n for s in steps] == [16, 32, 100]
+    assert [s.n for s in evaluator.growing(mask().without([(2, 3)]))] == [8, 16, 32, 100]
+    assert len(read) == 16 + 3 * 100
+
+
 def test_a_mask_that_is_known_and_a_quick_model_have_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
     clf, data = tiny_classifier(), some_data(100)
     assert [s.n for s in Evaluator(clf, data).growing(mask())] == [100]
     monkeypatch.setattr(growing, "AT_ONCE", 0.0)
     evaluator = Evaluator(clf, data)
     evaluator.evaluate(mask())
+    assert [s.n for s in evaluator.growing(mask())] == [8, 100]  # nothing is known of the reference
     assert [s.n for s in evaluator.growing(mask())] == [100]
     assert [s.n for s in evaluator.growing()] == [100]  # the reference was computed for it
 
@@ -82,7 +98,7 @@ def test_left_or_cancelled_in_between_it_starts_anew(large: None) -> None:
     clf, data = tiny_classifier(spread=0.15), some_data(60)
     evaluator = Evaluator(clf, data)
     steps = evaluator.growing(mask())
-    assert next(steps).n == 8
+    assert [next(steps).n for _ in range(2)] == [8, 16]
     held = evaluator.memory
     steps.close()
     assert evaluator.memory < held  # what it had reserved is free

@@ -10,7 +10,8 @@ import headviz
 from headviz import HeadMask, UserError
 from headviz.evaluation.constants import _losses
 from headviz.evaluation.donors import Donors
-from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
+from headviz.evaluation.evaluator import Evaluator
+from headviz.evaluation.evaluator_options import EvaluatorOptions
 from headviz.evaluation.place_means import PlaceMeans
 from headviz.evaluation.places import kinds_of
 from headviz.evaluation.stand_ins import mean_outputs, standing_in

@@ -8,7 +8,7 @@ import pytest
 import headviz
 from headviz.evaluation.comparison import Answers, deltas
 from headviz.evaluation.constant import corrected, counts, remark, remark_on
-from headviz.evaluation.verdict import clear, excluded, verdict, within
+from headviz.evaluation.verdict import clear, excluded, undecided, verdict, within
 from headviz.tasks import constant, metric
 
 NAN = float("nan")
@@ -32,6 +32,16 @@ def test_a_change_is_clear_only_where_its_interval_excludes_zero(low: float, hig
 def test_a_mark_needs_both_the_test_and_the_interval() -> None:
     q = np.array([0.01, 0.01, 0.2, NAN])
     assert clear([0.1, -0.1, 0.1, 0.1], [0.2, 0.1, 0.2, 0.2], q, 0.05).tolist() == [True, False, False, False]
+
+
+def test_what_is_neither_loss_nor_gain_is_undecided() -> None:
+    assert undecided([0.1, -0.1, 0.0, NAN, -0.2], [0.2, 0.1, 0.2, NAN, -0.1]).tolist() == [
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_four_lost_answers_are_not_called_a_clear_loss() -> None:

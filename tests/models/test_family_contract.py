@@ -21,8 +21,8 @@ from headviz import HeadMask
 from headviz.attribution.integration import Walk, sweep
 from headviz.attribution.rules import PathOptions
 from headviz.errors import ModelError
-from headviz.evaluation.dispatch import evaluate
-from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
+from headviz.evaluation.evaluator import Evaluator
+from headviz.evaluation.evaluator_options import EvaluatorOptions
 from headviz.heads import ENCODER
 from headviz.models.families import FAMILIES, family_of
 from headviz.models.families.sheet import Attention, Family, Layers
@@ -30,6 +30,7 @@ from headviz.models.fast.stages import how_evaluated
 from headviz.models.slices import weight_of
 from headviz.pruning.repair.apply import repaired, require_repairable
 from support.marks import all_in_ci
+from support.plain import evaluate
 from support.scored_data import made
 from support.tiny import ALL_FAMILIES, PAIRS, TEXTS, tiny_classifier, tiny_model
 from support.tiny_translation import tiny_translator

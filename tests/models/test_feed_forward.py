@@ -9,11 +9,11 @@ import headviz
 from headviz import HeadMask
 from headviz.cli import main
 from headviz.errors import ModelError
-from headviz.evaluation.dispatch import evaluate
 from headviz.models.families import FAMILIES
 from headviz.models.feed_forward import NEURONS, neurons, outer_map, smaller
 from headviz.models.onnx import NEEDED, export_onnx
 from support.marks import classifiers
+from support.plain import evaluate
 from support.scored_data import made
 from support.tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier
 

@@ -347,3 +347,16 @@ def test_a_hub_model_is_fetched_at_its_revision_without_pickles_or_code(
     for never in ("pytorch_model.bin", "modeling_bert.py", "onnx/model.safetensors", "tf_model.h5"):
         assert not wanted(never), never
     assert "modeling" not in " ".join(hub.WANTED)
+
+
+def test_a_near_miss_of_a_built_in_name_is_answered_with_all_near_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A near miss suggested the nearest name only."""
+
+    def nowhere(*_: object) -> None:
+        raise ModelError("There is no model of that name.")
+
+    monkeypatch.setattr("headviz.models.loading.download", nowhere)
+    with pytest.raises(ModelError, match="Did you mean the built-in 'demo-translation' or 'demo-pretrained'"):
+        headviz.load("demo-translat")
+    with pytest.raises(ModelError, match=r"of that name\.$"):
+        headviz.load("something-else-entirely")

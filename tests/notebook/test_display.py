@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,15 @@ import pytest
 
 import headviz
 from headviz import HeadMask, HeadScores
+from headviz.analyses import board
 from headviz.analyses.pruning_curve import pruning_curves
 from headviz.evaluation.comparison import Comparison, Delta
 from headviz.notebook import display
 from headviz.notebook.html import MOST_CELLS
+from headviz.runs import reading
 from headviz.tasks import Dataset
+from support import studio
+from support.recorded_runs import Runs, pruning
 from support.tiny import tiny_classifier
 
 HOSTILE = "<script src=//x>&\"'"
@@ -56,14 +61,18 @@ def shown() -> dict[str, Any]:
 KINDS = ("mask scores maps tokens patching evaluation delta comparison paired data curves ablation").split()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_html_is_small_escaped_and_asks_for_nothing(kind: str) -> None:
-    html = shown()[kind]._repr_html_()
+def check(html: str) -> None:
     assert len(html) < 40_000
     assert "<script" not in html
     assert not re.search(r"(src|href|url)\s*[=(]|https?:|@import", html.replace("src=//x", ""))
     assert "as text" in html
     assert not re.search(r"\bnan\b", html)
+    assert not re.search(r"color:\s*(#000|#fff|black|white)\b", html)  # else it cannot be read on one of two pages
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_html_is_small_escaped_and_asks_for_nothing(kind: str) -> None:
+    check(shown()[kind]._repr_html_())
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("data", "delta")])
@@ -99,6 +108,23 @@ def test_maps_of_one_head() -> None:
         maps.plot(head=(99, 0))
     with pytest.raises(headviz.UserError, match="not 'colour'"):
         maps.plot(what="colour")
+
+
+def kept(kind: str, folder: Path) -> Any:
+    """A finished run, or the grades that come with the demo."""
+    if kind == "grades":
+        return board.recorded().grades
+    studio.make_model(folder / "model", layers=2, heads=2)
+    studio.make_data(folder / "data")
+    return reading.show(Runs().put("done", "prune", pruning(folder), title=HOSTILE))
+
+
+@pytest.mark.parametrize(("kind", "says"), [("grades", "attattr-max"), ("run", "unpruned model")])
+def test_runs_and_grades_show_themselves(kind: str, says: str, tmp_path: Path) -> None:
+    found = kept(kind, tmp_path)
+    check(found._repr_html_())
+    assert says in found._repr_html_()
+    assert found.plot().to_dict()["data"]
 
 
 def test_parts_of_results_show_their_fields_and_have_no_figure() -> None:

@@ -33,5 +33,11 @@ def test_costs_are_measured_without_being_asked_for(open_page: Callable[..., Any
     exact = headviz.score_heads(clf, scoring.sample(view, clf), "ablation")
     assert (found.values == exact.values).all()
     assert cost.ordering(view) is found
+    open_page("heads", samples="12", seed="3")  # more are asked for: the costs are measured again
+    more = jobs.find(("cost", *scoring.key_of(replace(view, samples=12), "ablation")))
+    assert more is not None
+    assert more.finished.wait(120)
+    assert not more.error
+    assert cost.table(view).samples == 12
     board = open_page("masklab", samples="8", seed="3")
     assert any("lowest by ablation" in b.label for b in board.button)

@@ -16,7 +16,7 @@ from support.timed import Clock
 
 def test_the_form_starts_a_run_with_what_was_chosen(open_page: Callable[..., Any], home: Path) -> None:
     app = open_page("runs", limit="24")
-    app = app.segmented_control(key="new_what").set_value("A speed").run()
+    app = app.segmented_control(key="new_what").set_value("A faster model").run()
     app = app.text_input(key="fast_targets").set_value("0.5").run()
     assert "faster is a number above 1" in " ".join(e.value for e in app.error)
     app = app.text_input(key="fast_targets").set_value("1.3, 1.6").run()
@@ -44,6 +44,7 @@ def test_a_run_shows_what_each_speed_keeps(
         assert "The first model appears once it is built" in " ".join(e.value for e in app.info)
         return
     assert "measured speed, batches of 2 texts of 8 tokens" in said(app)
+    assert "The fastest model is " in said(app)
     assert button(app, "faster_use") is not None
     assert main(["run", "show", run]) == 0
     assert main(["run", "report", run, "--out", str(tmp_path / "run.html")]) == 0

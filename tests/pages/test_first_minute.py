@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from support.marks import seeds
+
 ROOT = Path(__file__).resolve().parents[2]
 
 # what different threads of a dashboard import first: every one of them reaches another part of transformers
@@ -73,13 +75,13 @@ def said(script: str, *words: str, **environment: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(range(3), range(3, 10)))
 def test_threads_that_load_transformers_at_once_all_get_it(seed: int) -> None:
     assert said(THREADS, str(seed)) == "all loaded"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(range(3), range(3, 10)))
 def test_a_page_drawn_while_the_background_loads_transformers_does_not_fail(
     seed: int, studio_folder: Path, tmp_path: Path
 ) -> None:

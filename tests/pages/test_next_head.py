@@ -42,3 +42,11 @@ def test_a_chosen_order_stays_chosen(open_page: Callable[..., Any], page: str, s
     assert not [w.value for w in app.warning if "does not exist here" in w.value]
     assert app.session_state["headviz"].view.order == score
     assert app.run().session_state["headviz"].view.beside == score
+
+
+def test_a_link_with_an_unknown_score_says_what_is_shown_and_nothing_false(open_page: Callable[..., Any]) -> None:
+    demo = {"model": "demo", "task": "demo", **dict.fromkeys(("data", "columns", "label", "groups"), "")}
+    app = open_page("masklab", **demo, beside="nosuch", limit="15")
+    assert not app.exception
+    assert any("'nosuch' does not exist here; the usual one is shown" in w.value.replace("\\", "") for w in app.warning)
+    assert app.session_state["headviz"].view.order == "attattr-max"

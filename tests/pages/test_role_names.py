@@ -9,6 +9,7 @@ import pytest
 
 from headviz.ui.pages.heads import grids
 from headviz.ui.parts import abilities
+from headviz.ui.shell.view import View
 
 
 def test_roles_are_named_on_the_grid_once_they_are_measured(
@@ -45,9 +46,24 @@ def test_means_by_place_come_with_a_link(open_page: Callable[..., Any]) -> None:
     assert any("--ablation mean-by-place --reference 8" in c.value for c in app.code)
 
 
-def test_pages_that_know_only_zero_say_so(open_page: Callable[..., Any]) -> None:
-    given = {"off": "0.1,2.3", "ablation": "mean:8", "limit": "12"}
-    told = "2 switched off (zero in their place here; mean only in the Mask lab)"
-    captions = [c.value.replace("\\", "") for c in open_page("compare", **given).caption]
-    assert any(told in c for c in captions), captions
-    assert not any("zero in their place" in c.value for c in open_page("masklab", **given).caption)
+def test_pages_say_what_stands_in_a_heads_place(open_page: Callable[..., Any]) -> None:
+    given = {"off": "0.1,2.3", "limit": "12"}
+
+    def head_of(page: str, ablation: str) -> list[str]:
+        app = open_page(page, **given, ablation=ablation, a="a dog sleeps", b="a cat runs")
+        assert not app.exception
+        return [c.value.replace("\\", "") for c in app.caption] + [c.value for c in app.code]
+
+    mean = head_of("compare", "mean:8")
+    assert any("2 switched off (mean of 8 training examples in their place)" in c for c in mean), mean
+    assert any("headviz.standing_in(clf, 'mean', reference)" in c for c in mean), mean
+    assert any("--ablation mean --reference 8" in c for c in mean)
+    drawn = head_of("compare", "resample:8")
+    assert any("zero in their place here: resample has another vector for every text" in c for c in drawn), drawn
+
+
+def test_the_demo_comes_with_its_roles(monkeypatch: pytest.MonkeyPatch, recorded_runs: None) -> None:
+    found = abilities.looks(View())
+    assert len(found) > 100
+    assert all("%" in told for told in found.values())
+    assert abilities.looks(View(task="rte")) == {}

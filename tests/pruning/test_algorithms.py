@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import headviz
-from headviz.evaluation.dispatch import evaluate
 from headviz.heads import HeadMask
 from headviz.pruning import ALGORITHMS, run_plan
 from headviz.pruning.finetune.training import fine_tune
 from support.marks import all_in_ci
+from support.plain import evaluate
 from support.pruning_plans import QUICK, by_hash, context, plan
 
 SIX = ("one-importance", "iterative", "igspf", "igspp", "isp", "one-shot-isp")

@@ -9,7 +9,6 @@ import torch
 
 import headviz
 from headviz.errors import Cancelled, OptionError, TaskError
-from headviz.evaluation.dispatch import evaluate
 from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions
 from headviz.pruning.finetune.curve import Diverged
@@ -18,6 +17,7 @@ from headviz.pruning.finetune.trainer import updates_of
 from headviz.pruning.finetune.training import fine_tune
 from headviz.tasks import Dataset, get_task
 from support.marks import all_in_ci
+from support.plain import evaluate
 from support.pruning_plans import make_data
 from support.tiny import tiny_classifier
 

@@ -8,9 +8,9 @@ import pytest
 
 import headviz
 from headviz.errors import RunError
-from headviz.evaluation.dispatch import evaluate
 from headviz.pruning import run_plan
 from headviz.pruning.outcome import by_sparsity, model_of, seconds, summary, write_outcome
+from support.plain import evaluate
 from support.pruning_plans import context, plan
 
 CASES = [("iterative", {}), ("mask-search", {}), ("iterative", {"repair": "bias"}), ("one-shot-isp", {}), ("igspp", {})]

@@ -5,12 +5,12 @@ import pytest
 import torch
 
 import headviz
-from headviz.evaluation.dispatch import evaluate
 from headviz.heads import HeadMask
 from headviz.pruning import REPAIRS, run_plan
 from headviz.pruning.repair.apply import repaired
 from headviz.pruning.repair.moments import Moments, weights_of
 from headviz.pruning.repair.tune import factors
+from support.plain import evaluate
 from support.pruning_plans import context, make_data, plan
 from support.tiny import PRUNABLE, tiny_classifier
 

@@ -11,7 +11,6 @@ from scipy.stats import t as student
 import headviz
 from headviz.attribution.rules import PathOptions
 from headviz.errors import MaskError, ModelError, OptionError
-from headviz.evaluation.dispatch import evaluate
 from headviz.evaluation.plain import class_order
 from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions, run_plan
@@ -31,6 +30,7 @@ from headviz.pruning.tickets.winning import (
 )
 from headviz.reference import find
 from headviz.scores.masked_place import masked_rows
+from support.plain import evaluate
 from support.pruning_plans import QUICK, context, make_data, plan
 from support.tiny import tiny_folder
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from headviz.charts.style import FAINT
 from headviz.errors import RunError, UserError
 from headviz.heads import HeadMask
 from headviz.reports.html_page import Page
@@ -181,6 +182,16 @@ def test_a_curve_has_means_over_seeds_and_leaves_out_what_is_not_known(view):
     figure = run_curves([curve, Curve("<b>other</b>", "accuracy", None, {0: [(0.1, 0.5)]})])
     assert "<b>" not in (figure.data[-1].name or "")
     assert curve_of({**view.to_dict(), "steps": [], "baseline": []}) is None
+
+
+def test_runs_that_share_a_full_model_share_one_line_in_no_runs_colour(view):
+    """Five dashed lines in five colours lay on each other, and the last was orange."""
+    curve = curve_of(view.to_dict())
+    assert curve is not None
+    shared = run_curves([curve, replace(curve, name="b")]).layout.shapes
+    assert [s.line.color for s in shared if s.line.dash == "dash"] == [FAINT]
+    apart = run_curves([curve, replace(curve, baseline=0.8)]).layout.shapes
+    assert len({s.line.color for s in apart if s.line.dash == "dash"} - {FAINT}) == 2
 
 
 def test_a_mask_grid_shows_each_head():

@@ -27,7 +27,7 @@ from headviz.runs.queue import look
 from headviz.runs.registry import Registry
 from headviz.runs.states import DONE, LOST
 from headviz.storage.store import default_store
-from support.marks import all_in_ci
+from support.marks import all_in_ci, seeds
 from support.real_runs import folders, options
 from support.running import ended, essence, folder_of, running_steps, until
 
@@ -95,7 +95,7 @@ def newest(run_id: str) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kills", all_in_ci([2, 5, 20], [2]))
+@pytest.mark.parametrize("kills", seeds([2, 5], [20]))
 def test_killed_at_random_moments(registry, kills):
     spec = {"steps": 3 * kills, "seconds": 0.03, "payload": 20_000}
     expected = whole("rehearsal", {**spec, "seconds": 0.0})

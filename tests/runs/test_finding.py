@@ -25,8 +25,8 @@ LOST = step(0.5, 0.6, -0.3, -0.4, -0.2)
 
 def test_a_share_can_go_only_where_the_loss_is_excluded() -> None:
     assert finding([FINE, LOST], "accuracy") == (
-        "Up to 25 % of the heads can go: a loss of more than 1.0 points is excluded (margin 2); from 50 % on a loss of "
-        "accuracy is clear; accuracy is 0.600 at 50 % (−30.0 points)."
+        "Up to 25 % of the heads can go: a loss of more than 1.0 points is excluded (margin 2). A loss is clear from "
+        "50 % on. Accuracy is 0.600 at 50 % (−30.0 points)."
     )
     assert finding([FINE], "accuracy", margin=0.5).startswith(
         "No step excludes a loss of more than 0.5 points (at 25 % a loss of more than 1.0 points is excluded)"

@@ -151,15 +151,18 @@ def test_a_search_for_speed_runs_in_the_background(place, registry):
     assert (after.state, after.error) == ("done", "")
 
 
-def test_the_ablation_is_that_of_the_library(place, tmp_path):
+@pytest.mark.parametrize("kind", ["zero", "mean"])
+def test_the_ablation_is_that_of_the_library(place, tmp_path, kind):
     import headviz
     from headviz.analyses.ablation import ablate
 
-    spec = spec_of("ablation", place)
+    spec = {**spec_of("ablation", place), "ablation": kind, "reference": 12}
     _, outcome = carried("ablation", spec, tmp_path / "a", 1)
     clf = headviz.load(place["model"], device="cpu")
-    data = headviz.load_task("custom", data=place["data"], text_columns=("text", "pair"), label_column="label")
-    whole = timeless(ablate(headviz.Evaluator(clf, data)).to_dict())
+    columns = {"data": place["data"], "text_columns": ("text", "pair"), "label_column": "label"}
+    data, train = (headviz.load_task("custom", split=split, **columns) for split in ("dev", "train"))
+    reference = headviz.sample(train, 12, length_filter=None)
+    whole = timeless(ablate(headviz.Evaluator(clf, data), ablation=kind, reference=reference).to_dict())
     assert json.loads(json.dumps(outcome)) == json.loads(json.dumps(whole))
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError
-from headviz.evaluation.dispatch import evaluate
 from headviz.scores import score_heads, shapley
 from headviz.scores import whole as whole_module
 from headviz.scores.scoring import Scoring
 from support.analysed import learnt
+from support.plain import evaluate
 from support.scored_data import made
 from support.tiny import tiny_classifier
 

@@ -105,3 +105,15 @@ def test_headvizs_own_scores_keep_their_intervals(tmp_path: Path) -> None:
 def test_what_are_no_scores_is_one_clear_line(given: Any) -> None:
     with pytest.raises(UserError):
         headviz.read_scores(given)
+
+
+def test_json_keeps_what_stands_in_the_place_of_heads(tmp_path: Path) -> None:
+    path = headviz.write_mask(MASK, tmp_path / "mask.json", ablation="mean:64")
+    assert headviz.read_ablation(path) == "mean:64"
+    assert headviz.read_mask(path, MASK.num_layers, MASK.num_heads) == MASK
+    plain = headviz.write_mask(MASK, tmp_path / "plain.json")
+    assert headviz.read_ablation(plain) == "zero"
+    assert "ablation" not in json.loads(plain.read_text())
+    assert headviz.read_ablation(MASK.hex) == "zero"
+    with pytest.raises(UserError, match=r"Only a \.json file"):
+        headviz.write_mask(MASK, tmp_path / "mask.txt", ablation="mean")

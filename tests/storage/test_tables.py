@@ -87,3 +87,14 @@ def test_a_latex_table_fits_the_page() -> None:
     wide = to_latex([f"column number {i}" for i in range(9)], [[0.5] * 9])
     assert r"\resizebox{\textwidth}{!}{%" in wide
     assert wide.count("{") == wide.count("}")
+
+
+def test_a_bracket_at_the_start_of_a_row_is_text_and_not_an_argument() -> None:
+    """``\\midrule`` and ``\\\\`` take an argument in brackets: a table of tokens did not compile."""
+    text = to_latex(["token", "p"], [["[CLS]", 0.5], ["[SEP]", 0.5]])
+    assert "\n{[}CLS{]} & 0.500" in text
+    assert "\n[" not in text
+
+
+def test_signs_of_our_own_tables_are_known_to_latex() -> None:
+    assert to_latex(["ρ ≥ τ"], [["x ≈ ∂"]]).count("$") == 10

@@ -7,10 +7,10 @@ import random
 import numpy as np
 import torch
 
-from headviz.evaluation.dispatch import evaluate
 from headviz.evaluation.evaluator import Evaluator
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
+from support.plain import evaluate
 
 from .tiny import WORDS, tiny_classifier
 

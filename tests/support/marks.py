@@ -1,6 +1,7 @@
 """Which parameters of a test run where.
 
-A test over many things of one kind costs seconds for each. `make test` takes one of each kind, CI takes all.
+A test over many things of one kind costs seconds for each. `make test` takes one of each kind, CI takes all. More
+seeds of a test by chance say little each: CI takes some, `make test-soak` takes the rest before a release.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ def all_in_ci(values: Iterable[Any], quick: Iterable[Any]) -> list[Any]:
     every, first = list(values), list(quick)
     assert all(q in every for q in first), f"{first} are not all among {every}"
     return [v if v in first else pytest.param(*_together(v), marks=pytest.mark.slow) for v in every]
+
+
+def seeds(first: Iterable[int], more: Iterable[int]) -> list[Any]:
+    """Values that differ by chance alone: the first ones in CI, the others before a release."""
+    return [*first, *(pytest.param(value, marks=pytest.mark.soak) for value in more)]
 
 
 def classifiers(values: Iterable[str]) -> list[Any]:

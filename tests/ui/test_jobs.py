@@ -49,12 +49,12 @@ def test_drawing_the_page_again_does_not_undo_a_stop(be: Any, work: Work) -> Non
     job = jobs.start("key", work)
     jobs.stop("key")
     for _ in range(3):
-        assert jobs.start_unless_stopped("key", work) is job
+        assert jobs.start("key", work, again=False) is job
     assert job.finished.wait(5)
     assert job.stopped
-    assert jobs.start_unless_stopped("key", work) is job
+    assert jobs.start("key", work, again=False) is job
     jobs.forget("key")  # 'Continue'
-    again = jobs.start_unless_stopped("key", work)
+    again = jobs.start("key", work, again=False)
     assert again is not job
     work.go.set()
     assert again.finished.wait(5)
@@ -131,7 +131,7 @@ def test_what_the_page_said_is_said_again_when_a_result_draws_it_anew(scanned_on
 def page(title: str, *keys: str, work: Work) -> list[jobs.Job[Any]]:
     """Draw a page that asks for these."""
     jobs.page_begins(title)
-    found = [jobs.start_unless_stopped(key, work, key) for key in keys]
+    found = [jobs.start(key, work, key, again=False) for key in keys]
     jobs.page_ends()
     return found
 

@@ -10,7 +10,7 @@ import pytest
 
 from headviz.heads import HeadId
 from headviz.scores import SCORES
-from headviz.ui.pages.heads.orders import interval, sentence, word
+from headviz.ui.pages.heads.orders import costs, interval, sentence, word
 from headviz.ui.parts import abilities, cost, scoring
 from headviz.ui.shell.view import View, from_address, to_address
 
@@ -54,6 +54,22 @@ def test_the_shipped_orders_are_compared_with_the_figures_behind_it() -> None:
 def test_what_two_orders_allow_to_say(how, said: str) -> None:
     values = np.arange(144.0).reshape(12, 12)
     assert said in sentence(table("conductance-spearman", how(values)), table("ablation", values), None)
+
+
+def test_costs_that_are_not_told_apart_from_nothing_are_no_order() -> None:
+    """One answer of 64 lost or gained at every head: 1.6 points, and an interval over zero."""
+    shape = np.where(np.arange(144).reshape(12, 12) % 3, 1.5625, -1.5625)
+    noise = replace(table("ablation", shape), interval_low=shape - 3, interval_high=shape + 3, samples=64)
+    agreement = table("conductance-spearman", np.arange(144.0).reshape(12, 12))
+    said = sentence(agreement, noise, None)
+    assert said.startswith("On 64 examples no head's cost can be told from 0.")
+    assert cost.grey(noise).all()
+    assert cost.grey(agreement) is None
+    high = shape.copy()
+    high[3, 5] = 9
+    clear = replace(noise, values=high, interval_low=high - 3, interval_high=high + 3)
+    assert costs(clear, None) == "On 64 examples 1 of 144 heads clearly costs something; L3·H5 costs most: 9 points."
+    assert "L3·H5, the costliest (9 points" in sentence(agreement, clear, None)
 
 
 def test_the_interval_of_a_rank_correlation_covers_it() -> None:

@@ -25,6 +25,14 @@ def test_points_go_by_the_metric_s_unit() -> None:
     assert show.points(0.1, 100) == "+10.0"
     assert show.points(float("nan"), 1) == "–"
     assert (show.metric(0.5, 100), show.metric(97.5, 1)) == ("0.500", "97.50")
+    cell = show.printed({"cost": "%+.1f"})["cost"]
+    assert [cell(v) for v in (-2.0, 3.25, float("nan"))] == ["−2.0", "+3.2", "–"]
+
+
+def test_columns_that_no_row_fills_are_left_out() -> None:
+    """Texts without a pair have neither a pair nor a slice."""
+    assert show.filled(["text", "pair", "n"], [["a", None, 0], ["b", None, 1]]) == (["text", "n"], [["a", 0], ["b", 1]])
+    assert show.filled(["text", "pair"], [["a", None], ["b", "c"]])[0] == ["text", "pair"]
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,11 @@ class Recipe:
     short_rate: float = 3e-4
     short_fall: float = 0.6
 
+    @property
+    def finetuning(self) -> int:
+        """Updates of the last three stages together: classification, roles, short sentences."""
+        return self.finetune_steps + self.roles_steps + self.short_steps
+
     def lesson(self, step: int) -> str:
         """The lesson that half of the pairs come from; empty for none."""
         if self.same_word_from <= step < self.lesson_from:

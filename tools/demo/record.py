@@ -31,11 +31,13 @@ ANALYSES = {
     "ablation": f"headviz analyse ablation {ON_DEMO}",
     "by-slice": f"headviz analyse by-slice {ON_DEMO}",
     "harmful": f"headviz analyse harmful {ON_DEMO}",
+    "roles": f"headviz roles {ON_DEMO} --samples 500",
     "all-but-one": f"headviz analyse all-but-one {ON_DEMO} --select other --margin 2 --samples 500 --seed 0",
     "cross-dataset": f"headviz analyse cross-dataset {ON_DEMO} --other-split unseen",
     "dynamics": f"headviz analyse dynamics --task demo --limit 500 --checkpoints {DATA / 'checkpoints'} "
     "--samples 500 --seed 0",
     "redundant": f"headviz analyse redundant {ON_DEMO} --seconds 20",
+    "interactions": f"headviz analyse interactions {ON_DEMO} --samples 64 --seconds 60 --seed 0",
     "pruning-curves": f"headviz analyse pruning-curves {ON_DEMO} --scores taylor,ablation,magnitude,random,oracle "
     "--margin 2 --samples 500 --seed 0",
 }
@@ -91,12 +93,35 @@ def analysed(name: str) -> dict[str, Any]:
             raise SystemExit(f"The analysis {name} failed.")
     print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
     model, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=500)
+    result = json.loads(out.getvalue())
+    names = {} if name != "roles" else {"names": named(result.pop("heads"))}
     return {
+        **names,
         "command": ANALYSES[name].replace(str(DATA), "…/headviz/demo/data"),
         "digest": model.digest,
         "data": data.digest,
-        "result": json.loads(out.getvalue()),
+        "result": rounded(result),
     }
+
+
+def rounded(value: Any) -> Any:
+    """Four significant digits, which no table shows more of; whole files stay small."""
+    if isinstance(value, dict):
+        return {k: rounded(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [rounded(v) for v in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def named(heads: dict[str, Any]) -> dict[str, list[Any]]:
+    """The first role of each head that has one, with its share of attention: what the grids say."""
+    firsts = {}
+    for head, roles in heads.items():
+        told = [r for r in roles if r["q"] is not None and r["q"] < 0.05]
+        if told:
+            best = max(told, key=lambda r: r["share"] - r["baseline"])
+            firsts[head] = [best["role"], round(best["share"], 4)]
+    return firsts
 
 
 def service_records(known: set[str]) -> list[Any]:

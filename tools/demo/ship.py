@@ -75,6 +75,7 @@ def write_run(run: Path, out: Path, checkpoints: list[str]) -> None:
             shutil.copyfile(run / stage / "facts.json", out / f"{stage}.json")
     recipe = Recipe(**json.loads((run / "recipe.json").read_text()))
     (out / "pretrained" / "recipe.json").write_text(json.dumps(retraining(recipe), indent=1) + "\n")
+    (out / "finetuned" / "recipe.json").write_text(json.dumps({"steps": recipe.finetuning}) + "\n")
     if (run / "checkpoints").exists():
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
         for path in sorted((run / "checkpoints").iterdir()):

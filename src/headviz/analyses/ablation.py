@@ -15,7 +15,7 @@ from ..charts.numbers import number, points
 from ..evaluation.comparison import measure
 from ..evaluation.intervals import interval_of_mean
 from ..evaluation.significance import benjamini_hochberg, holm
-from ..evaluation.verdict import MARGIN, clear, within
+from ..evaluation.verdict import MARGIN, clear, undecided, within
 from ..heads import HeadId, HeadMask
 from ..models.stand_in import ZERO, StandIn
 from ..progress import Cancel, Progress, part
@@ -161,11 +161,12 @@ def figure(found: Ablation) -> Figure:
     """The grid of costs, significant heads marked, beside the histogram against the baseline."""
     from plotly.subplots import make_subplots
 
-    from ..charts.palette import BETTER, NEUTRAL, WORSE
+    from ..charts.palette import MODELS, NEUTRAL
     from ..charts.style import SMALL, frame, grid
 
     fig = make_subplots(1, 2, column_widths=[0.56, 0.44], horizontal_spacing=0.24)
-    grid(fig, found.subject.scale * found.values, "cost, points", 1, 1, bar_x=0.435)
+    unclear = undecided(found.interval_low, found.interval_high)
+    grid(fig, found.subject.scale * found.values, "cost, points", 1, 1, bar_x=0.435, losses=True, grey=unclear)
     marked = np.argwhere(found.significant())
     fig.add_scatter(
         x=marked[:, 1],
@@ -180,7 +181,7 @@ def figure(found: Ablation) -> Figure:
     without = (found.baseline - found.values)[np.isfinite(found.values)]
     fig.add_histogram(
         x=without,
-        marker={"color": BETTER},
+        marker={"color": MODELS[0]},
         name="heads",
         nbinsx=30,
         showlegend=False,
@@ -188,7 +189,7 @@ def figure(found: Ablation) -> Figure:
         col=2,
         hovertemplate="%{x}: %{y} heads<extra></extra>",
     )
-    fig.add_vline(x=found.baseline, line={"dash": "dash", "color": WORSE, "width": 2}, row=1, col=2)
+    fig.add_vline(x=found.baseline, line={"dash": "dash", "color": NEUTRAL, "width": 2}, row=1, col=2)
     fig.add_annotation(
         x=found.baseline,
         y=1.0,
@@ -260,6 +261,7 @@ def cost_grid(found: Ablation, key: str) -> Grid:
         f"Points of {about.metric} that the model loses without each head, on {about.n} examples.",
         tuple(HeadId(int(i), int(j)) for i, j in np.argwhere(found.significant())),
         f"significant (q < {SIGNIFICANT:g})",
+        undecided(found.interval_low, found.interval_high),
         {
             "cost, points": [[points(float(v), scale) for v in row] for row in found.values],
             "95 %": [

@@ -104,6 +104,7 @@ class Grid:
     caption: str
     marks: tuple[HeadId, ...] = ()
     mark_name: str = ""
+    grey: np.ndarray | None = None  # heads whose value is not told apart from 0
     tips: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     formula: str = ""
     source: str = ""
@@ -161,6 +162,11 @@ class Analysis:
     def takes_mask_away(self) -> bool:
         """Whether it is about the user's mask itself, rather than about heads on top of it."""
         return "mask" in self.needs and "data" not in self.needs
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether it switches heads off and evaluates, so that something stands in their place."""
+        return self.asks("metric") or "evaluator" in self.needs
 
     @property
     def line(self) -> str:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from ..charts.numbers import number
 from ..errors import OptionError, unknown_choice
@@ -163,7 +163,7 @@ def _change(before: Sequence[Level], after: Sequence[Level]) -> Change | None:
     if len(after) < 2:
         return None
     apart = np.array([a.absolute for a in after]) - np.mean([b.absolute for b in before])
-    half = stdtrit(len(after) - 1, 0.975) * apart.std(ddof=1) / np.sqrt(len(after))
+    half = scipy.special.stdtrit(len(after) - 1, 0.975) * apart.std(ddof=1) / np.sqrt(len(after))
     middle = float(apart.mean())
     return Change(len(after), middle, float(middle - half), float(middle + half))
 

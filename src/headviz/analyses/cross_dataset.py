@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ..evaluation.mask_evaluator import MaskEvaluator
     from .given import Given
 
+CLOSE = 0.7  # a correlation from which two tables of costs count as nearly the same
+
 
 @dataclass(frozen=True, eq=False)
 class CrossDataset(Result):
@@ -101,7 +103,7 @@ def figure(found: CrossDataset) -> Figure:
     import plotly.graph_objects as go
 
     from ..charts.numbers import p_cell
-    from ..charts.palette import BETTER
+    from ..charts.palette import MODELS
     from ..charts.style import FAINT, frame, note
 
     a, b = found.first, found.second
@@ -115,7 +117,7 @@ def figure(found: CrossDataset) -> Figure:
             showlegend=False,
             name="heads",
             text=[head_name(HeadId(*map(int, h)), a.subject.rows) for h in both],
-            marker={"size": 8, "color": BETTER, "opacity": 0.75},
+            marker={"size": 8, "color": MODELS[0], "opacity": 0.75},
             hovertemplate="%{text}<br>%{x:+.2f} points, %{y:+.2f} points<extra></extra>",
         )
     )
@@ -143,8 +145,13 @@ def view(found: CrossDataset) -> View:
         for i, j in np.argwhere(np.isfinite(found.first.values))
     ]
     rows.sort(key=lambda r: -r[1])
+    same = (
+        "The heads that cost most are the same on both data sets"
+        if found.interval_low > CLOSE
+        else "Costs on both data sets correlate"
+    )
     return View(
-        f"Costs on both data sets correlate with r = {number(found.pearson)} "
+        f"{same}: r = {number(found.pearson)} "
         f"[{number(found.interval_low)}, {number(found.interval_high)}], {p_text(found.p_value)}.",
         (
             Picture(

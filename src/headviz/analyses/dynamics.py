@@ -19,6 +19,7 @@ from ..errors import ModelError
 from ..progress import Cancel, Progress, tracked
 from ..recipes.structure import Lambda, Name
 from ..results import Result
+from . import published
 from .analysis import METRIC, MICHEL, ORDER, SAMPLES, SEED, STEP, Analysis, Option, Picture, Table, View
 from .common import ORACLE, check_score
 from .curves import flat
@@ -188,10 +189,10 @@ def finding(found: Dynamics) -> str:
     def spares(c: Checkpoint) -> str:
         if c.spare is None:
             return f"{c.name} is no better than one class for all"
-        return f"{c.name} can spare {100 * c.spare:.0f} % of the heads"
+        return f"{c.name} with {100 * c.spare:.0f} % of the heads off"
 
-    of = "what it has above one class for all" if _corrected(found) else "its metric"
-    return f"{flat(last.curves.curves[0])}{spares(first)}, {spares(last)}: {100 * KEPT:.0f} % of {of} stays."
+    of = "what they have above one class for all" if _corrected(found) else "their metric"
+    return f"{flat(last.curves.curves[0])}Checkpoints keep {100 * KEPT:.0f} % of {of}: {spares(first)}, {spares(last)}."
 
 
 def view(found: Dynamics) -> View:
@@ -251,4 +252,5 @@ ANALYSIS = Analysis(
         SAMPLES,
         SEED,
     ),
+    published.during_training,
 )

@@ -39,6 +39,9 @@ RANDOM, ABLATION, SHAPLEY = "random", "ablation", "shapley"
 SEEDS = 20  # orders that the random score is averaged over
 LEAST = 40  # examples
 TIMED = 8  # examples that a score is timed on, with nothing from the cache
+KEPT = "What is kept of what the model knows: 1 = everything, 0 = one class for all. Dotted: random orders."
+MEASURED = """Measured on one half of the data, removed on the other, both ways. CPR, CMD: areas of the Mechanistic \
+Interpretability Benchmark. AUROC, precision: against the heads whose part is known."""
 MIB = "areas as in the Mechanistic Interpretability Benchmark (ICML 2025)"
 
 
@@ -283,12 +286,12 @@ def figure(found: Grades) -> Figure:
     """The area of each score with its interval, the best on top; the line is that of random orders."""
     from plotly.graph_objects import Figure, Scatter
 
-    from ..charts.style import ROW, frame, whisker
+    from ..charts.style import FAINT, ROW, frame, whisker
 
     shown = found.scores[::-1]
-    fig = frame(Figure(), 80 + ROW * len(shown), xaxis_title="what is left of what the model knows, mean of 10–90 %")
+    fig = frame(Figure(), 80 + ROW * len(shown), xaxis_title="area: share that is kept")
     ends = whisker([g.area for g in shown], [g.area_low for g in shown], [g.area_high for g in shown])
-    fig.add_vline(shown[0].area - shown[0].lead, line_dash="dot", line_width=1)
+    fig.add_vline(shown[0].area - shown[0].lead, line={"dash": "dot", "color": FAINT})
     return fig.add_trace(
         Scatter(x=[g.area for g in shown], y=[g.score for g in shown], mode="markers", error_x=ends, name="area")
     )
@@ -299,26 +302,23 @@ def finding(found: Grades) -> str:
     first = next(g for g in found.scores if g.score == found.best)
     if first.lead_low <= 0:
         return "On these examples the largest area is not shown to be better than that of random orders."
-    said = f"On this model use {found.best}: removing heads by it keeps {number(first.area, 2)} of what the model knows"
+    said = f"On this model use {found.best}: it keeps {number(first.area, 2)} of what the model knows, on average over "
+    said += "10 to 90 % of the heads removed"
     same = [name for name in found.equals if name != RANDOM]
     said += f", not told from {', '.join(same)}" if same else ""
     return f"{said}. Not shown to be better than random orders: {', '.join(found.untold) or 'none'}."
 
 
 def view(found: Grades) -> View:
-    rows = [[getattr(g, name) for name in COLUMNS.values()] for g in found.scores]
-    columns = tuple(COLUMNS)
+    columns = tuple(c for c, name in COLUMNS.items() if any(getattr(g, name) is not None for g in found.scores))
+    rows = [[getattr(g, COLUMNS[c]) for c in columns] for g in found.scores]
     truth = f"{found.planted} heads with a known part" if found.planted else "no head's part is known: AUROC is empty"
     return View(
         finding(found),
         (
-            Picture("grades", lambda: figure(found), "1 = everything is kept, 0 = one class for all."),
+            Picture("grades", lambda: figure(found), KEPT),
             Table(
-                "grades_table",
-                columns,
-                rows,
-                "Measured on one half of the data, removed on the other, both ways.",
-                dict.fromkeys(columns[1:-1], "%.3f") | {columns[-1]: "%.4f"},
+                "grades_table", columns, rows, MEASURED, dict.fromkeys(columns[1:-1], "%.3f") | {columns[-1]: "%.4f"}
             ),
         ),
         about=(("data", f"{found.data}, {found.n:,} examples"), ("truth", truth)),

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..charts.numbers import signed
+from ..charts.numbers import number, signed
 from ..errors import OptionError, TaskError, shown
 from ..evaluation.significance import benjamini_hochberg
 from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, after, stop_if, tracked
 from ..results import Result
+from ..scores.correlation import spearman
 from ..tasks import sample
 from .analysis import ENDS, Analysis, Option, Picture, Table, View
 from .common import SIGNIFICANT, Subject, subject
@@ -250,14 +251,8 @@ def _rows(
 
 
 def run(given: Given) -> Interactions:
-    return interactions(
-        given.evaluator,
-        samples=given.option("samples"),
-        seconds=given.option("seconds"),
-        seed=given.option("seed"),
-        progress=given.progress,
-        cancel=given.cancel,
-    )
+    asked = {name: given.option(name) for name in ("samples", "seconds", "seed")}
+    return interactions(given.evaluator, **asked, progress=given.progress, cancel=given.cancel)
 
 
 def figure(found: Interactions) -> Figure:
@@ -280,10 +275,13 @@ def finding(found: Interactions) -> str:
     said = f"{len(backs)} pair{'s' if len(backs) != 1 else ''} of heads clearly {stand} in for each other, "
     said += f"{others} clearly {need} each other ({tried})."
     first = clear[0]
-    return f"{said} Strongest: {first.first} and {first.second}, {signed(first.value)} of loss."
+    much = f"{number(abs(first.value))} of loss {'less' if first.value > 0 else 'more'}"
+    return f"{said} Strongest: {first.first} and {first.second} cost {much} together than the sum of each alone."
 
 
 def view(found: Interactions) -> View:
+    pairs = np.array([(p.estimate, p.value) for p in found.pairs]).reshape(-1, 2).T
+    agree = float(spearman(*pairs[:, None])[0])
     rows = [[(p.first, p.second), p.value, p.low, p.high, p.q, p.estimate] for p in found.pairs]
     groups = [[", ".join(map(str, group)), len(group)] for group in found.groups]
     four = dict.fromkeys(("interaction", *ENDS, "estimate"), "%+.4f")
@@ -292,10 +290,11 @@ def view(found: Interactions) -> View:
             "interactions_matrix",
             lambda: figure(found),
             "Orange: one stands in for the other, so both together cost more than the sum. Blue: they need each other, "
-            "so the second costs less once the first is gone.",
+            "so the second costs less once the first is gone. Most values are estimates, no more than "
+            f"a hint: on the exact pairs below, the rank correlation of the two is {signed(agree, 2)}.",
             r"-[\ell(\emptyset) - \ell(i) - \ell(j) + \ell(i, j)]",
             f"Estimates on {found.samples} examples; the strongest pairs exactly, on {found.subject.n:,}.",
-            wide="46",
+            wide="48",
         ),
         Table(
             "interactions_pairs",

@@ -10,6 +10,7 @@ BERT = "BERT-base on MNLI matched, Michel et al. 2019"
 WMT = "large transformer on WMT 2014 English-French, Michel et al. 2019"
 NO_LOSS_TASKS = {"mnli": "MNLI", "sst2": "SST-2", "cola": "CoLA", "mrpc": "MRPC"}
 BATCHES = (1, 4, 16, 64)
+EPOCHS = (1, 2, 3, 5, 10, 20, 30, 40)
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,11 @@ def one_head_kept(task: str) -> list[PublishedTable]:
 
 
 def two_datasets(task: str) -> list[PublishedTable]:
-    (r,) = find("michel", "fig2_pearson").rows["fig2_pearson"]
+    of = {"BERT-base, MNLI matched and mismatched": "michel", "translation model, newstest2013 and MTNT": "michel-wmt"}
+    rows = tuple((what, *find(name, "fig2_pearson").rows["fig2_pearson"]) for what, name in of.items())
     return [
         PublishedTable(
-            "Agreement of both ablations (Figure 2)",
-            "BERT-base, MNLI matched against mismatched, Michel et al. 2019",
-            ("", "Pearson r"),
-            (("heads' ablations", r),),
+            "Agreement of both ablations (Figure 2)", "Michel et al. 2019", ("heads' ablations", "Pearson r"), rows
         )
     ]
 
@@ -75,13 +74,31 @@ def two_datasets(task: str) -> list[PublishedTable]:
 def without_loss(task: str) -> list[PublishedTable]:
     shares = find("michel", "no_loss_share").rows["no_loss_share"]
     rows = tuple((title, share) for title, share in zip(NO_LOSS_TASKS.values(), shares, strict=True))
+    (translated,) = find("michel-wmt", "no_loss_share").rows["no_loss_share"]
     return [
         PublishedTable(
             "Largest share of heads pruned without noticeable loss (Figures 3 and 6)",
-            "BERT-base, Michel et al. 2019",
+            "BERT-base, and a large transformer for WMT, Michel et al. 2019",
             ("task", "share"),
-            rows,
+            (*rows, ("WMT 2014 English-French", translated)),
         )
+    ]
+
+
+def during_training(task: str) -> list[PublishedTable]:
+    unpruned = find("michel-wmt", "fig5_bleu").rows["fig5_bleu"]
+    kept = find("michel-wmt", "fig5 from epoch 10").rows
+    about = "transformer of 6 layers with 8 heads, IWSLT 2014 German-English, Michel et al. 2019"
+    return [
+        PublishedTable(
+            "BLEU of the unpruned model in training (Figure 5)", about, tuple(f"epoch {e}" for e in EPOCHS), (unpruned,)
+        ),
+        PublishedTable(
+            "What pruning costs in training (Figure 5)",
+            about,
+            ("when", "what"),
+            tuple((name.removeprefix("fig5 "), *cells) for name, cells in kept.items()),
+        ),
     ]
 
 
@@ -113,6 +130,15 @@ def by_stack(task: str) -> list[PublishedTable]:
                 "bleu",
             )
         )
+    pruned = find("michel-wmt", "fig4 encoder").rows
+    kept.append(
+        PublishedTable(
+            "BLEU when heads of one stack are pruned (Figure 4)",
+            WMT,
+            ("stack", "pruned", "BLEU"),
+            tuple((name.split()[1], *cells) for name, cells in pruned.items()),
+        )
+    )
     return [*one_head_off(task), *kept]
 
 

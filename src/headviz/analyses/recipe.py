@@ -23,9 +23,9 @@ def found_by(function: str, *arguments: Any, **keywords: Any) -> Let:
     return Let("found", Call(f"headviz.{function}", arguments, keywords))
 
 
-def evaluator_of(data: str) -> Call:
+def evaluator_of(data: str, **given: Any) -> Call:
     """The evaluator of the model on other data."""
-    return Call("headviz.evaluator_of", (Name("clf"), Name(data)))
+    return Call("headviz.evaluator_of", (Name("clf"), Name(data)), given)
 
 
 def scored_by(score: Any, model: str = "clf") -> Get:

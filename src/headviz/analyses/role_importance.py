@@ -61,12 +61,15 @@ def by_importance(
 
 def importance_table(found: Sequence[RoleImportance], score: str) -> Table:
     """The comparison for readers."""
-    rows = [[one.role, len(one.heads), one.heads, one.difference, one.low, one.high, one.q] for one in found]
+    rows = []
+    for one in found:
+        low, high = np.clip((one.low, one.high), -100, 100).tolist()  # no two ranks are further apart
+        rows.append([one.role, len(one.heads), one.heads, one.difference, low, high, one.q])
     return Table(
         "roles_importance",
         ("role", "heads", "which", "rank against others", *ENDS, "q"),
         rows,
-        f"Do heads with a role matter more? Rank by {score} in per cent of all heads (100 = matters most), the mean of "
-        "these heads minus that of the others.",
-        {"rank against others": "%+.0f", ENDS[0]: "%+.0f", ENDS[1]: "%+.0f", "q": "%.2g"},
+        f"Do heads with a role matter more? Every head is ranked by {score}, from 0 (matters least) to 100 (most). The "
+        "table has the mean rank of these heads minus that of all others; above 0 they matter more.",
+        dict.fromkeys(("rank against others", *ENDS), "%+.0f"),
     )

@@ -262,24 +262,9 @@ def _asked(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def figure(found: Roles) -> Figure:
     """How much more than by chance each head looks at each relation."""
-    from plotly.graph_objects import Figure, Heatmap
+    from ..charts.heads import relation_map
 
-    from ..charts.style import frame
-
-    layers, heads = found.share.shape[:2]
-    excess = (found.share - found.baseline).reshape(layers * heads, -1).T
-    names = [HeadId(i, j).dotted for i in range(layers) for j in range(heads)]
-    fig = frame(Figure(), 440, xaxis_title="head")
-    return fig.add_trace(
-        Heatmap(
-            z=excess,
-            x=names,
-            y=list(found.relations),
-            zmid=0,
-            colorscale="RdBu",
-            colorbar={"title": {"text": "share − chance"}},
-        )
-    )
+    return relation_map(100 * (found.share - found.baseline), found.relations)
 
 
 def view(found: Roles) -> View:
@@ -287,16 +272,28 @@ def view(found: Roles) -> View:
     best = sorted(found.first().items(), key=lambda one: one[1].baseline - one[1].share)
     rare = [name for name, n in zip(found.relations, found.examples, strict=True) if n < LEAST]
     clear = [head for head, role in best if role.share >= 0.5]
+    first = ""
+    if best:
+        head, role = best[0]
+        first = (
+            f"{head} stands out most: {100 * role.share:.0f} % of the words' attention goes to “{role.name}”, "
+            f"by chance {100 * role.baseline:.0f} %. "
+        )
     return View(
-        f"{len(clear)} of {layers * heads} heads spend at least half of the words' attention on one relation.",
+        f"{first}{len(clear)} of {layers * heads} heads spend at least half of it on one relation.",
         (
-            Picture("roles", lambda: figure(found), "Share of the words' attention minus chance.", wide="60"),
+            Picture(
+                "roles",
+                lambda: figure(found),
+                "Share of the words' attention minus chance, in points: blue more than by chance, orange less.",
+                wide="64",
+            ),
             Table(
                 "roles_table",
                 ("head", "looks at", "share, %", "chance, %", "q"),
                 [[head, role.name, 100 * role.share, 100 * role.baseline, role.q] for head, role in best],
                 "The relation of each head with the largest excess over chance.",
-                {"share, %": "%.1f", "chance, %": "%.1f", "q": "%.2g"},
+                dict.fromkeys(("share, %", "chance, %"), "%.1f"),
                 shortened=20,
                 height=400,
             ),
@@ -307,8 +304,9 @@ def view(found: Roles) -> View:
             ("tested", f"{int(np.isfinite(found.q).sum()):,} pairs of head and relation"),
             ("not tested, in too few examples", ", ".join(rare) or "none"),
         ),
-        note="Chance: attention spread evenly; for same and rare words the same attention with the words reordered; "
-        "for grammar what other words as far apart, or other words on the same word, have.",
+        note="What chance is: for places, attention that is spread evenly over the tokens; for the same and for rare "
+        "words, the head's own attention with the words in another order; for grammar, what the head gives to other "
+        "words as far apart or, if that is more, what other words give to the same word.",
     )
 
 

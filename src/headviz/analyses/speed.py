@@ -195,14 +195,14 @@ def figure(found: Speed) -> Figure:
     """Examples per second of both models, and their ratio below the arithmetic ceiling."""
     from plotly.subplots import make_subplots
 
-    from ..charts.palette import BETTER, NEUTRAL
+    from ..charts.palette import BETTER, MODELS, NEUTRAL
     from ..charts.style import FAINT, SMALL, frame, whisker
 
     fig = make_subplots(1, 2, column_widths=[0.58, 0.42], horizontal_spacing=0.12)
     names = [f"batch {r.batch}" for r in found.rows]
     for name, rates, shade in (
         ("full model", [(r.full, r.full_sd) for r in found.rows], NEUTRAL),
-        (f"{len(found.mask.off)} heads removed", [(r.pruned, r.pruned_sd) for r in found.rows], BETTER),
+        (f"{len(found.mask.off)} heads removed", [(r.pruned, r.pruned_sd) for r in found.rows], MODELS[0]),
     ):
         fig.add_bar(
             x=names,

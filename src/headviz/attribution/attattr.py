@@ -37,7 +37,7 @@ def attattr(
     text: str | Sequence[str],
     pair: str | Sequence[str] | None = None,
     *,
-    steps: int = AttAttrOptions.steps,
+    steps: int | None = None,
     rule: str = "simpson",
     target: Label = "predicted",
     label: Label | Sequence[Label] | None = None,
@@ -50,13 +50,15 @@ def attattr(
 ) -> Maps | list[Maps]:
     """Self-attention attribution of one text or pair, or of a list of them; options as for ``conductance``.
 
+    Without ``steps`` there are 8.
+
     >>> import headviz
     >>> clf = headviz.load("demo", device="cpu")
     >>> maps = headviz.attattr(clf, "the small dog runs .", "the dog sleeps .", steps=2)
     >>> maps.method, maps.steps
     ('attattr', 2)
     """
-    options = AttAttrOptions(steps, rule)
+    options = AttAttrOptions(AttAttrOptions.steps if steps is None else steps, rule)
     explainer = Explainer(clf, "attattr", sweep, mask, budget, store_for(cache), cancel, progress)
     return explainer.explain(text, pair, label, target, options, tolerance)
 

@@ -16,7 +16,7 @@ from ..storage.store import Store
 from .explaining import Explainer, Label, MapsOptions, Texts, store_for
 from .integration import BUDGET, sweep
 from .maps import Maps
-from .rules import DEFAULT_RULE, DEFAULT_STEPS, PathOptions
+from .rules import DEFAULT_RULE, DEFAULT_STEPS, ENOUGH, TOLERANCE, PathOptions
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -39,7 +39,7 @@ def conductance(
     text: str | Sequence[str],
     pair: str | Sequence[str] | None = None,
     *,
-    steps: int = DEFAULT_STEPS,
+    steps: int | None = None,
     rule: str = DEFAULT_RULE,
     target: Label = "predicted",
     label: Label | Sequence[Label] | None = None,
@@ -53,9 +53,9 @@ def conductance(
 ) -> Maps | list[Maps]:
     """Attention and attribution maps of one text or pair; for a list of texts, a list of maps.
 
-    ``steps`` are the intervals of the path. ``target`` is "predicted" (by the model under the mask), "gold" (with
-    ``label=``), or a class. ``tolerance=0.02`` doubles the steps until the estimated error is below 2 % and the last
-    doubling changed no more than that. ``rule="captum"`` gives what Captum's LayerConductance gives.
+    ``steps`` are the intervals of the path. Without them 16 are doubled until the estimated error is at most 10 %, or
+    until they are 128. ``tolerance=0.02`` doubles until it is at most 2 %. ``target`` is "predicted" (by the model
+    under the mask), "gold" (with ``label=``), or a class. ``rule="captum"`` gives what Captum's LayerConductance gives.
     ``precision="bfloat16"`` is a faster preview. Peak memory stays near ``budget`` bytes besides the model, unless one
     node of one text needs more. ``progress(done, total)`` counts points of the path; doubling the steps begins anew.
 
@@ -67,6 +67,8 @@ def conductance(
     >>> maps.attribution.shape == (12, 12, len(maps.tokens), len(maps.tokens))
     True
     """
-    options = PathOptions(steps, rule, precision)
+    options = PathOptions(DEFAULT_STEPS if steps is None else steps, rule, precision)
     explainer = Explainer(clf, "conductance", sweep, mask, budget, store_for(cache), cancel, progress)
+    if steps is None and tolerance is None:
+        return explainer.explain(text, pair, label, target, options, TOLERANCE, ENOUGH)
     return explainer.explain(text, pair, label, target, options, tolerance)

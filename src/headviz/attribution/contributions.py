@@ -28,7 +28,7 @@ from ..progress import Cancel, Progress
 from ..results import Result
 from .frozen import frozen_read_out
 from .inputs import encode
-from .patching import without_each
+from .patching_runs import without_each
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding

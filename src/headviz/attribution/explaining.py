@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Label = str | int  # a class, by name or number
 Texts = list[str] | tuple[str, ...]
 
-VERSION = 1  # raise it when the same input would give other values
+VERSION = 2  # raise it when the same input would give other values
 MAX_STEPS = 512  # where refining stops
 
 # (classifier, encodings, targets, options, mask, budget, cancel, progress) -> one ExampleMaps per encoding
@@ -34,7 +34,7 @@ Sweep = Callable[..., list[ExampleMaps]]
 class MapsOptions(TypedDict, total=False):
     """Keywords that ``conductance`` and ``attattr`` share."""
 
-    steps: int
+    steps: int | None
     rule: str
     target: Label
     label: Label | Sequence[Label] | None
@@ -67,11 +67,12 @@ class Explainer:
         target: Label,
         options: Options,
         tolerance: float | None = None,
+        most: int = MAX_STEPS,
     ) -> Maps | list[Maps]:
         """Maps of one text, or of a list; steps are doubled until the error is within the tolerance.
 
-        The estimate of one result may flatter it. So a result counts as good enough once doubling the steps has
-        also changed it by no more than the tolerance.
+        Where a single estimate may flatter, a result counts as good enough once doubling the steps has also changed
+        it by no more than the tolerance.
         """
         require_model(self.clf)
         texts = _listed(text)
@@ -91,17 +92,20 @@ class Explainer:
         self.clf.gates(self.mask)  # a mask of another model is refused before anything is computed
 
         done = dict(enumerate(self._maps(encodings, targets, options)))
-        rough = [] if tolerance is None else list(done)
-        while tolerance is not None and rough:
+        if tolerance is None:
+            return done[0] if isinstance(text, str) else list(done.values())
+        rough = [i for i, maps in done.items() if not (options.reliable and maps.error <= tolerance)]
+        while rough:
             options = replace(options, steps=2 * options.steps)
-            if options.steps > MAX_STEPS:
+            if options.steps > most:
                 done |= {i: _not_reached(done[i], tolerance) for i in rough if not done[i].error <= tolerance}
                 break
+            before = [None if options.reliable else done.pop(i) for i in rough]  # of a long text two would not fit
             finer = self._maps([encodings[i] for i in rough], [targets[i] for i in rough], options)
-            wrong = [max(maps.error, _change(done[i], maps)) for i, maps in zip(rough, finer, strict=True)]
+            wrong = [_error(old, maps) for old, maps in zip(before, finer, strict=True)]
             done |= dict(zip(rough, finer, strict=True))
             rough = [i for i, error in zip(rough, wrong, strict=True) if not error <= tolerance]
-        return done[0] if isinstance(text, str) else list(done.values())
+        return done[0] if isinstance(text, str) else [done[i] for i in sorted(done)]
 
     def _maps(self, encodings: list[Encoding], targets: list[Target], options: Options) -> list[Maps]:
         """From the cache where possible; the rest in one sweep, by length."""
@@ -196,11 +200,14 @@ def store_for(cache: Store | bool) -> Store | None:
     return default_store() if cache else None
 
 
-def _change(before: Maps, after: Maps) -> float:
-    """How much doubling the steps changed the attribution: relative L2 norm over all heads."""
+def _error(before: Maps | None, after: Maps) -> float:
+    """The estimated error, and at least how much doubling the steps changed the attribution ``before``, if given."""
+    if before is None:
+        return after.error
     old, new = (np.nan_to_num(maps.attribution).astype(np.float64) for maps in (before, after))
     size, moved = float(np.linalg.norm(new)), float(np.linalg.norm(new - old))
-    return moved / size if size > 0 else (0.0 if moved == 0 else float("inf"))
+    change = moved / size if size > 0 else (0.0 if moved == 0 else float("inf"))
+    return max(after.error, change)
 
 
 def _not_reached(maps: Maps, tolerance: float) -> Maps:

@@ -198,8 +198,8 @@ def gradients(of: Tensor, by: Sequence[Tensor]) -> list[Tensor]:
 def groups(clf: Classifier, encodings: Sequence[Encoding], steps: int, budget: int) -> Iterator[slice]:
     """Examples that share their passes: as many as the budget holds, up to ``TOKENS_AT_ONCE``."""
     length = max(len(e) for e in encodings)
-    # what one example keeps for the whole sweep: two sums, the last nodes of two strides, its maps
-    kept = clf.num_layers * clf.num_heads * length**2 * 4 * 8
+    # what one example keeps for the whole sweep: value and error, the last nodes of three strides, its maps
+    kept = clf.num_layers * clf.num_heads * length**2 * 4 * 10
     size = max(1, min(budget // 2 // kept, TOKENS_AT_ONCE // ((steps + 1) * length)))
     for start in range(0, len(encodings), size):
         yield slice(start, start + size)
@@ -207,7 +207,7 @@ def groups(clf: Classifier, encodings: Sequence[Encoding], steps: int, budget: i
 
 def peak_bytes(clf: Classifier, length: int, budget: int = BUDGET) -> int:
     """About what explaining one text of so many tokens takes at its most, besides the model."""
-    kept = clf.num_layers * clf.num_heads * length**2 * 4 * 10  # sums, strides, and the maps that are handed out
+    kept = clf.num_layers * clf.num_heads * length**2 * 4 * 12  # sums, strides, and the maps that are handed out
     row = _row_bytes(clf, length)
     return kept + row * max(1, min(budget // 2 // row, TOKENS_AT_ONCE // length))
 

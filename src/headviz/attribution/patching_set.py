@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from ..errors import OptionError, TaskError
 from ..evaluation.significance import LEVEL, benjamini_hochberg
@@ -43,6 +43,7 @@ class PatchingSet(Result):
     same_answer: int
     small: int
     positions: str
+    together: np.ndarray  # [n, S] the effect of each of ``sets`` patched as one, in each pair
 
     def ranked(self) -> list[HeadId]:
         """Heads with a value, the largest mean effect first."""
@@ -88,6 +89,7 @@ def patch_pairs(
     pairs: Sequence[tuple[Text, Text]],
     *,
     positions: str = ALL,
+    sets: Sequence[Sequence[HeadId | tuple[int, int]]] = (),
     mask: HeadMask | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
@@ -105,15 +107,16 @@ def patch_pairs(
     """
     check_pairs(pairs)
     require_model(clf)
-    effects, same, small = [], 0, 0
+    effects, together, same, small = [], [], 0, 0
     for text, donor in tracked(pairs, progress, cancel):
-        found = patch(clf, text, donor, positions=positions, mask=mask, cancel=cancel)
+        found = patch(clf, text, donor, positions=positions, sets=sets, mask=mask, cancel=cancel)
         if found.from_label == found.to_label:
             same += 1
         elif abs(found.span) < LEAST_SPAN:
             small += 1
         else:
             effects.append(found.effect)
+            together.append(found.together)
     if len(effects) < 2:
         raise OptionError(
             f"Of {len(pairs)} pairs {same} have one answer for both texts and {small} hardly move it, so there are "
@@ -122,8 +125,9 @@ def patch_pairs(
     values = np.array(effects)  # [n, L, H]
     n, mean = len(values), values.mean(axis=0)
     error = values.std(axis=0, ddof=1) / np.sqrt(n)
-    half = stats.t.ppf((1 + LEVEL) / 2, n - 1) * error
+    half = scipy.special.stdtrit(n - 1, (1 + LEVEL) / 2) * error
     with np.errstate(invalid="ignore", divide="ignore"):
-        p = 2 * stats.t.sf(np.abs(mean) / error, n - 1)
+        p = 2 * scipy.special.stdtr(n - 1, -np.abs(mean) / error)
     p = np.where((error == 0) & (mean == 0), 1.0, p)  # a head that never moves anything
-    return PatchingSet(mean, mean - half, mean + half, p, benjamini_hochberg(p), n, same, small, positions)
+    q = benjamini_hochberg(p)
+    return PatchingSet(mean, mean - half, mean + half, p, q, n, same, small, positions, np.array(together))

@@ -9,13 +9,13 @@ Shapes: S senders, T tokens, d head size, C classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import scipy
 import torch
-from scipy import stats
 from torch import Tensor
 
 from ..attention import HeadCall
@@ -25,8 +25,9 @@ from ..heads import HeadId, HeadMask
 from ..models.network import require_model
 from ..progress import Cancel, Progress, after, stop_if, tracked
 from ..results import Result
-from .alignment import ALL, align, places
-from .patching import Measured, Swap, Text, check_pairs, encoded, numbers_of
+from .alignment import ALL, align, checked, places
+from .patching import Measured, Text, check_pairs, encoded
+from .patching_runs import Swap, numbers_of
 from .patching_set import LEAST_SPAN
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def paths(
     receivers: int = 4,
     depth: int = 2,
     edges: int = 20,
+    alignment: Mapping[int, int] | None = None,
     mask: HeadMask | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
@@ -80,7 +82,8 @@ def paths(
     """The strongest paths by which heads carry (text, donor) differences to the answer; one pair is enough.
 
     First every head's path to the answer is measured. The ``receivers`` heads with the strongest ones are then asked
-    what reaches their queries, keys and values, and so on, ``depth`` times. ``edges`` paths are kept.
+    what reaches their queries, keys and values, and so on, ``depth`` times. ``edges`` paths are kept. ``alignment`` is
+    that of a single pair, as in ``patch``.
 
     Raises ``OptionError`` where no pair has two different answers, and what ``patch`` raises for a pair.
 
@@ -96,11 +99,13 @@ def paths(
             raise OptionError(f"{name} is a whole number of at least {least}, not {value!r}.")
     check_pairs(pairs)
     require_model(clf)
+    if alignment is not None and len(pairs) != 1:
+        raise OptionError(f"An alignment belongs to one pair of texts, and there are {len(pairs)}. Leave it out.")
     total = 1 + depth
     used, same, small = [], 0, 0
     for text, donor in pairs:
         stop_if(cancel)
-        one = _Pair(clf, text, donor, positions, mask)
+        one = _Pair(clf, text, donor, positions, mask, alignment)
         if len(pairs) == 1 and one.span:  # a single pair is shown as it is
             used.append(one)
         elif one.same_answer:
@@ -147,12 +152,13 @@ def path_effects(
     into: Into = ANSWER,
     *,
     positions: str | Sequence[int] = ALL,
+    alignment: Mapping[int, int] | None = None,
     mask: HeadMask | None = None,
 ) -> np.ndarray:
     """[L, H] the share of the way that each sender moves the answer through one receiver; NaN where none can."""
     if (receiver is None) != (into == ANSWER):
         raise OptionError("A receiver is asked for its queries, keys or values, and the answer for itself.")
-    pair = _Pair(clf, text, donor, positions, mask)
+    pair = _Pair(clf, text, donor, positions, mask, alignment)
     grid: np.ndarray = pair.into_each([receiver], None)[receiver, into]
     return grid
 
@@ -167,11 +173,17 @@ class _Pair:
     """One text and its donor: what each head gives for both, and what becomes of the answer by single paths."""
 
     def __init__(
-        self, clf: Classifier, text: Text, donor: Text, positions: str | Sequence[int], mask: HeadMask | None
+        self,
+        clf: Classifier,
+        text: Text,
+        donor: Text,
+        positions: str | Sequence[int],
+        mask: HeadMask | None,
+        alignment: Mapping[int, int] | None = None,
     ) -> None:
         (self.text,), (other,) = encoded(clf, text), encoded(clf, donor)
-        alignment = align(self.text, other)
-        self.swap = Swap.of(places(positions, self.text, other, alignment), alignment)
+        aligned = align(self.text, other) if alignment is None else checked(alignment, self.text, other)
+        self.swap = Swap.of(places(positions, self.text, other, aligned), aligned)
         self.clf, self.mask, self.texts = clf, clf.under(mask), 0
         call, start = self._run(1, keep_outputs=True)
         self.own = [outputs[0] for outputs in call.outputs]  # per row [h, T, d]
@@ -284,7 +296,7 @@ def _edges(receiver: HeadId | None, into: Into, effects: np.ndarray) -> list[Edg
     n, mean = len(effects), effects.mean(axis=0)
     half = np.full_like(mean, np.nan)
     if n > 1:
-        half = stats.t.ppf((1 + LEVEL) / 2, n - 1) * effects.std(axis=0, ddof=1) / np.sqrt(n)
+        half = scipy.special.stdtrit(n - 1, (1 + LEVEL) / 2) * effects.std(axis=0, ddof=1) / np.sqrt(n)
     return [
         Edge(HeadId(int(i), int(j)), receiver, into, *(float(x[i, j]) for x in (mean, mean - half, mean + half)))
         for i, j in np.argwhere(np.isfinite(mean))

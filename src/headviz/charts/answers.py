@@ -24,8 +24,9 @@ def slices(deltas: Sequence[Delta], metric: str, constant: float | None = None) 
         fig.add_vline(
             x=constant, line={"color": FAINT, "width": 1, "dash": "dot"}, annotation={"text": "one class for all"}
         )
-    # the way from one value to the other: two traces with gaps, because one shape per slice takes five times as long
-    for colour, part in ((WORSE, [d for d in order if d.delta < 0]), (BETTER, [d for d in order if d.delta > 0])):
+    # the way from one value to the other: traces with gaps, because one shape per slice takes five times as long
+    for colour in (WORSE, BETTER, NEUTRAL):
+        part = [d for d in order if d.delta and tone(d.interval_low, d.interval_high) == colour]
         fig.add_scatter(
             x=[v for d in part for v in (d.full, d.masked, None)],
             mode="lines",
@@ -66,7 +67,9 @@ def _shares(deltas: Sequence[Delta]) -> bool:
 def metric_bars(metrics: Mapping[str, float], constant: Mapping[str, float | None]) -> go.Figure:
     """One bar per metric; the stroke is what one class for all reaches."""
     names = [safe(name) for name in metrics]
-    fig = go.Figure(go.Bar(y=names, x=list(metrics.values()), orientation="h", marker={"color": BETTER}, name="model"))
+    fig = go.Figure(
+        go.Bar(y=names, x=list(metrics.values()), orientation="h", marker={"color": MODELS[0]}, name="model")
+    )
     fig.add_scatter(
         y=names,
         x=[constant.get(name) for name in metrics],
@@ -79,6 +82,9 @@ def metric_bars(metrics: Mapping[str, float], constant: Mapping[str, float | Non
     return frame(fig, 110 + ROW * max(2, len(names)), top=34)
 
 
+SOME = 0.02  # of the examples: a change of so many answers has the full colour
+
+
 def confusion(full: np.ndarray, masked: np.ndarray, labels: Sequence[str]) -> go.Figure:
     """The masked model's confusion matrix, coloured by its difference from the full model's.
 
@@ -86,7 +92,8 @@ def confusion(full: np.ndarray, masked: np.ndarray, labels: Sequence[str]) -> go
     """
     change = masked.astype(int) - full.astype(int)
     better = change * np.where(np.eye(*change.shape) == 1, 1, -1)
-    scale = scale_for([float(v) for v in change.ravel()] or [0.0], signed=True)
+    few = SOME * float(full.sum())  # a change of single answers stays pale
+    scale = scale_for([*map(float, change.ravel()), few], signed=True)
     names = [safe(x) for x in labels]
     fig = go.Figure(
         go.Heatmap(

@@ -7,8 +7,39 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from ..evaluation.verdict import undecided
 from .palette import NEUTRAL, either_scale, scale_for
 from .style import FAINT, ROW, frame, note, safe, whisker
+
+
+def relation_map(points: np.ndarray, relations: Sequence[str]) -> go.Figure:
+    """What every head has above chance [L, H, R], in points: relations down, heads across, layer by layer."""
+    layers, heads = points.shape[:2]
+    rows = points.reshape(layers * heads, -1).T
+    scale = scale_for([float(v) for v in rows.ravel()], signed=True)
+    fig = go.Figure(
+        go.Heatmap(
+            z=rows,
+            y=list(relations),
+            customdata=[[f"L{i}·H{j}" for i in range(layers) for j in range(heads)]] * len(rows),
+            zmin=scale.lo,
+            zmax=scale.hi,
+            colorscale=either_scale(True),
+            colorbar={"thickness": 9, "len": 0.9},
+            hovertemplate="%{customdata}, %{y}: %{z:+.1f} points<extra></extra>",
+        )
+    )
+    for layer in range(1, layers):
+        fig.add_vline(x=layer * heads - 0.5, line={"color": NEUTRAL, "width": 0.5})
+    fig.update_xaxes(
+        title="layer, its heads from left to right",
+        tickvals=[heads * (layer + 0.5) - 0.5 for layer in range(layers)],
+        ticktext=[f"L{layer}" for layer in range(layers)],
+        showgrid=False,
+        zeroline=False,
+    )
+    fig.update_yaxes(autorange="reversed", showgrid=False, zeroline=False)
+    return frame(fig, 110 + 22 * len(relations))
 
 
 def marked_map(
@@ -20,16 +51,20 @@ def marked_map(
     columns: Sequence[str],
     mark_name: str,
 ) -> go.Figure:
-    """Costs in points, [rows, columns], with their intervals on hover and rings around the marked ones."""
+    """Costs in points, [rows, columns], with their intervals on hover and rings around the marked ones.
+
+    One that its interval does not tell apart from 0 has the colour of 0.
+    """
     rows, columns = [safe(r) for r in rows], [safe(c) for c in columns]
-    ends = [[f"[{a:+.1f}, {b:+.1f}]" for a, b in zip(*row, strict=True)] for row in zip(low, high, strict=True)]
+    tables = zip(values, low, high, strict=True)
+    said = [[f"{c:+.2f} points [{a:+.1f}, {b:+.1f}]" for c, a, b in zip(*row, strict=True)] for row in tables]
     scale = scale_for([float(v) for v in values.ravel()], signed=True)
     fig = go.Figure(
         go.Heatmap(
-            z=values,
+            z=np.where(undecided(low, high) & np.isfinite(values), 0.0, values),
             x=columns,
             y=rows,
-            customdata=ends,
+            customdata=said,
             zmin=scale.lo,
             zmax=scale.hi,
             colorscale=either_scale(True),
@@ -37,7 +72,7 @@ def marked_map(
             xgap=1.5,
             ygap=1.5,
             colorbar={"thickness": 9, "len": 0.9},
-            hovertemplate="%{y}<br>without %{x}: cost %{z:+.2f} points %{customdata}<extra></extra>",
+            hovertemplate="%{y}<br>without %{x}: cost %{customdata}<extra></extra>",
         )
     )
     if marked.any():

@@ -225,7 +225,7 @@ def scatter(x: ArrayLike, y: ArrayLike, names: Sequence[str], x_title: str, y_ti
             y=np.asarray(y, dtype=np.float32),
             mode="markers",
             text=[safe(n) for n in names],
-            marker={"size": 6, "opacity": 0.6, "color": BETTER},
+            marker={"size": 6, "opacity": 0.6, "color": MODELS[0]},
             hovertemplate="%{text}<br>" + x_title + " %{x:.3g}<br>" + y_title + " %{y:.3g}<extra></extra>",
         )
     )
@@ -272,19 +272,20 @@ def token_rows(rows: Sequence[tuple[str, str, np.ndarray]], tokens: Sequence[str
 
 
 def _written(fig: go.Figure, values: np.ndarray) -> None:
-    """Write the values on the cells, as a trace, so that they take the page's text colour."""
-    cells = [(i, j) for i in range(values.shape[0]) for j in range(values.shape[1])]
+    """Write the values on the cells, as traces: the strong ones white, the others in the page's text colour."""
     top = float(np.abs(values).max()) or 1.0
     digits = min(3, max(1, 1 - int(np.floor(np.log10(top)))))
-    fig.add_scatter(
-        x=[j for _, j in cells],
-        y=[i for i, _ in cells],
-        mode="text",
-        hoverinfo="skip",
-        showlegend=False,
-        text=[_short(float(values[c]), digits) for c in cells],
-        textfont={"size": 10},
-    )
+    strong = np.abs(values) > 0.75 * top
+    for cells, font in ((np.argwhere(~strong), {}), (np.argwhere(strong), {"color": "white"})):
+        fig.add_scatter(
+            x=cells[:, 1].tolist(),
+            y=cells[:, 0].tolist(),
+            mode="text",
+            hoverinfo="skip",
+            showlegend=False,
+            text=[_short(float(values[i, j]), digits) for i, j in cells],
+            textfont={"size": 10, **font},
+        )
 
 
 def _short(value: float, digits: int) -> str:

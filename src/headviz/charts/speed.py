@@ -7,11 +7,11 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from .palette import BETTER, NEUTRAL, WORSE
+from .palette import MODELS, NEUTRAL
 from .style import frame, safe
 
 NAMES = {"both": "heads and neurons", "heads": "heads only"}
-_SHADES = {"both": BETTER, "heads": WORSE}
+_SHADES = {"both": MODELS[0], "heads": MODELS[1]}
 
 
 def kept_against_speed(

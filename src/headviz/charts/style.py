@@ -14,7 +14,7 @@ import numpy as np
 
 from ..evaluation.verdict import verdict
 from ..storage.writing import disk_errors, replace_file
-from .palette import BETTER, NEUTRAL, WORSE, either_scale, scale_for
+from .palette import BETTER, CLASSES, NEUTRAL, WORSE, either_scale, scale_for
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -45,6 +45,7 @@ def frame(fig: Figure, height: int, *, top: int = 8, **more: Any) -> Figure:
         paper_bgcolor=CLEAR,
         plot_bgcolor=CLEAR,
         modebar=MODEBAR,
+        colorway=list(CLASSES),
         **more,
     )
     fig.update_xaxes(automargin=True, fixedrange=True, gridcolor=GRID)
@@ -61,19 +62,26 @@ def grid(
     values: Sequence[float] | None = None,
     show_bar: bool = True,
     bar_x: float = 1.01,
+    losses: bool = False,
+    grey: np.ndarray | None = None,
 ) -> None:
-    """Layers down, heads across, blue above zero and orange below; not measured stays empty."""
+    """Layers down, heads across, blue above zero and orange below, or the reverse for ``losses``.
+
+    ``grey`` is a table of the heads whose value is not told apart from 0: they have its colour.
+    """
     scale = scale_for(list(values) if values is not None else [float(v) for v in table.ravel()], signed=True)
     fig.add_heatmap(
-        z=table,
+        z=table if grey is None else np.where(grey & np.isfinite(table), 0.0, table),
+        customdata=table,
         zmin=scale.lo,
         zmax=scale.hi,
         colorscale=either_scale(True),
+        reversescale=losses,
         xgap=1.5,
         ygap=1.5,
         showscale=show_bar,
         colorbar={"thickness": 9, "len": 0.9, "x": bar_x, "tickformat": ".2g"},
-        hovertemplate="L%{y}·H%{x}<br>" + name + " %{z:+.4f}<extra></extra>",
+        hovertemplate="L%{y}·H%{x}<br>" + name + " %{customdata:+.4f}<extra></extra>",
         row=row,
         col=col,
     )

@@ -8,7 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from .palette import BETTER, NEUTRAL
+from .palette import MODELS, NEUTRAL
 from .style import frame, safe
 
 
@@ -33,7 +33,7 @@ def learning_curve(points: Sequence[Mapping[str, Any]], metric: str, height: int
             y=[y for _, y in measured],
             mode="lines+markers",
             name=f"dev {safe(metric)}",
-            line={"color": BETTER, "width": 2.2},
+            line={"color": MODELS[0], "width": 2.2},
             marker={"size": 7},
             secondary_y=True,
             hovertemplate="update %{x}: " + safe(metric) + " %{y:.4f}<extra></extra>",

@@ -74,7 +74,7 @@ def add_figure(parser: argparse.ArgumentParser) -> None:
 
 def evaluator_for(args: argparse.Namespace, clf: Classifier, data: Dataset, **given: Any) -> Evaluator:
     from ..evaluation.dispatch import evaluator_of
-    from ..evaluation.evaluator import EvaluatorOptions
+    from ..evaluation.evaluator_options import EvaluatorOptions
 
     options = EvaluatorOptions(budget=args.memory * 2**20, precision=args.precision)
     return evaluator_of(clf, data, options, label_order=args.label_order, **given)
@@ -139,4 +139,4 @@ def save_figure(args: argparse.Namespace, analysis: Analysis, found: Any) -> Non
 
     place = outside_path(args.figure, "--figure")
     with disk_errors(place):
-        write_html(analysis.figure(found), place)
+        write_html(analysis.figure(found), place, analysis.title)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,17 @@ from .ablate import (
     warn_of_answers,
     with_agreement,
 )
-from .common import add_mask, add_model, add_task, load_data, load_model, progress_bar, read_mask
+from .common import (
+    ablation_of,
+    add_ablation,
+    add_mask,
+    add_model,
+    add_task,
+    load_data,
+    load_model,
+    progress_bar,
+    read_mask,
+)
 from .number_types import COUNT, between, natural, positive_int, seed, share, step_share
 from .view_text import Shown, text_of
 
@@ -30,6 +41,7 @@ if TYPE_CHECKING:
     from ..heads import HeadMask
     from ..models.base import TransformerModel
     from ..models.classifier import Classifier
+    from ..models.stand_in import StandIn
     from ..tasks import Dataset
 
 KINDS: dict[str, Callable[[str], Any]] = {
@@ -71,8 +83,9 @@ def declare(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
         add_task(parser)
     if analysis.asks("metric"):
         add_metric(parser)
-    if analysis.asks("metric") or "evaluator" in analysis.needs:
+    if analysis.evaluates:
         add_evaluator(parser)
+        add_ablation(parser)
     if "mask" in analysis.needs:
         add_mask(parser)
     for wanted in analysis.options:
@@ -142,9 +155,16 @@ class FromArguments:
         warn_of_answers(self.made)
         return self.made
 
+    @cached_property
+    def stand_in(self) -> tuple[StandIn, Dataset | None]:
+        """One draw where it is drawn; only the table of single heads is a mean over draws."""
+        chosen, reference = ablation_of(self.args)
+        return (chosen if self.args.analysis == "harmful" else replace(chosen, draws=1)), reference
+
     def on(self, data: Dataset, clf: TransformerModel | None = None) -> Evaluator:
         own: Any = self.clf if clf is None else clf
-        return evaluator_for(self.args, own, data)
+        chosen, reference = self.stand_in
+        return evaluator_for(self.args, own, data, ablation=chosen, reference=reference)
 
     def sample(self, clf: TransformerModel | None = None) -> Dataset:
         """A balanced sample of the training split; ``--limit`` is about the reported data only."""

@@ -57,26 +57,80 @@ def add_ablation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ablation",
         choices=ABLATIONS,
-        default=ZERO,
         metavar="A",
-        help=f"what stands in the place of heads that are off: {', '.join(ABLATIONS)} ({ZERO})",
+        help=f"what stands in the place of heads that are off: {', '.join(ABLATIONS)} (a mask file's, or {ZERO})",
     )
     parser.add_argument(
         "--reference", type=positive_int, metavar="N", help=f"training examples on which that is measured ({EXAMPLES})"
     )
 
 
+def add_reference(parser: argparse.ArgumentParser) -> None:
+    """The same for commands about texts, which need a task for it alone."""
+    add_ablation(parser)
+    add_task(parser.add_argument_group("training examples of --ablation"), split=None, required=False)
+
+
+def stand_in_of(args: argparse.Namespace) -> StandIn:
+    """What stands in a head's place: as asked for, or as the mask's file says."""
+    if args.ablation is None:
+        chosen = StandIn.of(exchange.read_ablation(getattr(args, "mask", None)))
+    else:
+        chosen = StandIn(args.ablation)
+    if args.reference is None:
+        return chosen
+    if chosen.kind == ZERO:
+        raise OptionError("--reference is the sample for --ablation mean, resample or constant. Name one of them.")
+    return StandIn(chosen.kind, args.reference)
+
+
 def ablation_of(args: argparse.Namespace) -> tuple[StandIn, Dataset | None]:
     """What stands in a head's place, and the seeded, class-balanced training examples on which it is measured."""
-    if args.ablation == ZERO:
-        if args.reference is not None:
-            raise OptionError("--reference is the sample for --ablation mean, resample or constant. Name one of them.")
-        return StandIn(), None
+    chosen = stand_in_of(args)
+    if chosen.kind == ZERO:
+        return chosen, None
     from ..tasks import sample
 
-    chosen = StandIn(args.ablation, args.reference or EXAMPLES)
     train = load_data(argparse.Namespace(**{**vars(args), "limit": None}), "train")
     return chosen, sample(train, chosen.examples, seed=chosen.seed, length_filter=None)
+
+
+def check_reference(args: argparse.Namespace) -> None:
+    """Refuse, before anything is loaded, what cannot stand in a head's place in a model, or has no data to measure."""
+    chosen = stand_in_of(args)
+    if chosen.of_the_text:
+        raise OptionError(chosen.refusal())
+    if chosen.kind != ZERO and args.off is None and args.mask is None:
+        raise OptionError("--ablation is about heads that are off. Name them: --off 3.5,7.0 or --mask HEX.")
+    if chosen.kind != ZERO and args.task is None:
+        raise OptionError(f"--ablation {chosen.kind} is measured on training examples. Name their task: --task T.")
+
+
+def load_with_reference(args: argparse.Namespace) -> Classifier:
+    """The model, with what ``--ablation`` names in the place of heads that are off."""
+    check_reference(args)
+    chosen, reference = ablation_of(args)
+    clf = load_model(args)
+    if reference is None:
+        return clf
+    from ..evaluation.stand_ins import standing_in
+
+    with progress_bar("measuring the reference") as progress:
+        return standing_in(clf, chosen, reference, label_order=args.label_order, progress=progress)
+
+
+def in_their_place(clf: Classifier) -> dict[str, Any]:
+    """What a result says about the place of heads that are off."""
+    from ..evaluation.plain import stands_in
+
+    return {"ablation": ZERO, "reference": None} | stands_in(clf)
+
+
+def told_place(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """The same as a row of a printed table; none for zero."""
+    if result["ablation"] == ZERO:
+        return []
+    return [("in their place", f"{result['ablation']}, of {result['reference']:,} training examples")]
 
 
 def add_translation(parser: argparse.ArgumentParser) -> None:

@@ -11,21 +11,34 @@ import numpy as np
 
 from ..attribution.conductance import conductance
 from ..attribution.maps import Maps
-from ..attribution.rules import DEFAULT_RULE, DEFAULT_STEPS, RULES
+from ..attribution.rules import DEFAULT_RULE, RULES, TOLERANCE
 from ..results import plain
 from ..storage.paths import out_file
 from ..storage.writing import disk_errors, replacing
-from .common import add_mask, add_model, load_model, number, progress_bar, read_mask, table, warn
+from .common import (
+    add_mask,
+    add_model,
+    add_reference,
+    in_their_place,
+    load_with_reference,
+    number,
+    progress_bar,
+    read_mask,
+    table,
+    told_place,
+    warn,
+)
 from .number_types import between, path_steps
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_mask(parser)
+    add_reference(parser)
     parser.add_argument("--text", required=True, metavar="A", help="the text")
     parser.add_argument("--text-pair", metavar="B", help="its pair, for models that compare two texts")
-    steps = f"intervals ({DEFAULT_STEPS})"
-    parser.add_argument("--steps", type=path_steps, default=DEFAULT_STEPS, metavar="N", help=steps)
+    steps = f"intervals (doubled until the estimated error is at most {TOLERANCE:g})"
+    parser.add_argument("--steps", type=path_steps, metavar="N", help=steps)
     parser.add_argument("--rule", default=DEFAULT_RULE, metavar="R", help=f"{', '.join(RULES)} ({DEFAULT_RULE})")
     parser.add_argument("--target", default="predicted", metavar="T", help="predicted (default), or a class")
     parser.add_argument("--label", metavar="Y", help="the example's label, for --target gold")
@@ -41,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     out = out_file(args.out, "maps.npz")
-    clf = load_model(args)
+    clf = load_with_reference(args)
     mask = read_mask(args, clf)
     start = time.perf_counter()
     with progress_bar("points of the path") as progress:
@@ -75,6 +88,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "rule": maps.rule,
         "steps": maps.steps,
         "mask": mask.hex,
+        **in_their_place(clf),
         "truncated": maps.truncated,
         "seconds": round(seconds, 4),
     }
@@ -108,6 +122,7 @@ def show(result: dict[str, Any]) -> str:
         [
             ("maps", f"{result['layers']} × {result['heads']} heads, {len(result['tokens'])} tokens"),
             ("class explained", f"{result['target_label']} ({number(probability, 3)})"),
+            *told_place(result),
             ("integration error", f"{error} (estimated; {result['rule']}, {result['steps']} steps)"),
             ("written to", result["out"]),
             ("seconds", f"{result['seconds']:.2f}"),

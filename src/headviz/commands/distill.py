@@ -49,7 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _training(group: Any) -> None:
-    group.add_argument("--steps", type=whole(1, 10**7), metavar="N", help="updates (300)")
+    group.add_argument(
+        "--steps",
+        type=whole(1, 10**7),
+        metavar="N",
+        help="updates (the teacher's own; 300 if its folder does not tell)",
+    )
     group.add_argument("--batch", type=positive_int, metavar="B", help="examples per update (32)")
     group.add_argument("--learning-rate", type=rate, metavar="R", help="AdamW's peak rate (3e-4)")
     group.add_argument("--every", type=positive_int, metavar="N", help="updates between points of the curve (50)")
@@ -80,8 +85,11 @@ def read_plan(args: argparse.Namespace) -> DistillationPlan:
     from ..distillation.options import IterateOptions, PosteriorOptions, TrainingOptions
     from ..distillation.plan import DistillationPlan
     from ..distillation.removal import Removal
+    from ..distillation.teacher_updates import teacher_updates
 
     given = {k: v for k, v in vars(args).items() if v is not None}
+    if args.steps is None and (own := teacher_updates(args.model, args.revision)):
+        given |= {"steps": own, "every": given.get("every", max(50, own // 6))}
     collecting = {"iterates": "count", "gap": "gap", "iterate_rate": "learning_rate"}
     return DistillationPlan(
         model=args.model,

@@ -27,6 +27,7 @@ from .common import (
     read_mask,
     reading,
     table,
+    told_place,
     warn,
 )
 from .view_text import between, p_text, points
@@ -52,9 +53,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     clf = reading(args, load_model(args))
     # a model without heads says so only where it is asked to switch one off
     mask = None if args.mask is None and args.off is None else read_mask(args, clf)
-    if mask is None and args.ablation != ZERO:
-        raise OptionError("--ablation is about heads that are off. Name them: --off 3.5,7.0 or --mask HEX.")
     stand_in, reference = ablation_of(args)
+    if mask is None and stand_in.kind != ZERO:
+        raise OptionError("--ablation is about heads that are off. Name them: --off 3.5,7.0 or --mask HEX.")
     about = {"label_order": args.label_order, "beams": args.beams, "ablation": stand_in, "reference": reference}
     compared = {}
     with progress_bar("evaluating") as progress:
@@ -63,7 +64,14 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
             evaluator = evaluator_of(clf, data, **about)
             result = evaluator.evaluate(mask, progress=progress)
-            compared = {"comparison": evaluator.compare(mask, progress=progress).to_dict()}
+            comparison = evaluator.compare(mask, progress=progress)
+            compared = {"comparison": comparison.to_dict()}
+            if result.draws:
+                compared["comparison"]["over_draws"] = {
+                    d.metric: {k: None if v is None else v - d.full for k, v in ends.items()}
+                    for d in comparison.deltas
+                    if (ends := {k: result.over_draws()[d.metric][k] for k in ("mean", "low", "high")})
+                }
         else:
             result = evaluate(clf, data, mask, progress=progress, **about)
     if result.truncated:
@@ -95,8 +103,7 @@ def show(result: dict[str, Any]) -> str:
         rows.append(("answers", ", ".join(f"{name} {count:,}" for name, count in predicted.items())))
     if result["mask"] is not None:
         rows += [("heads off", f"{len(off)}{named}"), ("mask", result["mask"])]
-    if result["ablation"] != ZERO:
-        rows.append(("in their place", f"{result['ablation']}, of {result['reference']:,} training examples"))
+    rows += told_place(result)
     for name, drawn in result.get("draws", {}).items():
         ends = "" if drawn["low"] is None else f" [{number(drawn['low'], digits)}, {number(drawn['high'], digits)}]"
         rows.append((f"{name} over {len(drawn['values'])} draws", number(drawn["mean"], digits) + ends))
@@ -113,7 +120,15 @@ def show(result: dict[str, Any]) -> str:
 def _compared(found: dict[str, Any], undefined: dict[str, str]) -> list[str]:
     """What the mask changes: metrics, flips, slices. The confusion matrices are in the JSON only."""
     head = ("full", "masked", "change", "95 % interval", "p")
-    parts = ["Against every head, in points:\n" + table([("metric", *head), *map(_changed, found["deltas"])])]
+    drawn = found.get("over_draws", {})
+    which = " of the first draw" if drawn else ""
+    parts = [f"Against every head, in points{which}:\n" + table([("metric", *head), *map(_changed, found["deltas"])])]
+    if drawn:
+        rows = [
+            (name, points(one["mean"], points_in(name)), between(one["low"], one["high"], points_in(name)))
+            for name, one in drawn.items()
+        ]
+        parts.append("Mean over the draws:\n" + table([("metric", "change", "95 % interval over draws"), *rows]))
     parts += [
         f"{d['metric']} has no change: {d['undefined']}."
         for d in found["deltas"]

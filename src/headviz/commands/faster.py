@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import OptionError
 from ..models.stand_in import ZERO
-from .common import add_task, load_data, load_model, number, progress_bar, table
+from .common import add_task, load_data, load_model, number, progress_bar, stand_in_of, table
 from .finetune import add_training, training_options
 from .number_types import between, positive_int, seed, short
 
@@ -57,12 +57,12 @@ def speeds(text: str) -> list[float]:
 def check(args: argparse.Namespace) -> None:
     """Refuse options that contradict each other, before anything is loaded."""
     if args.faster is None:
-        drawn = () if args.ablation == ZERO else ("task", "data", "limit")  # which a reference needs too
+        drawn = () if stand_in_of(args).kind == ZERO else ("task", "data", "limit")  # which a reference needs too
         given = [n for n in (*OWN, *TRAINING) if n not in drawn and getattr(args, n) not in (None, False)]
         if given:
             raise OptionError(f"--{given[0].replace('_', '-')} goes with --faster X. Leave it out, or name a speed.")
         return
-    if args.ablation != ZERO:
+    if args.ablation not in (None, ZERO):
         raise OptionError("--faster mends what it removes; --ablation goes with --off or --mask.")
     for name in ("off", "mask", "masked"):
         if getattr(args, name):

@@ -10,7 +10,21 @@ import numpy as np
 from ..attribution.alignment import ALL, POSITIONS
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask
-from .common import add_mask, add_model, load_model, number, positive_int, progress_bar, read_mask, table
+from .common import (
+    add_mask,
+    add_model,
+    add_reference,
+    in_their_place,
+    load_with_reference,
+    number,
+    positive_int,
+    progress_bar,
+    read_mask,
+    table,
+    told_place,
+    warn,
+)
+from .number_types import short
 
 if TYPE_CHECKING:
     from ..attribution.patching import Text
@@ -20,6 +34,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_mask(parser)
+    add_reference(parser)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--text", metavar="A", help="the text into whose pass heads are put")
     which.add_argument(
@@ -35,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--positions", default=ALL, metavar="P", help=f"{', '.join(POSITIONS)}, or token numbers such as 0,4 ({ALL})"
     )
     parser.add_argument(
+        "--alignment", metavar="I:J,…", help="token I of the text stands for token J of the donor (by common words)"
+    )
+    parser.add_argument(
         "--target", metavar="T", help="a class whose logit is measured (default: the donor's answer minus the text's)"
     )
     parser.add_argument(
@@ -46,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..attribution.patching import patch
 
-    wanted = _positions(args.positions)
+    wanted, alignment = _positions(args.positions), _alignment(args.alignment)
     if args.paths and not isinstance(wanted, str):
         raise OptionError(f"With --paths, --positions is one of {', '.join(POSITIONS)}.")
     if args.paths and args.target is not None:
@@ -55,22 +73,36 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         return _many(args, wanted)
     if args.donor is None:
         raise OptionError("--text needs a --donor, from which outputs are taken.")
-    clf = load_model(args)
+    clf = load_with_reference(args)
     mask = read_mask(args, clf)
     text, donor = _text(args.text, args.text_pair), _text(args.donor, args.donor_pair or args.text_pair)
     with progress_bar("layers") as progress:
-        found = patch(clf, text, donor, positions=wanted, target=args.target, mask=mask, progress=progress)
-    return found.to_dict() | {"mask": mask.hex, "top": args.top} | _paths(args, clf, [(text, donor)], mask)
+        found = patch(
+            clf, text, donor, positions=wanted, target=args.target, alignment=alignment, mask=mask, progress=progress
+        )
+    return found.to_dict() | _told(args, clf, mask) | _paths(args, clf, [(text, donor)], alignment, mask)
 
 
-def _paths(args: argparse.Namespace, clf: Classifier, pairs: list[tuple[Text, Text]], mask: HeadMask) -> dict[str, Any]:
-    """``paths`` where they are asked for."""
-    from ..attribution.paths import paths
+def _told(args: argparse.Namespace, clf: Classifier, mask: HeadMask) -> dict[str, Any]:
+    return {"mask": mask.hex, **in_their_place(clf), "top": args.top}
+
+
+def _paths(
+    args: argparse.Namespace,
+    clf: Classifier,
+    pairs: list[tuple[Text, Text]],
+    alignment: dict[int, int] | None,
+    mask: HeadMask,
+) -> dict[str, Any]:
+    """``paths`` where they are asked for, with what they cost said first."""
+    from ..attribution.paths import paths, texts_at_most
 
     if not args.paths:
         return {}
+    warn(f"the paths pass up to {texts_at_most(mask, len(pairs)):,} texts through the model; Ctrl+C stops them.")
     with progress_bar("paths") as progress:
-        return {"paths": paths(clf, pairs, positions=args.positions, mask=mask, progress=progress).to_dict()}
+        found = paths(clf, pairs, positions=args.positions, alignment=alignment, mask=mask, progress=progress)
+        return {"paths": found.to_dict()}
 
 
 def _many(args: argparse.Namespace, wanted: str | list[int]) -> dict[str, Any]:
@@ -83,12 +115,14 @@ def _many(args: argparse.Namespace, wanted: str | list[int]) -> dict[str, Any]:
         raise OptionError("With --pairs the texts come from the file, and each pair's own answers are measured.")
     if not isinstance(wanted, str):
         raise OptionError(f"With --pairs, --positions is one of {', '.join(POSITIONS)}.")
+    if args.alignment is not None:
+        raise OptionError("--alignment belongs to one pair of texts, and --pairs names many. Leave it out.")
     texts = pairs_of(read_table(outside_path(args.pairs, "--pairs")))
-    clf = load_model(args)
+    clf = load_with_reference(args)
     mask = read_mask(args, clf)
     with progress_bar("pairs") as progress:
         found = patch_pairs(clf, texts, positions=wanted, mask=mask, progress=progress)
-    return found.to_dict() | {"mask": mask.hex, "top": args.top} | _paths(args, clf, texts, mask)
+    return found.to_dict() | _told(args, clf, mask) | _paths(args, clf, texts, None, mask)
 
 
 def _text(first: str, second: str | None) -> Text:
@@ -102,6 +136,15 @@ def _positions(given: str) -> str | list[int]:
     if not all(parts):
         raise OptionError(f"--positions {given} has an empty place. Write token numbers such as 0,4.")
     return [int(part) for part in parts]
+
+
+def _alignment(given: str | None) -> dict[int, int] | None:
+    if given is None:
+        return None
+    pairs = [part.split(":") for part in given.split(",")]
+    if not all(len(pair) == 2 and all(side.strip().isdecimal() for side in pair) for pair in pairs):
+        raise OptionError(f"--alignment {short(given)} is not as it should be. Write pairs of tokens such as 0:0,4:5.")
+    return {int(i): int(j) for i, j in pairs}
 
 
 def _show_many(result: dict[str, Any]) -> str:
@@ -121,6 +164,7 @@ def _show_many(result: dict[str, Any]) -> str:
 
 def show(result: dict[str, Any]) -> str:
     heads = _show_many(result) if "ranking" in result else _show_one(result)
+    heads += "".join(f"\n{what}: {value}" for what, value in told_place(result))
     return heads if "paths" not in result else f"{heads}\n\n{_show_paths(result['paths'])}"
 
 

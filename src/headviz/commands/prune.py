@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..errors import MaskError, OptionError
-from ..models.stand_in import ZERO
+from ..errors import MaskError
 from ..storage.paths import new_folder
 from . import faster
-from .common import ablation_of, add_ablation, add_mask, add_model, load_model, read_mask, table
+from .common import add_ablation, add_mask, add_model, in_their_place, load_with_reference, read_mask, table, told_place
 from .number_types import positive_int
 
 
@@ -30,7 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ..evaluation.stand_ins import standing_in
     from ..models.feed_forward import uneven
     from ..models.pruning import prune, require_prunable
 
@@ -38,17 +36,13 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     out = new_folder(args.out)
     if args.faster is not None:
         return faster.run(args, out)
-    if args.ablation != ZERO and args.task is None:
-        raise OptionError(f"--ablation {args.ablation} is measured on training examples. Name their task: --task T.")
-    stand_in, reference = ablation_of(args)
-    clf = load_model(args)
+    clf = load_with_reference(args)
     if args.off is None and args.mask is None and clf.present.is_full and not uneven(clf.config):
         raise MaskError("Name the heads to remove (--off 3.5,7.0 or --mask HEX), or a speed (--faster 2 --task T).")
     mask, length = read_mask(args, clf), args.length or 128
     before = clf.cost(length=length)
     if not args.masked:
         require_prunable(clf)
-    clf = standing_in(clf, stand_in, reference)
     if args.masked:
         folder = clf.export_masked(out, mask)
         after, heads = before, [clf.num_heads] * clf.num_layers
@@ -60,8 +54,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "out": str(folder),
         "masked": args.masked,
         "mask": mask.hex,
-        "ablation": stand_in.kind,
-        "reference": None if reference is None else len(reference),
+        **in_their_place(clf),
         "heads_per_layer": heads,
         "parameters": {"before": before.parameters, "after": after.parameters},
         "flops": {"before": before.flops, "after": after.flops, "length": length},
@@ -84,6 +77,4 @@ def show(result: dict[str, Any]) -> str:
         rows.append(("parameters", change("parameters")))
         rows.append((f"FLOPs at {result['flops']['length']} tokens", change("flops")))
     rows.append(("mask", result["mask"]))
-    if result["ablation"] != ZERO:
-        rows.append(("in their place", f"{result['ablation']}, of {result['reference']:,} training examples"))
-    return table(rows)
+    return table([*rows, *told_place(result)])

@@ -25,6 +25,7 @@ from ..tasks import TASKS
 from .number_types import short, whole
 
 ROOTS = "HEADVIZ_ROOTS"  # folders that the dashboard may read
+EVERYWHERE = ("0.0.0.0", "::")  # every address of this machine
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,12 +73,13 @@ def check_place(address: str, port: int) -> None:
 def run(args: argparse.Namespace) -> None:
     wanted = wished(args.model, args.task, args.data)
     check_place(args.address, args.port)
-    if wanted:
-        host = "127.0.0.1" if args.address in ("0.0.0.0", "::") else args.address
+    if wanted or args.address in EVERYWHERE:
+        host = "127.0.0.1" if args.address in EVERYWHERE else args.address
         link = f"http://{f'[{host}]' if ':' in host else host}:{args.port}/"
-        sys.stderr.write(f"headviz: {link}?{urlencode(wanted)}\n")
-        if not args.headless:  # Streamlit would open its plain address
-            threading.Thread(target=_open, args=(link, f"{link}?{urlencode(wanted)}"), daemon=True).start()
+        page = f"{link}?{urlencode(wanted)}" if wanted else link
+        sys.stderr.write(f"headviz: {page}\n")
+        if wanted and not args.headless:  # Streamlit would open its plain address
+            threading.Thread(target=_open, args=(link, page), daemon=True).start()
     folders = [wanted[key] for key in ("model", "data") if os.path.isdir(wanted.get(key, ""))]
     command, environment = server(args.address, args.port, folders, headless=bool(args.headless or wanted))
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # run() ends the server when it is left this way
@@ -96,6 +98,8 @@ def server(address: str, port: int, folders: Sequence[str], *, headless: bool) -
         *("--server.address", address, "--server.port", str(port)),
         *("--browser.gatherUsageStats", "false"),
         *(("--server.headless", "true") if headless else ()),
+        # Streamlit's greeting would ask an outside address for this machine's public one
+        *(("--logger.hideWelcomeMessage", "true") if address in EVERYWHERE else ()),
     ]
     files = [plugin.source for plugin in plugins.loaded() if plugin.code]
     given = [*files, os.environ.get(plugins.FILES, "")]  # the dashboard names those that could not be loaded here

@@ -6,13 +6,25 @@ import argparse
 from typing import Any
 
 from ..attribution.token_explanations import METHODS, ORDERS
-from .common import add_mask, add_model, load_model, number, progress_bar, read_mask, table
+from .common import (
+    add_mask,
+    add_model,
+    add_reference,
+    in_their_place,
+    load_with_reference,
+    number,
+    progress_bar,
+    read_mask,
+    table,
+    told_place,
+)
 from .number_types import seed, whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_mask(parser)
+    add_reference(parser)
     parser.add_argument("--text", required=True, metavar="A", help="the text")
     parser.add_argument("--text-pair", metavar="B", help="its pair, for models that compare two texts")
     parser.add_argument("--methods", metavar="M,…", help=f"{', '.join(METHODS)} (default: all that the model has)")
@@ -27,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..attribution.token_explanations import token_explanations
 
-    clf = load_model(args)
+    clf = load_with_reference(args)
     mask = read_mask(args, clf)
     methods = None if args.methods is None else [part.strip() for part in args.methods.split(",") if part.strip()]
     with progress_bar("passes") as progress:
@@ -43,7 +55,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             mask=mask,
             progress=progress,
         )
-    return found.to_dict()
+    return found.to_dict() | in_their_place(clf)
 
 
 def show(result: dict[str, Any]) -> str:
@@ -58,7 +70,8 @@ def show(result: dict[str, Any]) -> str:
         one = result["areas"][name]
         share = {k: f"{100 * one[f'{k}_beats']:.0f} %" for k in ("deletion", "insertion")}
         areas.append((name, number(one["deletion"]), share["deletion"], number(one["insertion"]), share["insertion"]))
-    parts = [f"class explained: {result['target_label']}", table(values), table(agree), table(areas)]
+    place = "".join(f"\n{what}: {value}" for what, value in told_place(result))
+    parts = [f"class explained: {result['target_label']}{place}", table(values), table(agree), table(areas)]
     parts += [f"{name}: {why}" for name, why in result["refused"].items()]
     parts.append(
         f"Areas are of the {result['measured']}: a small one is good for deletion, a large one for insertion. "

@@ -24,6 +24,7 @@ from .plan import STUDENTS, DistillationPlan
 from .plan import TEACHER as TEACHER_PIECE
 from .run_state import FILE, State, absorb, begin, load, outcome, ready, save
 from .students import train
+from .teacher_updates import teacher_updates
 
 FAR = 0.5  # of the copied weights' length: a conditional mean farther away is an extrapolation
 WORK = "training"
@@ -49,6 +50,12 @@ def _teacher(context: Context, progress: PhaseProgress | None, cancel: Cancel | 
         progress("evaluating", 0, 0)
     metrics = context.problem.measure(context.teacher, cancel)
     notes = [partition.remark] if partition.remark else []
+    own = teacher_updates(plan.model, plan.revision)
+    if own is not None and own > plan.training.steps:
+        notes.append(
+            f"Students get {plan.training.steps:,} updates, the teacher had {own:,}. "
+            "That favours students that start from its weights."
+        )
     prior: dict[str, Any] | None = None
     if plan.needs_posterior:
         if plan.trainings is None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import scipy
 import torch
-from scipy import stats
 from torch import Tensor
 
 from ..models.layer_removal import Piece
@@ -55,7 +55,7 @@ def chosen(iterates: Iterates, partition: Partition, options: PosteriorOptions, 
     gains = torch.stack([_gains(kept, zeroed, k, options.floor) for k in range(len(kept))])  # [rows, GRID]
     best = int(gains.mean(0).argmax())
     mine = gains[:, best]
-    half = stats.t.ppf(SURE, len(mine) - 1) * float(mine.std()) / len(mine) ** 0.5
+    half = scipy.special.stdtrit(len(mine) - 1, SURE) * float(mine.std()) / len(mine) ** 0.5
     foretold = float(mine.mean())
     low = foretold - half
     return Chosen(GRID[best] if low > 0 else 1.0, foretold, low)

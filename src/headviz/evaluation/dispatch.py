@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 
 import numpy as np
@@ -17,10 +19,11 @@ from ..models.stand_in import RESAMPLE, ZERO, StandIn
 from ..progress import Cancel, Progress
 from ..tasks.dataset import require_dataset
 from .donors import Donors
-from .evaluator import Evaluator, EvaluatorOptions
+from .evaluator import Evaluator
+from .evaluator_options import EvaluatorOptions
 from .mask_evaluator import MaskEvaluator
 from .place_means import PlaceMeans
-from .plain import BATCH_TOKENS, Evaluation, class_order, evaluate_classes, gold_for
+from .plain import BATCH_TOKENS, Evaluation, class_order, gold_for
 from .stand_ins import required, standing_in
 from .translation import (
     TranslationEvaluator,
@@ -100,8 +103,8 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate under a mask (None = every head the model has).
 
-    Texts of similar length share a batch of at most ``batch_tokens`` tokens, padding included. ``progress(done,
-    total)`` is called after each batch; ``cancel()`` is asked before it and stops everything with ``Cancelled``.
+    Texts of similar length share a batch of at most ``batch_tokens`` tokens. ``progress(done, total)`` is called after
+    each batch; ``cancel()`` is asked before it and stops everything with ``Cancelled``.
     ``label_order`` gives the model's class for each class of the task, where their names do not match.
     A translation model gives a ``TranslationEvaluation``; only there, ``beams`` > 1 searches.
 
@@ -117,22 +120,19 @@ def evaluate(
     >>> sorted(found.metrics), found.logits.shape
     (['accuracy'], (30, 3))
     """
+    start = time.perf_counter()
     require_model(clf)
     require_dataset(data)
+    if batch_tokens < 1:
+        raise OptionError(f"batch_tokens must be at least 1, not {batch_tokens}.")
     chosen = StandIn.of(ablation)
-    if chosen.of_the_text:
-        _refuse_beams(beams)
+    if chosen.of_the_text or (isinstance(clf, Classifier) and not data.is_translation):
         options = EvaluatorOptions(budget=0, chunk_tokens=batch_tokens)
-        made = evaluator_of(
-            clf, data, options, label_order=label_order, ablation=chosen, reference=reference, cancel=cancel
-        )
-        return made.evaluate(mask, progress=progress, cancel=cancel)
+        given: Given = {"ablation": chosen, "reference": reference, "label_order": label_order, "beams": beams}
+        made = evaluator_of(clf, data, options, **given | {"cancel": cancel})
+        found = made.evaluate(mask, progress=progress, cancel=cancel)
+        return replace(found, seconds=time.perf_counter() - start)  # with the time that making it took
     clf = _filled(clf, chosen, reference, label_order, None, cancel)
-    if isinstance(clf, Classifier) and not data.is_translation:
-        _refuse_beams(beams)
-        return evaluate_classes(
-            clf, data, mask, batch_tokens=batch_tokens, label_order=label_order, progress=progress, cancel=cancel
-        )
     return evaluate_translation(
         clf, data, mask, beams=beams, batch_tokens=batch_tokens, progress=progress, cancel=cancel
     )

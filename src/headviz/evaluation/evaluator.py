@@ -3,8 +3,7 @@
 A mask changes nothing before the first layer in which it differs. The evaluator keeps the states that enter each
 layer, named by the heads that were off before it, and starts from the deepest one that fits. It also keeps the
 heads' outputs of the full model, so that a layer resumes behind its attention. Results of masks already seen are
-kept as they are.
-Where outputs of other examples stand in a head's place (``TextRows``), states and results are kept for each draw.
+kept as they are; where other examples' outputs stand in a head's place (``TextRows``), for each draw.
 Logits equal those of ``evaluate`` to float precision. For a single mask use ``evaluate``: it holds no memory.
 """
 
@@ -14,23 +13,25 @@ import copy
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from ..errors import OptionError, TaskError
+from ..errors import TaskError
 from ..heads import HeadId, HeadMask
 from ..models.fast.packing import Chunk, pack
 from ..models.fast.stages import stages_for
 from ..models.network import require_model
+from ..models.stand_in import RESAMPLE
 from ..progress import Cancel, Progress, stop_if, tracked
 from ..tasks import predicted
 from ..tasks.dataset import require_dataset
 from .comparison import Answers
 from .donors import TextRows
+from .evaluator_options import EvaluatorOptions
 from .growing import Growing, partial, parts
 from .mask_evaluator import MaskEvaluator
 from .plain import Evaluation, class_order, constants_for, counts_for, encode_data, gold_for, metrics_for, stands_in
@@ -41,30 +42,8 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
-GIB = 2**30
 Off = tuple[HeadId, ...]
 Seen = tuple[Off, int]  # the heads off, and the draw of what stands in their place
-
-
-@dataclass(frozen=True)
-class EvaluatorOptions:
-    """``budget`` in bytes is for kept states and results; the model and one chunk's work come on top.
-
-    ``precision="bfloat16"`` computes the layers at half the width. Predictions then agree mostly, not always:
-    ask ``Evaluator.agreement`` and show it beside the result.
-    """
-
-    budget: int = GIB
-    chunk_tokens: int = 1536
-    precision: str = "float32"
-
-    def __post_init__(self) -> None:
-        if self.budget < 0:
-            raise OptionError(f"The memory budget must be 0 bytes or more, not {self.budget}.")
-        if self.chunk_tokens < 1:
-            raise OptionError(f"chunk_tokens must be at least 1, not {self.chunk_tokens}.")
-        if self.precision not in ("float32", "bfloat16"):
-            raise OptionError(f"Unknown precision '{self.precision}'. Choose one of: float32, bfloat16.")
 
 
 class Evaluator(MaskEvaluator):
@@ -183,13 +162,29 @@ class Evaluator(MaskEvaluator):
         cancel: Cancel | None = None,
     ) -> Iterator[Growing]:
         whole, base = self.clf.under(mask), self.clf.under(reference)
-        full = None if whole.off == base.off else self.predictions(base, progress=progress, cancel=cancel)
+        full, told = None, 0
+        if whole.off != base.off:
+            if len(self._ends) > 1 and self._seen(self._named(base, self.clf.num_layers)) is None:
+                first, told = self._first(base, whole, cancel)  # nobody waits for all of the reference
+                yield first
+            full = self.predictions(base, progress=progress, cancel=cancel)
         for logits, count in self._grown(whole, True, progress, cancel):
-            if count < len(self.data):
+            if told < count < len(self.data):
                 index = np.sort(self._order[:count])
                 masked = predicted(logits[index], self.order, self.clf.is_regression)
                 yield partial(self.data, index, masked if full is None else full[index], masked)
         yield from super().growing(whole, base)  # everything is computed
+
+    def _first(self, base: HeadMask, whole: HeadMask, cancel: Cancel | None) -> tuple[Growing, int]:
+        """Both masks on the first part alone."""
+        answers, count = [], min(self._ends.values())
+        index = np.sort(self._order[:count])
+        for mask in (base, whole):
+            steps = self._grown(mask, False, None, cancel)
+            logits, _ = next(steps)
+            steps.close()
+            answers.append(predicted(logits[index], self.order, self.clf.is_regression))
+        return partial(self.data, index, *answers), count
 
     @property
     def precision(self) -> str:
@@ -200,7 +195,8 @@ class Evaluator(MaskEvaluator):
         if self._donors is None:
             return super().stand_in
         kind, draws = self._donors.stand_in.kind, self._donors.draws
-        return f"{kind} from {self._donors.examples} examples" + (f", {draws} draws" if draws > 1 else "")
+        drawn = f", {draws} draw{'s' if draws > 1 else ''}" if kind == RESAMPLE else ""
+        return f"{kind} from {self._donors.examples} examples{drawn}"
 
     def agreement(self, mask: HeadMask | None = None) -> Agreement:
         """Measured against float32 under the same mask; one evaluation in float32."""
@@ -234,7 +230,7 @@ class Evaluator(MaskEvaluator):
 
     def _grown(
         self, whole: HeadMask, keep: bool, progress: Progress | None, cancel: Cancel | None
-    ) -> Iterator[tuple[np.ndarray, int]]:
+    ) -> Generator[tuple[np.ndarray, int]]:
         """The logits, and of how many examples of the order they are there; all of them at last."""
         seen, total = self._named(whole, self.clf.num_layers), len(self.data)
         if (known := self._seen(seen)) is None:

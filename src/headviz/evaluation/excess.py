@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from .comparison import Answers, measure
 from .significance import LEVEL
@@ -51,8 +51,8 @@ def excess(
         spread = float(np.nanstd(drawn)) if np.isfinite(drawn).any() else float("nan")
     if not spread > 0:
         return Excess(value, float("nan"), float("nan"), float("nan") if value != value or spread != spread else 1.0)
-    half = float(special.ndtri((1 + level) / 2)) * spread
-    return Excess(value, centre - half, centre + half, float(2 * special.ndtr(-abs(centre) / spread)))
+    half = float(scipy.special.ndtri((1 + level) / 2)) * spread
+    return Excess(value, centre - half, centre + half, float(2 * scipy.special.ndtr(-abs(centre) / spread)))
 
 
 def _of(answers: Answers, first: NDArray, second: NDArray, both: NDArray, metric: str) -> float:

@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from .significance import LEVEL, Interval
 
@@ -93,7 +93,7 @@ def correlation_interval(gold: NDArray, full: NDArray, masked: NDArray, level: f
     second, fourth = float((apart**2).sum()), float((apart**4).sum())
     # few changes carry the difference, so its variance is known badly: as that of a mean of so many values
     carried = second**2 / fourth if fourth > 0 else 0.0
-    wide = float(special.stdtrit(3 + 0.4 * carried, (1 + level) / 2))
+    wide = float(scipy.special.stdtrit(3 + 0.4 * carried, (1 + level) / 2))
     half = wide * np.sqrt(second + EXCHANGED * _added(level) * of_exchange) / n
     return Interval(max(-2.0, after - before - half), min(2.0, after - before + half))
 
@@ -104,7 +104,7 @@ def _added(level: float) -> float:
 
 
 def _quantile(level: float) -> float:
-    return float(special.ndtri((1 + level) / 2))
+    return float(scipy.special.ndtri((1 + level) / 2))
 
 
 # Each: tables [..., gold, answer] -> the metric [...] and its slope by the count of each cell, of the same shape
@@ -152,5 +152,5 @@ def interval_of_mean(values: ArrayLike, level: float = LEVEL) -> tuple[float, fl
     mean, n = float(drawn.mean()), len(drawn)
     if n < 2:
         return mean, float("nan"), float("nan")
-    half = float(special.stdtrit(n - 1, (1 + level) / 2) * drawn.std(ddof=1) / np.sqrt(n))
+    half = float(scipy.special.stdtrit(n - 1, (1 + level) / 2) * drawn.std(ddof=1) / np.sqrt(n))
     return mean, mean - half, mean + half

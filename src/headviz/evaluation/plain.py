@@ -1,18 +1,16 @@
-"""Plain evaluation: a classifier, a data set and a mask give metrics and logits, in the data's order."""
+"""The result of an evaluation, and what every evaluation needs: encodings, batches, gold answers, metrics."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import OptionError, TaskError
+from ..errors import TaskError
 from ..heads import TRANSLATION, HeadMask
 from ..models.stand_in import ZERO
-from ..progress import Cancel, Progress, tracked
 from ..results import Result, plain
 from .constant import counts
 from .intervals import interval_of_mean
@@ -102,40 +100,6 @@ def stands_in(clf: Classifier | Translator, donors: Any = None) -> dict[str, Any
 def predictions_of(logits: np.ndarray) -> np.ndarray:
     """Class numbers, or values for a regression head."""
     return logits[:, 0] if logits.shape[1] == 1 else logits.argmax(axis=1)
-
-
-def evaluate_classes(
-    clf: Classifier,
-    data: Dataset,
-    mask: HeadMask | None = None,
-    *,
-    batch_tokens: int = BATCH_TOKENS,
-    label_order: Sequence[str] | str | None = None,
-    progress: Progress | None = None,
-    cancel: Cancel | None = None,
-) -> Evaluation:
-    """The classes, or values, that a classifier gives under a mask (None = every head the model has)."""
-    start = time.perf_counter()
-    if len(data) == 0:
-        raise TaskError("There is nothing to evaluate: the data set has no examples.")
-    if batch_tokens < 1:
-        raise OptionError(f"batch_tokens must be at least 1, not {batch_tokens}.")
-    order = class_order(clf, data, label_order)
-    encodings = encode_data(clf, data)
-    logits = np.empty((len(data), clf.num_labels), dtype=np.float32)
-    for index in tracked(batches([len(e) for e in encodings], batch_tokens), progress, cancel, size=len):
-        logits[index] = clf.logits(clf.collate([encodings[i] for i in index]), mask).cpu().numpy()
-    return Evaluation(
-        **stands_in(clf),
-        metrics=metrics_for(data, logits, order),
-        logits=logits,
-        gold=gold_for(data, order),
-        mask=clf.under(mask),
-        seconds=time.perf_counter() - start,
-        truncated=sum(e.truncated for e in encodings),
-        predicted=counts_for(clf, data, logits, order),
-        constant=constants_for(data),
-    )
 
 
 def encode_data(clf: Classifier, data: Dataset) -> list[Encoding]:

@@ -16,8 +16,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 LEVEL = 0.95  # of every interval
 
@@ -50,7 +50,7 @@ def flips(gold: ArrayLike, full: ArrayLike, masked: ArrayLike) -> Flips:
 def mcnemar(worse: ArrayLike, better: ArrayLike) -> Floats:
     """Exact two-sided McNemar p for each pair of counts; 1 where nothing changed."""
     worse, better = np.asarray(worse, dtype=np.int64), np.asarray(better, dtype=np.int64)
-    tail = special.bdtr(np.minimum(worse, better), worse + better, 0.5)
+    tail = scipy.special.bdtr(np.minimum(worse, better), worse + better, 0.5)
     return np.where(worse + better == 0, 1.0, np.minimum(1.0, 2.0 * tail))
 
 
@@ -58,7 +58,7 @@ def wilson(right: int, n: int, level: float = LEVEL) -> Interval:
     """Wilson's interval of one accuracy. Not for differences: those are paired, and narrower."""
     if n < 1:
         return Interval(np.nan, np.nan)
-    z = special.ndtri((1 + level) / 2)
+    z = scipy.special.ndtri((1 + level) / 2)
     middle = (right + z * z / 2) / (n + z * z)
     half = z * np.sqrt(right * (n - right) / n + z * z / 4) / (n + z * z)
     return Interval(float(max(0.0, middle - half)), float(min(1.0, middle + half)))

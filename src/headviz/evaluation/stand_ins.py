@@ -14,6 +14,7 @@ from torch import Tensor
 from ..errors import OptionError, TaskError
 from ..models.base import TransformerModel
 from ..models.fill import Fill
+from ..models.network import require_model
 from ..models.stand_in import CONSTANT, MEAN, ZERO, StandIn
 from ..progress import Cancel, Progress, tracked
 from ..tasks.dataset import require_dataset
@@ -38,8 +39,17 @@ def standing_in(
 ) -> M:
     """The model in which the mean, or a learned constant, stands in the place of heads that a mask switches off.
 
-    ``zero`` gives the model as it is. What hangs on the text (``mean-by-place``, ``resample``) is refused.
+    Every function that takes a mask then puts it there. ``zero`` gives the model as it is. What hangs on the text
+    (``mean-by-place``, ``resample``) is refused.
+
+    >>> import headviz
+    >>> clf, train = headviz.load("demo", device="cpu"), headviz.load_task("demo", split="train", limit=16)
+    >>> clf = headviz.standing_in(clf, "mean", train)
+    >>> mask = clf.full_mask.without([(8, 0)])
+    >>> headviz.patch(clf, ("A dog runs.", "It runs."), ("A dog sits.", "It runs."), mask=mask).effect.shape
+    (12, 12)
     """
+    require_model(clf)
     chosen = StandIn.of(ablation)
     if chosen.kind == ZERO:
         return clf

@@ -184,8 +184,6 @@ def translate(
     (2, 0)
     """
     require_model(clf)
-    if batch_tokens < 1:
-        raise OptionError(f"batch_tokens must be at least 1, not {batch_tokens}.")
     encodings = clf.encode(list(texts))
     out = [""] * len(encodings)
     cut = 0

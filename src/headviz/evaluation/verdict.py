@@ -33,6 +33,12 @@ def clear(low: ArrayLike, high: ArrayLike, q_value: ArrayLike, level: float) -> 
     return (np.nan_to_num(np.asarray(q_value, dtype=float), nan=1.0) < level) & ((low > 0) | (high < 0))
 
 
+def undecided(low: ArrayLike, high: ArrayLike) -> NDArray[np.bool_]:
+    """Which changes of a table cannot be told apart from nothing by their own intervals: grids draw them grey."""
+    low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+    return ~((low > 0) | (high < 0))
+
+
 def possible_loss(low: float) -> float:
     """The largest loss that is still possible, in the metric's unit; a greater one is excluded."""
     return max(0.0, -low)

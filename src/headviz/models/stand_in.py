@@ -67,7 +67,8 @@ class StandIn:
         each = "text" if self.kind == RESAMPLE else "kind of token"
         return (
             f"With '{self.kind}' another vector stands in a head's place for every {each}, so it cannot be part of a "
-            "model: nothing can be removed for real, and no score is made of it. Choose zero, mean or constant."
+            "model: nothing can be removed for real, and no score or explanation is made of it. Choose zero, mean or "
+            "constant."
         )
 
     @property

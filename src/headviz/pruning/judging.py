@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..evaluation.evaluator import Evaluator, EvaluatorOptions
+from ..evaluation.evaluator import Evaluator
+from ..evaluation.evaluator_options import EvaluatorOptions
 from ..evaluation.plain import class_order, metrics_for
 from ..models.pruning import prune
 from .measure import Measured, measured, measured_texts

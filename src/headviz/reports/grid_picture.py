@@ -16,11 +16,18 @@ EMPTY = "#e4e8eb"
 
 
 def grid_svg(
-    values: Any, mask: HeadMask, *, scale: Scale | None = None, rows: Sequence[str] | None = None, blank: bool = False
+    values: Any,
+    mask: HeadMask,
+    *,
+    scale: Scale | None = None,
+    rows: Sequence[str] | None = None,
+    blank: bool = False,
+    grey: Any = None,
 ) -> str:
     """Layers down, heads across. ``values`` is [L, H] or None; heads that are off carry a cross.
 
-    ``blank`` leaves out the numbers of heads whose value is zero.
+    ``blank`` leaves out the numbers of heads whose value is zero; ``grey`` is a table of those that have the
+    colour of zero.
     """
     table = None if values is None else np.asarray(values, dtype=float)
     known = [] if table is None else [float(v) for v in table.ravel() if np.isfinite(v)]
@@ -33,7 +40,7 @@ def grid_svg(
         cells.append(_text(LEFT - 6, y + 21, rows[i] if rows else f"L{i}", anchor="end"))
         for j in range(mask.num_heads):
             head, value = HeadId(i, j), float("nan") if table is None else float(table[i, j])
-            fill = colour(fitted, value) if np.isfinite(value) else EMPTY
+            fill = colour(fitted, 0.0 if grey is not None and grey[i][j] else value) if np.isfinite(value) else EMPTY
             said = f"{value:.{digits}f}".replace("-", "−") if np.isfinite(value) else ""
             shown = "×" if head in off else "" if blank and value == 0 else said
             title = f"{head_name(head, rows)}{said and f': {said}'}{', switched off' if head in off else ''}"

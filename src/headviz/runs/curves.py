@@ -88,14 +88,17 @@ def run_curves(curves: Sequence[Curve], height: int = 400) -> go.Figure:
 
     fig = go.Figure()
     several_runs = len(curves) > 1
+    levels = {round(c.baseline, 9) for c in curves if c.baseline is not None}
     for i, curve in enumerate(curves):
         tone = CLASSES[i % len(CLASSES)]
-        if curve.baseline is not None:
-            called = "" if several_runs else baselines.NAMES[curve.against]
+        if curve.baseline is not None and round(curve.baseline, 9) in levels:
+            shared = len(levels) == 1  # one line for all, in no run's colour
+            called = "" if several_runs and not shared else baselines.NAMES[curve.against]
             if called and len(curve.by_seed) > 1 and curve.against != baselines.GIVEN:
                 called += " (mean over seeds)"
-            tint = tone if several_runs else FAINT
+            tint = FAINT if shared else tone
             _level(fig, curve.baseline, tint, "dash", called, below=bool(curve.given))
+            levels = set() if shared else levels
         several = len(curve.by_seed) > 1
         means = curve.means
         spread = [(100 * x, m - s, m + s) for x, m, s in means if s is not None]

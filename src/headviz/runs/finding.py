@@ -73,8 +73,8 @@ def finding(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> str:
         said = f"Up to {100 * free:.0f} % of the heads can go: {excluded(low, scale, margin)} (margin {margin:g})"
     if lost is not None:
         size = "smaller loss" if free is not None and lost <= free else "loss"
-        said += f"; from {100 * lost:.0f} % on a {size} of {metric} is clear"
-    return f"{first}{said}; {end}"
+        said += f". A {size} is clear from {100 * lost:.0f} % on"
+    return f"{first}{said}. {end[0].upper()}{end[1:]}"
 
 
 def one_class(steps: Sequence[Step]) -> str:

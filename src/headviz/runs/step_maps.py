@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..attribution.rules import DEFAULT_STEPS
 from ..heads import HeadId, HeadMask
 from ..progress import Cancel, Progress, tracked
 from ..pruning.algorithms import ALGORITHMS
@@ -88,7 +89,7 @@ def step_maps(
             continue
         clf, mask = model
         of = "predicted" if explained is None else explained
-        maps: Maps = conductance(clf, text, pair, target=of, mask=mask, cancel=cancel)
+        maps: Maps = conductance(clf, text, pair, target=of, mask=mask, steps=DEFAULT_STEPS, cancel=cancel)
         if first is None:
             first, explained = maps, maps.target_label if target is None else target
         off = HeadMask.from_hex(record.mask, state.num_layers, state.num_heads).off

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import t as student
+import scipy
 
 from ..heads import HeadScores
 
@@ -15,7 +15,7 @@ def averaged(tables: Sequence[HeadScores]) -> HeadScores:
     stack = np.stack([t.values for t in tables])
     mean, n = stack.mean(axis=0), len(tables)
     error = stack.std(axis=0, ddof=1) / np.sqrt(n)
-    half = error * student.ppf(0.975, n - 1)
+    half = error * scipy.special.stdtrit(n - 1, 0.975)
     first = tables[0]
     return HeadScores(
         score=first.score,

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
 LEVEL = 0.95
 RESAMPLES = 200
@@ -59,7 +59,7 @@ def mean(per: NDArray) -> Summary:
         values = np.where(count > 0, filled.sum(axis=0) / count, np.nan)
         squares = np.where(known, per - values, 0.0) ** 2
         stderr = np.where(count > 1, np.sqrt(squares.sum(axis=0) / (count - 1) / count), np.nan)
-        half = stderr * student.ppf((1 + LEVEL) / 2, count - 1)
+        half = stderr * scipy.special.stdtrit(count - 1, (1 + LEVEL) / 2)
 
     def resample(counts: Counts) -> NDArray:
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -17,7 +17,8 @@ from ..attribution import attattr as attattr_maps
 from ..attribution import integration
 from ..attribution.integration import ExampleMaps
 from ..attribution.rules import AttAttrOptions, PathOptions
-from ..evaluation.evaluator import Evaluator, EvaluatorOptions
+from ..evaluation.evaluator import Evaluator
+from ..evaluation.evaluator_options import EvaluatorOptions
 from . import author_code, gradients, translation
 from .chunk import Chunk, Sweep, Tables
 from .correlation import correlations

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 FILES = (".json", ".npy", ".txt")
+ZERO = "zero"  # nothing stands in the place of a head that is off
 MASK = "mask = headviz.HeadMask.full(12, 12).without(['3.5'])"  # how to come by one
 LARGEST = 64 * 1024 * 1024  # bytes of a file that is read
 
@@ -65,8 +66,34 @@ def pruned_heads(mask: HeadMask) -> dict[int, list[int]]:
     return {layer: list(off) for layer in range(mask.num_layers) if (off := mask.off_in(layer))}
 
 
-def mask_json(mask: HeadMask, *, model: str = "", digest: str = "") -> str:
-    """A mask as JSON, with the model it was made on. ``read_mask`` reads it back."""
+def read_ablation(given: Any) -> str:
+    """What stands in the place of the heads that a mask's JSON switches off; "zero" where it says nothing.
+
+    It is what ``ablation=`` takes. Whether there is such a reference is asked where it is used.
+
+    >>> import headviz, tempfile
+    >>> mask = headviz.HeadMask.full(2, 4).without("1.3")
+    >>> headviz.read_ablation(headviz.write_mask(mask, tempfile.mkdtemp() + "/mask.json", ablation="mean:64"))
+    'mean:64'
+    """
+    if _names_file(given):
+        given = _content(given)
+    elif isinstance(given, str) and given.strip().startswith("{"):
+        try:
+            given = json.loads(given)
+        except (ValueError, RecursionError) as broken:
+            raise MaskError("This JSON is not complete. Copy the whole text of the exported mask.") from broken
+    found = given.get("ablation", ZERO) if isinstance(given, Mapping) else ZERO
+    if not isinstance(found, str):
+        raise MaskError(f"'ablation' in a mask's file is a word such as mean, not {shown(found)}.")
+    return found
+
+
+def mask_json(mask: HeadMask, *, model: str = "", digest: str = "", ablation: str = ZERO) -> str:
+    """A mask as JSON, with the model it was made on and what stands in the place of heads that are off.
+
+    ``read_mask`` and ``read_ablation`` read it back.
+    """
     record = {
         "layers": mask.num_layers,
         "heads": mask.num_heads,
@@ -75,12 +102,15 @@ def mask_json(mask: HeadMask, *, model: str = "", digest: str = "") -> str:
         "pruned_heads": pruned_heads(mask),
         "model": model,
         "digest": digest,
+        **({} if ablation == ZERO else {"ablation": ablation}),
     }
     return json.dumps(record, indent=1)
 
 
-def write_mask(mask: HeadMask, path: str | Path) -> Path:
+def write_mask(mask: HeadMask, path: str | Path, *, ablation: str = ZERO) -> Path:
     """Write a mask: ``.json`` with every form, ``.npy`` as a table of booleans (true = kept), ``.txt`` as digits.
+
+    Only ``.json`` also keeps what stands in the place of the heads that are off.
 
     >>> import headviz, tempfile
     >>> mask = headviz.HeadMask.full(2, 4).without("1.3")
@@ -89,7 +119,11 @@ def write_mask(mask: HeadMask, path: str | Path) -> Path:
     True
     """
     require_kind(mask, HeadMask, MASK)
-    return _write(path, mask.array(), {".json": mask_json(mask), ".txt": mask.hex + "\n"})
+    if not isinstance(ablation, str):
+        raise OptionError(f"ablation is a word such as mean, not {shown(ablation)}.")
+    if ablation != ZERO and not str(path).strip().lower().endswith(".json"):
+        raise OptionError(f"Only a .json file keeps '{ablation}' with its mask.")
+    return _write(path, mask.array(), {".json": mask_json(mask, ablation=ablation), ".txt": mask.hex + "\n"})
 
 
 def read_scores(given: Any, name: str = "imported") -> HeadScores:

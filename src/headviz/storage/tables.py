@@ -23,6 +23,8 @@ _TEX = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    "[": "{[}",  # after a row's end it would be an argument
+    "]": "{]}",
     "·": r"$\cdot$",
     "−": "$-$",
     "×": r"$\times$",
@@ -30,6 +32,12 @@ _TEX = {
     "Δ": r"$\Delta$",
     "±": r"$\pm$",
     "→": r"$\to$",
+    "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    "≈": r"$\approx$",
+    "∂": r"$\partial$",
+    "ρ": r"$\rho$",
+    "τ": r"$\tau$",
 }
 
 
@@ -101,7 +109,7 @@ def _layout(columns: Sequence[Sequence[str]]) -> tuple[str, bool]:
     share = 0.6 / max(1, sum(broken))
     letters = [rf"p{{{share:.2f}\textwidth}}" if b else "r" if i else "l" for i, b in enumerate(broken)]
     wide = sum(size + 2 for size, b in zip(sizes, broken, strict=True) if not b)
-    return "".join(letters), wide <= LINE * (0.4 if any(broken) else 1)
+    return "".join(letters), wide <= LINE * (0.3 if any(broken) else 1)
 
 
 def to_latex(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "", top: int | None = None) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+import scipy
 
 from ...errors import OptionError
 from ...evaluation.significance import LEVEL
@@ -42,7 +42,7 @@ def false_win_rate(seeds: int, loss: float = 1.0) -> float | None:
     if seeds < 2:
         return None
     width = math.sqrt(seeds / 2)  # one sd, in standard errors of the difference
-    return float(special.nctdtr(seeds - 1, loss * width, width))
+    return float(scipy.special.nctdtr(seeds - 1, loss * width, width))
 
 
 def margin_test(full: Sequence[float], pruned: Sequence[float], margin: float, metric: str) -> MarginTest | None:
@@ -59,8 +59,8 @@ def margin_test(full: Sequence[float], pruned: Sequence[float], margin: float, m
     if spread <= 1e-9:
         return MarginTest(margin, mean, None, None, None)
     error = spread / math.sqrt(n)
-    low = mean - float(special.stdtrit(n - 1, LEVEL)) * error
-    p = float(special.stdtr(n - 1, -(mean + margin) / error))
+    low = mean - float(scipy.special.stdtrit(n - 1, LEVEL)) * error
+    p = float(scipy.special.stdtr(n - 1, -(mean + margin) / error))
     return MarginTest(margin, mean, max(0.0, -low), p, low > -margin)
 
 

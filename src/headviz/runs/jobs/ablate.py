@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...heads import HeadMask
+from ...models.stand_in import EXAMPLES, ZERO, StandIn
 from ...progress import of_phase
 from ...pruning.options import read_options
 from ..kinds import RunJob, Tools
@@ -30,6 +31,12 @@ class AblationSpec(JobSpec):
     limit: int | None = None
     metric: str | None = None
     off: str = ""
+    ablation: str = ZERO  # what stands in the place of heads that are off
+    reference: int = EXAMPLES  # training examples on which that is measured
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        StandIn(self.ablation, self.reference)  # refuses what it does not know
 
 
 def make(spec: Mapping[str, Any]) -> AblationJob:
@@ -152,4 +159,11 @@ def _mask(state: Mapping[str, Any]) -> HeadMask:
 def _evaluator(spec: AblationSpec) -> Evaluator:
     from ...evaluation.dispatch import evaluator_of
 
-    return evaluator_of(spec.classifier(), spec.dataset(spec.split, spec.limit), label_order=spec.label_order)
+    clf, data = spec.classifier(), spec.dataset(spec.split, spec.limit)
+    if spec.ablation == ZERO:
+        return evaluator_of(clf, data, label_order=spec.label_order)
+    from ...tasks import sample
+
+    chosen = StandIn(spec.ablation, spec.reference, draws=1)  # so the result says one draw
+    drawn = sample(spec.dataset("train"), chosen.examples, seed=chosen.seed, length_filter=None)
+    return evaluator_of(clf, data, label_order=spec.label_order, ablation=chosen, reference=drawn)

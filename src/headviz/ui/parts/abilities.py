@@ -16,6 +16,7 @@ import streamlit as st
 from ...heads import HeadId, HeadMask
 from ..shell import show, state
 from ..shell.view import View
+from . import recorded
 
 if TYPE_CHECKING:
     from ...analyses.by_slice import BySlice
@@ -62,12 +63,23 @@ def remember_roles(view: View, found: Roles) -> None:
     """Keep what *What heads look at* has found, so that grids and the gallery name these heads."""
     if len(_looks) >= MOST:
         _looks.clear()
-    _looks[_source(view)] = {head: f"{role.name} ({100 * role.share:.0f} %)" for head, role in found.first().items()}
+    _looks[_source(view)] = {head: _role(role.name, role.share) for head, role in found.first().items()}
+
+
+def _role(name: str, share: float) -> str:
+    return f"{name} ({100 * share:.0f} %)"
 
 
 def looks(view: View) -> dict[HeadId, str]:
-    """What each head looks at more than by chance, with its share of attention. Empty where it was not measured."""
-    return _looks.get(_source(view), {})
+    """What each head looks at more than by chance, with its share of attention: as measured here, or as recorded for
+    the demo. Empty where it was not measured."""
+    found = _looks.get(_source(view))
+    return _recorded() if found is None and known(view) else found or {}
+
+
+@cache
+def _recorded() -> dict[HeadId, str]:
+    return {HeadId.parse(head): _role(*role) for head, role in recorded.role_names().items()}
 
 
 def look_tips(view: View, present: HeadMask) -> dict[str, list[list[str]]]:

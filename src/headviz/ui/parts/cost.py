@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...charts.palette import Scale, scale_for, scale_of_losses
+from ...evaluation.verdict import undecided
 from ...scores.catalogue import correlates
 from ..shell import jobs, loaders
 from ..shell.view import COST, View
@@ -42,6 +43,11 @@ def colours(found: HeadScores) -> Scale:
     return scale_of_losses(values) if found.score == COST else scale_for(values, signed=correlates(found.score) or None)
 
 
+def grey(found: HeadScores) -> Any:
+    """The heads whose cost is not told apart from 0, as a table; None for a score that is no cost."""
+    return undecided(found.interval_low, found.interval_high) if found.score == COST else None
+
+
 def ordering(view: View) -> HeadScores | None:
     """The table that heads are ordered by: the user's choice, else their cost, else what is known in its place."""
     found = scoring.scores(view, view.order)
@@ -50,11 +56,17 @@ def ordering(view: View) -> HeadScores | None:
     return found
 
 
+def _enough(view: View, score: str) -> bool:
+    """Whether there is a table of as many examples as are asked for."""
+    found = scoring.scores(view, score)
+    return found is not None and found.samples >= view.samples
+
+
 def compute(view: View) -> None:
     """Measure the costs in the background, with progress and *Stop* on the page. Loads the model."""
-    if scoring.scores(view, COST) is not None:
-        return
     view = replace(view, samples=min(view.samples, ENOUGH))
+    if _enough(view, COST):
+        return
     key = ("cost", *scoring.key_of(view, COST))
     clf = loaders.classifier(view)
 
@@ -63,7 +75,7 @@ def compute(view: View) -> None:
 
         data = scoring.sample(view, clf)
         for score in (MEANWHILE, COST):
-            if scoring.scores(view, score) is not None:
+            if _enough(view, score):
                 continue
             found = headviz.score_heads(clf, data, score, progress=progress, cancel=cancel)
             scoring.keep(view, found)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from ...analyses import board
+
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
     from ...runs.reading import RunView
@@ -96,7 +98,7 @@ class RecordedAnalysis:
 
     @property
     def said(self) -> str:
-        return f"Recorded on {self.date} with headviz {self.version}."
+        return f"Recorded on {self.date} with headviz {self.version}, of the unpruned model."
 
 
 @cache
@@ -107,8 +109,16 @@ def _analyses() -> dict[str, dict[str, Any]]:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
-def analysis(name: str, clf: Classifier, data: Dataset) -> RecordedAnalysis | None:
-    """The recorded result of an analysis of exactly these weights and data."""
+def role_names() -> dict[str, list[Any]]:
+    """What each of the demo's heads looks at, with its share of attention."""
+    found: dict[str, list[Any]] = _analyses().get("roles", {}).get("names", {})
+    return found
+
+
+def analysis(name: str, clf: Classifier, data: Dataset, on_demo: bool = False) -> RecordedAnalysis | None:
+    """The recorded result of an analysis of exactly these weights and data; the demo's grades are of a part of them."""
+    if name == "grade" and on_demo and (graded := board.recorded()):
+        return RecordedAnalysis(graded.grades, graded.command, graded.version, graded.date)
     found = _analyses().get(name)
     if found is None or (found["digest"], found["data"]) != (clf.digest, data.digest):
         return None

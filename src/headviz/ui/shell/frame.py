@@ -9,7 +9,8 @@ from contextlib import suppress
 import streamlit as st
 
 from ... import plugins
-from ...errors import Cancelled, UserError
+from ...errors import Cancelled, OptionError, UserError
+from ...models.stand_in import StandIn
 from . import jobs, loaders, show, state
 from . import view_report as viewreport
 from .view import FIELDS, View
@@ -26,7 +27,7 @@ PAGES = (
     ("data", "Data & model"),
 )
 
-ZERO = ("One head", "Compare", "Analyses")  # pages that put zero in the place of heads that are off
+TEXTS = ("One head", "Compare")  # pages about single texts: what hangs on the text cannot stand in a head's place
 CHOOSING = ("Data & model", "Runs", "Distil")  # pages that work while the view's data do not exist
 
 _OPEN = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} 26" height="26" width="{0}">'
@@ -60,6 +61,7 @@ _CSS = """<style>
 .st-key-result_before, .st-key-slices_before {opacity: 0.45} /* the last result, while a new one is computed */
 [data-testid="stMetricDelta"] svg {display: none}
 button[aria-label*="Download as CSV"] {display: none} /* ours, below each table, defuses formulas */
+.stApp [data-testid="stBaseButton-primary"]:not(:disabled) * {color: light-dark(white, #10151a)}
 [data-testid="stButtonGroup"] button {min-height: 2.5rem}
 [class*="st-key-wide"] {overflow-x: auto}
 [class*="st-key-wide28"] > * {min-width: 28rem}
@@ -68,7 +70,7 @@ button[aria-label*="Download as CSV"] {display: none} /* ours, below each table,
 [class*="st-key-wide48"] > * {min-width: 48rem}
 [class*="st-key-wide64"] > * {min-width: 64rem}
 [class*="st-key-wide96"] > * {min-width: 96rem}
-[data-testid="stPlotlyChart"] .textpoint text {fill: currentColor !important}
+[data-testid="stPlotlyChart"] .textpoint text:not([style*="rgb(255, 255, 255)"]) {fill: currentColor !important}
 .st-key-path_graph [data-testid="stPlotlyChart"] .textpoint text {fill: white !important}
 [data-testid="stPlotlyChart"] .bartext-outside {fill: currentColor !important}
 [data-testid="stPlotlyChart"] :is(.xtick, .ytick, .cbaxis, .g-xtitle, .g-ytitle) text {
@@ -161,7 +163,8 @@ def _translation_task() -> None:
     """A button for the usual mistake: a translation model with a task that is not a translation."""
     view = state.view()
     with suppress(UserError, ImportError):
-        if not loaders.shape(view).labels and "translation" not in view.task:
+        shape = loaders.shape(view)
+        if shape.stacks and not shape.labels and "translation" not in view.task:  # a bare encoder has neither
             st.button(
                 "Use the demo translation task",
                 key="take_translation",
@@ -216,14 +219,24 @@ def _what(view: View) -> str:
         parts.append(f"{shape.size} heads")
         off = len(state.mask(shape.present).off)
         told = f"{off} switched off" if off else "all on"
-        if off and view.ablation != FIELDS["ablation"] and getattr(_inside, "page", "") in ZERO:
-            told += f" (zero in their place here; {view.ablation.partition(':')[0]} only in the Mask lab)"
+        told += _in_their_place(view, getattr(_inside, "page", "")) if off else ""
         parts.append(told)
     size = None
     with suppress(UserError):
         size = loaders.dataset_size(view)
     parts.append(f"task {view.task}, {examples_said(view.limit, size)}")
     return "  ·  ".join(parts)
+
+
+def _in_their_place(view: View, page: str) -> str:
+    """What stands in the place of heads that are off on this page; empty for zero."""
+    with suppress(OptionError):
+        now = StandIn.of(view.ablation)
+        if now.kind != FIELDS["ablation"] and page in TEXTS and now.of_the_text:
+            return f" (zero in their place here: {now.kind} has another vector for every text)"
+        if now.kind != FIELDS["ablation"] and page in (*TEXTS, "Mask lab", "Analyses"):
+            return f" ({now.kind} of {now.examples} training examples in their place)"
+    return ""
 
 
 def examples_said(limit: int, size: int | None) -> str:

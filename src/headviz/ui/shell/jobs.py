@@ -119,8 +119,9 @@ def find(key: Hashable) -> Job[Any] | None:
         return _jobs.get(key)
 
 
-def start(key: Hashable, work: Work[T], what: str = "", rank: int = 0) -> Job[T]:
-    """The job of this key. It is started unless it is running or has a result."""
+def start(key: Hashable, work: Work[T], what: str = "", rank: int = 0, *, again: bool = True) -> Job[T]:
+    """The job of this key. It is started unless it is running or has a result; one that failed or was stopped, if
+    ``again``."""
     who = _who()
     lane = (state.view().model, state.view().revision) if who else ""
     with _lock:
@@ -130,6 +131,8 @@ def start(key: Hashable, work: Work[T], what: str = "", rank: int = 0) -> Job[T]
                 job.wanted_by.add(who)
                 _asks(job, who)
             _jobs.move_to_end(key)
+            return job
+        if job is not None and not again and (job.error or not job.left):
             return job
         job = Job(key, turn=Turn(what, lane, rank))
         job.wanted_by.add(who)
@@ -226,7 +229,7 @@ def need(key: Hashable, what: str, work: Work[T], *, patience: float | None = No
 
     The page is drawn again when the job ends. A job of ``rank`` 1 lets those of rank 0 go first.
     """
-    job = start_unless_stopped(key, work, what, rank)
+    job = start(key, work, what, rank, again=False)
     _wait(job, PATIENCE if patience is None else patience)
     if not job.running and not job.error and not job.stopped:
         return job.result
@@ -240,13 +243,6 @@ def _wait(job: Job[Any], patience: float) -> None:
     while (spent := time.monotonic() - began) < patience and (job.partial is None or spent < SOON):
         if job.finished.wait(min(0.02, patience - spent)):
             return
-
-
-def start_unless_stopped(key: Hashable, work: Work[T], what: str = "", rank: int = 0) -> Job[T]:
-    """Start the job, or give the stopped or failed one, which stays so until the user asks again."""
-    job = find(key)
-    ended = job is not None and (job.error or (job.stopped and not job.left))
-    return job if job is not None and ended else start(key, work, what, rank)
 
 
 def _watch(key: Hashable, what: str) -> None:

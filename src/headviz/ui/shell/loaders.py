@@ -324,8 +324,7 @@ def warm_up() -> None:
 def settle() -> None:
     """Import torch and transformers, then hide their objects from the garbage collector.
 
-    Streamlit collects garbage after every run of a page. With torch and transformers imported that takes a quarter of
-    a second each time; with their objects frozen, a few milliseconds.
+    With them a full collection takes a quarter of a second; without them, a few milliseconds.
     """
     _settled.get("imports", _import_heavy)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import MaskError
 from ...heads import HeadId, HeadMask, lowest
+from ...models.stand_in import ZERO
 
 DEPTH = 200  # steps of undo kept: a long session stays under 10 kB
 NAME_LENGTH = 60
@@ -78,11 +79,11 @@ def inverted(mask: HeadMask, present: HeadMask) -> HeadMask:
     return mask.toggled(present.kept).with_(present.off)
 
 
-def save_named(saved: Mapping[str, str], name: str, mask: HeadMask) -> dict[str, str]:
-    """``saved`` with one more mask; an existing name is replaced."""
+def save_named(saved: Mapping[str, str], name: str, mask: HeadMask, ablation: str = ZERO) -> dict[str, str]:
+    """``saved`` with one more mask, and what stands in the place of its heads; an existing name is replaced."""
     clean = " ".join(name.split())
     if not clean:
         raise MaskError("Give the mask a name, for example 'taylor 50 %'.")
     if len(clean) > NAME_LENGTH:
         raise MaskError(f"The name has {len(clean)} characters; at most {NAME_LENGTH} are kept.")
-    return {**saved, clean: mask.hex}
+    return {**saved, clean: mask.hex if ablation == ZERO else f"{mask.hex} {ablation}"}

@@ -12,6 +12,7 @@ from .view import View
 
 HEADVIZ = Import("headviz")
 Options = tuple[tuple[str, Any], ...]
+TEXT_ONLY = ("limit", "limit-seed")  # of the reported data, not of the training examples
 
 
 def load(view: View) -> Let:
@@ -57,6 +58,15 @@ def mask_of(mask: HeadMask) -> Let:
 
 def mask_given(mask: HeadMask) -> Options:
     return (("off", [h.dotted for h in mask.off]),)
+
+
+def model_filled(view: View, chosen: StandIn) -> tuple[tuple[Let, ...], Options]:
+    """The model with a choice in the place of heads that are off: the lines behind ``clf``, and the command's words."""
+    drawn, given, words = stand_in(view, chosen)
+    if not drawn:
+        return (), ()
+    made = Call("headviz.standing_in", (Name("clf"), given["ablation"], given["reference"]))
+    return (*drawn, Let("clf", made)), (*(one for one in data_given(view) if one[0] not in TEXT_ONLY), *words)
 
 
 def stand_in(view: View, chosen: StandIn) -> tuple[tuple[Let, ...], dict[str, Any], Options]:

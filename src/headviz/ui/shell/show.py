@@ -77,7 +77,7 @@ def head_grid(key: str, present: HeadMask, values: Any = None, *, look: Look | N
     look = look or Look()
     if not look.compact:
         shown = {"values": values, "mask": present | (more.get("mask") or present), "scale": look.scale}
-        shown |= {"rows": more.get("rows"), "blank": look.blank_zeros}
+        shown |= {"rows": more.get("rows"), "blank": look.blank_zeros, "grey": more.get("grey")}
         viewreport.note("grid", shown, look.title or look.name)
     draw_grid(key, present, values, look=look, **more)
 
@@ -156,6 +156,21 @@ def table(
     event = st.dataframe(drawn, hide_index=True, key=key, placeholder="–", **more)
     downloads(header, rows, key, caption, record, hint)
     return event
+
+
+def filled(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[str], list[list[Any]]]:
+    """A table without the columns that no row fills."""
+    kept = [k for k in range(len(header)) if any(row[k] is not None for row in rows)]
+    return [header[k] for k in kept], [[row[k] for k in kept] for row in rows]
+
+
+def printed(formats: Mapping[str, str]) -> dict[str, Callable[[Any], str]]:
+    """Cells by printf formats, with a true minus sign."""
+
+    def one(form: str) -> Callable[[Any], str]:
+        return lambda value: "–" if value is None or value != value else (form % value).replace("-", "−")
+
+    return {name: one(form) for name, form in formats.items()}
 
 
 WIDE, MOSTLY = 8, 0.5  # columns of numbers from which a table is wide; share of zeros that are left blank

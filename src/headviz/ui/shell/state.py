@@ -28,7 +28,7 @@ class Session:
 
     view: View = field(default_factory=View)
     history: History = field(default_factory=History)
-    saved: tuple[tuple[str, str], ...] = ()  # (name, mask hex) in the order they were saved
+    saved: tuple[tuple[str, str], ...] = ()  # (name, mask hex, behind it what stands there unless zero), as saved
     notices: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()  # notices that stand on the page now
     written: tuple[tuple[float, Address], ...] = ()
@@ -148,6 +148,15 @@ def save_mask(saved: dict[str, str]) -> None:
     _put(replace(session(), saved=tuple(saved.items())))
 
 
+def saved_masks(present: HeadMask) -> dict[str, tuple[HeadMask, str]]:
+    """Each saved mask by its name, with what stood in the place of its heads."""
+    found = {}
+    for name, text in session().saved:
+        digits, _, ablation = text.partition(" ")
+        found[name] = HeadMask.from_hex(digits, present.num_layers, present.num_heads), ablation or FIELDS["ablation"]
+    return found
+
+
 def notify(text: str) -> None:
     now = session()
     if text not in now.notices:
@@ -232,7 +241,8 @@ def _seed(name: str, options: Sequence[Any] | None = None, label: str = "") -> s
     value = getattr(view(), name)
     if options is not None and value not in options:
         if label and value not in ("", FIELDS[name]):
-            notify(f"{label} '{str(value)[:40]}' does not exist here; '{options[0]}' is shown.")
+            instead = f"'{options[0]}'" if options[0] else "the usual one"
+            notify(f"{label} '{str(value)[:40]}' does not exist here; {instead} is shown.")
         value = options[0]
         update(**{name: value})
     st.session_state[key] = value

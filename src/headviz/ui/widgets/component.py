@@ -1,4 +1,4 @@
-"""Loads the project's own components, each one JavaScript file and one style sheet beside this file."""
+"""Loads the project's own components: each one JavaScript file after what all share, and one style sheet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _HERE = Path(__file__).parent
 @cache
 def component(name: str) -> Any:
     """The component of ``name.js`` and ``name.css``, inline, so that the page makes no further request."""
-    return st.components.v2.component(f"headviz_{name}", css=_short(f"{name}.css"), js=_short(f"{name}.js"))
+    code = _short("shared.js") + "\n" + _short(f"{name}.js")
+    return st.components.v2.component(f"headviz_{name}", css=_short(f"{name}.css"), js=code)
 
 
 def _short(file: str) -> str:

@@ -6,16 +6,11 @@ const HATCH = "×";
 const roots = new WeakMap();
 const LINK = "headviz-head"; // tells the other grids of a group which head is pointed at or chosen
 
-function luminance(css) {
-  const c = rgb(css);
-  return (0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2]) / 255;
-}
-function rgb(css) {
-  const hex = css.trim().match(/^#([0-9a-f]{6})/i);
-  if (hex) return [0, 2, 4].map((i) => parseInt(hex[1].slice(i, i + 2), 16));
-  const short = css.trim().match(/^#([0-9a-f]{3})$/i);
-  if (short) return [...short[1]].map((d) => parseInt(d + d, 16));
-  return (css.match(/[\d.]+/g) || ["255", "255", "255"]).slice(0, 3).map(Number);
+const GREY = "grey: not told apart from 0";
+
+// of a cell: a value that is not told apart from 0 has the colour of 0
+function colourAt(s, i) {
+  return colourOf(s.data.scale, s.grey.has(i) ? 0 : s.data.values[i], s.dark);
 }
 function colourOf(scale, value, dark) {
   const stops = dark ? scale.dark : scale.light;
@@ -30,15 +25,6 @@ function short(value, digits, blank) {
   let text = value.toFixed(digits);
   if (Number(text) === 0) text = blank ? "" : (0).toFixed(digits);
   return text.replace(/^(-?)0\./, "$1.").replace("-", "−");
-}
-function el(tag, cls, text) {
-  const node = document.createElement(tag);
-  if (cls) node.className = cls;
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
-function themeIsDark(node) {
-  return luminance(getComputedStyle(node).getPropertyValue("--st-background-color") || "#ffffff") < 0.5;
 }
 function rowName(s, l) {
   return s.data.row_names ? s.data.row_names[l] : "L" + l;
@@ -57,6 +43,7 @@ function begins(s, l) {
 function sizeOf(s, i) {
   const d = s.data, value = d.values ? d.values[i] : null;
   if (s.numbers || value === null || !d.scale) return 1;
+  if (s.grey.has(i)) return 0.36;
   const end = Math.max(Math.abs(d.scale.lo), Math.abs(d.scale.hi)) || 1;
   return 0.36 + 0.64 * Math.sqrt(Math.min(1, Math.abs(value) / end));
 }
@@ -130,7 +117,7 @@ function paint(s) {
     glyph.style.color = "";
     num.textContent = "";
     if (!gone && !missing) {
-      const c = d.values === null ? null : colourOf(d.scale, value, dark);
+      const c = d.values === null ? null : colourAt(s, i);
       glyph.style.backgroundColor = c ? "rgb(" + c.join(",") + ")" : "var(--st-secondary-background-color)";
       if (c) glyph.style.color = luminance("rgb(" + c.join(",") + ")") > 0.5 ? "#14171b" : "#ffffff";
       if (numbers && value !== null) num.textContent = short(value, d.digits, d.blank_zeros);
@@ -145,7 +132,7 @@ function paint(s) {
     if (marks.has(i) && !mark) cell.appendChild(el("span", "mark"));
     if (!marks.has(i) && mark) mark.remove();
     const state = gone ? "removed from the model" : off ? "off" : d.mode === "toggle" ? "on" : "";
-    const spoken = value === null ? (missing ? "not measured" : "") : d.name + " " + value.toPrecision(3);
+    const spoken = value === null ? (missing ? "not measured" : "") : d.name + " " + value.toPrecision(3) + (s.grey.has(i) && value !== 0 ? ", not told apart from 0" : "");
     cell.setAttribute("aria-label", [headName(s, i), spoken, carries ? "carries " + carries : "", state].filter(Boolean).join(", "));
     cell.setAttribute("aria-pressed", d.mode === "toggle" ? String(!off && !gone) : String(d.selected === i));
     if (gone) cell.setAttribute("aria-disabled", "true");
@@ -184,6 +171,7 @@ function paintLegend(s, dark) {
       tick.style.left = place + "%";
     }
   }
+  if (s.greys) box.appendChild(el("span", "key", GREY));
   const kinds = [];
   if (s.off.size || d.mode === "toggle") kinds.push(["switched off", "value", "1"]);
   if (d.values && d.values.some((v, i) => v === null && !d.removed.includes(i) && !s.off.has(i))) kinds.push(["not measured", "missing", "0"]);
@@ -419,7 +407,7 @@ function svgText(s) {
     const x = left + (i % d.heads) * (size + gap), y = top + Math.floor(i / d.heads) * (size + gap);
     const value = d.values ? d.values[i] : null, gone = cell.dataset.kind === "removed", off = s.off.has(i);
     const full = !gone && !off && value !== null;
-    const fill = full ? "rgb(" + colourOf(d.scale, value, s.dark).join(",") + ")" : off && !gone ? "url(#off)" : "none";
+    const fill = full ? "rgb(" + colourAt(s, i).join(",") + ")" : off && !gone ? "url(#off)" : "none";
     const scale = off ? 1 : sizeOf(s, i), inset = (size * (1 - scale)) / 2;
     const box = { x: x + inset, y: y + inset, width: size * scale, height: size * scale, rx: 5, fill, stroke: full ? "none" : ink, "stroke-opacity": 0.4 };
     if (gone) box["stroke-dasharray"] = "3 3";
@@ -447,6 +435,7 @@ function svgText(s) {
       add("text", { x: left + w * place, y: y + 22, fill: ink, "font-size": 10, "text-anchor": anchor }, String(Number(v.toPrecision(3))).replace("-", "−"));
     add("text", { x: left + w + 10, y: y + 9, fill: ink, "font-size": 11 }, d.name);
   }
+  if (s.greys) add("text", { x: left + Math.min(240, width - left - 20) + 10, y: height - 4, fill: ink, "font-size": 11 }, GREY);
   let x = d.scale && d.values ? left + Math.min(240, width - left - 20) + 10 : left;
   const y = height - 26;
   if (s.carries.size) {
@@ -463,13 +452,6 @@ function svgText(s) {
     add("text", { x: x + 18, y: y + 10, fill: ink, "font-size": 11 }, "switched off");
   }
   return { text: new XMLSerializer().serializeToString(svg), width, height };
-}
-function download(blob, name) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 2000);
 }
 function save(s, kind) {
   const { text, width, height } = svgText(s);
@@ -510,6 +492,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const before = s.data;
   s.data = data;
   s.carries = new Map(data.carries);
+  s.grey = new Set(data.grey);
+  s.greys = data.grey.some((i) => data.values[i]); // zeros need no word
   if (!before || before.rows !== data.rows || before.heads !== data.heads || before.mode !== data.mode || String(before.row_names) !== String(data.row_names)) build(s);
   if (!before) s.seq = data.seq;
   if (data.seq >= s.seq) { s.off = new Set(data.off); s.seq = data.seq; }

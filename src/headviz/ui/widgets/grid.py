@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from ...charts.palette import Scale, scale_for
@@ -43,6 +44,7 @@ def head_grid(
     tips: Mapping[str, Sequence[Sequence[str]]] | None = None,
     marks: Iterable[HeadId] = (),
     mark_name: str = "significant",
+    grey: Any = None,
     carries: Mapping[HeadId, str] | None = None,
     carries_name: str = "carries an ability",
     look: Look | None = None,
@@ -54,7 +56,8 @@ def head_grid(
     """Draw the L×H grid of ``present``, whose off heads are pruned.
 
     ``values`` is an L×H table (NaN = not measured), or None for a grid without colours. ``tips`` has one L×H table of
-    texts for each line of the tooltip. ``carries`` says what a head is known to be needed for. Grids of the same
+    texts for each line of the tooltip. ``grey`` is an L×H table of the heads whose value is not told
+    apart from 0: they have its colour. ``carries`` says what a head is known to be needed for. Grids of the same
     ``group`` point at a head and choose it together. ``rows`` names the rows if they are not plain layers. With
     ``on_edit`` a click switches a head, and ``on_edit`` gets the flat places of the heads that are off, and of those
     before a double click. Without it a click selects a head. Callbacks run before the page is drawn.
@@ -89,6 +92,7 @@ def head_grid(
             "selected": None if selected is None else _place(selected, present),
             "marks": [_place(h, present) for h in marks],
             "mark_name": mark_name,
+            "grey": [] if grey is None else [i for i, unclear in enumerate(np.ravel(grey)) if unclear],
             "carries": [[_place(h, present), text] for h, text in (carries or {}).items()],
             "carries_name": carries_name,
             "group": group,

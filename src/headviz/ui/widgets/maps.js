@@ -3,22 +3,7 @@
 const roots = new WeakMap();
 const EDGE = 7; // pixels between the words and what stands apart
 
-function el(tag, cls, text) {
-  const node = document.createElement(tag);
-  if (cls) node.className = cls;
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
-function rgb(css) {
-  const hex = css.trim().match(/^#([0-9a-f]{6})/i);
-  if (hex) return [0, 2, 4].map((i) => parseInt(hex[1].slice(i, i + 2), 16));
-  return (css.match(/[\d.]+/g) || ["255", "255", "255"]).slice(0, 3).map(Number);
-}
 const styled = (s, name, other) => getComputedStyle(s.wrap).getPropertyValue(name).trim() || other;
-function isDark(s) {
-  const c = rgb(styled(s, "--st-background-color", "#ffffff"));
-  return 0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2] < 128;
-}
 function written(value, digits, sign) {
   const text = value === 0 ? "0" : Math.abs(value) < 0.0001 ? value.toExponential(digits - 1) : value.toPrecision(digits);
   return (sign && value > 0 ? "+" : "") + text.replace(/^(-?)0\./, "$1.").replace(/-/g, "−");
@@ -173,7 +158,7 @@ function names(s, ctx, p, only) {
 }
 function draw(s) {
   if (!s.d || !s.wrap.clientWidth) return;
-  s.dark = isDark(s);
+  s.dark = themeIsDark(s.wrap);
   const root = parseFloat(getComputedStyle(document.documentElement).fontSize) || 16, dense = window.devicePixelRatio || 1;
   const many = Math.max(s.d.queries.length, s.d.keys.length);
   s.panels.classList.toggle("stacked", many > 34 && s.wrap.clientWidth < 1000);
@@ -202,7 +187,7 @@ function legend(s, m, v) {
   const stops = s.dark ? m.dark : m.light, at = s.scale === "linear" ? 0.5 : 0.25;
   v.ramp.style.background = `linear-gradient(to right, ${stops.join(",")})`;
   const ends = m.signed ? [[-m.end, 0], [-m.end * at, 25], [0, 50], [m.end * at, 75], [m.end, 100]] : [[0, 0], [m.end * at, 50], [m.end, 100]];
-  if (m.signed && ends.some(([value]) => round(value).length > 6)) ends.splice(3, 1), ends.splice(1, 1); // they would touch
+  if (m.signed && ends.some(([value]) => round(value).length > 5)) ends.splice(3, 1), ends.splice(1, 1); // they would touch
   v.ticks.replaceChildren(...ends.map(([value, left]) => {
     const tick = el("span", "", round(value));
     tick.style.left = left + "%";
@@ -271,7 +256,7 @@ function read(s, d) {
     if (m.levels < 127) return "rounded"; // ties would all have one rank
     let over = 1;
     for (let c = 0; c < K; c++) if (Math.abs(m.values[r * K + c]) > Math.abs(m.values[r * K + k])) over++;
-    return `${over}. of ${K} keys`;
+    return `rank ${over} of ${K} keys`;
   };
   const said = d.maps.map((m) => `${m.name} ${m.levels < 127 ? "≈ " : ""}${written(m.values[r * K + k], m.levels > 127 ? 3 : m.levels > 31 ? 2 : 1, m.signed)} (${rank(m)})`);
   s.read.replaceChildren(document.createTextNode(lead), el("b", "", `${d.queries[r]} → ${d.keys[k]}`), document.createTextNode(": " + said.join(" · ")));
@@ -424,13 +409,6 @@ function save(s, i, kind) {
   const [w, h] = [p.width, p.height + 24];
   download(new Blob([`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${w} ${h}" width="${w}" height="${h}"><title>${escaped(m.caption)}</title><image width="${w}" height="${h}" href="${canvas.toDataURL()}"/></svg>`], { type: "image/svg+xml" }), file + ".svg");
 }
-function download(blob, name) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 2000);
-}
 
 export default function ({ data, parentElement, setTriggerValue }) {
   let s = roots.get(parentElement);
@@ -440,7 +418,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     roots.set(parentElement, s);
     s.watch = new ResizeObserver(() => { if (wrap.clientWidth !== s.width) { s.width = wrap.clientWidth; draw(s); } });
     s.watch.observe(wrap);
-    s.themes = new MutationObserver(() => s.d && isDark(s) !== s.dark && draw(s));
+    s.themes = new MutationObserver(() => s.d && themeIsDark(s.wrap) !== s.dark && draw(s));
     s.themes.observe(document.documentElement, { attributes: true, subtree: false });
   }
   s.send = setTriggerValue;

@@ -2,12 +2,6 @@
 // order, arrows move, Enter chooses. Every text reaches the page through textContent.
 const roots = new WeakMap();
 
-function el(tag, cls, text) {
-  const node = document.createElement(tag);
-  if (cls) node.className = cls;
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
 function row(s, entry, i) {
   const d = s.data, share = (x) => (100 * (x - d.lo)) / (d.hi - d.lo || 1);
   const node = el("div", "row");

@@ -63,6 +63,7 @@ def _grid(grid: Grid, rows: Sequence[str]) -> None:
         tips=grid.tips,
         marks=grid.marks,
         mark_name=grid.mark_name,
+        grey=grid.grey,
         carries=abilities.carried(state.view()),
         rows=rows or None,
         look=look,
@@ -76,9 +77,14 @@ def _table(table: Table, names: Sequence[str]) -> None:
     more: dict[str, Any] = {"height": table.height} if table.height else {"height": "content"}
     if table.masks:
         more |= {"on_select": "rerun", "selection_mode": "single-row"}
-    formats = {name: st.column_config.NumberColumn(format=f) for name, f in table.formats.items()}
     event = show.table(
-        table.columns, rows, table.key, caption=table.caption, hint=table.hint, column_config=formats, **more
+        table.columns,
+        rows,
+        table.key,
+        caption=table.caption,
+        hint=table.hint,
+        cells=show.printed(table.formats),
+        **more,
     )
     if table.masks:
         _open_mask(event, table)

@@ -11,8 +11,9 @@ from ....analyses.catalogue import ANALYSES
 from ....analyses.recipe import EVALUATOR, evaluator_of
 from ....errors import UserError
 from ....heads import HeadMask
+from ....models.stand_in import StandIn
 from ....recipes.structure import Call, Command, Let, Name, Recipe
-from ...parts import scoring
+from ...parts import reference, scoring
 from ...shell import recipes, state
 from ...shell.view import View
 from .section import OTHER, SAMPLES, UNSEEN, options, orders
@@ -39,7 +40,9 @@ def _lines(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str, A
     if "data" in analysis.needs:
         yield recipes.task(view)
     if "evaluator" in made.uses:
-        yield Let(EVALUATOR.text, evaluator_of("data"))
+        drawn, words, _ = recipes.stand_in(view, _stand_in(analysis))
+        yield from drawn
+        yield Let(EVALUATOR.text, evaluator_of("data", **words))
     if "other" in made.uses:
         unseen, other = view.task in UNSEEN, OTHER.get(view.task, view.task)
         yield recipes.task(view, "unseen", "other") if unseen else recipes.task(replace(view, task=other), name="other")
@@ -57,6 +60,10 @@ def _lines(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str, A
     yield Call("print", (Call("found.to_json"),))
 
 
+def _stand_in(analysis: Analysis) -> StandIn:
+    return reference.chosen() if analysis.evaluates else StandIn()
+
+
 def _command(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str, Any]) -> Command:
     given_options: recipes.Options = tuple(given.items())
     if analysis.asks("other-task"):
@@ -68,6 +75,7 @@ def _command(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str,
             *(recipes.model_given(view) if "model" in analysis.needs else ()),
             *(recipes.data_given(view) if "data" in analysis.needs else ()),
             *given_options,
+            *recipes.stand_in(view, _stand_in(analysis))[2],
             *(recipes.mask_given(mask) if analysis.takes_mask_away else ()),
         ),
     )

@@ -15,7 +15,8 @@ from ....analyses.common import ORACLE
 from ....errors import TaskError, UserError
 from ....evaluation.verdict import MARGIN
 from ....heads import HeadMask
-from ...parts import abilities, published, recorded, scoring
+from ....models.stand_in import ZERO, StandIn
+from ...parts import abilities, published, recorded, reference, scoring
 from ...parts.cost import MEANWHILE
 from ...parts.measure import key_of
 from ...shell import jobs, loaders, show, state
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 SAMPLES = 500  # training examples to choose heads and to score on
 SECONDS = 20.0  # of a search that takes what it is given
 OTHER = {"mnli": "mnli-mm", "mnli-mm": "mnli"}
+DRAWS = ("ablation", "harmful")  # analyses that take the mean over several draws of what stands in a head's place
 UNSEEN = ("demo", "demo-translation")  # tasks that come with a second evaluation split
 
 
@@ -50,17 +52,21 @@ class FromPage:
     view: View
     chosen: HeadMask  # the Mask lab's
     known: dict[str, Any]  # score tables that exist
+    stand_in: StandIn  # in the place of heads
     progress: jobs.Progress | None = None
     cancel: jobs.Cancel | None = None
     label_order = None
 
     @cached_property
     def evaluator(self) -> Evaluator:
-        return loaders.evaluator(self.clf, self.data)
+        return self.on(self.data)
 
     def on(self, data: Dataset, clf: TransformerModel | None = None) -> Evaluator:
+        """With the view's choice in the place of heads, of which the table of single heads alone takes several
+        draws."""
         own: Any = clf or self.clf
-        return loaders.evaluator(own, data)
+        now = self.stand_in if self.analysis.name in DRAWS else replace(self.stand_in, draws=1)
+        return loaders.evaluator(own, data, (now, self.view), progress=self.progress, cancel=self.cancel)
 
     def sample(self, clf: TransformerModel | None = None) -> Dataset:
         from ....tasks import sample
@@ -165,7 +171,12 @@ def section(name: str, clf: Classifier, data: Dataset) -> None:
     if not state.view().present:
         controls(analysis, state.view())
     view = state.view()
-    given = FromPage(analysis, clf, data, view, state.mask(clf.present), scoring.all_known(view, clf.present))
+    known = scoring.all_known(view, clf.present)
+    stand_in = reference.chosen() if analysis.evaluates else StandIn()
+    given = FromPage(analysis, clf, data, view, state.mask(clf.present), known, stand_in)
+    if stand_in.kind != ZERO:
+        told = f"In the place of a head that is off stands {stand_in.meaning}. The Mask lab has the choice."
+        st.caption(show.plain(told))
     result = _result(analysis, given)
     if result is not None:
         if analysis.name == "by-slice":
@@ -186,11 +197,12 @@ def _result(analysis: Analysis, given: FromPage) -> Any:
         view.base if analysis.asks("checkpoints") else "",
         view.mask if analysis.takes_mask_away else "",
         *((view.margin,) if analysis.asks("margin") else ()),
+        *(() if given.stand_in.kind == ZERO else (given.stand_in,)),
     )
     key = key_of(given.clf, given.data, "analysis", analysis.name, *depends)
     if jobs.find(key) is None and st.session_state.get("analysis_asked") != key:
-        usual = view.select == "other" and view.margin == MARGIN and not view.base
-        made = recorded.analysis(analysis.name, given.clf, given.data) if usual else None
+        usual = view.select == "other" and view.margin == MARGIN and not view.base and given.stand_in.kind == ZERO
+        made = recorded.analysis(analysis.name, given.clf, given.data, view.on_demo) if usual else None
         if made is not None and not view.present:
             with st.container(horizontal=True, gap="small", vertical_alignment="center"):
                 st.badge("recorded", icon=":material/history:", color="gray")

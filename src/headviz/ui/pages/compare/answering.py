@@ -43,7 +43,7 @@ def masks(clf: Classifier) -> list[tuple[str, HeadMask]]:
     """The full model, the current mask and the saved masks, each with its name."""
     mask = state.mask(clf.present)
     size = clf.num_layers, clf.num_heads
-    saved = [(name, HeadMask.from_hex(text, *size)) for name, text in state.session().saved]
+    saved = [(name, one) for name, (one, _) in state.saved_masks(clf.present).items()]
     current = [(f"current mask ({len(mask.off)} off)", mask)] if mask.off else []
     return [("full model", HeadMask.full(*size)), *current, *((name, one) for name, one in saved if one != mask)]
 

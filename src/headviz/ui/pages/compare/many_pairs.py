@@ -10,6 +10,7 @@ import numpy as np
 import streamlit as st
 
 from ....errors import TaskError, UserError
+from ....evaluation.verdict import undecided
 from ....heads import HeadId
 from ...shell import jobs, show, state
 from ...widgets.grid import Look
@@ -119,6 +120,7 @@ def _draw(clf: Classifier, found: PatchingSet) -> None:
             tips={"of the way": tips},
             marks=[HeadId(int(i), int(j)) for i, j in np.argwhere(found.q_value < 0.05)],
             mark_name="q < .05",
+            grey=undecided(found.interval_low, found.interval_high),
             look=Look(name="mean effect", numbers=state.view().numbers, digits=2, file="headviz-patching-pairs"),
         )
         show.note(

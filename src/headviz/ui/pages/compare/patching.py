@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +10,14 @@ import streamlit as st
 
 from ....attribution.alignment import ALL, POSITIONS
 from ....charts.numbers import percent
+from ....charts.palette import scale_for
 from ....heads import HeadId
 from ...parts.texts import EMPTY, Text
 from ...shell import jobs, show, state
 from ...shell.view import LONGEST_TEXT
 from ...widgets.grid import Look
 from . import paths
+from .paths import Given
 
 if TYPE_CHECKING:
     from ....attribution.patching import Patching
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 EFFECT = r"\frac{F(\text{text with the head's output of the donor}) - F(\text{text})}{F(\text{donor}) - F(\text{text})}"
 WHERE = {ALL: "all tokens", "changed": "the words that differ", "first": "[CLS] only"}
+
+LITTLE = 0.1  # of the way: a head of less does not move the answer
 
 
 def section(clf: Classifier, shown: Text, demo: bool) -> None:
@@ -61,19 +64,7 @@ def section(clf: Classifier, shown: Text, demo: bool) -> None:
         _grid(clf, found)
     with right:
         _aligned(found, memory)
-    if edited is not None:
-        st.caption("The paths below take the alignment by common words, not the edited one.")
-    paths.section(clf, one, other, shown, memory)
-
-
-@dataclass(frozen=True)
-class Given:
-    """What is patched into what: ``other``'s outputs into ``one``, with an alignment if the user has edited it."""
-
-    one: Any
-    other: Any
-    memory: tuple[Any, ...]  # what the results depend on
-    edited: dict[int, int] | None
+    paths.section(clf, asked, shown)
 
 
 def given(clf: Classifier, shown: Text) -> Given | None:
@@ -137,13 +128,15 @@ def said(found: Patching) -> str:
         if found.from_label != found.to_label
         else f"of the score of {found.to_label}"
     )
-    return (
-        f"{top} alone moves the answer {percent(found.effect[top])} of the way {way}; "
-        f"{len(found.positions)} of {len(found.tokens)} tokens take the donor's values."
-    )
+    much = percent(found.effect[top])
+    moves = f"{top} alone moves the answer {much} of the way {way}"
+    if abs(found.effect[top]) < LITTLE:
+        moves = f"No head alone moves the answer far: {top} most, {much} of the way {way}"
+    return f"{moves}; {len(found.positions)} of {len(found.tokens)} tokens take the donor's values."
 
 
 def _grid(clf: Classifier, found: Patching) -> None:
+    scale = scale_for([*map(float, found.effect.ravel()), LITTLE, -LITTLE], signed=True)  # a tiny effect looks tiny
     tips = [["–" if v != v else percent(v) for v in row] for row in found.effect]
     show.head_grid(
         "patch_grid",
@@ -153,7 +146,7 @@ def _grid(clf: Classifier, found: Patching) -> None:
         selected=state.head(clf.present),
         on_select=state.select,
         tips={"of the way": tips},
-        look=Look(name="effect", numbers=state.view().numbers, digits=2, file="headviz-patching"),
+        look=Look(name="effect", scale=scale, numbers=state.view().numbers, digits=2, file="headviz-patching"),
     )
     show.note(
         f"0 = the answer stays the text's, 1 = it is the donor's; below 0 it moves away. Measured: {found.measured}.",

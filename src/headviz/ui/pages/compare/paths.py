@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -18,12 +19,22 @@ FORMULA = r"\frac{F(\text{text, one path from the donor}) - F(\text{text})}{F(\t
 DRAWN = 12  # minimal pairs of the example's phenomenon
 
 
-def section(clf: Classifier, one: Any, other: Any, shown: Text, memory: Hashable) -> None:
+@dataclass(frozen=True)
+class Given:
+    """What is patched into what: ``other``'s outputs into ``one``, with an alignment if the user has edited it."""
+
+    one: Any
+    other: Any
+    memory: tuple[Any, ...]  # what the results depend on
+    edited: dict[int, int] | None
+
+
+def section(clf: Classifier, given: Given, shown: Text) -> None:
     """A question, what it costs, and the strongest paths once they are asked for."""
     from ....attribution.paths import paths, texts_at_most
 
     mask, where = state.mask(clf.present), state.view().positions
-    drawn = _drawn(shown)
+    drawn, memory = _drawn(shown), given.memory
     key: Hashable = (memory, "paths")
     if not state.view().present:
         count = texts_at_most(mask, 1)
@@ -37,12 +48,14 @@ def section(clf: Classifier, one: Any, other: Any, shown: Text, memory: Hashable
     following, many_pairs = asked(memory)
     if not following:
         return
-    pairs = drawn if many_pairs else [(one, other)]
+    pairs = drawn if many_pairs else [(given.one, given.other)]
+    edited = None if many_pairs else given.edited
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Paths:
-        return paths(clf, pairs, positions=where, mask=mask, progress=progress, cancel=cancel)
+        return paths(clf, pairs, positions=where, alignment=edited, mask=mask, progress=progress, cancel=cancel)
 
-    found = jobs.need((key, many_pairs, str(clf.dtype)), "Following the paths", work)
+    told = None if edited is None else tuple(sorted(edited.items()))
+    found = jobs.need((key, many_pairs, str(clf.dtype), told), "Following the paths", work)
     if found is not None:
         _shown(clf, found)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....attribution.alignment import ALL
 from ....recipes.structure import Call, Command, Each, Get, Let, Name, Recipe
+from ...parts import reference
 from ...parts.texts import Text
 from ...shell import recipes, state
 from ...shell.view import View
@@ -43,10 +44,12 @@ def _explanations(view: View, clf: Classifier, shown: Text) -> Recipe:
     return _recipe(view, clf, (Let("found", found), PRINTED), ("tokens",), _text("text", _one(shown)))
 
 
-def _patching(view: View, clf: Classifier, shown: Text, given: patching.Given) -> tuple[str, str]:
+def _patching(view: View, clf: Classifier, shown: Text, given: paths.Given) -> tuple[str, str]:
     """Patching heads, or the paths between them once these have been asked for."""
     asked, many = paths.asked(given.memory)
     words: dict[str, Any] = {} if view.positions == ALL else {"positions": view.positions}
+    if given.edited is not None and not (asked and many):
+        words["alignment"] = given.edited
     lines: tuple[Any, ...] = (Let("text", given.one), Let("donor", given.other))
     if asked:
         pairs = Name("[(text, donor)]")
@@ -56,15 +59,19 @@ def _patching(view: View, clf: Classifier, shown: Text, given: patching.Given) -
             pairs = Name("pairs")
         found = Call("headviz.paths", (Name("clf"), pairs), {**words, "mask": Name("mask")})
     else:
-        if given.edited is not None:
-            words["alignment"] = given.edited
         found = Call("headviz.patch", (Name("clf"), Name("text"), Name("donor")), {**words, "mask": Name("mask")})
-    options = (*_text("text", given.one), *_text("donor", given.other), *words.items())
+    options = (*_text("text", given.one), *_text("donor", given.other), *command_words(words))
     made = _recipe(
         view, clf, (*lines, Let("found", found), PRINTED), ("patch", *(["--paths"] if asked else [])), options
     )
     python, command = made.written()
-    return python, "" if (asked and many) or "alignment" in words else command
+    return python, "" if asked and many else command
+
+
+def command_words(words: dict[str, Any]) -> recipes.Options:
+    """The same for the command, which writes an alignment as 0:0,1:2."""
+    written = {"alignment": ",".join(f"{i}:{j}" for i, j in words["alignment"].items())} if "alignment" in words else {}
+    return tuple({**words, **written}.items())
 
 
 def _one(shown: Text) -> Any:
@@ -80,6 +87,7 @@ def _recipe(
     view: View, clf: Classifier, lines: tuple[Any, ...], words: tuple[str, ...], options: recipes.Options
 ) -> Recipe:
     mask = state.mask(clf.present)
-    start = (recipes.HEADVIZ, recipes.load(view), recipes.mask_of(mask))
-    command = Command(words, (*recipes.model_given(view), *options, *recipes.mask_given(mask)))
+    filled, told = recipes.model_filled(view, reference.of_model(mask))
+    start = (recipes.HEADVIZ, recipes.load(view), *filled, recipes.mask_of(mask))
+    command = Command(words, (*recipes.model_given(view), *options, *recipes.mask_given(mask), *told))
     return Recipe((*start, *lines), command)

@@ -75,7 +75,12 @@ def start_form(
         help="\n".join(f"- **{show.plain(m.title)}**: {show.plain(m.what)}" for m in METHODS.values()),
     )
     left, right = learns.columns(2)
-    steps = numbers.field(left, "Training steps", 1, 100_000, 300, "distil_steps", step=50)
+    own = _teachers(view)
+    known = "As many as the teacher had; fewer are quicker and favour students that start from its weights"
+    unknown = "The model's folder does not tell how many the teacher had: as many make a fair comparison"
+    steps = numbers.field(
+        left, "Training steps", 1, 100_000, own or 300, "distil_steps", step=50, help=known if own else unknown
+    )
     rate = numbers.field(
         right,
         "Learning rate",
@@ -97,10 +102,17 @@ def start_form(
         st.button("Start", key="distil_start", disabled=True, width="stretch")
         return None
     count = len(plan.pieces)
-    students = f"{count} student{'s' if count > 1 else ''} of {steps()} steps each"
+    students = f"{count} student{'s' if count > 1 else ''} of {steps():,} steps each"
+    students += f", {count * steps():,} in all" if count > 1 else ""
     st.caption(show.plain(f"Removes {removed_words(plan.remove)}; trains {students}."))
     st.button("Start", key="distil_start", type="primary", width="stretch", on_click=_start, args=(plan,))
     return plan
+
+
+def _teachers(view: View) -> int | None:
+    from ....distillation.teacher_updates import teacher_updates
+
+    return teacher_updates(view.model, view.revision)
 
 
 Layer = int | tuple[str, int]  # of a classifier, or a stack's of a translation model

@@ -27,6 +27,7 @@ PATTERNS = (
     "the other sentence",
 )
 ORDER, ABILITY = "cost or chosen score", "heads that carry an ability"
+TITLE = 22  # characters that fit above a map
 
 
 def looks_at(found: Maps, pattern: str) -> np.ndarray:
@@ -86,8 +87,8 @@ def section(found: Maps, chosen: HeadId, rows: Sequence[int], columns: Sequence[
         return
     table = found.attention if kind == "attention" else found.attribution
     maps = np.stack([table[h][np.ix_(rows, columns)] for h in heads])
-    known = (abilities.carried(state.view()), abilities.looks(state.view()))
-    names = [" ".join([f"{h} {values[h]:.2f}", *(told[h] for told in known if h in told)])[:34] for h in heads]
+    known = abilities.looks(state.view()) | abilities.carried(state.view())  # an ability before where a head looks
+    names = [f"{h} {values[h]:.2f} {known.get(h, '').partition(' (')[0]}"[:TITLE].strip() for h in heads]
     at = heads.index(chosen) if chosen in heads else None
     show.figure(
         charts_maps.layer(maps, names, kind == "attribution", at),

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....attribution.arcs import PARTS, positions, strongest
-from ....attribution.rules import DEFAULT_STEPS, STABLE, order_kept
+from ....attribution.rules import order_kept
 from ....charts import maps as charts_maps
 from ....heads import HeadId, HeadMask
 from ....recipes.structure import Call, Command, Item, Let, Name, Recipe, Shown
-from ...parts import abilities, answers
+from ...parts import abilities, answers, reference
 from ...parts.texts import Text
 from ...shell import jobs, memory, recipes, show, state
 from ...shell import view_report as viewreport
@@ -26,20 +26,15 @@ if TYPE_CHECKING:
     from ....attribution.maps import Maps
     from ....models.classifier import Classifier
 
-MOST = 128  # steps that the page takes by itself
 FORMULA = r"\mathrm{Attr}(A)_{ij} = \int_0^1 \frac{\partial F}{\partial A_{ij}}\,\frac{dA_{ij}}{da}\,da"
 ATTENTION = r"A = \mathrm{softmax}(QK^\top/\sqrt{d})"
 
 
 def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | None:
-    """Attention and attribution of every head for this text, or None while they are computed.
-
-    Where the user asks for no number of steps, it is doubled until the order of the connections is stable.
-    """
+    """Attention and attribution of every head for this text, or None while they are computed."""
     from .... import conductance
     from ....attribution.integration import peak_bytes
 
-    steps = view.steps or DEFAULT_STEPS
     gold = view.target == "gold"
     key = (
         clf.digest,
@@ -59,23 +54,18 @@ def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | Non
         memory.make_room(peak_bytes(clf, tokens), f"a text of {tokens} tokens")
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Maps:
-        asked = partial(
-            conductance,
+        found: Maps = conductance(
             clf,
             shown.text,
             shown.pair,
+            steps=view.steps or None,
             rule=view.rule,
             target=view.target,
-            label=shown.label if gold else None,
+            label=None if not gold or isinstance(shown.label, float) else shown.label,
             mask=mask if mask.off else None,
             cancel=cancel,
             progress=progress,
         )
-        found: Maps = asked(steps=steps)
-        while not view.steps and found.error > STABLE and found.steps < MOST:
-            twice = 2 * found.steps
-            del found  # of a long text two of them would not fit
-            found = asked(steps=twice)
         return found
 
     return jobs.need(key, "Attributing all heads", work)
@@ -233,20 +223,20 @@ def _caption(name: str, chosen: HeadId, found: Maps, part: bool) -> str:
 
 
 def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId, found: Maps | None = None) -> tuple[str, str]:
-    """The maps from the library and from the command line, with as many steps as those on the page."""
+    """The maps from the library and from the command line."""
     mask = state.mask(clf.present)
-    steps = view.steps if found is None or found.steps == DEFAULT_STEPS else found.steps
     changed: dict[str, Any] = {
         name: value
         for name, value, default in (
-            ("steps", steps, 0),
+            ("steps", view.steps, 0),
             ("rule", view.rule, "richardson"),
             ("target", view.target, "predicted"),
         )
         if value != default
     }
     words = changed | ({"label": shown.label} if view.target == "gold" else {})
-    lines: list[Any] = [recipes.HEADVIZ, recipes.load(view)]
+    filled, told = recipes.model_filled(view, reference.of_model(mask))
+    lines: list[Any] = [recipes.HEADVIZ, recipes.load(view), *filled]
     if mask.off:
         lines.append(recipes.mask_of(mask))
         words["mask"] = Name("mask")
@@ -259,6 +249,7 @@ def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId, found: Maps
         ("text-pair", shown.pair),
         *changed.items(),
         *recipes.mask_given(mask),
+        *told,
         ("out", "maps.npz"),
     )
     return Recipe(tuple(lines), Command(("conductance",), options)).written()

@@ -55,6 +55,8 @@ def said(found: Contributions, chosen: HeadId) -> str:
     c, name = found.predicted, found.labels[found.predicted]
     direct, lost = float(found.heads[(*chosen, c)]), float(found.ablation[(*chosen, c)])
     if lost != lost:
+        if direct and direct == direct:
+            return f"{chosen} is off: what stands in its place adds {show.signed(direct)} to the score of {name}."
         return f"{chosen} is off: it adds nothing to the score of {name}."
     rank = 1 + int((np.abs(found.heads[:, :, c]) > abs(direct)).sum())
     of = int(np.isfinite(found.heads[:, :, c]).sum())

@@ -26,8 +26,7 @@ def section(view: View) -> None:
             if isinstance(part, Picture):
                 show.figure(part.draw(), part.key, part.caption, source=part.source)
             elif isinstance(part, Table):
-                formats = {n: st.column_config.NumberColumn(format=f) for n, f in part.formats.items()}
-                show.table(part.columns, part.rows, part.key, caption=part.caption, column_config=formats)
+                show.table(part.columns, part.rows, part.key, caption=part.caption, cells=show.printed(part.formats))
         st.caption(show.plain(found.about))
     if not view.present and st.button("Grade the scores here", key="grade_here", icon=":material/leaderboard:"):
         state.update(analysis="grade")

@@ -100,9 +100,10 @@ def table(view: View, weights: str = "fine-tuned") -> HeadScores | None:
     if not state.view().present:
         enough = found is not None and (not found.samples or found.samples >= view.samples)
         label = "Compute" if found is None else "Refine"
+        which = "scores" if view.weights == "fine-tuned" else f"{weights} scores"
         if not enough:
             st.button(
-                show.plain(f"{label} {weights} on {view.samples} examples"),
+                show.plain(f"{label} {which}" + (f" on {view.samples} examples" if SCORES[view.score].needs else "")),
                 key=f"compute_{weights}_{view.score}",
                 icon=":material/play_arrow:",
                 type="primary" if found is None else "secondary",
@@ -181,7 +182,7 @@ def one(key: str, found: HeadScores | None, other: HeadScores | None, title: str
 def grid(key: str, found: HeadScores | None, tips: Any, look: Look, shape: Shape, view: View) -> None:
     """A grid of the page; all of them show the same chosen head."""
     score = "heads" if found is None else found.score
-    name = "cost, points" if score == COST else score
+    name = score if found is None or score != COST else f"cost, points, on {found.samples:,} examples"
     show.head_grid(
         key,
         shape.present,
@@ -189,6 +190,7 @@ def grid(key: str, found: HeadScores | None, tips: Any, look: Look, shape: Shape
         mask=state.mask(shape.present),
         selected=state.head(shape.present),
         tips={**(tips or {}), **abilities.look_tips(view, shape.present)},
+        grey=None if found is None else cost.grey(found),
         carries=abilities.carried(view),
         group="heads",
         look=replace(look, name=name, numbers=view.numbers, large=view.present, file=f"headviz-{score}"),

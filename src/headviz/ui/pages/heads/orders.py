@@ -7,9 +7,11 @@ from math import atanh, sqrt, tanh
 
 import numpy as np
 
+from ....evaluation.verdict import undecided
 from ....heads import HeadId, HeadScores
 from ....scores.catalogue import correlates
 from ....scores.correlation import spearman
+from ...parts.cost import ENOUGH
 from ...shell import show
 from ...shell.view import COST
 
@@ -31,6 +33,25 @@ def interval(r: float, n: int) -> tuple[float, float]:
     return tanh(atanh(r) - half), tanh(atanh(r) + half)
 
 
+def costs(found: HeadScores, rows: Sequence[str] | None) -> str:
+    """What the costs alone say, in points: how many heads cost something, and which one most."""
+    known = np.isfinite(found.values)
+    lost = known & ~undecided(found.interval_low, found.interval_high) & (found.values > 0)
+    where, count = f"On {found.samples:,} examples", int(lost.sum())
+    if count == 0:
+        more = (
+            "More examples (Options) show smaller costs."
+            if found.samples < ENOUGH
+            else "One head off (Analyses) takes all."
+        )
+        return f"{where} no head's cost can be told from 0. {more}"
+    top = max(map(HeadId._make, np.argwhere(lost).tolist()), key=lambda h: float(found.values[h]))
+    return (
+        f"{where} {count} of {int(known.sum())} heads clearly cost{'s' if count == 1 else ''} something; "
+        f"{show.head_name(top, rows)} costs most: {show.number(float(found.values[top]), 2)} points."
+    )
+
+
 def sentence(
     first: HeadScores, second: HeadScores, rows: Sequence[str] | None, carries: Mapping[HeadId, str] | None = None
 ) -> str:
@@ -43,6 +64,8 @@ def sentence(
     n = int(both.sum())
     if first.score == second.score:
         return f"Both grids show {first.score}."
+    if second.score == COST and undecided(second.interval_low, second.interval_high).all():
+        return costs(second, rows)
     if n < FEW:
         return f"Too few heads have both values to compare {a} with {b}."
     r = float(spearman(first.values[both][None], second.values[both][None])[0])

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....charts.palette import scale_of_losses
-from ....errors import MaskError
+from ....errors import MaskError, OptionError
+from ....evaluation.verdict import undecided
 from ....heads import HeadMask, HeadScores
-from ....storage.exchange import mask_from_text, mask_json
+from ....models.stand_in import ZERO, StandIn
+from ....storage.exchange import mask_from_text, mask_json, read_ablation
 from ...parts import abilities, cost, scoring
 from ...shell import loaders, show, state
 from ...shell import mask_edit as maskedit
@@ -89,7 +91,7 @@ def toolbar(present: HeadMask, found: HeadScores | None = None, scores: Sequence
 
 def _json(mask: HeadMask, view: View) -> str:
     """The mask's file, with the digest of the weights. Made at the click, because the model may still be loading."""
-    return mask_json(mask, model=view.model, digest=loaders.classifier(view).digest)
+    return mask_json(mask, model=view.model, digest=loaders.classifier(view).digest, ablation=view.ablation)
 
 
 def _many(present: HeadMask, mask: HeadMask, found: HeadScores | None) -> None:
@@ -111,7 +113,7 @@ def _many(present: HeadMask, mask: HeadMask, found: HeadScores | None) -> None:
 
 
 def _no_scores() -> None:
-    st.caption(show.plain(f"No scores yet: {state.view().order} has not been computed for this model and task."))
+    st.caption(show.plain(f"{state.view().order} has not been computed for this model and task."))
     st.page_link("pages/heads.py", label="Compute it on Heads", icon=":material/grid_view:")
 
 
@@ -124,19 +126,19 @@ def _random(present: HeadMask, mask: HeadMask, count: int) -> None:
 
 
 def _saved(present: HeadMask, mask: HeadMask) -> None:
-    saved = dict(state.session().saved)
+    saved = state.saved_masks(present)
     st.text_input("Name of the current mask", key="mask_name", max_chars=maskedit.NAME_LENGTH)
     st.button("Save", key="save_mask", on_click=_save, args=(mask,), width="stretch")
     if wrong := st.session_state.get("save_error"):
         st.error(show.plain(wrong))
-    for i, (name, text) in enumerate(saved.items()):
-        other = HeadMask.from_hex(text, present.num_layers, present.num_heads)
+    for i, (name, (other, ablation)) in enumerate(saved.items()):
+        kind = ablation.partition(":")[0]
         row = st.columns([4, 1])
         row[0].button(
-            f"{show.plain(name)} ({len(other.off)} off)",
+            f"{show.plain(name)} ({len(other.off)} off{'' if kind == ZERO else f', {show.plain(kind)}'})",
             key=f"load_{i}",
-            on_click=state.set_mask,
-            args=(other,),
+            on_click=_load,
+            args=(other, ablation),
             width="stretch",
         )
         row[1].button("✕", key=f"drop_{i}", on_click=_drop, args=(name,), help=f"Delete {show.plain(name)}")
@@ -144,9 +146,16 @@ def _saved(present: HeadMask, mask: HeadMask) -> None:
         st.caption("No saved masks yet. They appear here, and as columns in Compare.")
 
 
+def _load(mask: HeadMask, ablation: str) -> None:
+    """A mask together with what stands in the place of its heads."""
+    state.update(ablation=ablation)
+    state.set_mask(mask)
+
+
 def _save(mask: HeadMask) -> None:
+    saved, name = dict(state.session().saved), st.session_state.get("mask_name", "")
     try:
-        state.save_mask(maskedit.save_named(dict(state.session().saved), st.session_state.get("mask_name", ""), mask))
+        state.save_mask(maskedit.save_named(saved, name, mask, state.view().ablation))
         st.session_state["save_error"] = ""
     except MaskError as wrong:
         st.session_state["save_error"] = str(wrong)
@@ -176,9 +185,13 @@ def _read(present: HeadMask) -> None:
         text = upload.getvalue().decode("utf-8", "replace")
     try:
         stacks = loaders.shape(state.view()).ranges
-        state.set_mask(mask_from_text(text, present.num_layers, present.num_heads, stacks))
+        read = mask_from_text(text, present.num_layers, present.num_heads, stacks)
+        if text.lstrip().startswith("{"):
+            _load(read, StandIn.of(read_ablation(text)).text)
+        else:
+            state.set_mask(read)
         st.session_state["paste_error"] = ""
-    except MaskError as wrong:
+    except (MaskError, OptionError) as wrong:
         st.session_state["paste_error"] = str(wrong)
 
 
@@ -195,12 +208,15 @@ def grid(
     """
     shown = None if found is None else cost.in_points(found)
     costs = shown is not None and shown.score == COST
-    values, tips, name = (None, {}, "heads") if shown is None else (shown.values, scoring.tip_tables(shown), "")
-    scale = None if shown is None else cost.colours(shown)
+    values: Any = None
+    tips, name, scale, grey = {}, "heads", None, None
+    if shown is not None:
+        values, tips, scale, grey = shown.values, scoring.tip_tables(shown), cost.colours(shown), cost.grey(shown)
+        name = f"cost, points, on {shown.samples:,} examples" if costs else shown.score
     if following is not None:
         values, costs = following.subject.scale * following.values, True
         scale, name = scale_of_losses([float(v) for v in values.ravel()]), "cost of one more head, points"
-        tips = _cost_tips(following)
+        tips, grey = _cost_tips(following), undecided(following.interval_low, following.interval_high)
 
     def edited(off: list[int], base: list[int] | None) -> None:
         size = present.num_layers, present.num_heads
@@ -214,10 +230,11 @@ def grid(
         values,
         mask=state.mask(present),
         tips={**tips, **abilities.look_tips(view, present)},
+        grey=grey,
         carries=abilities.carried(view),
         rows=rows,
         look=Look(
-            name=name or ("cost, points" if costs else view.order if shown is None else shown.score),
+            name=name,
             scale=scale,
             numbers=view.numbers,
             blank_zeros=costs,

@@ -13,6 +13,7 @@ from ....evaluation.verdict import TOO_FEW, excluded, verdict
 from ....heads import HeadId, HeadMask
 from ....models.stand_in import StandIn
 from ....recipes.structure import Call, Command, Get, Name, Recipe
+from ...parts import reference
 from ...parts.measure import class_name, key_of
 from ...shell import frame, jobs, loaders, recipes, show, state
 from ...shell import view_report as viewreport
@@ -164,7 +165,7 @@ def by_slice(data: Dataset, found: Measured) -> None:
 
 def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     """The head that costs least on top of this mask, and heads that hurt. Computed when the user asks."""
-    place = stand_ins.place()
+    place = reference.place()
     key = key_of(clf, data, "what if", found.mask.hex, place[0])
     if jobs.find(key) is None and st.session_state.get("what_if") != key:
         st.button(
@@ -278,8 +279,7 @@ def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
     rows = flipped_rows(data, found, places)
     header = ["text", "pair", "gold", "full model", "masked", "change", data.slice_name or "slice", "example"]
     event = show.table(
-        header,
-        rows,
+        *show.filled(header, rows),
         "mask_flips",
         caption="Examples whose answer changes under the mask.",
         hint="Choose a row to open it in Compare.",
@@ -316,8 +316,7 @@ def _rewritten(data: Dataset, found: Measured) -> None:
     rows = [[found.masked[i], found.full[i], data[i].pair, data[i].text, data[i].slice, i] for i in places]
     header = ["masked", "full model", "reference", "source", data.slice_name or "slice", "example"]
     event = show.table(
-        header,
-        rows,
+        *show.filled(header, rows),
         "mask_flips",
         caption="Sentences that are translated differently under the mask.",
         hint="Choose a row to open it in Compare.",
@@ -340,7 +339,7 @@ def flipped_rows(data: Dataset, found: Measured, places: Sequence[tuple[str, int
 def recipe(view: View, clf: Classifier, found: Measured | None) -> tuple[str, str]:
     """The evaluation of this mask as a library call and as a command."""
     mask = state.mask(clf.present)
-    stand_in = stand_ins.chosen() if mask.off else StandIn()
+    stand_in = reference.chosen() if mask.off else StandIn()
     drawn, given, asked = recipes.stand_in(view, stand_in)
     metrics = Get(Call("headviz.evaluate", (Name("clf"), Name("data")), {"mask": Name("mask"), **given}), "metrics")
     lines = (recipes.HEADVIZ, recipes.load(view), recipes.task(view), recipes.mask_of(mask), *drawn)

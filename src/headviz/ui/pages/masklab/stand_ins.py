@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from ....errors import OptionError
 from ....models.stand_in import ABLATIONS, BY_PLACE, CONSTANT, MEAN, RESAMPLE, ZERO, StandIn
 from ...parts import measure
+from ...parts.reference import chosen
 from ...shell import frame, show, state
-from ...shell.view import View
 
 if TYPE_CHECKING:
     from ....evaluation.comparison import Delta
@@ -27,16 +26,6 @@ TITLES = {
 }
 
 
-def chosen() -> StandIn:
-    """The view's choice; one that cannot be read is zero, with a notice."""
-    try:
-        return StandIn.of(state.view().ablation)
-    except OptionError as wrong:
-        state.notify(str(wrong))
-        state.update(ablation=ZERO)
-        return StandIn()
-
-
 def choose(classifies: bool) -> None:
     """The select box; a translation model has zero and the mean."""
     now, known = chosen(), ABLATIONS if classifies else (ZERO, MEAN)
@@ -50,11 +39,6 @@ def choose(classifies: bool) -> None:
         help="A head that is off has an output all the same. Zero is not what the model saw in training; the mean, "
         "another example's output or a learned vector answer the same question against another reference",
     )
-
-
-def place() -> tuple[StandIn, View]:
-    """The choice, and the view whose training examples it is measured on."""
-    return chosen(), state.view()
 
 
 def said() -> str:

@@ -9,13 +9,17 @@ import streamlit as st
 
 from ....evaluation.verdict import verdict
 from ....heads import HeadMask
+from ...parts import reference
 from ...parts.measure import key_of
 from ...shell import jobs, loaders, show, state
+from . import stand_ins
 
 if TYPE_CHECKING:
     from ....evaluation.comparison import Comparison
     from ....models.classifier import Classifier
+    from ....models.stand_in import StandIn
     from ....tasks import Dataset
+    from ...shell.view import View
 
 ALL_ON = "all heads on"
 
@@ -25,7 +29,7 @@ def section(clf: Classifier, data: Dataset) -> None:
     size = clf.num_layers, clf.num_heads
     named = {
         f"current mask ({len(state.mask(clf.present).off)} off)": state.mask(clf.present),
-        **{name: HeadMask.from_hex(text, *size) for name, text in state.session().saved},
+        **{name: one for name, (one, _) in state.saved_masks(clf.present).items()},
         ALL_ON: HeadMask.full(*size),
     }
     with st.expander("Two masks side by side", icon=":material/compare:", key="two_masks", on_change="rerun") as box:
@@ -41,20 +45,27 @@ def section(clf: Classifier, data: Dataset) -> None:
         if first == second:
             st.caption("A and B switch off the same heads.")
             return
-        key = key_of(clf, data, "two masks", first.hex, second.hex)
-        found = jobs.need(key, "Evaluating both", partial(_compare, clf, data, first, second))
+        place = reference.place()
+        key = key_of(clf, data, "two masks", first.hex, second.hex, place[0])
+        found = jobs.need(key, "Evaluating both", partial(_compare, clf, data, first, second, place))
         if found is not None:
             _show(found, a, b)
 
 
 def _compare(
-    clf: Classifier, data: Dataset, first: HeadMask, second: HeadMask, progress: jobs.Progress, cancel: jobs.Cancel
+    clf: Classifier,
+    data: Dataset,
+    first: HeadMask,
+    second: HeadMask,
+    place: tuple[StandIn, View],
+    progress: jobs.Progress,
+    cancel: jobs.Cancel,
 ) -> Comparison:
-    return loaders.evaluator(clf, data).compare(second, first, progress=progress, cancel=cancel)
+    return loaders.evaluator(clf, data, place).compare(second, first, progress=progress, cancel=cancel)
 
 
 def _show(found: Comparison, a: str, b: str) -> None:
-    show.finding(sentence(found, a, b))
+    show.finding(sentence(found, a, b) + stand_ins.said())
     changes = [("all", found.primary), *((d.name, d) for d in found.slices)]
     rows = [
         [name, d.n, d.full, d.masked, *(d.scale * v for v in (d.delta, d.interval_low, d.interval_high)), d.p_value]

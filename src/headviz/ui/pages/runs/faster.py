@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ....runs.reading import RunView
     from ....runs.record import RunRecord
 
-REPAIRS = {"refit": "solved anew", "tune": "one factor per head and neuron", "none": "as they are"}
+REPAIRS = {"refit": "solved anew for what is left", "tune": "scaled, one factor each", "none": "left as they are"}
 
 
 def form(view: View) -> None:
@@ -103,15 +103,16 @@ def detail(view: RunView) -> None:
     first = steps[0]
     metric = next(iter(first["metrics"]), "")
     baseline = (first["baseline"] or {}).get(metric)
+    scale = points_in(metric)
+    show.finding(_said(steps, metric, scale))
     show.figure(
         kept_against_speed(steps, metric, baseline),
         "faster_curve",
         f"{metric} on dev against the measured speed, batches of {first['batch']} texts of {first['length']} tokens; "
         "bars are 95 % intervals.",
     )
-    scale = points_in(metric)
     header = ["removed", "target", "speed", "low", "high", metric, "change, points", "change low", "change high"]
-    header += ["heads left", "neurons left", "parameters"]
+    header += ["heads remaining", "neurons remaining", "parameters"]
     rows = []
     for s in steps:
         change = s.get("change") or {}
@@ -130,6 +131,16 @@ def detail(view: RunView) -> None:
         )
     show.table(header, rows, "faster_table", caption="Speed by interleaved pairs of passes of both models.")
     _take(view, steps)
+
+
+def _said(steps: list[dict[str, Any]], metric: str, scale: float) -> str:
+    """The fastest model: how fast it was measured to be, and what that costs."""
+    best = max(steps, key=lambda s: float(s["speedup"]))
+    change = best.get("change") or {}
+    ends = ", ".join(show.points(change.get(k), scale) for k in ("low", "high"))
+    cost = f"; {metric} changes by {show.points(change.get('difference'), scale)} points [{ends}]" if change else ""
+    low, high = (show.number(best[k]) for k in ("speedup_low", "speedup_high"))
+    return f"The fastest model is {show.number(best['speedup'])}× as fast [{low}, {high}]{cost}."
 
 
 def _take(view: RunView, steps: list[dict[str, Any]]) -> None:

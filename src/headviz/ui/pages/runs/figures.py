@@ -100,7 +100,8 @@ def table(view: RunView, names: Sequence[str]) -> None:
     against = (
         f"the change of {names[0]} is against the full θ0 retrained with the same seed; the next column is against θ*"
         if anew
-        else f"the change of {names[0]} is against the unpruned model, with its 95 % interval"
+        else f"the change of {names[0]} is against the unpruned model, with its 95 % interval "
+        "(sentences round a bound up)"
     )
     show.table(header, body, "run_steps", cells=digits(header), caption=f"Every model of the run; {against}.")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ....runs.prepare import Amount
     from ....runs.record import RunRecord
 
-FORMS = ("One run", "A sweep", "A speed")
+FORMS = ("One run", "A sweep", "A faster model")
 
 
 def new(view: View, first: bool) -> None:
@@ -64,7 +64,7 @@ def form(view: View) -> None:
         )
     with right:
         given = plans.seeds("new_seeds", "0")
-    kappa = " κ is the share that each step removes." if "κ" in algorithm.what else ""
+    kappa = " θ* is the fine-tuned model, κ the share that each step removes." if "κ" in algorithm.what else ""
     st.caption(show.plain(f"{algorithm.what}{kappa} {algorithm.cost} ({algorithm.source})"))
     options |= plans.amounts("new", [algorithm])
     options |= plans.retraining(view, f"new_{name}", [algorithm])

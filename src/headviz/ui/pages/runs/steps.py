@@ -208,7 +208,8 @@ def order(view: RunView) -> None:
     )
     first = f", seed {seed}" if len({s.get("seed") for s in view.steps}) > 1 else ""
     st.caption(
-        f"Dark heads were kept longest, pale ones were removed first{show.plain(first)}. Choose one to follow its maps."
+        f"Large heads were kept longest, small ones were removed first{show.plain(first)}. Choose one to follow its "
+        "maps."
     )
 
 

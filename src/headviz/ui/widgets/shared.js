@@ -1,0 +1,28 @@
+// What several components use; it is put in front of each. Every text reaches the page through textContent.
+function el(tag, cls, text) {
+  const node = document.createElement(tag);
+  if (cls) node.className = cls;
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+function luminance(css) {
+  const c = rgb(css);
+  return (0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2]) / 255;
+}
+function rgb(css) {
+  const hex = css.trim().match(/^#([0-9a-f]{6})/i);
+  if (hex) return [0, 2, 4].map((i) => parseInt(hex[1].slice(i, i + 2), 16));
+  const short = css.trim().match(/^#([0-9a-f]{3})$/i);
+  if (short) return [...short[1]].map((d) => parseInt(d + d, 16));
+  return (css.match(/[\d.]+/g) || ["255", "255", "255"]).slice(0, 3).map(Number);
+}
+function themeIsDark(node) {
+  return luminance(getComputedStyle(node).getPropertyValue("--st-background-color") || "#ffffff") < 0.5;
+}
+function download(blob, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 2000);
+}
