@@ -4,7 +4,7 @@
 
 Three ways of toggling: one random head off the full model; a walk, in which every toggle builds on the last mask;
 and a walk that returns to masks seen before. Times are given as shares of one full evaluation (of the evaluator
-itself without reuse, and of plain ``evaluate``), measured in turn with the toggles.
+itself without reuse), measured in turn with the toggles.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from transformers import BertConfig, BertForSequenceClassification
 
 import headviz
 from headviz import HeadMask
-from headviz.evaluation.dispatch import evaluate
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.evaluator_options import EvaluatorOptions
 
@@ -93,7 +92,6 @@ def main() -> None:
     full = HeadMask.full(clf.num_layers, clf.num_heads)
     for warm in (bare, evaluator):
         warm.evaluate(full)
-    evaluate(clf, data)
     rng = random.Random(0)
     heads = list(full.heads())
 
@@ -105,13 +103,11 @@ def main() -> None:
             masks.append(masks[-1].toggled([rng.choice(heads)]))
         return masks[1:]
 
-    plain: list[float] = []
     whole: list[float] = []
     for kind in ("single", "walk"):
         spent, layers = [], Counter()
         for i, mask in enumerate(dict.fromkeys(toggles(kind))):
             if i % 10 == 0:
-                plain.append(timed(lambda: evaluate(clf, data, full)))
                 whole.append(timed(lambda i=i: bare.evaluate(full.without_random(72, seed=i))))
             spent.append(timed(lambda mask=mask: evaluator.evaluate(mask)))
             layers[mask.off[0].layer if mask.off else 0] += 1
@@ -119,7 +115,7 @@ def main() -> None:
         print(
             f"{kind}: median {np.median(ms):.0f} ms, 95th percentile {np.percentile(ms, 95):.0f} ms; "
             f"{100 * np.median(share):.0f} % and {100 * np.percentile(share, 95):.0f} % of a full evaluation "
-            f"({1000 * np.median(whole):.0f} ms without reuse, {1000 * np.median(plain):.0f} ms plain)"
+            f"({1000 * np.median(whole):.0f} ms without reuse)"
         )
     mask = full.without([heads[0]])
     evaluator.evaluate(mask)

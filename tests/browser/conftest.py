@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,13 @@ FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
 PATIENCE = 90_000  # milliseconds; a loaded machine answers late, and lateness is measured elsewhere
 SCREEN = {"width": 1280, "height": 900}
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What waits for a browser gets a second try, which the summary names: a busy machine may be late for any limit."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.fixture(scope="session")
@@ -125,6 +133,27 @@ class Visit:
     def cell(self, head: str) -> Any:
         """A head's cell on the board by its name, such as L3·H5."""
         return self.page.locator(f'.cell[aria-label^="{head},"], .cell[aria-label="{head}"]').first
+
+    def choose(self, label: str | re.Pattern[str], option: str | re.Pattern[str], typed: str = "") -> None:
+        """An option of a list, by typing, as people do. A page that is drawn anew closes a list: then once more."""
+        from playwright.sync_api import TimeoutError as TooLate
+
+        self.settle()
+        box = self.page.get_by_role("combobox", name=label).first
+        wanted = self.page.get_by_role("option", name=option).first
+        for patience in (PATIENCE // 6, PATIENCE // 3, PATIENCE):
+            box.click()
+            box.press_sequentially(typed or str(option))
+            try:
+                wanted.click(timeout=patience)
+            except TooLate:
+                if patience == PATIENCE:
+                    raise
+                self.page.keyboard.press("Escape")
+                self.settle()
+            else:
+                self.settle()
+                return
 
     def heads_off(self, count: int) -> None:
         """Wait until the page says so."""

@@ -59,15 +59,6 @@ def opened(v: Any, run: str, name: str, **more: str) -> Any:
     return page
 
 
-def pick(v: Any, label: str, words: str) -> None:
-    """An option of a list, by typing, as people do."""
-    box = v.page.get_by_role("combobox", name=re.compile(label)).first
-    box.click()
-    box.press_sequentially(words)
-    v.page.get_by_role("option").first.wait_for()
-    box.press("Enter")
-
-
 @pytest.mark.parametrize("name", KINDS)
 def test_nothing_serious_in_light_and_dark_and_nothing_too_wide_for_a_phone(
     visit: Open, query: dict[str, str], finished: dict[str, str], name: str
@@ -114,11 +105,11 @@ def test_runs_are_compared_on_one_picture(visit: Open, query: dict[str, str], fi
     page = opened(v, finished["sweep"], "sweep", **query)
     page.get_by_role("tab", name="Its runs").click()
     v.settle()
-    pick(v, "Open a run", finished["member"])
+    v.choose(re.compile("Open a run"), finished["member"])
     page.get_by_role("button", name="Back to its sweep").wait_for()
     page.get_by_text("After removing").wait_for()
     v.settle()
-    pick(v, "Compare with", "the pruning run")
+    v.choose(re.compile("Compare with"), "the pruning run")
     page.wait_for_url(re.compile(r"run=[0-9a-f]{8}%2C" + finished["pruning"]))
     v.settle()
     assert page.locator(".st-key-run_curves .legendtext").count() == 2

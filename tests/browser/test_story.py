@@ -114,8 +114,7 @@ def test_grids_are_above_the_fold(visit: Open) -> None:
 def test_a_chosen_model_brings_its_task(visit: Open) -> None:
     v = visit()
     v.go("data", **DEMO)
-    v.page.get_by_role("combobox", name=re.compile("Models at hand")).click()
-    v.page.get_by_role("option", name=re.compile("demo-translation")).click()
+    v.choose(re.compile("Models at hand"), "demo-translation")
     v.page.wait_for_url(re.compile("model=demo-translation"))
     v.page.get_by_text(re.compile(r"task demo-translation")).first.wait_for()
     v.settle()

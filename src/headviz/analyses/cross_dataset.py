@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ..evaluation.mask_evaluator import MaskEvaluator
     from .given import Given
 
-CLOSE = 0.7  # a correlation from which two tables of costs count as nearly the same
-
 
 @dataclass(frozen=True, eq=False)
 class CrossDataset(Result):
@@ -145,13 +143,8 @@ def view(found: CrossDataset) -> View:
         for i, j in np.argwhere(np.isfinite(found.first.values))
     ]
     rows.sort(key=lambda r: -r[1])
-    same = (
-        "The heads that cost most are the same on both data sets"
-        if found.interval_low > CLOSE
-        else "Costs on both data sets correlate"
-    )
     return View(
-        f"{same}: r = {number(found.pearson)} "
+        f"Costs on both data sets correlate with r = {number(found.pearson)} "
         f"[{number(found.interval_low)}, {number(found.interval_high)}], {p_text(found.p_value)}.",
         (
             Picture(

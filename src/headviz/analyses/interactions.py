@@ -280,8 +280,11 @@ def finding(found: Interactions) -> str:
 
 
 def view(found: Interactions) -> View:
-    pairs = np.array([(p.estimate, p.value) for p in found.pairs]).reshape(-1, 2).T
-    agree = float(spearman(*pairs[:, None])[0])
+    agree = ""
+    if len(found.pairs) > 2:
+        pairs = np.array([(p.estimate, p.value) for p in found.pairs]).T
+        rank = signed(float(spearman(*pairs[:, None])[0]), 2)
+        agree = f" In the table below, the rank correlation of estimates and exact values is {rank}."
     rows = [[(p.first, p.second), p.value, p.low, p.high, p.q, p.estimate] for p in found.pairs]
     groups = [[", ".join(map(str, group)), len(group)] for group in found.groups]
     four = dict.fromkeys(("interaction", *ENDS, "estimate"), "%+.4f")
@@ -290,8 +293,7 @@ def view(found: Interactions) -> View:
             "interactions_matrix",
             lambda: figure(found),
             "Orange: one stands in for the other, so both together cost more than the sum. Blue: they need each other, "
-            "so the second costs less once the first is gone. Most values are estimates, no more than "
-            f"a hint: on the exact pairs below, the rank correlation of the two is {signed(agree, 2)}.",
+            f"so the second costs less once the first is gone. Most values are estimates.{agree}",
             r"-[\ell(\emptyset) - \ell(i) - \ell(j) + \ell(i, j)]",
             f"Estimates on {found.samples} examples; the strongest pairs exactly, on {found.subject.n:,}.",
             wide="48",

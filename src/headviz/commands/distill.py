@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
@@ -88,10 +89,8 @@ def read_plan(args: argparse.Namespace) -> DistillationPlan:
     from ..distillation.teacher_updates import teacher_updates
 
     given = {k: v for k, v in vars(args).items() if v is not None}
-    if args.steps is None and (own := teacher_updates(args.model, args.revision)):
-        given |= {"steps": own, "every": given.get("every", max(50, own // 6))}
     collecting = {"iterates": "count", "gap": "gap", "iterate_rate": "learning_rate"}
-    return DistillationPlan(
+    plan = DistillationPlan(
         model=args.model,
         task=args.task,
         remove=Removal.parse(args.remove).text,
@@ -110,6 +109,11 @@ def read_plan(args: argparse.Namespace) -> DistillationPlan:
         train_limit=args.train_limit,
         dev_limit=args.limit,
     )
+    # asked last: a slip in another option is told before a model is downloaded
+    if args.steps is not None or not (own := teacher_updates(args.model, args.revision)):
+        return plan
+    every = given.get("every", max(50, own // 6))
+    return replace(plan, training=replace(plan.training, steps=own, every=every))
 
 
 def _list(text: str | None) -> tuple[str, ...] | None:

@@ -4,7 +4,7 @@ A mask changes nothing before the first layer in which it differs. The evaluator
 layer, named by the heads that were off before it, and starts from the deepest one that fits. It also keeps the
 heads' outputs of the full model, so that a layer resumes behind its attention. Results of masks already seen are
 kept as they are; where other examples' outputs stand in a head's place (``TextRows``), for each draw.
-Logits equal those of ``evaluate`` to float precision. For a single mask use ``evaluate``: it holds no memory.
+Logits equal those of the model itself to float precision. For a single mask use ``evaluate``: it holds no memory.
 """
 
 from __future__ import annotations

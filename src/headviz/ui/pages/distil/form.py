@@ -79,7 +79,7 @@ def start_form(
     known = "As many as the teacher had; fewer are quicker and favour students that start from its weights"
     unknown = "The model's folder does not tell how many the teacher had: as many make a fair comparison"
     steps = numbers.field(
-        left, "Training steps", 1, 100_000, own or 300, "distil_steps", step=50, help=known if own else unknown
+        left, "Training steps", 1, 10_000_000, own or 300, "distil_steps", step=50, help=known if own else unknown
     )
     rate = numbers.field(
         right,
