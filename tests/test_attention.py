@@ -76,19 +76,6 @@ def test_bfloat16(family: str) -> None:
     assert (half.logits(batch, MASK) - exact.logits(batch, MASK)).abs().max() < 0.1 * scale
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.parametrize("family", FAMILY_NAMES)
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_cuda(family: str, dtype: str, tmp_path) -> None:
-    from support.tiny import tiny_folder
-
-    folder = tiny_folder(tmp_path / "m", family)
-    here, there = headviz.load(folder, device="cpu"), headviz.load(folder, device="cuda", dtype=dtype)
-    tolerance = 1e-4 if dtype == "float32" else 0.1 * float(here.logits(batch_of(here)).abs().max())
-    difference = there.logits(batch_of(there), MASK).cpu() - here.logits(batch_of(here), MASK)
-    assert difference.abs().max() < tolerance
-
-
 @pytest.mark.parametrize("family", ["bert", "albert"])
 def test_threads_with_different_masks_are_bit_identical_to_running_alone(family: str) -> None:
     clf = tiny_classifier(family)

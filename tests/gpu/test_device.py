@@ -1,0 +1,160 @@
+"""What is computed on a CUDA or MPS device is what the processor computes. Skips where there is none.
+
+    make test-gpu
+    HEADVIZ_TEST_DEVICE=cpu make test-gpu    # the tests themselves, on a machine without one
+
+A product in float32 may differ in its last digits from device to device, so numbers agree to a tolerance; orders,
+masks, predictions and sizes agree exactly.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import headviz
+from headviz import HeadMask
+from headviz.evaluation.evaluator_options import EvaluatorOptions
+from headviz.pruning.finetune.training import fine_tune
+from headviz.pruning.options import FinetuneOptions
+from headviz.scores.catalogue import SCORES
+from headviz.tasks import TASKS, Dataset
+from headviz.tasks.catalogue import get_task
+from support.tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_folder
+from support.tiny_translation import SOURCES, TARGETS, tiny_translator_folder
+
+pytestmark = [pytest.mark.gpu, pytest.mark.slow]
+MASK = HeadMask.full(3, 4).without([(0, 1), (1, 0), (1, 3), (2, 2)])
+CLOSE = {"atol": 1e-4, "rtol": 1e-3}
+COUNT = 12
+DATA = Dataset(
+    get_task("mnli"),
+    "dev",
+    tuple(TEXTS[i % len(TEXTS)] for i in range(COUNT)),
+    tuple(PAIRS[(i + 1) % len(PAIRS)] for i in range(COUNT)),
+    np.arange(COUNT) % 3,
+)
+Both = Callable[..., tuple[Any, Any]]
+
+
+@pytest.fixture
+def device() -> str:
+    asked = os.environ.get("HEADVIZ_TEST_DEVICE")
+    here = asked or ("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else None)
+    if here is None:
+        pytest.skip("no CUDA and no MPS device; HEADVIZ_TEST_DEVICE=cpu tries the tests themselves")
+    return here
+
+
+@pytest.fixture
+def both(device: str, tmp_path: Path) -> Both:
+    """The same model on the processor and on the device."""
+
+    def load(family: str = "bert", **options: Any) -> tuple[Any, Any]:
+        folder = tiny_folder(tmp_path / family, family)
+        return headviz.load(folder, device="cpu"), headviz.load(folder, device=device, **options)
+
+    return load
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+def test_masked_logits(both: Both, device: str, family: str, dtype: str) -> None:
+    here, there = both(family, dtype=dtype)
+    assert there.device.type == torch.device(device).type
+
+    def logits(clf: Any, mask: HeadMask | None) -> torch.Tensor:
+        return torch.as_tensor(clf.logits(clf.collate(clf.encode(TEXTS, PAIRS)), mask)).float().cpu()
+
+    for mask in (None, MASK):
+        expected = logits(here, mask)
+        tolerance = 1e-4 if dtype == "float32" else 0.1 * float(expected.abs().max())
+        assert (logits(there, mask) - expected).abs().max() < tolerance
+
+
+@pytest.mark.parametrize("ablation", ["zero", "mean", "mean-by-place", "resample", "constant"])
+def test_every_mask_of_an_evaluator(both: Both, ablation: str) -> None:
+    here, there = both()
+    options = {"ablation": ablation, "reference": DATA}
+    one, other = (headviz.evaluator_of(clf, DATA, **options) for clf in (here, there))
+    masks = [None, *(HeadMask.full(3, 4).without([h]) for h in HeadMask.full(3, 4).heads()), MASK]
+    for mask in masks:
+        np.testing.assert_allclose(other.evaluate(mask).logits, one.evaluate(mask).logits, **CLOSE)
+
+
+@pytest.mark.parametrize("precision", ["bfloat16"])
+def test_a_lower_precision_tells_how_far_it_agrees(both: Both, precision: str) -> None:
+    _, there = both()
+    evaluator = headviz.Evaluator(there, DATA, EvaluatorOptions(precision=precision))
+    assert 0 <= evaluator.agreement().share <= 1
+
+
+@pytest.mark.parametrize("family", ["roberta", "distilbert", "deberta-v2", "mpnet"])
+def test_evaluate_of_other_families(both: Both, family: str) -> None:
+    here, there = both(family)
+    for mask in (None, MASK):
+        found = [headviz.evaluate(clf, DATA, mask).logits for clf in (here, there)]
+        np.testing.assert_allclose(found[1], found[0], **CLOSE)
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_scores(both: Both, score: str) -> None:
+    here, there = both()
+    found = [headviz.score_heads(clf, DATA, score, cache=False).values for clf in (here, there)]
+    if SCORES[score].slow or score.startswith("gates"):  # learned in many steps, in which last digits grow
+        assert found[1].shape == found[0].shape
+        assert np.isfinite(found[1]).all()
+    else:
+        np.testing.assert_allclose(found[1], found[0], atol=2e-3, rtol=2e-2)
+
+
+def test_conductance_and_attention(both: Both) -> None:
+    here, there = both()
+    found = [headviz.conductance(clf, TEXTS[0], PAIRS[0], steps=8, cache=False) for clf in (here, there)]
+    np.testing.assert_allclose(found[1].attribution, found[0].attribution, **CLOSE)
+    np.testing.assert_allclose(found[1].attention, found[0].attention, **CLOSE)
+
+
+def test_patching(both: Both) -> None:
+    here, there = both()
+    a, b = (TEXTS[0], PAIRS[0]), (TEXTS[0], PAIRS[1])
+    found = [headviz.patch(clf, a, b) for clf in (here, there)]
+    np.testing.assert_allclose(found[1].whole, found[0].whole, **CLOSE)
+
+
+def test_pruned_saved_and_loaded(both: Both, device: str, tmp_path: Path) -> None:
+    _, there = both()
+    small = headviz.prune(there, MASK)
+    masked = headviz.evaluate(there, DATA, MASK).logits
+    np.testing.assert_allclose(headviz.evaluate(small, DATA).logits, masked, **CLOSE)
+    small.save(tmp_path / "small")
+    again = headviz.load(tmp_path / "small", device=device)
+    np.testing.assert_allclose(headviz.evaluate(again, DATA).logits, masked, **CLOSE)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
+def test_training(both: Both, device: str, precision: str) -> None:
+    here, there = both()
+    if precision == "float16" and device != "cuda":
+        pytest.skip("float16 is trained on CUDA only")
+    options = FinetuneOptions(epochs=2, batch=4, learning_rate=1e-3)
+    low, exact = fine_tune(there, DATA, replace(options, precision=precision)), fine_tune(here, DATA, options)
+    losses = [[point.loss for point in trained.curve] for trained in (low, exact)]
+    np.testing.assert_allclose(losses[0], losses[1], rtol=0.15)
+    assert low.classifier.device.type == torch.device(device).type
+
+
+def test_translations(device: str, tmp_path: Path) -> None:
+    folder = tiny_translator_folder(tmp_path / "marian")
+    data = Dataset(TASKS["custom-translation"], "dev", texts=tuple(SOURCES), pairs=tuple(TARGETS))
+    mask = HeadMask.full(8, 4).without([(0, 1), (4, 2), (7, 3)])
+    found = [headviz.evaluate(headviz.load(folder, device=where), data, mask) for where in ("cpu", device)]
+    for name in ("translations", "metrics"):
+        assert getattr(found[0], name) == getattr(found[1], name)
