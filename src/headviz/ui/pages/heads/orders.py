@@ -83,7 +83,7 @@ def sentence(
             f"All heads have the same {a if np.ptp(first.values[both]) == 0 else b}, so there is no order to compare."
         )
     low, high = interval(r, n)
-    known = f"rank correlation {_two(r)} [{_two(low)}, {_two(high)}] over {n} heads, 0 is chance"
+    known = f"rank correlation {two(r)} [{two(low)}, {two(high)}] over {n} heads, 0 is chance"
     most = "cost most" if b == "cost" else f"have the highest {b}"
     if low <= 0 <= high and max(-low, high) > WEAK:
         said = f"The data cannot say whether {a} tells which heads {most}: {known}"
@@ -108,5 +108,5 @@ def sentence(
     )
 
 
-def _two(value: float) -> str:
+def two(value: float) -> str:
     return f"{value:+.2f}".replace("-", "−")
