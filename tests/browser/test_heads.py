@@ -105,7 +105,7 @@ def test_before_and_after_fine_tuning_stand_side_by_side(visit: Open, tmp_path: 
     v.page.get_by_role("radio", name="difference").or_(
         v.page.get_by_role("button", name="difference", exact=True)
     ).first.click()
-    v.page.get_by_text(re.compile(r"Fine-tuning changed L\d+·H\d+ most")).wait_for()
+    v.page.get_by_text(re.compile(r"The largest change by fine-tuning is that of L\d+·H\d+")).wait_for()
     v.page.keyboard.press("Escape")
     v.settle()
     assert v.page.locator("p.title").all_inner_texts() == ["Pre-trained", "Fine-tuned", "Fine-tuned − pre-trained"]
@@ -133,7 +133,7 @@ def test_before_and_after_fine_tuning_stand_side_by_side(visit: Open, tmp_path: 
 def test_bands_are_one_click_away_and_named_for_each_model(visit: Open) -> None:
     v = visit()
     v.go("", **DEMO, weights="difference")
-    v.page.get_by_text("Fine-tuning changed").wait_for()
+    v.page.get_by_text("The largest change by fine-tuning").wait_for()
     v.settle()
     v.page.get_by_role("radio", name="Bands").or_(v.page.get_by_role("button", name="Bands")).first.click()
     said = v.page.get_by_text("% of the heads lie between").first

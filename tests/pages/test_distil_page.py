@@ -59,11 +59,11 @@ def test_a_runs_steps_become_curves_with_intervals() -> None:
     assert found["students"][1]["curve"][-1]["interval_low"]["accuracy"] < 0.8
     said = distil.finding(found, "accuracy")
     assert said == (
-        "Whether a start from the teacher helps is not clear: the intervals overlap "
+        "After 4 training steps it is not clear whether a start from the teacher helps: the intervals overlap "
         "(accuracy 0.81 from copied weights, 0.55 from random weights)."
     )
     close = distil.outcome_of(view_of(("random", 0, 0.5), ("copy", 0, 0.8), ("random", 1, 0.501), ("copy", 1, 0.801)))
-    assert distil.finding(close, "accuracy").startswith("A start from the teacher helps: the intervals do not overlap")
+    assert distil.finding(close, "accuracy").startswith("After 4 training steps a start from the teacher helps")
     fig = learning_curves(found["students"], 0.9, "accuracy")
     assert [t.name for t in fig.data if t.name] == ["random weights", "copied weights", "teacher"]
     assert sum(t.fill == "toself" for t in fig.data) == 2
@@ -77,7 +77,7 @@ def test_an_unfinished_run_shows_what_there_is() -> None:
     assert distil.finding(half, "accuracy") == "Best so far: copied weights, accuracy 0.4."
     assert len(learning_curves(half["students"], None, "accuracy").data) == 1
     worse = distil.outcome_of(view_of(("random", 0, 0.7), ("copy", 0, 0.4)))
-    assert distil.finding(worse, "accuracy").startswith("With one seed nobody can tell whether a start from")
+    assert distil.finding(worse, "accuracy").startswith("After 4 training steps with one seed nobody can tell")
 
 
 def test_the_page_asks_for_a_part_first(open_page: Callable[..., Any], tmp_path, monkeypatch) -> None:

@@ -106,3 +106,9 @@ def test_the_recorded_board_stands_among_the_analyses_too(open_page: Callable[..
     assert "On this model use attattr-max" in shown
     assert "headviz grade --model demo --task demo --limit 400" in shown
     assert [b.label for b in app.button if b.key == "run_grade"] == ["Run it here"]
+
+
+def test_what_is_recorded_does_not_name_the_place_it_was_made_in() -> None:
+    text = (DATA / "analyses.json").read_text(encoding="utf-8")
+    assert '"/' not in text  # no absolute path as a value
+    assert "/src/headviz" not in text

@@ -10,7 +10,7 @@ import pytest
 
 from headviz.heads import HeadId
 from headviz.scores import SCORES
-from headviz.ui.pages.heads.orders import costs, interval, sentence, word
+from headviz.ui.pages.heads.orders import clear, costs, interval, sentence, word
 from headviz.ui.parts import abilities, cost, scoring
 from headviz.ui.shell.view import View, from_address, to_address
 
@@ -19,7 +19,7 @@ def table(score: str, values: np.ndarray):
     """A shipped table with other values."""
     found = scoring.shipped(View(), score, "fine-tuned")
     assert found is not None
-    return replace(found, values=values)
+    return replace(found, values=values, interval_low=values - 0.5, interval_high=values + 0.5)
 
 
 def test_the_shipped_orders_are_compared_with_the_figures_behind_it() -> None:
@@ -42,7 +42,7 @@ def test_the_shipped_orders_are_compared_with_the_figures_behind_it() -> None:
     ("how", "said"),
     [
         (lambda v: v, "Agreement tells which heads cost most"),
-        (lambda v: -v, "Agreement is low where cost is high"),
+        (lambda v: -v, "Agreement tends to be low where cost is high"),
         (
             lambda v: np.random.default_rng(0).permutation(v.ravel()).reshape(v.shape),
             "Agreement does not tell which heads cost most",
@@ -62,14 +62,44 @@ def test_costs_that_are_not_told_apart_from_nothing_are_no_order() -> None:
     noise = replace(table("ablation", shape), interval_low=shape - 3, interval_high=shape + 3, samples=64)
     agreement = table("conductance-spearman", np.arange(144.0).reshape(12, 12))
     said = sentence(agreement, noise, None)
-    assert said.startswith("On 64 examples no head's cost can be told from 0.")
+    assert said.startswith("On 64 examples no head's cost can be told from 0; of 144 heads tested at once, ")
+    assert "has the highest, 1.6 points." in said
     assert cost.grey(noise).all()
     assert cost.grey(agreement) is None
     high = shape.copy()
     high[3, 5] = 9
-    clear = replace(noise, values=high, interval_low=high - 3, interval_high=high + 3)
-    assert costs(clear, None) == "On 64 examples 1 of 144 heads clearly costs something; L3·H5 costs most: 9 points."
-    assert "L3·H5, the costliest (9 points" in sentence(agreement, clear, None)
+    one_head = replace(noise, values=high, interval_low=high - 3, interval_high=high + 3)
+    one = "On 64 examples 1 of 144 heads clearly costs something (q < 0.05); L3·H5 costs most: 9 points."
+    assert costs(one_head, None) == one
+    assert sentence(agreement, one_head, None) == f"{one} Too few for an order."
+    wide = replace(one_head, interval_low=high - 8.5, interval_high=high + 8.5)
+    assert wide.interval_low[3, 5] > 0
+    assert costs(wide, None).startswith("On 64 examples no head's cost can be told from 0; of 144 heads tested at once, L3")
+
+
+def test_clear_costs_are_those_of_the_table_of_single_ablations() -> None:
+    """Intervals stand in for the p values of the exact test."""
+    from headviz.ui.parts import recorded
+
+    table = scoring.shipped(View(), "ablation", "fine-tuned")
+    exact = recorded._analyses()["ablation"]["result"]
+    q, low = (np.array(exact[k], dtype=float) for k in ("q_value", "interval_low"))
+    ours = clear(replace(table, values=np.array(exact["values"], float), interval_low=low))
+    assert (ours == ((q < 0.05) & (low > 0))).mean() > 0.95
+    assert 10 < ours.sum() < 30
+    assert not clear(replace(table, values=np.zeros_like(low))).any()
+
+
+def test_few_heads_leave_open_whether_one_order_tells_of_the_other() -> None:
+    rng = np.random.default_rng(3)
+    values = np.full((12, 12), np.nan)
+    values[:2] = 1.0 + np.arange(24.0).reshape(2, 12)
+    cost_of = replace(table("ablation", values), interval_low=values - 0.1, interval_high=values + 0.1)
+    other = np.full((12, 12), np.nan)
+    other[:2] = rng.permutation(24).reshape(2, 12)
+    assert sentence(table("conductance-spearman", other), cost_of, None).startswith(
+        "The data cannot say whether agreement tells which heads cost most: rank correlation"
+    )
 
 
 def test_the_interval_of_a_rank_correlation_covers_it() -> None:

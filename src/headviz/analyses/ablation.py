@@ -216,12 +216,13 @@ def view(found: Ablation) -> View:
     about, scale = found.subject, found.subject.scale
     sure, likely = (int((chosen & (found.values > 0)).sum()) for chosen in (found.certain(), found.significant()))
     hurts = len(found.harmful())
+    harm = f"{hurts} {'does' if hurts == 1 else 'do'} harm" if hurts else "none is shown to do harm"
     spared = sum(within(-high, MARGIN / scale) for high in found.interval_high[np.isfinite(found.values)])
     tables = (found.values, found.interval_low, found.interval_high)
     return View(
         f"{sure} of {int(np.isfinite(found.p_value).sum())} heads cost{'s' if sure == 1 else ''} something for "
         f"certain (Holm), {likely} at q < {SIGNIFICANT:g}; for {spared} a loss of more than {MARGIN:g} points is "
-        f"excluded; {hurts or 'none'} {'does' if hurts == 1 else 'do'} harm at q < {SIGNIFICANT:g}.",
+        f"excluded; {harm} (q < {SIGNIFICANT:g}).",
         (
             Picture(
                 "ablation_histogram",

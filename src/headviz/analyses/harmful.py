@@ -83,7 +83,7 @@ def figure(found: Harmful) -> Figure:
         [(r.p_value, r.q_value) for r in found.heads],
         axis=f"gain in {found.subject.metric} without the head, points",
         colour=BETTER,
-        nothing=f"no head does harm at q < {found.level:g} ({found.tested} tested)",
+        nothing=f"no head is shown to do harm (q < {found.level:g}, {found.tested} tested)",
     )
 
 
@@ -112,7 +112,7 @@ def view(found: Harmful) -> View:
     return View(
         f"{many} of {found.tested} heads {'does' if many == 1 else 'do'} harm at q < {found.level:g}."
         if many
-        else f"No head of {found.tested} does harm at q < {found.level:g}.",
+        else f"No head of {found.tested} is shown to do harm (q < {found.level:g}).",
         parts if many else (),
         about=found.subject.about(found.baseline),
         rows=found.subject.rows,

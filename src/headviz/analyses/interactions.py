@@ -266,14 +266,15 @@ def figure(found: Interactions) -> Figure:
 def finding(found: Interactions) -> str:
     """What the exact pairs show."""
     clear = [p for p in found.pairs if p.clear]
-    tried = f"{len(found.pairs):,} of {len(found.heads) * (len(found.heads) - 1) // 2:,} pairs computed exactly"
+    every = len(found.heads) * (len(found.heads) - 1) // 2
+    tried = f"{len(found.pairs):,} pairs of heads computed exactly (of {every:,})"
     if not clear:
-        return f"No pair of heads clearly interacts ({tried})."
+        return f"Of the {tried}, none clearly interacts."
     backs = [p for p in clear if p.value < 0]
     others = len(clear) - len(backs)
-    stand, need = ("stands" if len(backs) == 1 else "stand"), ("needs" if others == 1 else "need")
-    said = f"{len(backs)} pair{'s' if len(backs) != 1 else ''} of heads clearly {stand} in for each other, "
-    said += f"{others} clearly {need} each other ({tried})."
+    stand, need = ("stand" if len(backs) > 1 else "stands"), ("need" if others > 1 else "needs")
+    said = f"Of the {tried}, {len(backs) or 'none'} clearly {stand} in for each other, "
+    said += f"{others or 'none'} clearly {need} each other."
     first = clear[0]
     much = f"{number(abs(first.value))} of loss {'less' if first.value > 0 else 'more'}"
     return f"{said} Strongest: {first.first} and {first.second} cost {much} together than the sum of each alone."

@@ -195,7 +195,7 @@ def figure(found: Speed) -> Figure:
     """Examples per second of both models, and their ratio below the arithmetic ceiling."""
     from plotly.subplots import make_subplots
 
-    from ..charts.palette import BETTER, MODELS, NEUTRAL
+    from ..charts.palette import MODELS, NEUTRAL
     from ..charts.style import FAINT, SMALL, frame, whisker
 
     fig = make_subplots(1, 2, column_widths=[0.58, 0.42], horizontal_spacing=0.12)
@@ -219,9 +219,13 @@ def figure(found: Speed) -> Figure:
         y=[r.ratio for r in found.rows],
         mode="markers+text",
         showlegend=False,
-        textposition="bottom center",
+        textposition="middle right",
         text=[f"{r.ratio:.2f}×" for r in found.rows],
-        marker={"size": 11, "color": [NEUTRAL if _noise(r, found) else BETTER for r in found.rows]},
+        marker={
+            "size": 11,
+            "color": [_colour(r, found) for r in found.rows],
+            "symbol": ["x" if _noise(r, found) else "circle" for r in found.rows],
+        },
         error_y=whisker(*([getattr(r, name) for r in found.rows] for name in ("ratio", "ratio_low", "ratio_high"))),
         row=1,
         col=2,
@@ -245,6 +249,15 @@ def figure(found: Speed) -> Figure:
     fig.update_yaxes(title="examples per second", row=1, col=1)
     fig.update_yaxes(title="times as fast", range=[low, top * 1.06], row=1, col=2)
     return frame(fig, 360, top=34, barmode="group")
+
+
+def _colour(row: SpeedRow, found: Speed) -> str:
+    """Blue is faster and orange slower where the interval excludes 1; grey is not told apart, or noise."""
+    from ..charts.palette import BETTER, NEUTRAL, WORSE
+
+    if _noise(row, found) or not (row.ratio_low > 1 or row.ratio_high < 1):
+        return NEUTRAL
+    return BETTER if row.ratio > 1 else WORSE
 
 
 def _noise(row: SpeedRow, found: Speed) -> bool:
@@ -283,7 +296,7 @@ def view(found: Speed) -> View:
                 lambda: figure(found),
                 f"Examples per second, texts of {found.length} tokens, {found.threads} "
                 f"thread{'s' if found.threads > 1 else ''}, {found.device}; ± sd of {found.repeats} repeats. "
-                "Right: the ratio with its 95 % interval over the pairs; grey is above what arithmetic allows.",
+                "Right: the ratio with its 95 % interval over the pairs; grey is not told apart from 1, a cross is above what arithmetic allows.",
                 r"\text{ceiling} = \text{FLOPs}(\text{full}) / \text{FLOPs}(\text{pruned})",
                 "The ceiling is the ratio of the matrix products' FLOPs: removing heads alone cannot beat it.",
                 "40",

@@ -76,7 +76,7 @@ def steps() -> tuple[Step, ...]:
         Step(
             f"{100 * SHARE:.0f} % of the heads can go",
             f"{len(gone)} of {full.size} heads are off, those with the smallest weights first. Look at the accuracy "
-            "before and after: most heads are not needed.",
+            "before and after: these examples hardly need them.",
             "masklab",
             {"mask": full.without(gone).hex, "beside": ORDER},
         ),

@@ -78,7 +78,8 @@ button[aria-label*="Download as CSV"] {display: none} /* ours, below each table,
 .stApp [data-testid="stCaptionContainer"] {color: inherit; opacity: 0.8}
 @media (max-width: 640px) {[class*="st-key-wide"]::after {content: "↔ slide to see all of it"; position: sticky;
   left: 0; display: block; width: max-content; font-size: 0.78rem; opacity: 0.7}}
-@media (max-width: 640px) {.stMainBlockContainer {padding-left: 0.9rem; padding-right: 0.9rem}}
+@media (max-width: 640px) {.stMainBlockContainer {padding-left: 0.9rem; padding-right: 0.9rem}
+  .st-key-context {row-gap: 0.3rem}}
 </style>"""
 _PRESENT = "<style>html {font-size: 125%} .stMainBlockContainer {max-width: 100rem}</style>"
 

@@ -110,16 +110,17 @@ def finding(found: dict[str, Any], metric: str) -> str:
         return f"Best so far: {best['title']}, {metric} {show.number(best['metrics'][metric])}."
     base, best = ends["random"], max(informed, key=lambda s: s["metrics"][metric] or 0)
     low, high = best["interval_low"][metric], base["interval_high"][metric]
+    steps = f"{best['curve'][-1]['step']:,} training steps"
     if low is None or high is None:
-        said = "With one seed nobody can tell whether a start from the teacher helps"
+        said = f"After {steps} with one seed nobody can tell whether a start from the teacher helps"
     elif low > high:
-        said = "A start from the teacher helps: the intervals do not overlap"
+        said = f"After {steps} a start from the teacher helps: the intervals do not overlap"
     else:
-        said = "Whether a start from the teacher helps is not clear: the intervals overlap"
+        said = f"After {steps} it is not clear whether a start from the teacher helps: the intervals overlap"
     title, reached, without = best["title"], best["metrics"][metric], base["metrics"][metric]
     level, least = (found["teacher"].get("constant") or {}).get(metric), base["interval_low"][metric]
     at_chance = level is not None and least is not None and least <= level
-    chance = ", no more than one class for all" if at_chance else ""
+    chance = ", no more than one class for all: nothing learnt in these steps" if at_chance else ""
     numbers = f"{show.number(reached)} from {title}, {show.number(without)} from random weights{chance}"
     return f"{said} ({metric} {numbers})."
 

@@ -72,7 +72,8 @@ def section(found: Maps, chosen: HeadId, rows: Sequence[int], columns: Sequence[
     if not present:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
             word = st.text_input("Heads that look at", key="gallery_word", placeholder="a word, such as not", width=190)
-            by = st.selectbox("Sorted by", [*PATTERNS, ORDER, ABILITY], key="gallery_by", width=230)
+            orders = [*PATTERNS, ORDER, ABILITY]
+            by = st.selectbox("Sorted by", orders, key="gallery_by", width=230, disabled=bool(word.strip()))
             only = st.segmented_control(
                 "Heads", ("all heads", "this layer"), default="all heads", required=True, key="gallery_heads"
             )

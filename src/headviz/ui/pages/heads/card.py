@@ -30,7 +30,7 @@ def card(ready: dict[str, HeadScores], beside: HeadScores | None, shape: Shape, 
     off = head in state.mask(present).off
     said = [f"carries {carries}"] if carries else []
     if role := abilities.looks(view).get(head):
-        said.append(f"looks at: {role}")
+        said.append(f"looks more than by chance at: {role}")
     if found is not None and "difference" in ready:
         said.append(tuning.line(head, ready["pre-trained"], ready["fine-tuned"]))
     else:

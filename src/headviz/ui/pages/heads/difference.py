@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from ....heads import HeadId, HeadScores
+from ....scores.correlation import spearman
 from ...parts import scoring
 from ...shell import show
 from ...shell.loaders import Shape
+from .orders import FEW, interval, two
 
 RANKED = "Fine-tuned minus pre-trained: all measured heads, the greatest rise first."
 
@@ -38,15 +40,19 @@ def finding(before: HeadScores, after: HeadScores, shape: Shape) -> str:
         return "No head has a value before and after."
     top = HeadId(*(int(i) for i in np.unravel_index(np.nanargmax(np.abs(change)), change.shape)))
     said = (
-        f"Fine-tuning changed {show.head_name(top, shape.rows)} most, from {show.signed(float(before.values[top]))} to "
-        f"{show.signed(float(after.values[top]))}"
+        f"The largest change by fine-tuning is that of {show.head_name(top, shape.rows)}, from "
+        f"{show.signed(float(before.values[top]))} to {show.signed(float(after.values[top]))}"
     )
     both = np.isfinite(before.values) & np.isfinite(after.values)
     a, b = before.values[both], after.values[both]
-    if a.size < 3 or a.std() == 0 or b.std() == 0:
+    if a.size < FEW or a.std() == 0 or b.std() == 0:
         return said + "."
-    r = float(np.corrcoef(a, b)[0, 1])
-    return f"{said}. Over all heads, the scores before and after correlate with r = {r:.2f}.".replace(" -", " −")
+    r = float(spearman(a[None], b[None])[0])
+    low, high = interval(r, a.size)
+    known = f"rank correlation {two(r)} [{two(low)}, {two(high)}] over {a.size} heads"
+    if low <= 0 <= high:
+        return f"{said}. The scores before are not shown to tell those after: {known}."
+    return f"{said}. Before and after, the scores have {known}."
 
 
 def tips(before: HeadScores, after: HeadScores) -> dict[str, list[list[str]]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import atanh, sqrt, tanh
+from math import atanh, erfc, sqrt, tanh
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ....evaluation.verdict import undecided
+from ....evaluation.significance import benjamini_hochberg
 from ....heads import HeadId, HeadScores
 from ....scores.catalogue import correlates
 from ....scores.correlation import spearman
@@ -15,8 +16,10 @@ from ...parts.cost import ENOUGH
 from ...shell import show
 from ...shell.view import COST
 
-FEW = 10  # heads below which nothing is said of an order
+FEW = 10  # heads, or heads with a clear cost, below which nothing is said of an order
 CLOSE = 0.7  # rank correlation from which two orders count as nearly the same
+WEAK = 0.3  # and below which one is of no use for the other
+SIGNIFICANT = 0.05  # false discovery rate
 Z = 1.96
 
 
@@ -33,23 +36,29 @@ def interval(r: float, n: int) -> tuple[float, float]:
     return tanh(atanh(r) - half), tanh(atanh(r) + half)
 
 
+def clear(found: HeadScores) -> NDArray[np.bool_]:
+    """The heads that cost something with all heads tested at once: of 144 intervals some exclude 0 by chance.
+
+    A table has intervals and no p. A normal error as wide as the interval's lower half gives one.
+    """
+    half = found.values - found.interval_low
+    z = np.divide(found.values, half / Z, out=np.full(half.shape, np.nan), where=half > 0)
+    p = np.array([erfc(abs(float(v)) / sqrt(2)) for v in z.ravel()]).reshape(z.shape)
+    return (benjamini_hochberg(p) < SIGNIFICANT) & (found.interval_low > 0)
+
+
 def costs(found: HeadScores, rows: Sequence[str] | None) -> str:
     """What the costs alone say, in points: how many heads cost something, and which one most."""
-    known = np.isfinite(found.values)
-    lost = known & ~undecided(found.interval_low, found.interval_high) & (found.values > 0)
-    where, count = f"On {found.samples:,} examples", int(lost.sum())
-    if count == 0:
-        more = (
-            "More examples (Options) show smaller costs."
-            if found.samples < ENOUGH
-            else "One head off (Analyses) takes all."
-        )
-        return f"{where} no head's cost can be told from 0. {more}"
-    top = max(map(HeadId._make, np.argwhere(lost).tolist()), key=lambda h: float(found.values[h]))
-    return (
-        f"{where} {count} of {int(known.sum())} heads clearly cost{'s' if count == 1 else ''} something; "
-        f"{show.head_name(top, rows)} costs most: {show.number(float(found.values[top]), 2)} points."
-    )
+    known, count = int(np.isfinite(found.values).sum()), int(clear(found).sum())
+    top = found.ranked()[0] if known else None
+    where, value = f"On {found.samples:,} examples", 0.0 if top is None else float(found.values[top])
+    name, points = "" if top is None else show.head_name(top, rows), f"{show.number(value, 2)} points"
+    if count:
+        costing = f"clearly cost{'s' if count == 1 else ''} something (q < 0.05)"
+        return f"{where} {count} of {known} heads {costing}; {name} costs most: {points}."
+    more = "More examples (Options) show smaller costs." if found.samples < ENOUGH else "One head off (Analyses) takes all."
+    highest = f"; of {known} heads tested at once, {name} has the highest, {points}" if value > 0 else ""
+    return f"{where} no head's cost can be told from 0{highest}. {more}"
 
 
 def sentence(
@@ -64,8 +73,8 @@ def sentence(
     n = int(both.sum())
     if first.score == second.score:
         return f"Both grids show {first.score}."
-    if second.score == COST and undecided(second.interval_low, second.interval_high).all():
-        return costs(second, rows)
+    if second.score == COST and clear(second).sum() < FEW:
+        return costs(second, rows) + (" Too few for an order." if clear(second).any() else "")
     if n < FEW:
         return f"Too few heads have both values to compare {a} with {b}."
     r = float(spearman(first.values[both][None], second.values[both][None])[0])
@@ -74,12 +83,14 @@ def sentence(
             f"All heads have the same {a if np.ptp(first.values[both]) == 0 else b}, so there is no order to compare."
         )
     low, high = interval(r, n)
-    known = f"rank correlation {_two(r)} [{_two(low)}, {_two(high)}] over {n} heads, 0 is chance"
+    known = f"rank correlation {two(r)} [{two(low)}, {two(high)}] over {n} heads, 0 is chance"
     most = "cost most" if b == "cost" else f"have the highest {b}"
-    if low <= 0 <= high:
+    if low <= 0 <= high and max(-low, high) > WEAK:
+        said = f"The data cannot say whether {a} tells which heads {most}: {known}"
+    elif low <= 0 <= high:
         said = f"{a.capitalize()} does not tell which heads {most}: {known}"
     elif r < 0:
-        said = f"{a.capitalize()} is low where {b} is high: {known}"
+        said = f"{a.capitalize()} tends to be low where {b} is high: {known}"
     elif r < CLOSE:
         said = f"{a.capitalize()} tells only in part which heads {most}: {known}"
     else:
@@ -97,5 +108,5 @@ def sentence(
     )
 
 
-def _two(value: float) -> str:
+def two(value: float) -> str:
     return f"{value:+.2f}".replace("-", "−")

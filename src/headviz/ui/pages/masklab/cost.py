@@ -195,7 +195,8 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     low = float(-table.interval_high[best])
     chance = "" if table.significant()[best] else f"; {excluded(low, table.subject.scale, state.view().margin)}"
     _hint(
-        f"Next cheapest: **{name}**, {show.points(-cost, table.subject.scale)} points{chance}.",
+        f"Next cheapest: **{name}**, {show.points(-cost, table.subject.scale)} points{chance}. It is the best of "
+        f"{len(ranked)}: expect a little less on new examples.",
         f"Switch {name} off",
         "take_hint",
         clf,
@@ -203,7 +204,7 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     )
     hurts = table.harmful()
     if not hurts:
-        st.caption(f"No head hurts: switching off any one of the {len(ranked)} brings no significant gain (q < 0.05).")
+        st.caption(f"No head is shown to hurt: of {len(ranked)} switched off one by one, none is a clear gain (q < 0.05).")
         return
     named = ", ".join(show.head_name(h, rows) for h in hurts[:6]) + (" and others" if len(hurts) > 6 else "")
     _hint(

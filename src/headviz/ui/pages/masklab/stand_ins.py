@@ -73,6 +73,10 @@ def how_much(clf: Classifier, data: Dataset, found: Measured) -> None:
         ],
         "mask_stand_ins",
         caption="The same mask with each thing in the heads' place; change in points.",
+        column_config={
+            "masked": st.column_config.NumberColumn(format="%.3f"),
+            **{n: st.column_config.NumberColumn(format="%+.1f") for n in ("change", "95 % low", "95 % high")},
+        },
     )
     if clf.classes and CONSTANT not in kinds:
         st.caption("A learned vector takes longer; choose it above to see it here too.")
@@ -85,4 +89,8 @@ def dependence(found: list[Delta]) -> str:
     low, high = (show.points(v / scale, scale) for v in (changes[0], changes[-1]))
     if changes[-1] - changes[0] < 0.05:
         return f"The change is {low} points, whatever stands in the heads' place."
-    return f"Between {low} and {high} points, depending on what stands in the heads' place."
+    said = f"Between {low} and {high} points with these {len(found)} in the heads' place"
+    least, most = min(d.delta for d in found), max(d.delta for d in found)
+    if all(d.interval_low <= least and most <= d.interval_high for d in found):
+        return f"{said}; each interval holds all of them, so it is not shown to matter which."
+    return f"{said}: it matters which."

@@ -39,8 +39,8 @@ def section(clf: Classifier, data: Dataset) -> None:
             st.caption("Save a mask under *Saved masks*: it can then be compared with the current one.")
         left, right = st.columns(2)
         names = list(named)
-        a = left.selectbox("A", names, 0, key="mask_a", format_func=show.plain)
-        b = right.selectbox("B", names, 1, key="mask_b", format_func=show.plain)
+        a = left.selectbox("A", names, 0, key="mask_a")  # a list shows texts as they stand
+        b = right.selectbox("B", names, 1, key="mask_b")
         first, second = (clf.under(named[n]) for n in (a, b))
         if first == second:
             st.caption("A and B switch off the same heads.")
