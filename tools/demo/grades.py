@@ -28,7 +28,7 @@ LIMIT = 400
 INTRODUCTION = """\
 # Which head score is right?
 
-Written by `python -m tools.demo.grades`. Do not edit.
+Written by `python -m tools.demo.grades`, and with `--add A,B` for scores that came later. Do not edit.
 
 `headviz grade` answers it for a model and data of your own. Heads are removed in the order of a score that was measured
 on the other half of the data, both ways. *Area* is the share of what the model knows above one class for all that is
@@ -41,6 +41,13 @@ Intervals (95 %) are over examples drawn again. *Lead* is the area minus that of
 the areas of the Mechanistic Interpretability Benchmark. *Agreement* is Spearman's correlation with the exact cost of
 each head. *AUROC* and *precision* are against the {planted} heads to which the demo's training gave a part; a head may
 matter without being one of them. *Stability* is the share of the lowest fifth that both halves name."""
+READ = """\
+## Where recent formulas were read
+
+`gim`: the authors' package (github.com/corticph/gim), whose gradients take the place of Taylor's. `hies`: the paper,
+eq. (1) and appendix B.2.1; appendix D.8 writes the entropy without "1 −", against the paper's own reading. Its code was
+not published. `gnorm`: the formula in the authors' repository (github.com/dionysus23334/Greedy-Gnorm), over single
+examples; their scripts (github.com/Sheridan-Stable/greedy-gnorm) take norms over batches of 128, with dropout."""
 SHOWN = tuple(name for name in COLUMNS if name != "agreement with Shapley")
 
 
@@ -89,7 +96,7 @@ def added(recorded: board.Recorded, names: Sequence[str], limit: int) -> board.R
         raise SystemExit(f"{found.grades.best} is the new best: measure all scores again, without --add.")
     new: dict[str, Grade] = {g.score: g for g in found.grades.scores if g.score in names}
     joined = tuple(sorted((old | new).values(), key=lambda g: -g.area))
-    command = f"{recorded.command}; {found.command.partition(' --scores ')[2]} on {found.date} with {found.version}"
+    command = f"{recorded.command}; {', '.join(names)} added on {found.date} with headviz {found.version}"
     return replace(recorded, grades=replace(recorded.grades, scores=joined), command=command)
 
 
@@ -108,6 +115,8 @@ def page(found: board.Recorded) -> Iterator[str]:
         yield f"| {' | '.join(_cell(v) for v in values)} |"
     yield ""
     yield from COLUMNS_READ.format(planted=found.grades.planted).splitlines()
+    yield ""
+    yield from READ.splitlines()
     yield ""
     yield "## What they are"
     for score in SCORES.values():

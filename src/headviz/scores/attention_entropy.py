@@ -57,7 +57,8 @@ def hies(given: Given, options: BlendOptions) -> Summary:
     found = mean(_blend(importance, entropies, whole.values, spread.values, options.alpha))
 
     def resample(counts: Counts) -> NDArray:
-        assert whole.resample is not None and spread.resample is not None
+        assert whole.resample is not None
+        assert spread.resample is not None
         first, second = whole.resample(counts), spread.resample(counts)
         pairs = zip(first, second, strict=True)
         return np.array([_blend(one, other, one, other, options.alpha) for one, other in pairs])

@@ -191,9 +191,9 @@ _ENTRIES = (
         title="GIM",
         meaning="How much the loss reacts when a head is turned down a little, by a backward pass that does not let "
         "other parts of the model make up for it.",
-        formula="mean over examples of |Σ O ⊙ ∂Loss/∂O|; backwards norms keep their divisor, softmax is taken at scores "
-        "/ T, values get 1/2, queries and keys 1/4 of the gradient",
-        source="Edin et al. 2025 (arXiv 2505.17630), gradients of the authors' code; here of the training loss, by head",
+        formula="mean over examples of |Σ O ⊙ ∂Loss/∂O|; backwards norms keep their divisor, softmax is taken at "
+        "scores / T, values get 1/2, queries and keys 1/4 of the gradient",
+        source="Edin et al. 2025 (arXiv 2505.17630), gradients of the authors' code; here of the loss, by head",
         measure="measures:gim",
         needs="changed gates",
         options=ChangedOptions,
@@ -204,8 +204,8 @@ _ENTRIES = (
         name="hies",
         title="HIES",
         meaning="Half how much the loss reacts to a head, half how narrowly the head looks.",
-        formula="α · I + (1 − α) · (1 − E), I = mean |∂Loss/∂ξ| and E = mean entropy of attention / log T, each brought "
-        "between 0 and 1 over all heads",
+        formula="α · I + (1 − α) · (1 − E), I = mean |∂Loss/∂ξ| and E = mean entropy of attention / log T, each "
+        "brought between 0 and 1 over all heads",
         source="Choi et al. 2025 (arXiv 2510.13832), eq. 1 and B.2.1",
         measure="attention_entropy:hies",
         needs="entropy",
@@ -231,7 +231,7 @@ _ENTRIES = (
     Score(
         name="ranks",
         title="Average rank",
-        meaning="Where a head stands on average in the orders of several scores: 0 = lowest in all, 1 = highest in all.",
+        meaning="Where a head stands on average in the orders of several scores: 0 = lowest in all, 1 = highest.",
         formula="mean over the members of (rank − 1) / (heads − 1), ties at their mean rank",
         source="Borda's count",
         measure="ranks:ranks",

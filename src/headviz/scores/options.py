@@ -130,7 +130,9 @@ class RanksOptions:
 
     def __post_init__(self) -> None:
         if self.members is not None and not isinstance(self.members, str):
-            raise OptionError(f"members are names separated by commas, such as 'taylor,magnitude', not {self.members!r}.")
+            raise OptionError(
+                f"members are names separated by commas, such as 'taylor,magnitude', not {self.members!r}."
+            )
         if self.names is not None and len(self.names) < 2:
             raise OptionError("Ranks are averaged over at least two scores: name two members or more.")
 

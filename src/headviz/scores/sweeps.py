@@ -149,7 +149,11 @@ SWEEPS: dict[str, Sweep] = {
     ),
     "entropy": Sweep(1, attention_entropy.sweep, _by_tokens, lambda options: {}, uses_gold=True),
     "changed gates": Sweep(
-        1, gim.texts, _by_tokens, lambda options: {"temperature": options.temperature}, uses_gold=True,
+        1,
+        gim.texts,
+        _by_tokens,
+        lambda options: {"temperature": options.temperature},
+        uses_gold=True,
         sentences=gim.sentences,
     ),
     "weights": Sweep(1, weight_gradients.sweep, _by_tokens, lambda options: {}),
