@@ -243,7 +243,9 @@ def test_members_that_cannot_be_are_refused(clf, data, members, said):
 
 
 def test_a_translation_model_has_the_members_that_it_can_have():
-    assert [s.name for s in members_of(RanksOptions(), "translation")] == ["fisher", "magnitude"]
+    assert [s.name for s in members_of(RanksOptions(), tiny_translator())] == ["gim", "magnitude"]
+    assert [s.name for s in members_of(RanksOptions(), tiny_translator("t5"))] == ["fisher", "magnitude"]
+    assert [s.name for s in members_of(RanksOptions(), tiny_classifier("llama"))] == ["fisher", "gnorm", "magnitude"]
     found = score_heads(tiny_translator(), SENTENCES, "ranks", cache=False).values
     assert np.isfinite(found).all()
     with pytest.raises(OptionError, match="conductance-max"):

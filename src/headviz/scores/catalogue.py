@@ -33,7 +33,7 @@ from .score import SAMPLE, Score
 
 DEFAULT = "conductance-spearman"
 THESIS = "Integrated Gradients for Structured Pruning on BERT (2024)"
-RANKED = ("conductance-max", "fisher", "magnitude")  # whose ranks ``ranks`` averages, where the model has them
+RANKED = ("gim", "gnorm", "magnitude")  # whose ranks ``ranks`` averages: cheap ones, as far as the model has them
 
 
 def _correlation(kind: str, title: str, formula: str, source: str, tex: str, **more: Any) -> Score:

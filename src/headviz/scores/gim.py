@@ -83,14 +83,17 @@ class _Softmax(torch.autograd.Function):
 
 def changed(chunk: Chunk) -> Changed:
     """For the model to run in, with the changed backward pass; refuses a model with norms that it does not know."""
-    clf: Any = chunk.clf
-    for module in clf.model.modules():
-        kind = type(module).__name__
-        if kind.lower().endswith("norm") and not isinstance(module, nn.LayerNorm):
-            raise OptionError(
-                f"Score 'gim' keeps the divisor of layer norms, and '{clf.name}' has a {kind}, which it does not know."
-            )
-    return Changed(chunk.options.temperature, shares(clf))
+    if kind := unknown_norm(chunk.clf):
+        raise OptionError(
+            f"Score 'gim' keeps the divisor of layer norms, and '{chunk.clf.name}' has {kind}, which it does not know."
+        )
+    return Changed(chunk.options.temperature, shares(chunk.clf))
+
+
+def unknown_norm(clf: Any) -> str:
+    """The class of a norm that is no layer norm; empty where there is none."""
+    names = {type(m).__name__ for m in clf.model.modules() if not isinstance(m, nn.LayerNorm)}
+    return next((name for name in sorted(names) if name.lower().endswith("norm")), "")
 
 
 def shares(clf: Any) -> dict[int, Any]:

@@ -119,7 +119,9 @@ class ChangedOptions:
 class RanksOptions:
     """Whose ranks are averaged."""
 
-    members: str | None = option(None, "names of scores, separated by commas; none = three cheap ones of the model's")
+    members: str | None = option(
+        None, "scores, separated by commas; none = gim, gnorm and magnitude, as far as the model has them"
+    )
 
     @property
     def names(self) -> tuple[str, ...] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
@@ -9,10 +11,14 @@ from scipy.stats import rankdata
 from ..errors import OptionError
 from ..progress import part
 from .catalogue import RANKED, SCORES, Score, check_kind, score_named
+from .gim import unknown_norm
 from .measures import Given
 from .options import RanksOptions
 from .scoring import Scoring
 from .whole import Whole
+
+if TYPE_CHECKING:
+    from ..models.base import TransformerModel
 
 NAME = "ranks"
 
@@ -21,19 +27,20 @@ def ranks(given: Given, options: RanksOptions) -> NDArray[np.float64]:
     """[L, H] of the members' tables; those that the cache has are read from it."""
     whole = given.whole
     assert whole is not None
-    members = members_of(options, whole.clf.kind)
+    members = members_of(options, whole.clf)
     return mean_ranks([_table(whole, member, i, len(members)) for i, member in enumerate(members)])
 
 
-def members_of(options: RanksOptions, kind: str) -> list[Score]:
-    """The scores whose ranks are averaged on this kind of model."""
+def members_of(options: RanksOptions, clf: TransformerModel) -> list[Score]:
+    """The scores whose ranks are averaged on this model. By default Fisher stands in where GIM does not know it."""
     if options.names is None:
-        return [SCORES[name] for name in RANKED if kind in SCORES[name].kinds]
+        usual = ("fisher" if name == "gim" and unknown_norm(clf) else name for name in RANKED)
+        return [SCORES[name] for name in usual if clf.kind in SCORES[name].kinds]
     found = [score_named(name) for name in options.names]
     for score in found:
         if score.name == NAME:
             raise OptionError(f"'{NAME}' averages the ranks of other scores, so it cannot be a member of itself.")
-        check_kind(score, kind)
+        check_kind(score, clf.kind)
     return found
 
 
