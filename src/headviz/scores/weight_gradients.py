@@ -131,6 +131,6 @@ def gnorm(given: Given, options: NoOptions) -> Summary:
 
     def resample(counts: Counts) -> np.ndarray:
         drawn = [m.resample(counts) for m in means if m.resample is not None]
-        return np.prod(drawn, axis=0)  # type: ignore[no-any-return]
+        return np.prod(drawn, axis=0)
 
     return Summary(q * k * v, found.stderr, found.low, found.high, found.undefined, found.rows, resample)
