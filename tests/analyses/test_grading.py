@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tools.demo.grades import page
+from tools.demo import grades as tool
+from tools.demo.grades import Work, added, page
 
 import headviz
 from headviz import HeadMask, UserError
@@ -197,3 +198,53 @@ def test_a_recorded_board_is_read_back_as_it_was() -> None:
     assert board.read(json.loads(kept.to_json())) == kept
     assert "headviz grade" in kept.about
     assert "taylor" in "\n".join(page(kept))
+
+
+@pytest.mark.slow
+def test_an_interrupted_grading_goes_on_with_what_it_kept(
+    clf: headviz.Classifier, data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = data.subset(range(60))
+    kept = Work(tmp_path)
+    grade(clf, few, ["magnitude"], kept=kept)
+    asked: list[str] = []
+    tables = grading._tables
+    monkeypatch.setattr(
+        grading, "_tables", lambda c, h, name, cancel: (asked.append(name), tables(c, h, name, cancel))[1]
+    )
+    again = grade(clf, few, ["magnitude", "fisher"], kept=Work(tmp_path))
+    assert asked == ["fisher"]
+    monkeypatch.undo()
+    monkeypatch.setattr(grading, "SEEDS", 3)
+
+    def without_time(found: Grades) -> list[Grade]:
+        return [replace(g, seconds=0.0) for g in found.scores]
+
+    assert without_time(again) == without_time(grade(clf, few, ["magnitude", "fisher"]))
+
+
+def test_further_scores_join_a_recorded_board_only_where_nothing_else_has_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    best, chance = graded("taylor", 0.8, (0.3, 0.2, 0.4), None), graded("random", 0.5, (0.0, 0.0, 0.0), 0.3)
+    old = board.Recorded(
+        Grades((best, graded("fisher", 0.6, (0.1, 0.0, 0.2), 0.2), chance), "taylor", 0, 9, ""), "then", "1", "grade"
+    )
+    new = graded("gim", 0.7, (0.2, 0.1, 0.3), 0.1)
+
+    def measured(*scores: Grade) -> None:
+        found = Grades(scores, max(scores, key=lambda g: g.area).score, 0, 9, "")
+        monkeypatch.setattr(
+            tool, "measure", lambda limit, names: board.Recorded(found, "now", "2", "grade --scores gim")
+        )
+
+    measured(best, new, chance)
+    joined = added(old, ["gim"], 9)
+    assert [g.score for g in joined.grades.scores] == ["taylor", "gim", "fisher", "random"]
+    assert joined.command == "grade; gim added on now with headviz 2"
+    measured(replace(best, area=0.81), new, chance)
+    with pytest.raises(SystemExit, match="another area"):
+        added(old, ["gim"], 9)
+    measured(best, graded("gim", 0.9, (0.4, 0.3, 0.5), None), chance)
+    with pytest.raises(SystemExit, match="new best"):
+        added(old, ["gim"], 9)

@@ -1,27 +1,34 @@
 """Grade every head score on the shipped demo, once: `python -m tools.demo.grades` (some twenty minutes).
 
-Writes `grades.json` beside the demo, which the dashboard shows as recorded, and docs/scores.md. With `--only-page` the
-page alone, from the grades that are there.
+Writes `grades.json` beside the demo, which the dashboard shows as recorded, and docs/scores.md. With `--add A,B` these
+scores join the recorded ones, and with `--only-page` the page alone is written, from the grades that are there. Each
+score is kept when it is measured (`build/grades`), so that an interrupted call goes on.
 """
 
 import argparse
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
+
 from headviz import __version__
 from headviz.analyses import board
-from headviz.analyses.grading import COLUMNS, finding
+from headviz.analyses.grading import COLUMNS, RANDOM, Grade, Measured, finding
 from headviz.demo import DATA
 from headviz.scores.catalogue import SCORES
+from headviz.storage.writing import replace_file
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "scores.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "scores.md"
+WORK = ROOT / "build" / "grades"
 LIMIT = 400
 INTRODUCTION = """\
 # Which head score is right?
 
-Written by `python -m tools.demo.grades`. Do not edit.
+Written by `python -m tools.demo.grades`, and with `--add A,B` for scores that came later. Do not edit.
 
 `headviz grade` answers it for a model and data of your own. Heads are removed in the order of a score that was measured
 on the other half of the data, both ways. *Area* is the share of what the model knows above one class for all that is
@@ -34,7 +41,30 @@ Intervals (95 %) are over examples drawn again. *Lead* is the area minus that of
 the areas of the Mechanistic Interpretability Benchmark. *Agreement* is Spearman's correlation with the exact cost of
 each head. *AUROC* and *precision* are against the {planted} heads to which the demo's training gave a part; a head may
 matter without being one of them. *Stability* is the share of the lowest fifth that both halves name."""
+READ = """\
+## Where recent formulas were read
+
+`gim`: the authors' package (github.com/corticph/gim), whose gradients take the place of Taylor's. `hies`: the paper,
+eq. (1) and appendix B.2.1; appendix D.8 writes the entropy without "1 −", against the paper's own reading. Its code was
+not published. `gnorm`: the formula in the authors' repository (github.com/dionysus23334/Greedy-Gnorm), over single
+examples; their scripts (github.com/Sheridan-Stable/greedy-gnorm) take norms over batches of 128, with dropout."""
 SHOWN = tuple(name for name in COLUMNS if name != "agreement with Shapley")
+
+
+class Work(dict[str, Measured]):
+    """What is measured, each score in a file of its own as soon as it is there."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        for path in sorted(folder.glob("*.json")):
+            told = json.loads(path.read_text(encoding="utf-8"))
+            super().__setitem__(path.stem, Measured(**told | {"areas": np.array(told["areas"])}))
+
+    def __setitem__(self, name: str, found: Measured) -> None:
+        super().__setitem__(name, found)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        replace_file(self.folder / f"{name}.json", found.to_json().encode())
 
 
 def measure(limit: int, scores: Sequence[str] | None) -> board.Recorded:
@@ -42,12 +72,32 @@ def measure(limit: int, scores: Sequence[str] | None) -> board.Recorded:
     import headviz
 
     clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=limit)
+    kept = Work(WORK / f"{clf.digest[:12]}-{data.digest[:12]}")
     with headviz.progress_bar("grading") as progress:
-        grades = headviz.grade(clf, data, scores, progress)
+        grades = headviz.grade(clf, data, scores, progress, kept=kept)
     command = f"headviz grade --model demo --task demo --limit {limit}"
     if scores is not None:
         command += f" --scores {','.join(scores)}"
     return board.Recorded(grades, datetime.now(UTC).date().isoformat(), __version__, command)
+
+
+def added(recorded: board.Recorded, names: Sequence[str], limit: int) -> board.Recorded:
+    """The recorded grades with those of further scores, measured beside the recorded best and random orders.
+
+    Refused where that is not the same as if all had been measured at once: other examples or weights, or a new best,
+    whose lead over each of the others is not known.
+    """
+    old = {g.score: g for g in recorded.grades.scores}
+    found = measure(limit, list(dict.fromkeys([*names, recorded.grades.best, RANDOM])))
+    for g in found.grades.scores:
+        if g.score not in names and abs(g.area - old[g.score].area) > 1e-9:
+            raise SystemExit(f"{g.score} has another area than recorded: measure all scores again, without --add.")
+    if found.grades.best != recorded.grades.best:
+        raise SystemExit(f"{found.grades.best} is the new best: measure all scores again, without --add.")
+    new: dict[str, Grade] = {g.score: g for g in found.grades.scores if g.score in names}
+    joined = tuple(sorted((old | new).values(), key=lambda g: -g.area))
+    command = f"{recorded.command}; {', '.join(names)} added on {found.date} with headviz {found.version}"
+    return replace(recorded, grades=replace(recorded.grades, scores=joined), command=command)
 
 
 def page(found: board.Recorded) -> Iterator[str]:
@@ -65,6 +115,8 @@ def page(found: board.Recorded) -> Iterator[str]:
         yield f"| {' | '.join(_cell(v) for v in values)} |"
     yield ""
     yield from COLUMNS_READ.format(planted=found.grades.planted).splitlines()
+    yield ""
+    yield from READ.splitlines()
     yield ""
     yield "## What they are"
     for score in SCORES.values():
@@ -96,12 +148,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit", type=int, default=LIMIT)
     parser.add_argument("--scores", help="names separated by commas (default: all but the slow ones)")
+    parser.add_argument("--add", help="names separated by commas: these join the recorded ones")
     parser.add_argument("--only-page", action="store_true")
     given = parser.parse_args()
+    if given.only_page or given.add:
+        recorded = board.read(json.loads((DATA / board.FILE).read_text(encoding="utf-8")))
     if given.only_page:
-        write_page(board.read(json.loads((DATA / board.FILE).read_text(encoding="utf-8"))))
+        write_page(recorded)
         return
-    found = measure(given.limit, given.scores.split(",") if given.scores else None)
+    if given.add:
+        found = added(recorded, given.add.split(","), given.limit)
+    else:
+        found = measure(given.limit, given.scores.split(",") if given.scores else None)
     write(found)
     print(finding(found.grades))
 

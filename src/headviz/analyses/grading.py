@@ -27,7 +27,7 @@ from .orders import Half, auroc, halves_of, overlap, planted_in, precision, spea
 from .recipe import Recipe, found_by
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, MutableMapping
 
     from plotly.graph_objects import Figure
 
@@ -99,11 +99,13 @@ def grade(
     *,
     label_order: Sequence[str] | str | None = None,
     cancel: Cancel | None = None,
+    kept: MutableMapping[str, Measured] | None = None,
 ) -> Grades:
     """Grade head scores on a classifier and labelled data. Without ``scores`` all that it has, but for the slow ones.
 
-    Areas are of accuracy, or of Pearson's r for a regression. Raises ``UserError`` for a model that is no better than
-    one class for all, fewer than 40 examples, or an unknown score.
+    Areas are of accuracy, or of Pearson's r for a regression. ``kept`` has what was measured before on the same model
+    and data, and gets what is measured now: an interrupted call goes on. Raises ``UserError`` for a model that is no
+    better than one class for all, fewer than 40 examples, or an unknown score.
 
     >>> import headviz
     >>> clf, data = headviz.load("demo"), headviz.load_task("demo", limit=48)
@@ -132,10 +134,11 @@ def grade(
         [score_heads(clf, half.data, ABLATION, label_order=label_order, cancel=cancel).values for half in halves],
         planted_in(clf),
     )
-    found = {}
+    found: MutableMapping[str, Measured] = {} if kept is None else kept
     work = sorted([*names, *([RANDOM] if RANDOM not in names else [])], key=lambda name: name != SHAPLEY)
     for name in tracked(work, progress, cancel):
-        found[name] = _measured(clf, halves, truth, name, cancel)
+        if name not in found:
+            found[name] = _measured(clf, halves, truth, name, cancel)
     base = found[RANDOM]
     best = max((name for name in names if name != RANDOM), key=lambda name: found[name].area, default=RANDOM)
     grades = [_graded(name, found[name], base, found[best] if name != best else None) for name in names]
@@ -154,7 +157,7 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class _Measured:
+class Measured(Result):
     """What the intervals of one score are made of; arrays are [1 + draws]."""
 
     areas: NDArray[np.float64]
@@ -173,7 +176,7 @@ class _Measured:
         return float(self.areas[0])
 
 
-def _measured(clf: Classifier, halves: Sequence[Half], truth: Truth, name: str, cancel: Cancel | None) -> _Measured:
+def _measured(clf: Classifier, halves: Sequence[Half], truth: Truth, name: str, cancel: Cancel | None) -> Measured:
     per_half, seconds = _tables(clf, halves, name, cancel)
     if name == SHAPLEY:
         truth.shapley = [tables[0] for tables in per_half]
@@ -196,7 +199,7 @@ def _measured(clf: Classifier, halves: Sequence[Half], truth: Truth, name: str, 
                 precise.append(precision(values, truth.planted))
     stable = [overlap(a, b, present) for a, b in zip(*per_half, strict=True)]
     cpr, cmd = np.mean(bench, axis=0)
-    return _Measured(
+    return Measured(
         np.mean(areas, axis=0),
         float(np.mean(tops)),
         float(cpr),
@@ -227,7 +230,7 @@ def _tables(
     return [[score_heads(clf, half.data, name, **how, **m).values for m in more] for half in halves], seconds
 
 
-def _graded(name: str, mine: _Measured, base: _Measured, best: _Measured | None) -> Grade:
+def _graded(name: str, mine: Measured, base: Measured, best: Measured | None) -> Grade:
     low, high = np.percentile(mine.areas[1:], [2.5, 97.5])
     lead = mine.areas - base.areas
     lead_low, lead_high = np.percentile(lead[1:], [2.5, 97.5])

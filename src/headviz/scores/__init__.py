@@ -1,4 +1,4 @@
-"""Head scores: how important each head is, by ten definitions.
+"""Head scores: how important each head is, by many definitions.
 
 ``score_heads`` gives one table, ``score_progressive`` a growing one; ``SCORES`` and ``PRESETS`` list what there is.
 ``scores.parts`` measures a table in parts, on several machines say. The list is read without torch, which is

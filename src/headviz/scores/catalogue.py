@@ -9,92 +9,31 @@ outside the project, a plugin adds one (``docs/plugins.md``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from importlib import import_module
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from ..errors import OptionError, is_one_of, unknown_choice
-from ..heads import CLASSIFICATION, MASKED_LM, TRANSLATION
 from .options import (
     AblationOptions,
     AttAttrScoreOptions,
+    BlendOptions,
     CausalOptions,
+    ChangedOptions,
     ConductanceOptions,
     CountOptions,
-    NoOptions,
     PriceOptions,
     RandomOptions,
+    RanksOptions,
     ShapleyOptions,
     TaylorOptions,
 )
+from .score import SAMPLE, Score
 
 DEFAULT = "conductance-spearman"
 THESIS = "Integrated Gradients for Structured Pruning on BERT (2024)"
-SAMPLE = "sample"  # all examples together; the others are measured one by one, by the sweeps of ``sweeps``
-NEEDS = ("conductance", "attattr", "gates", "ablation", SAMPLE)
-
-
-@dataclass(frozen=True)
-class Score:
-    """One head score.
-
-    ``measure`` is a function ``(given: Given, options) -> Summary``, or its place as "module:function" below
-    ``headviz.scores``. It may also return an array: [n, L, H] is averaged over the examples, [L, H] is taken as exact.
-    """
-
-    name: str
-    title: str
-    meaning: str  # one sentence in plain words
-    formula: str
-    source: str
-    measure: str | Callable[[Any, Any], Any]
-    needs: str | None = None  # what measures the examples (NEEDS); None = no example is needed
-    options: type = NoOptions
-    caution: str = ""  # when not to use it
-    tex: str = ""  # the formula as TeX; empty = shown as text
-    correlation: str = ""  # "spearman", …: a correlation between −1 and 1, with bands of its own
-    slow: bool = False  # minutes: left out where scores are computed that nobody has named
-    pretrained: bool = False  # also measured on pre-trained weights at their own task, filling in masked words
-
-    @property
-    def without_examples(self) -> bool:
-        return self.needs is None
-
-    @property
-    def needs_labels(self) -> bool:
-        """Whether the gold answers are read, whatever the options say."""
-        return self.needs in ("gates", "ablation", SAMPLE)
-
-    @property
-    def of_whole(self) -> bool:
-        """Whether it reads all examples together, so that there is no value per example."""
-        return self.needs == SAMPLE
-
-    @property
-    def reads_maps(self) -> bool:
-        """Whether it explains a class by attribution maps, which translations have not."""
-        return self.needs in ("conductance", "attattr")
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of model that have it."""
-        return (CLASSIFICATION,) if self.reads_maps else (CLASSIFICATION, MASKED_LM, TRANSLATION)
-
-    @property
-    def seeded(self) -> bool:
-        """Whether it draws by a seed of its own."""
-        return any(f.name == "seed" for f in fields(self.options))
-
-    @property
-    def function(self) -> Callable[[Any, Any], Any]:
-        """The measuring function itself; importing it may import torch."""
-        if callable(self.measure):
-            return self.measure
-        module, _, name = self.measure.partition(":")
-        found: Callable[[Any, Any], Any] = getattr(import_module(f".{module}", __package__), name)
-        return found
+RANKED = ("gim", "gnorm", "magnitude")  # whose ranks ``ranks`` averages: cheap ones, as far as the model has them
 
 
 def _correlation(kind: str, title: str, formula: str, source: str, tex: str, **more: Any) -> Score:
@@ -248,6 +187,60 @@ _ENTRIES = (
         pretrained=True,
     ),
     Score(
+        name="gim",
+        title="GIM",
+        meaning="How much the loss reacts when a head is turned down a little, by a backward pass that does not let "
+        "other parts of the model make up for it.",
+        formula="mean over examples of |Σ O ⊙ ∂Loss/∂O|; backwards norms keep their divisor, softmax is taken at "
+        "scores / T, values get 1/2, queries and keys 1/4 of the gradient",
+        source="Edin et al. 2025 (arXiv 2505.17630), gradients of the authors' code; here of the loss, by head",
+        measure="measures:gim",
+        needs="changed gates",
+        options=ChangedOptions,
+        caution="models with other norms than layer norm are refused",
+        tex=r"\tfrac1n \sum_x \big| \textstyle\sum O_h \odot \tilde\partial \mathrm{Loss}(x) / \partial O_h \big|",
+    ),
+    Score(
+        name="hies",
+        title="HIES",
+        meaning="Half how much the loss reacts to a head, half how narrowly the head looks.",
+        formula="α · I + (1 − α) · (1 − E), I = mean |∂Loss/∂ξ| and E = mean entropy of attention / log T, each "
+        "brought between 0 and 1 over all heads",
+        source="Choi et al. 2025 (arXiv 2510.13832), eq. 1 and B.2.1",
+        measure="attention_entropy:hies",
+        needs="entropy",
+        options=BlendOptions,
+        caution="α is tuned for each task as published, and 0.5 here; narrow attention is not yet useful attention",
+        tex=r"\alpha \hat I_h + (1 - \alpha)(1 - \hat E_h)",
+        classes_only="divides entropy by the logarithm of the classified text's length",
+    ),
+    Score(
+        name="gnorm",
+        title="Gradient norms",
+        meaning="How strongly the size of the answer depends on a head's weights, labels unseen.",
+        formula="product over W of W_Q, W_K, W_V of mean over examples of ‖∂‖logits‖ / ∂W‖",
+        source="Guo and Sheridan 2026 (arXiv 2602.04491), formula of the authors' repository; greedy with algorithm "
+        "'iterative'",
+        measure="weight_gradients:gnorm",
+        needs="weights",
+        caution="a head that makes every logit larger counts as much as one that decides",
+        tex=r"\prod_{W \in \{W_Q, W_K, W_V\}} \tfrac1n \sum_x \big\lVert \partial \lVert F(x) \rVert / "
+        r"\partial W^{(h)} \big\rVert",
+        classes_only="takes the norm of the classes' logits",
+    ),
+    Score(
+        name="ranks",
+        title="Average rank",
+        meaning="Where a head stands on average in the orders of several scores: 0 = lowest in all, 1 = highest.",
+        formula="mean over the members of (rank − 1) / (heads − 1), ties at their mean rank",
+        source="Borda's count",
+        measure="ranks:ranks",
+        needs=SAMPLE,
+        options=RanksOptions,
+        caution="costs what its members cost together; members that say the same outvote the others",
+        tex=r"\tfrac1M \sum_m (\mathrm{rank}_m(h) - 1) / (n - 1)",
+    ),
+    Score(
         name="magnitude",
         title="Magnitude",
         meaning="How large a head's weights are; no examples needed.",
@@ -343,6 +336,6 @@ def check_kind(score: Score, kind: str) -> None:
     """Complain about a score that this kind of model does not have."""
     if kind not in score.kinds:
         raise OptionError(
-            f"Score '{score.name}' explains the class that a model predicts, and a {kind} model has none. "
+            f"Score '{score.name}' {score.what_of_classes}, and a {kind} model has none. "
             f"Choose one of: {', '.join(names_for(kind))}."
         )

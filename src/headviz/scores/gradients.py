@@ -10,7 +10,8 @@ tokens).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -23,37 +24,42 @@ from ..models.fast.linear import FastLinear
 from ..models.translator import NO_TOKEN
 from .chunk import Chunk, Tables
 
+Within = AbstractContextManager[object]  # what the passes run in
+UNCHANGED: Within = nullcontext()
+
 
 def gates(chunk: Chunk) -> list[Callable[[], Tables]]:
     """The sweep of the gates, for each example: "signed", the derivative, and "token", its tokens' absolute parts."""
-    return _tables(chunk, _of_texts(chunk))
+    return _tables(chunk, of_texts(chunk, chunk.clf.call(chunk.mask, keep_outputs=True)))
 
 
 def sentence_gates(chunk: Chunk) -> list[Callable[[], Tables]]:
     """The same for sentences to translate."""
-    return _tables(chunk, _of_sentences(chunk))
+    return _tables(chunk, of_sentences(chunk, chunk.clf.call(chunk.mask)))
 
 
 def _tables(chunk: Chunk, parts: Sequence[Tensor]) -> list[Callable[[], Tables]]:
+    sums = {"signed": [part.sum(dim=-1) for part in parts], "token": [part.abs().sum(dim=-1) for part in parts]}
+    return per_example(chunk, sums)
+
+
+def per_example(chunk: Chunk, found: Mapping[str, Sequence[Tensor]]) -> list[Callable[[], Tables]]:
+    """What a sweep gives, from values [B, h] of each layer under their names; NaN where a head is off."""
     clf, size = chunk.clf, len(chunk.encodings)
-    tables = {name: np.full((size, clf.num_layers, clf.num_heads), np.nan) for name in ("signed", "token")}
-    for layer, part in enumerate(parts):
-        heads = list(clf.present.kept_in(layer))
-        tables["signed"][:, layer, heads] = part.sum(dim=-1).cpu().numpy()
-        tables["token"][:, layer, heads] = part.abs().sum(dim=-1).cpu().numpy()
-    off = ~chunk.mask.array()
-    for table in tables.values():
-        table[:, off] = np.nan
+    tables = {name: np.full((size, clf.num_layers, clf.num_heads), np.nan) for name in found}
+    for name, table in tables.items():
+        for layer, values in enumerate(found[name]):
+            table[:, layer, list(clf.present.kept_in(layer))] = values.cpu().numpy()
+        table[:, ~chunk.mask.array()] = np.nan
     return [lambda i=i: {name: table[i] for name, table in tables.items()} for i in range(size)]  # type: ignore[misc]
 
 
-def _of_texts(chunk: Chunk) -> Sequence[Tensor]:
-    """[B, h, T] of each layer; padded queries have no gradient."""
+def of_texts(chunk: Chunk, call: HeadCall, within: Within = UNCHANGED) -> Sequence[Tensor]:
+    """[B, h, T] of each layer; padded queries have no gradient. ``call`` keeps the heads' outputs."""
     clf = chunk.clf
     assert chunk.gold is not None
     walk = Walk(clf, chunk.encodings, [None] * len(chunk.encodings), chunk.mask)
-    call = clf.call(chunk.mask, keep_outputs=True)
-    with torch.enable_grad(), FastLinear():
+    with torch.enable_grad(), FastLinear(), within:
         logits = walk.choose(clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), call))
         grads = gradients(summed_loss(logits, chunk.gold, clf.is_regression), call.outputs)
     # ξ multiplies the output, so its derivative is their product
@@ -68,12 +74,11 @@ def summed_loss(logits: Tensor, gold: np.ndarray, regression: bool) -> Tensor:
     return torch.nn.functional.cross_entropy(logits, torch.tensor(gold, device=logits.device), reduction="sum")
 
 
-def _of_sentences(chunk: Chunk) -> Sequence[Tensor]:
+def of_sentences(chunk: Chunk, call: HeadCall, within: Within = UNCHANGED) -> Sequence[Tensor]:
     """[B, h, Q] of each row; padded queries have no gradient."""
     clf: Any = chunk.clf
     batch = clf.collate(chunk.encodings)
-    call: HeadCall = clf.call(chunk.mask)
-    with torch.enable_grad():
+    with torch.enable_grad(), within:
         free = _free_gates(clf, batch, call)
         loss = sentence_losses(clf.forward(batch, call), batch["labels"]).sum()
         grads = torch.autograd.grad(loss, free, materialize_grads=True)

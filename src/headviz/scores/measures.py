@@ -14,7 +14,15 @@ import numpy as np
 from ..heads import HeadMask
 from ..models.slices import key_index, weight_of
 from .chunk import Tables
-from .options import AblationOptions, AttAttrScoreOptions, ConductanceOptions, NoOptions, RandomOptions, TaylorOptions
+from .options import (
+    AblationOptions,
+    AttAttrScoreOptions,
+    ChangedOptions,
+    ConductanceOptions,
+    NoOptions,
+    RandomOptions,
+    TaylorOptions,
+)
 from .statistics import Summary, exact, layer_normed, mean, total
 from .task_loss import cost_of_ablation
 
@@ -90,6 +98,10 @@ def taylor(given: Given, options: TaylorOptions) -> Summary:
 
 def fisher(given: Given, options: NoOptions) -> Summary:
     return total(given.rows["signed"] ** 2)
+
+
+def gim(given: Given, options: ChangedOptions) -> Summary:
+    return mean(np.abs(given.rows["signed"]))
 
 
 def ablation(given: Given, options: AblationOptions) -> Summary:

@@ -94,6 +94,52 @@ class TaylorOptions:
 
 
 @dataclass(frozen=True)
+class BlendOptions:
+    """How much each of two tables counts."""
+
+    alpha: float = option(0.5, "weight of the importance; the rest is that of the attention's narrowness")
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.alpha < 1:
+            raise OptionError(f"alpha is a number from 0 to below 1, not {self.alpha}.")
+
+
+@dataclass(frozen=True)
+class ChangedOptions:
+    """How the backward pass is changed."""
+
+    temperature: float = option(2.0, "the scores of attention are divided by this in the backward pass")
+
+    def __post_init__(self) -> None:
+        if not 0 < self.temperature < 1e6:
+            raise OptionError(f"temperature is a number above 0 and below a million, not {self.temperature}.")
+
+
+@dataclass(frozen=True)
+class RanksOptions:
+    """Whose ranks are averaged."""
+
+    members: str | None = option(
+        None, "scores, separated by commas; none = gim, gnorm and magnitude, as far as the model has them"
+    )
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The members that are asked for."""
+        if self.members is None:
+            return None
+        return tuple(dict.fromkeys(name.strip() for name in self.members.split(",") if name.strip()))
+
+    def __post_init__(self) -> None:
+        if self.members is not None and not isinstance(self.members, str):
+            raise OptionError(
+                f"members are names separated by commas, such as 'taylor,magnitude', not {self.members!r}."
+            )
+        if self.names is not None and len(self.names) < 2:
+            raise OptionError("Ranks are averaged over at least two scores: name two members or more.")
+
+
+@dataclass(frozen=True)
 class AblationOptions:
     """Which measure of the task is lost."""
 

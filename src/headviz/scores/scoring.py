@@ -194,7 +194,9 @@ class Scoring:
     def ready(self) -> Whole:
         """The sample of a score that reads all examples together, with how its work is told, stopped and kept."""
         assert self.whole is not None
-        return replace(self.whole, progress=self.progress, cancel=self.cancel, checkpoint=self.checkpoint)
+        return replace(
+            self.whole, progress=self.progress, cancel=self.cancel, checkpoint=self.checkpoint, store=self.store
+        )
 
     def measure_whole(self) -> Summary:
         """The summary of such a score; from the cache if it is there."""

@@ -19,7 +19,7 @@ from ..attribution.integration import ExampleMaps
 from ..attribution.rules import AttAttrOptions, PathOptions
 from ..evaluation.evaluator import Evaluator
 from ..evaluation.evaluator_options import EvaluatorOptions
-from . import author_code, gradients, translation
+from . import attention_entropy, author_code, gim, gradients, translation, weight_gradients
 from .chunk import Chunk, Sweep, Tables
 from .correlation import correlations
 
@@ -147,5 +147,15 @@ SWEEPS: dict[str, Sweep] = {
     "gates": Sweep(
         1, gradients.gates, _by_tokens, lambda options: {}, uses_gold=True, sentences=gradients.sentence_gates
     ),
+    "entropy": Sweep(1, attention_entropy.sweep, _by_tokens, lambda options: {}, uses_gold=True),
+    "changed gates": Sweep(
+        1,
+        gim.texts,
+        _by_tokens,
+        lambda options: {"temperature": options.temperature},
+        uses_gold=True,
+        sentences=gim.sentences,
+    ),
+    "weights": Sweep(1, weight_gradients.sweep, _by_tokens, lambda options: {}),
     "ablation": Sweep(1, _ablation, _all_at_once, lambda options: {}, window=256, sentences=translation.ablation),
 }

@@ -18,7 +18,7 @@ import numpy as np
 from ..heads import HeadId, HeadMask
 from ..progress import Cancel, Progress
 from ..storage.files import pack, unpack
-from ..storage.store import make_key
+from ..storage.store import Store, make_key
 from ..storage.writing import replace_file
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class Whole:
     progress: Progress | None = None
     cancel: Cancel | None = None
     checkpoint: Path | None = None  # a file for what has been found so far
+    store: Store | None = None  # the cache, for a score that reads others
 
     @property
     def heads(self) -> tuple[HeadId, ...]:

@@ -1,0 +1,81 @@
+"""One line of the catalogue of scores: what a score is called, what it means, what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from importlib import import_module
+from typing import Any
+
+from ..heads import CLASSIFICATION, MASKED_LM, TRANSLATION
+from .options import NoOptions
+
+SAMPLE = "sample"  # all examples together; the others are measured one by one, by the sweeps of ``sweeps``
+NEEDS = ("conductance", "attattr", "gates", "entropy", "changed gates", "weights", "ablation", SAMPLE)
+
+
+@dataclass(frozen=True)
+class Score:
+    """One head score.
+
+    ``measure`` is a function ``(given: Given, options) -> Summary``, or its place as "module:function" below
+    ``headviz.scores``. It may also return an array: [n, L, H] is averaged over the examples, [L, H] is taken as exact.
+    """
+
+    name: str
+    title: str
+    meaning: str  # one sentence in plain words
+    formula: str
+    source: str
+    measure: str | Callable[[Any, Any], Any]
+    needs: str | None = None  # what measures the examples (NEEDS); None = no example is needed
+    options: type = NoOptions
+    caution: str = ""  # when not to use it
+    tex: str = ""  # the formula as TeX; empty = shown as text
+    correlation: str = ""  # "spearman", …: a correlation between −1 and 1, with bands of its own
+    slow: bool = False  # minutes: left out where scores are computed that nobody has named
+    pretrained: bool = False  # also measured on pre-trained weights at their own task, filling in masked words
+    classes_only: str = ""  # what it asks of a model that only a classifier has; empty = nothing
+
+    @property
+    def without_examples(self) -> bool:
+        return self.needs is None
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether the gold answers are read, whatever the options say."""
+        return self.needs in ("gates", "entropy", "changed gates", "ablation", SAMPLE)
+
+    @property
+    def of_whole(self) -> bool:
+        """Whether it reads all examples together, so that there is no value per example."""
+        return self.needs == SAMPLE
+
+    @property
+    def reads_maps(self) -> bool:
+        """Whether it explains a class by attribution maps, which translations have not."""
+        return self.needs in ("conductance", "attattr")
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of model that have it."""
+        return (CLASSIFICATION,) if self.what_of_classes else (CLASSIFICATION, MASKED_LM, TRANSLATION)
+
+    @property
+    def what_of_classes(self) -> str:
+        """What a model other than a classifier lacks for it; empty where it lacks nothing."""
+        return "explains the class that a model predicts" if self.reads_maps else self.classes_only
+
+    @property
+    def seeded(self) -> bool:
+        """Whether it draws by a seed of its own."""
+        return any(f.name == "seed" for f in fields(self.options))
+
+    @property
+    def function(self) -> Callable[[Any, Any], Any]:
+        """The measuring function itself; importing it may import torch."""
+        if callable(self.measure):
+            return self.measure
+        module, _, name = self.measure.partition(":")
+        found: Callable[[Any, Any], Any] = getattr(import_module(f".{module}", __package__), name)
+        return found
