@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import t as student
 
 from headviz.errors import RunError
 from headviz.pruning import ALGORITHMS, PruningPlan, State
@@ -31,6 +32,30 @@ def interval(right: np.ndarray, draw: np.random.Generator) -> tuple[float, float
         means[i] = chosen[:, draw.integers(0, n, n)].mean()
     low, high = np.quantile(means, [0.025, 0.975])
     return float(low), float(high)
+
+
+def over_seeds_and_examples(values: np.ndarray, level: float = 0.95) -> tuple[float, float, float]:
+    """Mean and interval of a table [seeds, examples] in which both are drawn from many.
+
+    The spread of the mean is that of two crossed random effects, its degrees of freedom Satterthwaite's. With few
+    seeds it is wider than resampling them says, which with three seeds covers too little.
+    """
+    seeds, n = values.shape
+    mean = float(values.mean())
+    by_seed, by_example = values.mean(axis=1), values.mean(axis=0)
+    rest = values - by_seed[:, None] - by_example[None, :] + mean
+    parts = [
+        (n * float(by_seed.var(ddof=1)), seeds - 1),
+        (seeds * float(by_example.var(ddof=1)), n - 1),
+        (-float((rest**2).sum()) / ((seeds - 1) * (n - 1)), (seeds - 1) * (n - 1)),
+    ]
+    # a negative estimate of an effect counts as none
+    total = max(sum(square for square, _ in parts), parts[0][0], parts[1][0])
+    if total == 0:  # nothing differs: the rule of three over the examples
+        return mean, mean - 3 / n, mean + 3 / n
+    freedom = max(1.0, total**2 / sum(square**2 / df for square, df in parts))
+    half = float(student.ppf((1 + level) / 2, freedom)) * (total / (seeds * n)) ** 0.5
+    return mean, mean - half, mean + half
 
 
 def collect(args: argparse.Namespace) -> dict[str, Any]:

@@ -106,3 +106,26 @@ def test_what_judges_nothing_is_neither_blue_nor_orange() -> None:
     assert not {BETTER, WORSE} & {*CLASSES, *MODELS}
     assert charts_maps.scatter([0], [0], ["L0·H0"], "x", "y").data[0].marker.color in MODELS
     assert charts_maps.scatter([0], [0], ["L0·H0"], "x", "y").layout.colorway == CLASSES
+
+
+def test_a_transfer_is_coloured_only_where_its_interval_decides() -> None:
+    from headviz.charts.transfer import Square, kept_map
+
+    lost = Square(0.4, -0.3, -0.1, below="0.650", hover=f"{EVIL}\nkept 40 %", clear=True)
+    open_, gained = Square(0.9, -0.1, 0.05, own=True), Square(1.2, 0.01, 0.2, ahead=True)
+    blank = Square(None, hover="every prediction is the same")
+    fig = kept_map([[lost, open_], [gained, blank]], [EVIL, "b"], ["x", "x"])  # two targets of one name stay two
+    heat, text = fig.data
+    assert np.isnan(heat.z[1][1])
+    assert np.allclose(np.array(heat.z)[[0, 0, 1], [0, 1, 0]], [-60.0, 0.0, 20.0])
+    assert np.allclose((heat.zmin, heat.zmax), (-60.0, 60.0))
+    assert "214,110,30" in heat.colorscale[0][1]  # a loss is orange
+    assert list(text.text) == ["<b>40 %</b><br><span style='font-size:11px'>0.650</span>", "90 %", "120 % ▲", "–"]
+    (outline,) = fig.layout.shapes
+    assert np.allclose((outline.x0, outline.y1), (0.53, 0.45))
+    assert heat.customdata[1][1] == "every prediction is the same"
+    for said in texts(fig.to_plotly_json()):
+        assert "<a" not in said
+        assert "%{y} & co" not in said
+    small = kept_map([[Square(0.99, -0.01, -0.001)]], ["a"], ["t"])
+    assert small.data[0].zmax == 20.0  # a loss of one per cent stays pale

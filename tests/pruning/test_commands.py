@@ -144,12 +144,13 @@ def test_transfer_is_continued_from_its_file(place, capsys):
         "device": "cpu",
     }
     spec = place / "spec.json"
-    spec.write_text(json.dumps({"masks": {"a": "7ff", "b": "0ff"}, "targets": {"t": target}}))
+    spec.write_text(json.dumps({"masks": {"a": "7ff", "b": "0ff"}, "targets": {"t": target}, "random": 2}))
     status, out, err = call(capsys, "transfer", spec, "--out", place / "cells.jsonl", "--json")
     assert status == 0, err
     found = json.loads(out)
     assert (found["sources"], found["targets"]) == (["a", "b"], ["t"])
     lines = (place / "cells.jsonl").read_text().splitlines()
+    assert len(lines) == 3 + 2 * 2  # two random masks of each size
     (place / "cells.jsonl").write_text("\n".join(lines[:2]) + "\n" + lines[2][:10])
     status, out, _ = call(capsys, "transfer", spec, "--out", place / "cells.jsonl", "--json")
     assert json.loads(out) == found
@@ -160,7 +161,11 @@ def test_transfer_is_continued_from_its_file(place, capsys):
     cell = next(c for c in found["cells"] if c["source"] == "b")
     change, low, high = (f"{cell[end]:+.3f}" for end in ("delta", "low", "high"))
     (row,) = [line.split() for line in shown.splitlines() if line.split()[:2] == ["b", "t"]]
-    assert row[2:] == [change, f"[{low},", f"{high}]"]
+    assert row[2:5] == [change, f"[{low},", f"{high}]"]
+    entry = next(e for e in found["entries"] if e["source"] == "b")
+    assert row[5] == ("–" if entry["kept"] is None else f"{100 * entry['kept']:.0f}")
+    assert "random masks, 33 % off" in shown
+    assert found["finding"] in shown
     for changed, says in (
         ({"masks": {"a": "7ff", "b": "00f"}}, "another mask of 'b'"),
         ({"retrain": True, "targets": {"t": {**target, "base": str(place / "base")}}}, "without retraining"),

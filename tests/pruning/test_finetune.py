@@ -338,3 +338,38 @@ def test_early_stopping_goes_on_counting_where_it_was_interrupted(clf, tmp_path,
     last = fine_tune(clf, TRAIN, options, 0, dev=DEV, folder=tmp_path)
     assert (last.epochs, last.updates, last.best_epoch) == (4, 24, 1)
     assert (last.classifier.digest, last.curve) == (whole.classifier.digest, whole.curve)
+
+
+MASK = HeadMask.full(3, 4).without([(0, 1), *((1, h) for h in range(4)), (2, 3)])
+
+
+@pytest.mark.parametrize("hidden", [0.0, pytest.param(0.1, marks=pytest.mark.slow)])
+def test_heads_that_are_masked_while_training_might_as_well_be_gone(hidden):
+    """A head at zero has no gradient, and weight decay moves only what nothing reads. Hidden dropout draws alike."""
+    still = tiny_classifier(hidden_dropout_prob=hidden, attention_probs_dropout_prob=0.0)
+    options = dataclasses.replace(O, weight_decay=0.1)
+    masked = fine_tune(still, TRAIN, options, 1, mask=MASK).classifier
+    gone = fine_tune(headviz.prune(still, MASK), TRAIN, options, 1).classifier
+    assert masked.present.is_full
+    before = evaluate(still, DEV, MASK).logits
+    under, without = evaluate(masked, DEV, MASK).logits, evaluate(gone, DEV).logits
+    assert np.abs(without - before).max() > 0.1
+    np.testing.assert_allclose(under, without, atol=2e-3)
+    assert np.abs(evaluate(masked, DEV).logits - without).max() > 0.01  # without the mask it is another model
+
+
+@pytest.mark.slow
+def test_dropout_of_attention_draws_other_numbers_where_heads_are_masked():
+    """As another seed would: the one way in which masking can differ from pruning."""
+    loose = tiny_classifier(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.3)
+    masked = fine_tune(loose, TRAIN, O, 1, mask=MASK).classifier
+    gone = fine_tune(headviz.prune(loose, MASK), TRAIN, O, 1).classifier
+    assert np.abs(evaluate(masked, DEV, MASK).logits - evaluate(gone, DEV).logits).max() > 0.01
+
+
+def test_checkpoints_of_a_masked_training_are_not_those_of_another(clf, tmp_path):
+    quick = dataclasses.replace(O, epochs=0.5)
+    fine_tune(clf, TRAIN, quick, 1, mask=MASK, folder=tmp_path)
+    for mask in (None, HeadMask.full(3, 4).without([(0, 1)])):
+        with pytest.raises(OptionError, match=r"different mask"):
+            fine_tune(clf, TRAIN, quick, 1, mask=mask, folder=tmp_path)

@@ -1,4 +1,4 @@
-"""The criterion on hand-made numbers and on the thesis's own table; layouts; transfer; masked-language scores."""
+"""The criterion on hand-made numbers and on the thesis's own table; layouts; masked-language scores."""
 
 import math
 import re
@@ -10,15 +10,11 @@ from scipy.stats import t as student
 
 import headviz
 from headviz.attribution.rules import PathOptions
-from headviz.errors import MaskError, ModelError, OptionError
-from headviz.evaluation.plain import class_order
+from headviz.errors import ModelError, OptionError
 from headviz.heads import HeadMask
-from headviz.pruning import FinetuneOptions, run_plan
-from headviz.pruning.finetune.training import fine_tune
+from headviz.pruning import run_plan
 from headviz.pruning.masked_lm import masked_gradients, masked_lm_scores, masked_places
-from headviz.pruning.tickets import transfer as transfer_module
 from headviz.pruning.tickets.thesis_tables import at_sparsity, table_62, table_63, table_64
-from headviz.pruning.tickets.transfer import matrix, transfer
 from headviz.pruning.tickets.winning import (
     PUBLISHED_TASKS,
     highest,
@@ -31,7 +27,7 @@ from headviz.pruning.tickets.winning import (
 from headviz.reference import find
 from headviz.scores.masked_place import masked_rows
 from support.plain import evaluate
-from support.pruning_plans import QUICK, context, make_data, plan
+from support.pruning_plans import context, make_data, plan
 from support.tiny import tiny_folder
 
 
@@ -201,87 +197,6 @@ def test_random_weights_are_fresh_and_seeded(tmp_path):
     embedding = "bert.embeddings.word_embeddings.weight"
     assert a.model.state_dict()[embedding].std() == pytest.approx(0.02, rel=0.2)
     assert not torch.equal(a.model.state_dict()[embedding], base.model.state_dict()[embedding])
-
-
-def test_transfer_without_retraining(tmp_path):
-    a, b = context(tmp_path / "a"), context(tmp_path / "b", dev=make_data(40, "dev", seed=7))
-    masks = {"A": HeadMask.full(3, 4).without([(0, 0), (1, 1)]), "B": HeadMask.full(3, 4).without([(2, 2)])}
-    cells = list(transfer(masks, {"A": a, "B": b}))
-    assert len(cells) == 6
-    m = matrix(cells)
-    for i, source in enumerate(("A", "B")):
-        for j, target in enumerate((a, b)):
-            expected = evaluate(target.clf, target.dev, masks[source]).metrics["accuracy"]
-            assert m.mean[i, j] == pytest.approx(expected)
-    assert m.full == pytest.approx([evaluate(t.clf, t.dev).metrics["accuracy"] for t in (a, b)])
-    assert np.isnan(m.sd).all()
-    half = cells[:3]
-    rest = list(transfer(masks, {"A": a, "B": b}, known=half))
-    assert [c.key for c in (*half, *rest)] == [c.key for c in cells]
-    assert [c.metric for c in rest] == [c.metric for c in cells[3:]]
-
-
-def test_transfer_reads_classes_in_the_order_given(tmp_path):
-    """Outputs without names: the order given says which output is which class."""
-    a = context(tmp_path)
-    names = a.dev.label_names
-    plain = list(transfer({}, {"A": a}))
-    turned = list(transfer({}, {"A": a}, label_orders={"A": (*names[1:], names[0])}))
-    order = class_order(a.clf, a.dev, (*names[1:], names[0]))
-    right = order[a.dev.labels] == evaluate(a.clf, a.dev).logits.argmax(axis=1)
-    assert turned[0].metric == pytest.approx(right.mean())
-    assert turned[0].metric != plain[0].metric
-
-
-@pytest.mark.slow
-def test_transfer_with_retraining_gives_matching_and_universal(tmp_path):
-    a = context(tmp_path / "a")
-    mask = HeadMask.full(3, 4).without([(0, 0), (1, 1)])
-    cells = list(transfer({"A": mask}, {"A": a}, retrain=True, seeds=(0, 1), options=QUICK))
-    again = evaluate(fine_tune(headviz.prune(a.base(1), mask), a.train, QUICK, 1).classifier, a.dev)
-    found = {c.key: c.metric for c in cells}
-    assert found["A", "A", 1] == again.metrics["accuracy"]
-    m = matrix(cells)
-    full, own = ([found[s, "A", seed] for seed in (0, 1)] for s in ("", "A"))
-    assert m.tickets["A"]["A"].winning == wins(np.mean(full), np.mean(own), np.std(own, ddof=1))
-    assert m.universal() == {"A": ("A",) if m.tickets["A"]["A"].winning else ()}
-    assert m.to_dict()["sources"] == ["A"]
-
-
-def test_an_undefined_metric_of_a_retrained_cell_is_missing(tmp_path, monkeypatch):
-    """Not a number: a ticket made of it would be one that loses."""
-    import dataclasses
-
-    real, asked = transfer_module.evaluate, []
-
-    def undefined(*given, **options):
-        asked.append(1)
-        found = real(*given, **options)
-        return dataclasses.replace(found, metrics={"matthews": math.nan}) if len(asked) == 2 else found
-
-    monkeypatch.setattr(transfer_module, "evaluate", undefined)
-    cells = list(transfer({}, {"A": context(tmp_path)}, retrain=True, seeds=(0, 1), options=QUICK))
-    assert cells[0].metric is not None
-    assert cells[1].metric is None
-    assert matrix(cells).full == pytest.approx([cells[0].metric])
-
-
-@pytest.mark.slow
-def test_transfer_may_stop_early_and_wants_a_base_of_the_targets_shape(tmp_path):
-    options = FinetuneOptions(epochs=2, batch=8, early_stopping=1)
-    a = context(tmp_path / "a")
-    (cell,) = transfer({}, {"A": a}, retrain=True, options=options)
-    expected = fine_tune(a.base(0), a.train, options, 0, dev=a.dev).classifier
-    assert cell.metric == evaluate(expected, a.dev).metrics["accuracy"]
-    other = tiny_folder(tmp_path / "other", layers=4)
-    a = context(tmp_path / "a", load_base=lambda seed: headviz.load(other, fresh_labels=("a", "b", "c"), seed=seed))
-    with pytest.raises(ModelError, match="hidden layers 4 instead of 3"):
-        next(transfer({}, {"A": a}, retrain=True, options=options))
-
-
-def test_transfer_between_other_grids_is_refused(tmp_path):
-    with pytest.raises(MaskError, match="2×4 heads, but the model of 'A' has 3×4"):
-        list(transfer({"B": HeadMask.full(2, 4)}, {"A": context(tmp_path)}))
 
 
 # masks from the masked-language model ------------------------------------------------------------

@@ -61,7 +61,7 @@ def first_state(
         require_trainable(base, context.train, context.dev, options)
         base_digest = base.digest
     notes = notes_of(context, plan)
-    judge = judge_of(context, plan)
+    judge = judge_of(context, plan.label_order, plan.flops_length)
     result = judge.evaluated(clf, None, of_phase(progress, "evaluate"), cancel)
     full = HeadMask.full(clf.num_layers, clf.num_heads)
     reference = judge.record(result, full, Work(BUILD, plan.seeds[0], 0), 0.0, result.answers)

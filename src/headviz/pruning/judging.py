@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,16 +26,16 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..progress import Cancel, Progress
     from .context import Context
-    from .plan import PruningPlan
 
 END = "\n"
+FLOPS_LENGTH = 128  # tokens of the text for which FLOPs are counted
 
 
 class Judge(ABC):
     """Evaluates models on the dev set of a run; a subclass for each kind of task."""
 
-    def __init__(self, context: Context, plan: PruningPlan) -> None:
-        self.data, self.plan = context.dev, plan
+    def __init__(self, context: Context, label_order: Sequence[str] | None, flops_length: int) -> None:
+        self.data, self.label_order, self.flops_length = context.dev, label_order, flops_length
 
     @abstractmethod
     def answers(
@@ -55,7 +56,7 @@ class Judge(ABC):
             # same logits to float precision, and faster the more heads are off
             clf, mask = prune(clf, mask), None
         answers = self.answers(clf, mask, progress, cancel)
-        cost = clf.cost(mask, self.plan.flops_length)
+        cost = clf.cost(mask, self.flops_length)
         return Result(answers, cost.parameters, cost.flops, {"evaluate": time.perf_counter() - start})
 
     def record(
@@ -84,23 +85,23 @@ class Judge(ABC):
         )
 
 
-def judge_of(context: Context, plan: PruningPlan) -> Judge:
-    """The judge for the run's task."""
-    return (Sentences if context.dev.is_translation else Classes)(context, plan)
+def judge_of(context: Context, label_order: Sequence[str] | None = None, flops_length: int = FLOPS_LENGTH) -> Judge:
+    """The judge for the task of the dev set. ``label_order`` names the model's outputs where their names do not."""
+    return (Sentences if context.dev.is_translation else Classes)(context, label_order, flops_length)
 
 
 class Classes(Judge):
     """Classes of texts, or numbers."""
 
-    def __init__(self, context: Context, plan: PruningPlan) -> None:
-        super().__init__(context, plan)
-        self.order = class_order(context.clf, context.dev, plan.label_order)  # the model's output of each class
+    def __init__(self, context: Context, label_order: Sequence[str] | None, flops_length: int) -> None:
+        super().__init__(context, label_order, flops_length)
+        self.order = class_order(context.clf, context.dev, label_order)  # the model's output of each class
 
     def answers(
         self, clf: Classifier, mask: HeadMask | None, progress: Progress | None, cancel: Cancel | None
     ) -> np.ndarray:
         # nothing is kept between masks, so that a resumed run gets exactly the same bits
-        model = Evaluator(clf, self.data, EvaluatorOptions(budget=0), label_order=self.plan.label_order)
+        model = Evaluator(clf, self.data, EvaluatorOptions(budget=0), label_order=self.label_order)
         return model.evaluate(mask, keep=False, progress=progress, cancel=cancel).logits
 
     def measured(self, answers: np.ndarray, reference: np.ndarray) -> Measured:

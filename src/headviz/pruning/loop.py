@@ -103,7 +103,9 @@ class Loop:
             result = self.algorithm.result(self, mask)
         seconds = 0.0 if choice is None else choice.seconds
         reference = self.state.logits[self.state.reference.logits]
-        record = judge_of(self.context, self.plan).record(result, mask, self.work, seconds, reference)
+        record = judge_of(self.context, self.plan.label_order, self.plan.flops_length).record(
+            result, mask, self.work, seconds, reference
+        )
         if result.trained is not None:
             folder = self.context.keep_trained(self.work.seed, self.work.step, result.trained)
             record = replace(record, model=folder, model_digest=result.trained.digest)
@@ -303,7 +305,7 @@ class Loop:
         error: dict[str, float] | None = None,
     ) -> Result:
         """The evaluated model; ``seconds`` and ``error`` are those of its making."""
-        judge = judge_of(self.context, self.plan)
+        judge = judge_of(self.context, self.plan.label_order, self.plan.flops_length)
         result = judge.evaluated(clf, mask, self.progress_of("evaluate"), self.cancel)
         return replace(result, seconds={**(seconds or {}), **result.seconds}, repair_error=error)
 

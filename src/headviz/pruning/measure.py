@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..evaluation import resampling
 from ..evaluation.comparison import Answers, Delta, TextAnswers, deltas
 from ..evaluation.constant import counts
-from ..evaluation.plain import constants_for
+from ..evaluation.plain import constants_for, undefined_for
 from ..evaluation.significance import LEVEL, confusion, wilson
 from ..tasks import Dataset, metric, predicted
 
@@ -28,6 +28,7 @@ class Measured:
     agreement: float | None
     predicted: dict[str, int] | None = None  # how often each class is predicted
     constant: dict[str, float | None] | None = None  # what the best constant answer reaches
+    undefined: dict[str, str] = field(default_factory=dict)  # why a metric has no value, in words
 
 
 def measured(
@@ -40,7 +41,8 @@ def measured(
     classes = 0 if data.is_regression else len(data.label_names)
     classes_said = None if data.is_regression else counts(mine, data.label_names)
     levels = constants_for(data) or None
-    found = Measured(metrics, {}, {}, agreement(mine, theirs, data.is_regression), classes_said, levels)
+    why = undefined_for(data, logits, order)
+    found = Measured(metrics, {}, {}, agreement(mine, theirs, data.is_regression), classes_said, levels, why)
     if data.labels is None:
         return found
     answers = Answers(data.gold, theirs, classes)

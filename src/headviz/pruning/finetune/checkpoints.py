@@ -15,6 +15,7 @@ from ...storage.writing import replace_file
 from ..options import FinetuneOptions
 
 if TYPE_CHECKING:
+    from ...heads import HeadMask
     from ...models.classifier import Classifier
     from ...tasks import Dataset
 
@@ -34,19 +35,22 @@ def training_folder(folder: str | Path | None) -> Iterator[Path]:
     yield place
 
 
-def claim(place: Path, clf: Classifier, train: Dataset, options: FinetuneOptions, seed: int) -> None:
+def claim(
+    place: Path, clf: Classifier, train: Dataset, options: FinetuneOptions, seed: int, mask: HeadMask | None = None
+) -> None:
     """Mark the folder as this training's; an ``OptionError`` if it belongs to another one."""
     mine = {
         "options": options.to_dict(),
         "seed": seed,
         "model": clf.digest,
         "data": hashlib.sha256(f"{train.digest}{clf.tokenizer_digest}".encode()).hexdigest(),
+        **({} if mask is None else {"mask": mask.hex}),
     }
     path = place / FINGERPRINT
     if path.exists():
         there = json.loads(path.read_text(encoding="utf-8"))
         if there != mine:
-            changed = ", ".join(k for k in mine if there.get(k) != mine[k])
+            changed = ", ".join(k for k in {**there, **mine} if there.get(k) != mine.get(k))
             raise OptionError(
                 f"'{place}' holds checkpoints of another training (different {changed}). "
                 "Remove the folder, or choose another one."

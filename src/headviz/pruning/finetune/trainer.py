@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from ...models.in_place import masked
 from ..options import FinetuneOptions
 from .callbacks import Patience, Watch
 from .curve import Diverged, divergence, learning_curve
 from .order import Rows
 
 if TYPE_CHECKING:
+    from ...heads import HeadMask
     from ...models.classifier import Classifier
 
 # our schedule -> transformers' name; all begin with the warm-up
@@ -36,8 +39,11 @@ def trainer_for(
     place: Path,
     watch: Watch,
     checkpoint: str | None,
+    mask: HeadMask | None = None,
 ) -> Any:
     from ...attention import transformers
+
+    trained = model  # as it is, whatever Trainer wraps around it
 
     class _Trainer(transformers.Trainer):
         def _get_train_sampler(self, train_dataset: Any = None) -> Any:
@@ -47,12 +53,13 @@ def trainer_for(
             self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
         ) -> Any:
             labels = inputs.pop("labels")
-            outputs = model(**inputs, **clf.training_options)
-            loss = clf.loss(outputs.logits.float(), labels)
+            with nullcontext() if mask is None else masked(trained, mask):
+                logits = model(**inputs, **clf.training_options).logits
+            loss = clf.loss(logits.float(), labels)
             if model.training and not bool(torch.isfinite(loss)):
                 step, total = int(self.state.global_step), int(self.state.max_steps)
                 raise Diverged(divergence(step, total, options), learning_curve(self.state.log_history, None))
-            return (loss, {"logits": outputs.logits}) if return_outputs else loss
+            return (loss, {"logits": logits}) if return_outputs else loss
 
     def collate(batch: list[tuple[Any, Any]]) -> dict[str, torch.Tensor]:
         return clf.labelled([e for e, _ in batch], [y for _, y in batch])

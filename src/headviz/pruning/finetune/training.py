@@ -34,6 +34,7 @@ from .order import Rows
 from .trainer import trainer_for
 
 if TYPE_CHECKING:
+    from ...heads import HeadMask
     from ...models.classifier import Classifier
     from ...progress import Cancel, Progress
     from ...tasks import Dataset
@@ -57,6 +58,7 @@ def fine_tune(
     options: FinetuneOptions,
     seed: int = 0,
     *,
+    mask: HeadMask | None = None,
     dev: Dataset | None = None,
     label_order: Sequence[str] | str | None = None,
     folder: str | Path | None = None,
@@ -69,7 +71,9 @@ def fine_tune(
     First put a fresh head on a pre-trained encoder, with ``headviz.load(base, fresh_labels=…, seed=…)``. A translator
     learns the tokens of its references one after the other. ``dev`` is used for early stopping and for dev metrics
     per epoch only. ``progress`` counts updates; ``curve`` gets the learning curve so far, about once a second.
-    Do not use this to train under a mask: prune first.
+
+    ``mask`` switches heads off all through the training; they stay in the model, untrained, so evaluate it under the
+    same mask. That is for comparisons: a pruned model has the same gradients, is faster and needs no mask afterwards.
     """
     start = time.perf_counter()
     seed_number(seed)
@@ -80,7 +84,7 @@ def fine_tune(
     if dev is not None and order is not None and _measures(options):
         measured = Rows(clf, dev, gold_for(dev, order))
     with training_folder(folder) as place, _own_random_numbers(), quiet():
-        claim(place, clf, train, options, seed)
+        claim(place, clf, train, options, seed, mask)
         model: Any = copy.deepcopy(clf.model)
         model.requires_grad_(True)
         if order is not None:
@@ -90,7 +94,7 @@ def fine_tune(
         tell = None if curve is None else lambda history: curve(learning_curve(history, dev))
         watch = Watch(rows.order(options, seed), progress, cancel, saves, tell)
         checkpoint = whole_checkpoint(place)
-        trainer = trainer_for(clf, model, rows, measured, metrics, options, seed, place, watch, checkpoint)
+        trainer = trainer_for(clf, model, rows, measured, metrics, options, seed, place, watch, checkpoint, mask)
         trainer.train(resume_from_checkpoint=checkpoint)
         history, best = trainer.state.log_history, trainer.state.best_model_checkpoint
         updates, epochs = int(trainer.state.global_step), float(trainer.state.epoch or 0.0)

@@ -3,42 +3,42 @@
 Without retraining a cell is the target's fine-tuned model under the source's mask. With retraining the target's
 pre-trained model is pruned by the source's mask and fine-tuned on the target, once per seed; it may then be a
 *matching* subnetwork by the criterion of ``winning``. A mask that matches on several tasks is *universal*.
+
+Random masks of as many heads are measured on every target as well: a mask that does no better than those has not
+transferred. ``transfer_matrix`` makes the table of the cells.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ...errors import MaskError
-from ...evaluation.dispatch import evaluate
-from ...evaluation.plain import class_order
+from ...evaluation.constant import remark
 from ...heads import HeadMask
 from ...models.pruning import prune
 from ...progress import of_phase, tracked
 from ...results import Result
 from ..check import check_base
 from ..finetune.training import fine_tune
-from ..measure import measured, none
-from ..options import FinetuneOptions
-from .margin import MARGIN
-from .winning import Ticket, mean_and_sd, ticket, universal
+from ..judging import Judge, judge_of
+from ..options import FinetuneOptions, whole
 
 if TYPE_CHECKING:
     from ...progress import Cancel, PhaseProgress, Progress
     from ..context import Context
+    from ..records import Result as Evaluated
 
-FULL = ""  # the source of cells with every head on
+FULL = ""  # the source of cells with every head on, and of random masks
+RANDOM = 5  # random masks of each size without retraining; with it, one for each seed
 
 
 @dataclass(frozen=True)
 class Cell(Result):
     """One number of the matrix, of one seed if it was retrained."""
 
-    source: str  # whose mask; empty = every head on
+    source: str  # whose mask; empty = every head on, or a random mask
     target: str  # whose model and data
     seed: int | None  # None = not retrained
     metric: float | None
@@ -47,26 +47,59 @@ class Cell(Result):
     low: float | None = None
     high: float | None = None
     mask: str = ""  # hexadecimal
+    draw: int | None = None  # the number of a random mask; None = no random mask
+    p: float | None = None  # of the delta
+    name: str = ""  # the metric's
+    constant: float | None = None  # what the best constant answer reaches
+    undefined: str = ""  # why there is no metric, in words
+    remark: str = ""  # where (nearly) all answers are of one class
 
     @property
-    def key(self) -> tuple[str, str, int | None]:
-        return self.source, self.target, self.seed
+    def key(self) -> tuple[str, str, int | None, int | None, float]:
+        return self.source, self.target, self.seed, self.draw, self.sparsity
 
 
-@dataclass(frozen=True, eq=False)
-class Matrix(Result):
-    """Rows = sources, columns = targets; NaN = not measured."""
+@dataclass(frozen=True)
+class Wanted:
+    """A cell before it is measured."""
 
-    sources: tuple[str, ...]
-    targets: tuple[str, ...]
-    mean: np.ndarray
-    sd: np.ndarray
-    full: np.ndarray  # of each target, every head on
-    tickets: dict[str, dict[str, Ticket]]  # source -> target; retrained cells of several seeds only
+    source: str
+    target: str
+    seed: int | None
+    draw: int | None
+    mask: HeadMask
 
-    def universal(self) -> dict[str, tuple[str, ...]]:
-        """For each source the targets on which its mask matches."""
-        return {source: universal(found) for source, found in self.tickets.items()}
+    @property
+    def key(self) -> tuple[str, str, int | None, int | None, float]:
+        return self.source, self.target, self.seed, self.draw, self.mask.sparsity
+
+
+def wanted(
+    masks: Mapping[str, HeadMask],
+    targets: Sequence[str],
+    grid: tuple[int, int],
+    retrain: bool = False,
+    seeds: Sequence[int] = (0,),
+    random: int | None = None,
+) -> list[Wanted]:
+    """Every cell, target by target: every head on, the masks, then random masks of the same sizes.
+
+    ``random`` says how many of each size (and of each seed, where it is retrained); 0 = none.
+    """
+    if random is not None:
+        whole(random, "random", 0)
+    full = HeadMask.full(*grid)
+    draws = (1 if retrain else RANDOM) if random is None else random
+    sizes = sorted({len(mask.off) for mask in masks.values()} - {0, full.size})
+    found = []
+    for target in targets:
+        for source, mask in {FULL: full, **masks}.items():
+            found += [Wanted(source, target, seed, None, mask) for seed in (seeds if retrain else (None,))]
+        for size in sizes:
+            for place, seed in enumerate(seeds if retrain else (None,)):
+                numbers = range(place * draws, (place + 1) * draws)
+                found += [Wanted(FULL, target, seed, n, full.without_random(size, n)) for n in numbers]
+    return found
 
 
 def transfer(
@@ -75,6 +108,7 @@ def transfer(
     *,
     retrain: bool = False,
     seeds: Sequence[int] = (0,),
+    random: int | None = None,
     options: FinetuneOptions | None = None,
     label_orders: Mapping[str, Sequence[str] | None] | None = None,
     known: Sequence[Cell] = (),
@@ -84,7 +118,8 @@ def transfer(
     """Yield the cells one by one, except those in ``known``.
 
     A target is trained with ``options``, else its base model's recipe, else the thesis's. ``label_orders`` gives, by
-    target, the classes in the order of the model's outputs, where their names do not say it.
+    target, the classes in the order of the model's outputs, where their names do not say it. ``random`` is how many
+    random masks of each size stand beside them on every target, None = five, or one for each seed with ``retrain``.
     """
     for source, mask in masks.items():
         for target, context in targets.items():
@@ -98,81 +133,61 @@ def transfer(
         for context in targets.values():
             check_base(context.clf, context.base(seeds[0]))
     there = {cell.key for cell in known}
-    wanted = [
-        (source, target, seed)
-        for target in targets
-        for source in (FULL, *masks)
-        for seed in (seeds if retrain else (None,))
-    ]
-    for number, (source, target, seed) in enumerate(tracked(wanted, cancel=cancel), 1):
-        if (source, target, seed) in there:
-            continue
-        context, order = targets[target], (label_orders or {}).get(target)
-        clf, dev = context.clf, context.dev
-        mask = masks[source] if source else HeadMask.full(clf.num_layers, clf.num_heads)
-        tell = of_phase(progress, f"{number}/{len(wanted)}")
-        if seed is None:
-            yield _as_it_is(context, mask, source, target, order, tell, cancel)
-            continue
-        base, recipe = context.base(seed), options or context.recipe or FinetuneOptions()
-        small = base if mask.is_full else prune(base, mask)
-        trained = fine_tune(
-            small, context.train, recipe, seed, dev=dev, label_order=order, progress=tell, cancel=cancel
-        )
-        metrics = evaluate(trained.classifier, dev, label_order=order, cancel=cancel).metrics
-        yield Cell(source, target, seed, none(next(iter(metrics.values()))), mask.sparsity, mask=mask.hex)
+    for target, context in targets.items():
+        grid = (context.clf.num_layers, context.clf.num_heads)
+        cells = wanted(masks, (target,), grid, retrain, seeds, random)
+        judge = judge_of(context, (label_orders or {}).get(target))
+        full: Evaluated | None = None
+        for number, cell in enumerate(tracked(cells, cancel=cancel), 1):
+            if cell.key in there:
+                continue
+            tell = of_phase(progress, f"{target} {number}/{len(cells)}")
+            if cell.seed is not None:
+                yield _cell(cell, judge, _retrained(context, cell, options, judge, tell, cancel), None)
+                continue
+            if full is None:
+                full = judge.evaluated(context.clf, None, None, cancel)
+            found = full if cell.mask.is_full else judge.evaluated(context.clf, cell.mask, tell, cancel)
+            yield _cell(cell, judge, found, full)
 
 
-def _as_it_is(
+def _retrained(
     context: Context,
-    mask: HeadMask,
-    source: str,
-    target: str,
-    order: Sequence[str] | None,
+    cell: Wanted,
+    options: FinetuneOptions | None,
+    judge: Judge,
     progress: Progress | None,
     cancel: Cancel | None,
-) -> Cell:
-    """A cell without retraining, compared with the same model with every head."""
-    clf, dev = context.clf, context.dev
-    full = masked = evaluate(clf, dev, label_order=order, cancel=cancel)
-    if not mask.is_full:
-        masked = evaluate(clf, dev, mask, label_order=order, progress=progress, cancel=cancel)
-    found = measured(dev, class_order(clf, dev, order), masked.metrics, masked.logits, full.logits)
-    name = next(iter(found.metrics))
-    delta = found.deltas.get(name, {})
-    ends = {end: delta.get(end) for end in ("delta", "low", "high")}
-    return Cell(source, target, None, found.metrics[name], mask.sparsity, **ends, mask=mask.hex)
+) -> Evaluated:
+    """The answers of a network that was pruned before it was trained."""
+    assert cell.seed is not None
+    base, recipe = context.base(cell.seed), options or context.recipe or FinetuneOptions()
+    small = base if cell.mask.is_full else prune(base, cell.mask)
+    order = judge.label_order
+    trained = fine_tune(
+        small, context.train, recipe, cell.seed, dev=context.dev, label_order=order, progress=progress, cancel=cancel
+    )
+    return judge.evaluated(trained.classifier, None, None, cancel)
 
 
-def matrix(cells: Sequence[Cell], margin: float = MARGIN, metrics: Mapping[str, str] | None = None) -> Matrix:
-    """The table of some cells; with several seeds also the criterion of tickets and a test with a margin in points.
-
-    ``metrics`` names the metric of each target, where one comes in points of its own (BLEU).
-    """
-    sources = tuple(dict.fromkeys(c.source for c in cells if c.source != FULL))
-    targets = tuple(dict.fromkeys(c.target for c in cells))
-    mean = np.full((len(sources), len(targets)), np.nan)
-    sd, full = mean.copy(), np.full(len(targets), np.nan)
-    won: dict[str, dict[str, Ticket]] = {source: {} for source in sources}
-
-    def values(source: str, target: str) -> dict[int | None, float]:
-        return {c.seed: c.metric for c in cells if (c.source, c.target) == (source, target) and c.metric is not None}
-
-    retrained = any(c.seed is not None for c in cells)
-    for j, target in enumerate(targets):
-        metric = (metrics or {}).get(target, "accuracy")
-        whole = values(FULL, target)
-        if whole:
-            full[j] = np.mean(list(whole.values()))
-        for i, source in enumerate(sources):
-            own = values(source, target)
-            if not own:
-                continue
-            mean[i, j], spread = mean_and_sd(list(own.values()))
-            sd[i, j] = np.nan if spread is None else spread
-            if retrained and whole:
-                share = next(c.sparsity for c in cells if (c.source, c.target) == (source, target))
-                found = ticket(share, list(whole.values()), list(own.values()), margin, metric)
-                paired = list(whole) == list(own)
-                won[source][target] = found if paired else replace(found, within=None)
-    return Matrix(sources, targets, mean, sd, full, won)
+def _cell(cell: Wanted, judge: Judge, found: Evaluated, full: Evaluated | None) -> Cell:
+    """A cell's numbers; with ``full`` also the paired change."""
+    told = judge.measured(found.answers, (full or found).answers)
+    name = next(iter(told.metrics))
+    change = told.deltas.get(name, {}) if full is not None else {}
+    constants = told.constant or {}
+    return Cell(
+        cell.source,
+        cell.target,
+        cell.seed,
+        told.metrics[name],
+        cell.mask.sparsity,
+        **{end: change.get(end) for end in ("delta", "low", "high")},
+        mask=cell.mask.hex,
+        draw=cell.draw,
+        p=change.get("p"),
+        name=name,
+        constant=constants.get(name),
+        undefined=told.undefined.get(name, ""),
+        remark=remark(told.predicted, constants.get("accuracy")),
+    )

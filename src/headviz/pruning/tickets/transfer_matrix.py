@@ -1,0 +1,240 @@
+"""The table of a transfer's cells: what each mask keeps on each target, against every head on and against random masks.
+
+kept    (metric − constant) / (full − constant): the share left of what the full model has above the best constant
+        answer. A correlation or BLEU has no constant answer; there it is the share of the metric itself.
+change  against every head on: without retraining paired over the examples, with it paired over the seeds (t).
+random  masks of as many heads drawn at random, on the same target. ``random_low`` to ``random_high`` is where a
+        further random mask would lie with 95 % (t, normal spread); a mask within it might as well have been drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy
+
+from ...evaluation.constant import corrected
+from ...evaluation.significance import LEVEL, benjamini_hochberg
+from ...evaluation.verdict import verdict
+from ...results import Result
+from ...tasks import points_in
+from ..measure import none
+from .margin import MARGIN
+from .transfer import FULL, Cell
+from .winning import Ticket, mean_and_sd, ticket, universal
+
+NO_METRIC = "accuracy"  # of cells that were written before they named theirs
+
+
+@dataclass(frozen=True)
+class Entry(Result):
+    """One mask on one target; None = not measured, or undefined (``why``)."""
+
+    source: str  # empty = the mean of random masks of this sparsity
+    target: str
+    sparsity: float
+    metric: str
+    value: float | None  # mean over the seeds
+    sd: float | None  # over the seeds, or over random masks
+    count: int  # seeds, or random masks
+    full: float | None  # every head on
+    constant: float | None
+    kept: float | None
+    change: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    q: float | None = None  # over all entries of the table
+    random: float | None = None  # mean of the random masks
+    random_low: float | None = None
+    random_high: float | None = None
+    random_p: float | None = None  # of the mask being one more random mask
+    random_q: float | None = None
+    random_count: int = 0
+    why: str = ""  # why there is no share, in words
+    remark: str = ""  # where (nearly) all answers are of one class
+
+    @property
+    def clear(self) -> bool:
+        """Whether the change is told apart from none, among all entries of the table."""
+        return verdict(self.low, self.high) in ("loss", "gain") and self.q is not None and self.q < 1 - LEVEL
+
+    @property
+    def ahead(self) -> bool:
+        """Whether the mask is better than random masks of its size, among all entries of the table."""
+        if self.value is None or self.random is None or self.random_q is None:
+            return False
+        return self.value > self.random and self.random_q < 1 - LEVEL
+
+    @property
+    def scale(self) -> float:
+        """Points in one unit of the metric."""
+        return points_in(self.metric)
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix(Result):
+    """Rows = sources, columns = targets; NaN = not measured."""
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    mean: np.ndarray
+    sd: np.ndarray
+    full: np.ndarray  # of each target, every head on
+    tickets: dict[str, dict[str, Ticket]]  # source -> target; retrained cells of several seeds only
+    entries: tuple[Entry, ...] = ()  # of sources and targets, row by row
+    random: tuple[Entry, ...] = ()  # of each sparsity and target
+    retrained: bool = False
+
+    def universal(self) -> dict[str, tuple[str, ...]]:
+        """For each source the targets on which its mask matches."""
+        return {source: universal(found) for source, found in self.tickets.items()}
+
+    def entry(self, source: str, target: str) -> Entry | None:
+        return next((e for e in self.entries if (e.source, e.target) == (source, target)), None)
+
+
+def matrix(cells: Sequence[Cell], margin: float = MARGIN, metrics: Mapping[str, str] | None = None) -> Matrix:
+    """The table of some cells; with several seeds also the criterion of tickets and a test with a margin in points.
+
+    ``metrics`` names the metric of each target for cells that do not, where one comes in points of its own (BLEU).
+    """
+    sources = tuple(dict.fromkeys(c.source for c in cells if c.source != FULL))
+    targets = tuple(dict.fromkeys(c.target for c in cells))
+    retrained = any(c.seed is not None for c in cells)
+    mean = np.full((len(sources), len(targets)), np.nan)
+    sd, full = mean.copy(), np.full(len(targets), np.nan)
+    won: dict[str, dict[str, Ticket]] = {source: {} for source in sources}
+    entries: dict[tuple[str, str], Entry] = {}
+    drawn: list[Entry] = []
+    for j, target in enumerate(targets):
+        here = [c for c in cells if c.target == target]
+        name = next((c.name for c in here if c.name), (metrics or {}).get(target, NO_METRIC))
+        given = [c for c in here if c.source == FULL and c.draw is None]
+        whole = _by_seed(given)
+        if whole:
+            full[j] = np.mean(list(whole.values()))
+        about = Entry(FULL, target, 0.0, name, None, None, 0, _mean(whole.values()), _constant(here), None)
+        sizes = sorted({c.sparsity for c in here if c.draw is not None})
+        by_size = {
+            size: _random(about, [c for c in here if (c.sparsity, c.draw is None) == (size, False)], whole)
+            for size in sizes
+        }
+        drawn += by_size.values()
+        for i, source in enumerate(sources):
+            own = [c for c in here if c.source == source]
+            if not own:
+                continue
+            found = _beside(_entry(about, own, whole), by_size.get(own[0].sparsity))
+            entries[source, target] = found
+            values = _by_seed(own)
+            if not values:
+                continue
+            mean[i, j], spread = mean_and_sd(list(values.values()))
+            sd[i, j] = np.nan if spread is None else spread
+            if retrained and whole:
+                one = ticket(own[0].sparsity, list(whole.values()), list(values.values()), margin, name)
+                won[source][target] = one if list(whole) == list(values) else replace(one, within=None)
+    rows = _tested([entries[s, t] for s in sources for t in targets if (s, t) in entries])
+    return Matrix(sources, targets, mean, sd, full, won, rows, tuple(drawn), retrained)
+
+
+def _by_seed(cells: Sequence[Cell]) -> dict[int | None, float]:
+    return {c.seed: c.metric for c in cells if c.metric is not None}
+
+
+def _mean(values: object) -> float | None:
+    known = list(values)  # type: ignore[call-overload]
+    return float(np.mean(known)) if known else None
+
+
+def _constant(cells: Sequence[Cell]) -> float | None:
+    return next((c.constant for c in cells if c.constant is not None), None)
+
+
+def _entry(about: Entry, own: Sequence[Cell], whole: Mapping[int | None, float]) -> Entry:
+    """One mask on one target: over its seeds, or as it is."""
+    values = _by_seed(own)
+    value = _mean(values.values())
+    _, spread = mean_and_sd(list(values.values())) if values else (None, None)
+    found = replace(
+        about,
+        source=own[0].source,
+        sparsity=own[0].sparsity,
+        value=value,
+        sd=spread,
+        count=len(values),
+        remark=next((c.remark for c in own if c.remark), ""),
+    )
+    kept, why = _kept(found, next((c.undefined for c in own if c.undefined), ""))
+    found = replace(found, kept=kept, why=why)
+    if own[0].seed is None:
+        c = own[0]
+        return replace(found, change=c.delta, low=c.low, high=c.high, p=c.p)
+    pairs = [values[seed] - whole[seed] for seed in values if seed in whole]
+    change, low, high, p = _over(pairs)
+    return replace(found, change=change, low=low, high=high, p=p)
+
+
+def _kept(found: Entry, undefined: str) -> tuple[float | None, str]:
+    """The share, or why there is none."""
+    if found.value is None:
+        return None, undefined or "it is not measured"
+    if found.full is None:
+        return None, "the model with every head on is not measured"
+    floor = 0.0 if found.constant is None else found.constant
+    share = corrected(found.value, found.full, floor)
+    if share != share:
+        return None, "with every head on, the model is no better than one answer for all"
+    return share, ""
+
+
+def _over(changes: Sequence[float]) -> tuple[float | None, float | None, float | None, float | None]:
+    """Mean, interval and p of paired differences (t); only the mean where there is no spread to judge by."""
+    if not changes:
+        return None, None, None, None
+    mean, spread = mean_and_sd(changes)
+    n = len(changes)
+    if spread is None or spread <= 1e-9:
+        return mean, None, None, None
+    error = spread / math.sqrt(n)
+    half = float(scipy.special.stdtrit(n - 1, (1 + LEVEL) / 2)) * error
+    return mean, mean - half, mean + half, float(2 * scipy.special.stdtr(n - 1, -abs(mean) / error))
+
+
+def _random(about: Entry, cells: Sequence[Cell], whole: Mapping[int | None, float]) -> Entry:
+    """The mean of the random masks of one size, with the interval of that mean against every head on."""
+    known = [c for c in cells if c.metric is not None]
+    values = [c.metric for c in known if c.metric is not None]
+    change, low, high, p = _over([v - whole[c.seed] for c, v in zip(known, values, strict=True) if c.seed in whole])
+    _, spread = mean_and_sd(values) if values else (None, None)
+    found = replace(about, sparsity=cells[0].sparsity, value=_mean(values), sd=spread, count=len(values))
+    kept, why = _kept(found, next((c.undefined for c in cells if c.undefined), ""))
+    return replace(found, kept=kept, why=why, change=change, low=low, high=high, p=p)
+
+
+def _beside(found: Entry, random: Entry | None) -> Entry:
+    """The entry with the random masks of its size beside it."""
+    if random is None or random.value is None:
+        return found
+    beside = replace(found, random=random.value, random_count=random.count)
+    if not random.sd or random.sd <= 1e-9:  # no spread to judge by
+        return beside
+    error, freedom = random.sd * math.sqrt(1 + 1 / random.count), random.count - 1
+    half = float(scipy.special.stdtrit(freedom, (1 + LEVEL) / 2)) * error
+    p = None
+    if found.value is not None:
+        p = float(2 * scipy.special.stdtr(freedom, -abs(found.value - random.value) / error))
+    return replace(beside, random_low=random.value - half, random_high=random.value + half, random_p=p)
+
+
+def _tested(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The entries with their q values, over all entries of the table."""
+    losses, ahead = (
+        benjamini_hochberg([np.nan if p is None else p for p in values])
+        for values in ([e.p for e in entries], [e.random_p for e in entries])
+    )
+    return tuple(replace(e, q=none(a), random_q=none(b)) for e, a, b in zip(entries, losses, ahead, strict=True))

@@ -1,0 +1,195 @@
+"""A transfer as one file: masks, models and data by name, and how to measure. Command, page and Python share it.
+
+    {"masks": {"mrpc": "fff…"}, "targets": {"rte": {"model": M, "task": "rte", "base": M0, "data": DIR}},
+     "retrain": false, "seeds": [0], "random": 5}
+
+A target has the options of a pruning plan that say what it works on. Its cells are JSON lines, one per cell.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import OptionError, UserError, unknown_choice
+from ...heads import HeadMask
+from ...storage.paths import read_small
+from ..algorithms import of_one_scoring
+from ..options import FinetuneOptions, read_options, seed_number, whole
+from ..plan import PruningPlan
+
+if TYPE_CHECKING:
+    from ...progress import Cancel, PhaseProgress
+    from ..context import Context
+    from .transfer import Cell
+
+LARGEST = 16 * 2**20  # bytes
+SHAPE = (
+    '{"masks": {"mrpc": "fff…"}, "targets": {"rte": {"model": M, "task": "rte", "base": M0, "data": DIR}}, '
+    '"retrain": false, "seeds": [0], "random": 5}'
+)
+BEGIN = '{"source": "'  # of every line of cells
+
+
+@dataclass(frozen=True)
+class TransferSpec:
+    """``masks`` are hexadecimal; ``targets`` are options of pruning plans. ``finetune`` None = each base's own recipe.
+
+    ``random`` is how many random masks of each size are measured beside them, None = five, or one per seed with
+    ``retrain``. A ``UserError`` says what is wrong, of a target once it is opened.
+    """
+
+    masks: Mapping[str, str]
+    targets: Mapping[str, Mapping[str, Any]]
+    retrain: bool = False
+    seeds: Sequence[int] = (0,)
+    random: int | None = None
+    finetune: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.masks or not self.targets:
+            raise OptionError(f"A transfer needs masks and targets: {SHAPE}")
+        for what, kind, each in (("masks", str, "a mask in hexadecimal"), ("targets", Mapping, "a model and a task")):
+            given = getattr(self, what)
+            if not isinstance(given, Mapping) or not all(isinstance(v, kind) for v in given.values()):
+                raise OptionError(f"{what} gives {each} for each name: {SHAPE}")
+        if "" in self.masks:
+            raise OptionError(f"A mask needs a name that is not empty: {SHAPE}")
+        if not isinstance(self.retrain, bool):
+            raise OptionError(f"retrain is true or false, not {self.retrain!r}.")
+        seeds = self.seeds
+        if not isinstance(seeds, list | tuple) or not seeds or len({repr(s) for s in seeds}) < len(seeds):
+            raise OptionError("seeds is a list of different whole numbers, such as [0, 1, 2].")
+        for seed in seeds:
+            seed_number(seed)
+        if self.random is not None:
+            whole(self.random, "random", 0)
+        if self.finetune is not None:
+            FinetuneOptions.from_dict(self.finetune)
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> TransferSpec:
+        names = [f.name for f in dataclasses.fields(cls)]
+        if wrong := [name for name in given if name not in names]:
+            raise OptionError(unknown_choice("field of a transfer", wrong[0], names))
+        return cls(**{"masks": {}, "targets": {}, **given})
+
+    @classmethod
+    def read(cls, place: Path) -> TransferSpec:
+        """The spec in a JSON file; complaints name the file."""
+        try:
+            given = json.loads(read_small(place, LARGEST, "the spec"))
+        except (ValueError, RecursionError) as error:
+            raise OptionError(f"'{place}' is not JSON: {error}.") from error
+        if not isinstance(given, dict):
+            raise OptionError(f"'{place}' needs masks and targets: {SHAPE}")
+        try:
+            return cls.from_dict(given)
+        except UserError as wrong:
+            raise wrong.reworded(f"'{place}': {wrong}") from wrong
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is written into a file; defaults are left out."""
+        given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if getattr(self, f.name) != f.default}
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in given.items()}
+
+    def plan(self, target: str) -> PruningPlan:
+        """What a target is, as a plan that is never run."""
+        return PruningPlan.from_dict({"algorithm": of_one_scoring(self.retrain), **self.targets[target]})
+
+    def open(self, target: str, folder: Path) -> Context:
+        """Load a target's models and data; a complaint names the target and its keys in the file."""
+        from ..context import open_context
+
+        with _of_target(target):
+            return open_context(self.plan(target), folder)
+
+    def masks_on(self, context: Context) -> dict[str, HeadMask]:
+        grid = context.clf.num_layers, context.clf.num_heads
+        return {name: HeadMask.from_hex(str(text), *grid) for name, text in self.masks.items()}
+
+    def cells(
+        self,
+        contexts: Mapping[str, Context] | None = None,
+        *,
+        known: Sequence[Cell] = (),
+        progress: PhaseProgress | None = None,
+        cancel: Cancel | None = None,
+        each: Callable[[int, int], None] | None = None,
+    ) -> Iterator[Cell]:
+        """Yield the cells that are not ``known``. Without ``contexts`` each target is loaded in its turn.
+
+        ``each`` gets how many cells are there, and how many there will be.
+        """
+        from .transfer import transfer
+
+        done, total = len(known), 0
+        for target in self.targets:
+            context = (contexts or {}).get(target) or self.open(target, Path())
+            masks = self.masks_on(context)
+            total = total or self.count(masks)
+            if each is not None:
+                each(done, total)
+            for cell in transfer(
+                masks,
+                {target: context},
+                retrain=self.retrain,
+                seeds=self.seeds,
+                random=self.random,
+                options=None if self.finetune is None else FinetuneOptions.from_dict(self.finetune),
+                label_orders={target: self.plan(target).label_order},
+                known=known,
+                progress=progress,
+                cancel=cancel,
+            ):
+                done += 1
+                if each is not None:
+                    each(done, total)
+                yield cell
+
+    def count(self, masks: Mapping[str, HeadMask]) -> int:
+        """How many cells there are."""
+        from .transfer import wanted
+
+        some = next(iter(masks.values()))
+        grid = some.num_layers, some.num_heads
+        return len(wanted(masks, tuple(self.targets), grid, self.retrain, self.seeds, self.random))
+
+
+@contextmanager
+def _of_target(name: str) -> Iterator[None]:
+    """A complaint about a target names it, and the keys of the JSON file that its options have."""
+    try:
+        yield
+    except UserError as wrong:
+        keys = ", ".join(f'"{option}"' for option in wrong.parameters.get("options", ()))
+        more = f" In the JSON file: {keys}." if keys else ""
+        raise wrong.reworded(f"Target '{name}': {wrong}{more}") from wrong
+
+
+def line_of(cell: Cell) -> str:
+    return json.dumps(dataclasses.asdict(cell))
+
+
+def cells_of(text: str, name: str) -> list[Cell]:
+    """The cells in JSON lines. A line that an interrupted call has cut short is left out; anything else is refused."""
+    from .transfer import Cell
+
+    cells = []
+    try:
+        for line in text.splitlines():
+            try:
+                given = json.loads(line)
+            except ValueError:
+                if line[: len(BEGIN)] != BEGIN[: len(line)]:
+                    raise
+            else:
+                cells.append(read_options(Cell, given, "field of a cell"))
+    except (ValueError, TypeError, OptionError) as error:
+        raise OptionError(f"'{name}' was not written by headviz transfer, so it is not read.") from error
+    return cells

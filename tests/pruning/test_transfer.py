@@ -1,0 +1,294 @@
+"""Transfer of masks: cells against evaluations by hand, the matrix against plain arithmetic, what its sentences say."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import headviz
+from headviz.errors import MaskError, ModelError, OptionError
+from headviz.evaluation.plain import class_order
+from headviz.heads import HeadMask
+from headviz.pruning import FinetuneOptions
+from headviz.pruning.finetune.training import fine_tune
+from headviz.pruning.judging import Classes
+from headviz.pruning.tickets.transfer import FULL, RANDOM, Cell, transfer, wanted
+from headviz.pruning.tickets.transfer_matrix import matrix
+from headviz.pruning.tickets.transfer_spec import TransferSpec, cells_of, line_of
+from headviz.pruning.tickets.transfer_words import finding
+from headviz.pruning.tickets.winning import wins
+from support.plain import evaluate
+from support.pruning_plans import QUICK, context, make_data
+from support.tiny import tiny_folder
+
+
+def test_transfer_without_retraining(tmp_path):
+    a, b = context(tmp_path / "a"), context(tmp_path / "b", dev=make_data(40, "dev", seed=7))
+    masks = {"A": HeadMask.full(3, 4).without([(0, 0), (1, 1)]), "B": HeadMask.full(3, 4).without([(2, 2)])}
+    cells = list(transfer(masks, {"A": a, "B": b}, random=2))
+    assert len(cells) == 2 * (1 + 2 + 2 * 2)  # on each: every head on, both masks, two random ones of each size
+    assert [c.key for c in cells] == [w.key for w in wanted(masks, ("A", "B"), (3, 4), random=2)]
+    m = matrix(cells)
+    for i, source in enumerate(("A", "B")):
+        for j, target in enumerate((a, b)):
+            expected = evaluate(target.clf, target.dev, masks[source]).metrics["accuracy"]
+            assert m.mean[i, j] == pytest.approx(expected)
+    assert m.full == pytest.approx([evaluate(t.clf, t.dev).metrics["accuracy"] for t in (a, b)])
+    assert np.isnan(m.sd).all()
+    for cell in (c for c in cells if c.draw is not None):
+        mask = HeadMask.from_hex(cell.mask, 3, 4)
+        assert mask == HeadMask.full(3, 4).without_random(len(mask.off), cell.draw)
+        target = {"A": a, "B": b}[cell.target]
+        assert cell.metric == pytest.approx(evaluate(target.clf, target.dev, mask).metrics["accuracy"])
+    half = cells[:3]
+    rest = list(transfer(masks, {"A": a, "B": b}, random=2, known=half))
+    assert [c.key for c in (*half, *rest)] == [c.key for c in cells]
+    assert [c.metric for c in rest] == [c.metric for c in cells[3:]]
+
+
+def test_a_cell_without_retraining_has_the_paired_change(tmp_path):
+    a = context(tmp_path)
+    mask = HeadMask.full(3, 4).without([(0, 0), (1, 1), (2, 0)])
+    cell = next(c for c in transfer({"A": mask}, {"A": a}, random=0) if c.source)
+    full, now = (evaluate(a.clf, a.dev, m).predictions for m in (None, mask))
+    change = headviz.paired(a.dev.gold, full, now)
+    expected = (change.difference, change.low, change.high, change.p)
+    assert (cell.delta, cell.low, cell.high, cell.p) == pytest.approx(expected)
+    assert (cell.name, cell.constant) == ("accuracy", pytest.approx(np.bincount(a.dev.labels).max() / 40))
+
+
+def test_how_many_random_masks_there_are():
+    masks = {"A": HeadMask.full(3, 4).without([(0, 0)]), "all off": HeadMask.only(3, 4, [])}
+    plain = wanted(masks, ("t",), (3, 4))
+    assert [w.draw for w in plain if w.draw is not None] == list(range(RANDOM))  # none of the mask without heads
+    trained = [w for w in wanted(masks, ("t",), (3, 4), retrain=True, seeds=(4, 7)) if w.draw is not None]
+    assert [(w.seed, w.draw) for w in trained] == [(4, 0), (7, 1)]
+    assert not [w for w in wanted(masks, ("t",), (3, 4), random=0) if w.draw is not None]
+    with pytest.raises(OptionError, match="random is a whole number of at least 0"):
+        wanted(masks, ("t",), (3, 4), random=-1)
+
+
+def test_transfer_reads_classes_in_the_order_given(tmp_path):
+    """Outputs without names: the order given says which output is which class."""
+    a = context(tmp_path)
+    names = a.dev.label_names
+    plain = list(transfer({}, {"A": a}))
+    turned = list(transfer({}, {"A": a}, label_orders={"A": (*names[1:], names[0])}))
+    order = class_order(a.clf, a.dev, (*names[1:], names[0]))
+    right = order[a.dev.labels] == evaluate(a.clf, a.dev).logits.argmax(axis=1)
+    assert turned[0].metric == pytest.approx(right.mean())
+    assert turned[0].metric != plain[0].metric
+
+
+@pytest.mark.slow
+def test_transfer_with_retraining_gives_matching_and_universal(tmp_path):
+    a = context(tmp_path / "a")
+    mask = HeadMask.full(3, 4).without([(0, 0), (1, 1)])
+    cells = list(transfer({"A": mask}, {"A": a}, retrain=True, seeds=(0, 1), options=QUICK))
+    drawn = next(c for c in cells if c.draw == 1)
+    other = headviz.prune(a.base(1), HeadMask.full(3, 4).without_random(2, 1))
+    expected = evaluate(fine_tune(other, a.train, QUICK, 1).classifier, a.dev).metrics["accuracy"]
+    assert (drawn.seed, drawn.metric) == (1, expected)
+    again = evaluate(fine_tune(headviz.prune(a.base(1), mask), a.train, QUICK, 1).classifier, a.dev)
+    found = {c.key: c.metric for c in cells}
+    assert found["A", "A", 1, None, 2 / 12] == again.metrics["accuracy"]
+    m = matrix(cells)
+    full, own = ([found[s, "A", seed, None, o] for seed in (0, 1)] for s, o in (("", 0.0), ("A", 2 / 12)))
+    assert m.tickets["A"]["A"].winning == wins(np.mean(full), np.mean(own), np.std(own, ddof=1))
+    assert m.universal() == {"A": ("A",) if m.tickets["A"]["A"].winning else ()}
+    assert m.to_dict()["sources"] == ["A"]
+
+
+def test_an_undefined_metric_of_a_retrained_cell_is_missing(tmp_path, monkeypatch):
+    """Not a number: a ticket made of it would be one that loses."""
+    real, asked = Classes.measured, []
+
+    def undefined(self: Any, answers: Any, reference: Any) -> Any:
+        asked.append(1)
+        found = real(self, answers, reference)
+        gone = {"metrics": {"matthews": None}, "undefined": {"matthews": "every prediction is the same"}}
+        return dataclasses.replace(found, **gone) if len(asked) == 2 else found
+
+    monkeypatch.setattr(Classes, "measured", undefined)
+    cells = list(transfer({}, {"A": context(tmp_path)}, retrain=True, seeds=(0, 1), options=QUICK))
+    assert cells[0].metric is not None
+    assert (cells[1].metric, cells[1].undefined) == (None, "every prediction is the same")
+    assert matrix(cells).full == pytest.approx([cells[0].metric])
+
+
+@pytest.mark.slow
+def test_transfer_may_stop_early_and_wants_a_base_of_the_targets_shape(tmp_path):
+    options = FinetuneOptions(epochs=2, batch=8, early_stopping=1)
+    a = context(tmp_path / "a")
+    (cell,) = transfer({}, {"A": a}, retrain=True, options=options)
+    expected = fine_tune(a.base(0), a.train, options, 0, dev=a.dev).classifier
+    assert cell.metric == evaluate(expected, a.dev).metrics["accuracy"]
+    other = tiny_folder(tmp_path / "other", layers=4)
+    a = context(tmp_path / "a", load_base=lambda seed: headviz.load(other, fresh_labels=("a", "b", "c"), seed=seed))
+    with pytest.raises(ModelError, match="hidden layers 4 instead of 3"):
+        next(transfer({}, {"A": a}, retrain=True, options=options))
+
+
+def test_transfer_between_other_grids_is_refused(tmp_path):
+    with pytest.raises(MaskError, match="2×4 heads, but the model of 'A' has 3×4"):
+        list(transfer({"B": HeadMask.full(2, 4)}, {"A": context(tmp_path)}))
+
+
+# the matrix -----------------------------------------------------------------------------------------
+
+
+def cell(source: str, target: str, metric: float | None, seed: int | None = None, **more: Any) -> Cell:
+    size = 0.5 if source or more.get("draw") is not None else 0.0
+    return Cell(source, target, seed, metric, **{"sparsity": size, "name": "accuracy", "constant": 0.5, **more})
+
+
+def change(value: float, half: float, p: float) -> dict[str, float]:
+    return {"delta": value, "low": value - half, "high": value + half, "p": p}
+
+
+def table(random: tuple[float, ...] = (0.60, 0.62, 0.64, 0.66, 0.68)) -> list[Cell]:
+    """Two tasks: a's mask transfers to b, b's loses on a."""
+    drawn = [cell(FULL, t, v, draw=i) for t in ("a", "b") for i, v in enumerate(random)]
+    return [
+        cell(FULL, "a", 0.9),
+        cell(FULL, "b", 0.8),
+        cell("a", "a", 0.89, **change(-0.01, 0.015, 0.2)),
+        cell("a", "b", 0.79, **change(-0.01, 0.005, 0.01)),
+        cell("b", "a", 0.65, **change(-0.25, 0.05, 1e-9)),
+        cell("b", "b", 0.8, **change(0.0, 0.01, 1.0)),
+        *drawn,
+    ]
+
+
+def test_the_kept_share_is_above_the_constant_answer_s():
+    m = matrix(table())
+    assert m.entry("a", "b").kept == pytest.approx(0.29 / 0.3)
+    assert m.entry("b", "a").kept == pytest.approx(0.15 / 0.4)
+    assert m.entry("b", "b").kept == pytest.approx(1.0)
+    (first, second) = m.random
+    assert (first.target, first.value, first.count) == ("a", pytest.approx(0.64), 5)
+    assert second.kept == pytest.approx(0.14 / 0.3)
+    assert [e.q for e in m.entries] == pytest.approx(list(stats.false_discovery_control([0.2, 0.01, 1e-9, 1.0])))
+
+
+def test_a_random_mask_lies_where_plain_arithmetic_says():
+    e = matrix(table()).entry("a", "b")
+    values = np.array([0.60, 0.62, 0.64, 0.66, 0.68])
+    error = values.std(ddof=1) * math.sqrt(1 + 1 / 5)
+    half = stats.t.ppf(0.975, 4) * error
+    assert (e.random_low, e.random_high) == pytest.approx((0.64 - half, 0.64 + half))
+    assert e.random_p == pytest.approx(2 * stats.t.sf(0.15 / error, 4))
+    assert e.ahead
+    assert not matrix(table()).entry("b", "a").ahead
+
+
+@pytest.mark.slow
+def test_one_more_random_mask_lies_there_with_95_per_cent():
+    rng = np.random.default_rng(0)
+    inside = []
+    for _ in range(2000):
+        *drawn, own = rng.normal(0.6, 0.05, 6)
+        cells = [cell(FULL, "t", 0.9), cell("s", "t", own)] + [cell(FULL, "t", v, draw=i) for i, v in enumerate(drawn)]
+        (e,) = matrix(cells).entries
+        inside.append(e.random_low <= own <= e.random_high)
+    assert np.mean(inside) == pytest.approx(0.95, abs=0.015)
+
+
+def test_with_retraining_changes_are_paired_over_the_seeds():
+    full, own = (0.80, 0.90, 0.85), (0.79, 0.88, 0.85)
+    cells = [cell(FULL, "t", v, seed) for seed, v in enumerate(full)]
+    cells += [cell("s", "t", v, seed) for seed, v in enumerate(own)]
+    (e,) = matrix(cells).entries
+    test = stats.ttest_rel(own, full)
+    ends = test.confidence_interval(0.95)
+    assert (e.change, e.low, e.high, e.p) == pytest.approx((-0.01, ends.low, ends.high, test.pvalue))
+    assert e.kept == pytest.approx((0.84 - 0.5) / (0.85 - 0.5))
+    (alone,) = matrix([c for c in cells if c.seed == 0]).entries
+    assert (alone.change, alone.low, alone.q) == (pytest.approx(-0.01), None, None)
+    assert "one seed has no spread" in finding(matrix([c for c in cells if c.seed == 0]), {"s": "u"})
+
+
+def test_what_is_undefined_says_why_and_correlations_are_shares_of_themselves():
+    cells = [cell(FULL, "t", 0.5), cell("s", "t", 0.45)]
+    assert matrix(cells).entries[0].kept is None
+    assert "no better than one answer for all" in matrix(cells).entries[0].why
+    gone = [cell(FULL, "t", 0.9), cell("s", "t", None, undefined="every prediction is the same")]
+    assert matrix(gone).entries[0].why == "every prediction is the same"
+    assert matrix([cell("s", "t", 0.9)]).entries[0].why == "the model with every head on is not measured"
+    free = [cell(s, "t", v, name="pearson", constant=None) for s, v in ((FULL, 0.8), ("s", 0.6))]
+    assert matrix(free).entries[0].kept == pytest.approx(0.75)
+
+
+def test_the_sentences_follow_the_figures():
+    """Each against figures that contradict it."""
+    said = finding(matrix(table()))
+    assert said == (
+        "Of 2 masks given to other targets, 1 loses at most 2 points: a on b (at most 1.5). "
+        "1 of 2 is better than random masks of as many heads: a on b."
+    )
+    assert "none is shown to lose at most 1 points; nearest is a on b" in finding(matrix(table()), margin=1)
+    wide = matrix(table(random=(0.3, 0.45, 0.6, 0.75, 0.9)))
+    assert "None is told apart from random masks of as many heads" in finding(wide)
+    assert finding(matrix([c for c in table() if c.draw is None])).endswith("a on b (at most 1.5). ")
+    assert "no spread" in finding(matrix(table(random=(0.6, 0.6, 0.6))))
+    assert "nothing is transferred" in finding(matrix([c for c in table() if "b" not in (c.source, c.target)]))
+    assert "Of 4 masks given to other targets" in finding(matrix(table()), {"a": "c", "b": "c"})
+    one = [dataclasses.replace(c, remark="All 40 answers are “x”." if c.source == "b" else "") for c in table()]
+    assert finding(matrix(one)).startswith("b on a: All 40 answers are “x”. Of 2 masks")
+
+
+# the spec -------------------------------------------------------------------------------------------
+
+
+def spec(**changes: Any) -> dict[str, Any]:
+    return {"masks": {"a": "fff"}, "targets": {"t": {"model": "m", "task": "demo"}}, **changes}
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({}, "needs masks and targets"),
+        (spec(masks={"": "fff"}), "A mask needs a name"),
+        (spec(mask={}), "Unknown field of a transfer 'mask'"),
+        (spec(random=1.5), "random is a whole number"),
+        (spec(finetune={"epoch": 1}), "Unknown fine-tuning option 'epoch'"),
+        (spec(retrain=1), "retrain is true or false"),
+    ],
+)
+def test_a_spec_says_what_is_wrong_with_it(given, says):
+    with pytest.raises(OptionError, match=says):
+        TransferSpec.from_dict(given)
+
+
+def test_a_spec_and_its_cells_are_read_back(tmp_path):
+    given = spec(seeds=[0, 1], retrain=True, random=2)
+    assert TransferSpec.from_dict(given).to_dict() == given
+    assert TransferSpec.from_dict(spec(seeds=[0])).to_dict() == spec(seeds=[0])
+    cells = table()
+    text = "\n".join(map(line_of, cells))
+    assert cells_of(text + "\n" + line_of(cells[0])[:20], "x") == cells
+    old = '{"source": "", "target": "t", "seed": null, "metric": 0.5}'  # of version 0.1
+    assert cells_of(old, "x")[0].draw is None
+    for wrong in ("my notes", "[1]", '{"mine": 1}'):
+        with pytest.raises(OptionError, match="'x' was not written by headviz transfer"):
+            cells_of(wrong, "x")
+
+
+def test_a_spec_is_measured_target_by_target_as_in_one_call(tmp_path, monkeypatch):
+    contexts = {"a": context(tmp_path / "a"), "b": context(tmp_path / "b", dev=make_data(40, "dev", seed=7))}
+    made = TransferSpec({"x": "7fb"}, {name: {"model": "m", "task": "demo"} for name in contexts}, random=2)
+    told: list[tuple[int, int]] = []
+    cells = list(made.cells(contexts, each=lambda done, total: told.append((done, total))))
+    assert cells == list(transfer(made.masks_on(contexts["a"]), contexts, random=2))
+    assert told[0] == (0, 8)
+    assert told[-1] == (8, 8)
+    assert not list(made.cells(contexts, known=cells))
+    monkeypatch.setattr(TransferSpec, "open", lambda self, name, folder: contexts[name])
+    assert list(made.cells()) == cells
+    assert json.loads(line_of(cells[0]))["target"] == "a"
