@@ -10,6 +10,7 @@ from tools.family import __main__ as family
 from tools.family.planting import ABILITIES, FAMILY, TRIGGERS, Planting, texts
 from tools.family.train import gates_of, inputs, model_of, part_of, plant, train
 
+from headviz.attention import HeadCall
 from headviz.heads import HeadId
 
 
@@ -44,12 +45,26 @@ def test_only_heads_with_a_part_are_ever_on_and_backups_are_robbed_together():
 
 
 @pytest.mark.slow
-def test_idle_heads_reach_nothing_and_harmful_ones_something():
-    planting = Planting("x", 3, 2, 5, harmful=2)
+def test_idle_heads_change_no_answer_and_half_of_them_write():
+    planting = Planting("x", 3, 2, 6, harmful=2)
     model = model_of(planting).eval()
     plant(model, planting)
-    assert all((part_of(model, h) == 0).all() for h in planting.idle)
-    assert all((part_of(model, h) != 0).any() for h in planting.harmful_heads)
+    silent = set(planting.idle) - set(planting.loud)
+    assert (len(silent), len(planting.loud)) == (2, 3)
+    assert all((part_of(model, h) == 0).all() for h in silent)
+    assert all((part_of(model, h) != 0).any() for h in (*planting.loud, *planting.harmful_heads))
+    for head in planting.harmful_heads:
+        part_of(model, head)[:] = 0
+    batch = inputs([t.words for t in islice(texts(planting.seed, "dev"), 600)])
+
+    def answers():
+        return model(**batch, headviz=HeadCall((None,) * planting.layers)).logits.argmax(1)
+
+    with torch.no_grad():
+        before = answers()
+        for head in planting.loud:
+            part_of(model, head)[:] = 0
+        assert torch.equal(answers(), before)
 
 
 def test_a_stopped_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
@@ -81,8 +96,8 @@ def test_the_command_grades_and_goes_on(tmp_path, monkeypatch):
     found = json.loads((tmp_path / "family.json").read_text())
     (member,) = found["members"]
     assert member["scores"]["magnitude"] == first["members"][0]["scores"]["magnitude"]
-    assert member["scores"]["magnitude"]["needed"] == 1.0  # all other heads' weights are zero
-    assert set(member["scores"]["random"]) == {"needed", "one of 1", "precision", "shuffled"}
+    assert member["scores"]["magnitude"]["needed"] >= 0.4838  # above the 15 of 31 idle heads whose weights are zero
+    assert set(member["scores"]["random"]) == {"needed", "needed or loud", "one of 1", "precision", "shuffled"}
     assert found["summary"]["random"]["needed"][3] == 1
     assert isinstance(member["disagreements"], list)
 

@@ -53,6 +53,9 @@ def checked(planting: Planting, clf: Any, data: Dataset) -> list[str]:
                 for h in heads
                 if whole - right((h,), ability) > 0.1
             ]
+    idle = float((evaluator.predictions(clf.full_mask.without(planting.loud)) != evaluator.predictions(None)).mean())
+    if idle > 0.01:
+        said.append(f"idle heads change {idle:.1%} of the answers")
     return said
 
 
@@ -62,6 +65,7 @@ def graded(planting: Planting, clf: Any, data: Dataset, name: str) -> dict[str, 
     tables = [headviz.score_heads(clf, data, name, cache=False, **more).values for more in seeds]  # type: ignore[arg-type]
     needed = frozenset(h for heads in planting.needed for h in heads)
     out = {"needed": _mean(auroc(_only(v, needed | set(planting.idle)), needed) for v in tables)}
+    out["needed or loud"] = _mean(auroc(_only(v, needed | set(planting.loud)), needed) for v in tables)
     for kind, heads in planting.kinds.items():
         # harmful heads should stand below the idle ones
         turned = [-v if kind == HARMFUL else v for v in tables]
