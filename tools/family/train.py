@@ -22,7 +22,7 @@ HEAD_SIZE, BATCH, RATE, WARMUP = 8, 64, 1e-3, 100
 STEPS, SAVE_EVERY = 2000, 200
 LOSS_OF_HARM = 0.03  # accuracy that the harmful heads cost together
 STEP = 1.3
-SIZES = tuple(0.002 * STEP**k for k in range(60))  # of the noise that planted heads write
+SIZES = tuple(1e-5 * STEP**k for k in range(56))  # of the noise that planted heads write
 WORDS = (*SPECIALS, *FILLERS, *(word for words in TRIGGERS for word in words))
 
 
@@ -132,11 +132,13 @@ def plant(model: Any, planting: Planting) -> None:
 
     write((*planting.idle, *planting.harmful_heads), 0.0)
     before = answers()
+    harmless = 0.0
     for size in SIZES:
         write(planting.loud, size)
         if not torch.equal(answers(), before):
             break
-    write(planting.loud, size / STEP**2)  # one size below the last that changed nothing
+        harmless = size
+    write(planting.loud, harmless / STEP)
     enough = float((before == labels).float().mean()) - LOSS_OF_HARM
     for size in SIZES if planting.harmful_heads else ():
         write(planting.harmful_heads, size)
