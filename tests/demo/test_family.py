@@ -53,14 +53,14 @@ def test_idle_heads_change_no_answer_and_half_of_them_write():
     assert (len(silent), len(planting.loud)) == (2, 3)
     assert all((part_of(model, h) == 0).all() for h in silent)
     assert all((part_of(model, h) != 0).any() for h in (*planting.loud, *planting.harmful_heads))
-    for head in planting.harmful_heads:
-        part_of(model, head)[:] = 0
     batch = inputs([t.words for t in islice(texts(planting.seed, "dev"), 600)])
 
     def answers():
         return model(**batch, headviz=HeadCall((None,) * planting.layers)).logits.argmax(1)
 
     with torch.no_grad():
+        for head in planting.harmful_heads:
+            part_of(model, head)[:] = 0
         before = answers()
         for head in planting.loud:
             part_of(model, head)[:] = 0
