@@ -59,7 +59,7 @@ class Planting:
 
     @property
     def loud(self) -> tuple[HeadId, ...]:
-        """Every other idle head: it writes as much as it can without changing an answer. The others write nothing."""
+        """Every other idle head: it writes noise that changes no answer. The others write nothing."""
         return self.idle[::2]
 
     @property

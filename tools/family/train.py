@@ -21,8 +21,8 @@ from .planting import CLASSES, FILLERS, LENGTHS, TRIGGERS, Planting, texts
 HEAD_SIZE, BATCH, RATE, WARMUP = 8, 64, 1e-3, 100
 STEPS, SAVE_EVERY = 2000, 200
 LOSS_OF_HARM = 0.03  # accuracy that the harmful heads cost together
-STEP = 1.3
-SIZES = tuple(1e-5 * STEP**k for k in range(56))  # of the noise that planted heads write
+LOUD = 0.25  # of the noise that changes no answer, so that other noise beside it does not either
+SIZES = tuple(1e-5 * 1.1**k for k in range(150))  # of the noise that planted heads write
 WORDS = (*SPECIALS, *FILLERS, *(word for words in TRIGGERS for word in words))
 
 
@@ -138,7 +138,7 @@ def plant(model: Any, planting: Planting) -> None:
         if not torch.equal(answers(), before):
             break
         harmless = size
-    write(planting.loud, harmless / STEP)
+    write(planting.loud, harmless * LOUD)
     enough = float((before == labels).float().mean()) - LOSS_OF_HARM
     for size in SIZES if planting.harmful_heads else ():
         write(planting.harmful_heads, size)
