@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from tools.family import __main__ as family
+from tools.family.page import page
 from tools.family.planting import ABILITIES, FAMILY, TRIGGERS, Planting, texts
 from tools.family.train import gates_of, inputs, model_of, part_of, plant, train
 
@@ -100,6 +101,29 @@ def test_the_command_grades_and_goes_on(tmp_path, monkeypatch):
     assert set(member["scores"]["random"]) == {"needed", "needed or loud", "one of 1", "precision", "shuffled"}
     assert found["summary"]["random"]["needed"][3] == 1
     assert isinstance(member["disagreements"], list)
+
+
+def test_the_page_says_who_is_ahead_only_where_every_model_agrees():
+    def members(*pairs):
+        kinds = [{"good": {"needed": a}, "other": {"needed": b}, "random": {"needed": 0.5}} for a, b in pairs]
+        return [{"name": "x", "grid": [2, 2], "accuracy": 1.0, "disagreements": [], "scores": k} for k in kinds]
+
+    def said(*pairs):
+        return " ".join(page({"members": members(*pairs), "summary": family.summary(members(*pairs))}))
+
+    assert "`good` has the highest AUROC" in said((0.9, 0.6), (0.92, 0.6), (0.91, 0.62))
+    assert "Not told apart from it: `random`" not in said((0.9, 0.6), (0.92, 0.6), (0.91, 0.62))
+    assert "Not told apart from it: `other`" in said((0.9, 0.6), (0.92, 0.95), (0.91, 0.85))
+    assert "better than chance: `other`" in said((0.9, 0.4), (0.9, 0.6), (0.9, 0.8))
+
+
+def test_the_shipped_page_is_made_from_the_shipped_figures():
+    shipped = family.SHIPPED
+    found = json.loads(shipped.read_text(encoding="utf-8"))
+    assert shipped.with_suffix(".md").read_text(encoding="utf-8") == "\n".join(page(found)) + "\n"
+    assert len(found["members"]) >= 8
+    assert abs(found["summary"]["random"]["needed"][0] - 0.5) < 0.1
+    assert all(abs(kinds["shuffled"][0] - 0.5) < 0.1 for kinds in found["summary"].values())
 
 
 def test_numbers_of_words_are_those_of_the_tokenizer(tmp_path):

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+from scipy.stats import t as student
+
 from .planting import BACKUP, HARMFUL
 
 INTRODUCTION = """\
@@ -19,10 +22,11 @@ the other half are *loud*: they write noise, a quarter of what changes none of 6
 active a head is, not whether it is needed, is led astray by those."""
 READING = """\
 AUROC: the probability that a needed head has a higher score than an idle one. 1 is perfect, .5 is what random numbers
-get. Means over the models, with a 95 % interval (t) over them. *Loud*: the idle heads are loud ones only. *One*, *three*,
-*six*: how many heads share an ability. *Backup*: either of two heads is enough, so neither is missed alone. *Harmful*:
-the probability that a harmful head stands below an idle one. *Precision*: of the k highest heads, the share that is
-needed, where k heads are. *Shuffled*: the AUROC of heads drawn at random in place of the needed ones, which should be .5."""
+get. Means over the models, with a 95 % interval (t) over them. *Loud*: the idle heads are loud ones only. *One*,
+*three*, *six*: how many heads share an ability. *Backup*: either of two heads is enough, so neither is missed alone.
+*Harmful*: the probability that a harmful head stands below an idle one. *Precision*: of the k highest heads, the share
+that is needed, where k heads are. *Shuffled*: the AUROC of heads drawn at random in place of the needed ones, which
+should be .5."""
 COLUMNS = {
     "needed": "needed",
     "loud": "needed or loud",
@@ -43,7 +47,7 @@ def page(found: dict[str, Any]) -> Iterator[str]:
     order = sorted(summary, key=lambda name: -summary[name]["needed"][0])
     yield from INTRODUCTION.splitlines()
     yield ""
-    yield f"**{finding(summary, order, len(members))}**"
+    yield f"**{finding(summary, order, members)}**"
     yield ""
     yield f"| score | {' | '.join(COLUMNS)} |"
     yield f"|{'---|' * (len(COLUMNS) + 1)}"
@@ -62,15 +66,23 @@ def page(found: dict[str, Any]) -> Iterator[str]:
         yield f"| {member['name']} | {layers}×{heads} | {member['accuracy']:.3f} | {said} |"
 
 
-def finding(summary: dict[str, Any], order: list[str], models: int) -> str:
-    """Who finds the needed heads for certain, and who is not shown to be better than chance."""
+def finding(summary: dict[str, Any], order: list[str], members: list[dict[str, Any]]) -> str:
+    """Whose mean is highest, which scores are as good as far as these models tell, and which no better than chance."""
     best = summary[order[0]]["needed"]
+    said = f"Over {len(members)} models `{order[0]}` has the highest AUROC of needed heads: {_cell(best)}."
+    equal = [name for name in order[1:] if not _behind(members, name, order[0])]
     chance = [name for name in order if name != "random" and summary[name]["needed"][1] <= LEVEL]
-    area = f"AUROC {best[0]:.2f} [{best[1]:.2f}, {best[2]:.2f}]"
-    said = f"Over {models} models `{order[0]}` finds the needed heads best: {area}."
-    if not chance:
-        return f"{said} Every score is better than chance."
-    return f"{said} Not shown to be better than chance: {', '.join(f'`{name}`' for name in chance)}."
+    for what, names in (("told apart from it", equal), ("shown to be better than chance", chance)):
+        if names:
+            said += f" Not {what}: {', '.join(f'`{name}`' for name in names)}."
+    return said
+
+
+def _behind(members: list[dict[str, Any]], name: str, best: str) -> bool:
+    """Whether the difference, model by model, has a 95 % interval above zero."""
+    lead = np.array([m["scores"][best]["needed"] - m["scores"][name]["needed"] for m in members])
+    half = student.ppf(0.975, len(lead) - 1) * lead.std(ddof=1) / np.sqrt(len(lead)) if len(lead) > 1 else np.inf
+    return bool(lead.mean() - half > 0)
 
 
 def _cell(value: list[float] | None) -> str:
