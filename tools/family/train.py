@@ -140,10 +140,13 @@ def plant(model: Any, planting: Planting) -> None:
         harmless = size
     write(planting.loud, harmless * LOUD)
     enough = float((before == labels).float().mean()) - LOSS_OF_HARM
-    for size in SIZES if planting.harmful_heads else ():
-        write(planting.harmful_heads, size)
-        if float((answers() == labels).float().mean()) <= enough:
-            break
+    low, high = SIZES[0], SIZES[-1]  # too little harm, and enough
+    for _ in range(30) if planting.harmful_heads else ():
+        middle = (low * high) ** 0.5
+        write(planting.harmful_heads, middle)
+        harmed = float((answers() == labels).float().mean()) <= enough
+        low, high = (low, middle) if harmed else (middle, high)
+    write(planting.harmful_heads, high)
 
 
 def part_of(model: Any, head: HeadId) -> torch.Tensor:
