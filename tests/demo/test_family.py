@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import torch
 from tools.family import __main__ as family
+from tools.family.page import page
 from tools.family.planting import ABILITIES, FAMILY, TRIGGERS, Planting, texts
 from tools.family.train import gates_of, inputs, model_of, part_of, plant, train
 
+from headviz.attention import HeadCall
 from headviz.heads import HeadId
 
 
@@ -44,12 +46,26 @@ def test_only_heads_with_a_part_are_ever_on_and_backups_are_robbed_together():
 
 
 @pytest.mark.slow
-def test_idle_heads_reach_nothing_and_harmful_ones_something():
-    planting = Planting("x", 3, 2, 5, harmful=2)
+def test_idle_heads_change_no_answer_and_half_of_them_write():
+    planting = Planting("x", 3, 2, 6, harmful=2)
     model = model_of(planting).eval()
     plant(model, planting)
-    assert all((part_of(model, h) == 0).all() for h in planting.idle)
-    assert all((part_of(model, h) != 0).any() for h in planting.harmful_heads)
+    silent = set(planting.idle) - set(planting.loud)
+    assert (len(silent), len(planting.loud)) == (2, 3)
+    assert all((part_of(model, h) == 0).all() for h in silent)
+    assert all((part_of(model, h) != 0).any() for h in (*planting.loud, *planting.harmful_heads))
+    batch = inputs([t.words for t in islice(texts(planting.seed, "dev"), 600)])
+
+    def answers():
+        return model(**batch, headviz=HeadCall((None,) * planting.layers)).logits.argmax(1)
+
+    with torch.no_grad():
+        for head in planting.harmful_heads:
+            part_of(model, head)[:] = 0
+        before = answers()
+        for head in planting.loud:
+            part_of(model, head)[:] = 0
+        assert torch.equal(answers(), before)
 
 
 def test_a_stopped_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
@@ -81,10 +97,33 @@ def test_the_command_grades_and_goes_on(tmp_path, monkeypatch):
     found = json.loads((tmp_path / "family.json").read_text())
     (member,) = found["members"]
     assert member["scores"]["magnitude"] == first["members"][0]["scores"]["magnitude"]
-    assert member["scores"]["magnitude"]["needed"] == 1.0  # all other heads' weights are zero
-    assert set(member["scores"]["random"]) == {"needed", "one of 1", "precision", "shuffled"}
+    assert member["scores"]["magnitude"]["needed"] >= 0.4838  # above the 15 of 31 idle heads whose weights are zero
+    assert set(member["scores"]["random"]) == {"needed", "needed or loud", "one of 1", "precision", "shuffled"}
     assert found["summary"]["random"]["needed"][3] == 1
     assert isinstance(member["disagreements"], list)
+
+
+def test_the_page_says_who_is_ahead_only_where_every_model_agrees():
+    def members(*pairs):
+        kinds = [{"good": {"needed": a}, "other": {"needed": b}, "random": {"needed": 0.5}} for a, b in pairs]
+        return [{"name": "x", "grid": [2, 2], "accuracy": 1.0, "disagreements": [], "scores": k} for k in kinds]
+
+    def said(*pairs):
+        return " ".join(page({"members": members(*pairs), "summary": family.summary(members(*pairs))}))
+
+    assert "`good` has the highest AUROC" in said((0.9, 0.6), (0.92, 0.6), (0.91, 0.62))
+    assert "Not told apart from it: `random`" not in said((0.9, 0.6), (0.92, 0.6), (0.91, 0.62))
+    assert "Not told apart from it: `other`" in said((0.9, 0.6), (0.92, 0.95), (0.91, 0.85))
+    assert "better than chance: `other`" in said((0.9, 0.4), (0.9, 0.6), (0.9, 0.8))
+
+
+def test_the_shipped_page_is_made_from_the_shipped_figures():
+    shipped = family.SHIPPED
+    found = json.loads(shipped.read_text(encoding="utf-8"))
+    assert shipped.with_suffix(".md").read_text(encoding="utf-8") == "\n".join(page(found)) + "\n"
+    assert len(found["members"]) >= 8
+    assert abs(found["summary"]["random"]["needed"][0] - 0.5) < 0.1
+    assert all(abs(kinds["shuffled"][0] - 0.5) < 0.1 for kinds in found["summary"].values())
 
 
 def test_numbers_of_words_are_those_of_the_tokenizer(tmp_path):

@@ -18,10 +18,12 @@ from headviz.scores.catalogue import SCORES
 from headviz.tasks import Dataset, get_task
 
 from ..demo.training_state import write_whole
+from .page import page
 from .planting import CLASSES, FAMILY, HARMFUL, Planting, texts
 from .train import STEPS, train
 
 EXAMPLES = 300
+SHIPPED = Path(__file__).resolve().parents[2] / "docs" / "planted.json"
 SEEDS = 20  # of the random score
 
 
@@ -53,6 +55,9 @@ def checked(planting: Planting, clf: Any, data: Dataset) -> list[str]:
                 for h in heads
                 if whole - right((h,), ability) > 0.1
             ]
+    idle = float((evaluator.predictions(clf.full_mask.without(planting.loud)) != evaluator.predictions(None)).mean())
+    if idle > 0.01:
+        said.append(f"idle heads change {idle:.1%} of the answers")
     return said
 
 
@@ -62,6 +67,7 @@ def graded(planting: Planting, clf: Any, data: Dataset, name: str) -> dict[str, 
     tables = [headviz.score_heads(clf, data, name, cache=False, **more).values for more in seeds]  # type: ignore[arg-type]
     needed = frozenset(h for heads in planting.needed for h in heads)
     out = {"needed": _mean(auroc(_only(v, needed | set(planting.idle)), needed) for v in tables)}
+    out["needed or loud"] = _mean(auroc(_only(v, needed | set(planting.loud)), needed) for v in tables)
     for kind, heads in planting.kinds.items():
         # harmful heads should stand below the idle ones
         turned = [-v if kind == HARMFUL else v for v in tables]
@@ -70,7 +76,8 @@ def graded(planting: Planting, clf: Any, data: Dataset, name: str) -> dict[str, 
     rng = np.random.default_rng(planting.seed)
     every = clf.full_mask.kept
     shuffled = [{every[i] for i in rng.choice(len(every), len(needed), replace=False)} for _ in range(SEEDS)]
-    out["shuffled"] = _mean(auroc(tables[0], heads) for heads in shuffled)
+    found = [auroc(tables[0], heads) for heads in shuffled]
+    out["shuffled"] = _mean(v for v in found if v == v)  # where heads without a value were drawn there is none
     return out
 
 
@@ -121,13 +128,20 @@ def summary(members: list[dict[str, Any]]) -> dict[str, dict[str, list[float | i
 def main(arguments: list[str] | None = None) -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, help="the folder of models and figures")
+    parser.add_argument("--page", action="store_true", help="write docs/planted.md from docs/planted.json")
     parser.add_argument("--members", help="names separated by commas (default: all)")
     parser.add_argument("--scores", help="names separated by commas (default: all but the slow ones)")
     parser.add_argument("--slow", action="store_true", help="the slow scores too")
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--threads", type=int)
     given = parser.parse_args(arguments)
+    if given.page:
+        found = json.loads(SHIPPED.read_text(encoding="utf-8"))
+        SHIPPED.with_suffix(".md").write_text("\n".join(page(found)) + "\n", encoding="utf-8")
+        return
+    if given.out is None:
+        parser.error("--out is missing: the folder of models and figures")
     if given.threads:
         torch.set_num_threads(given.threads)
     wanted = given.members.split(",") if given.members else [p.name for p in FAMILY]

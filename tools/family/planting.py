@@ -58,6 +58,11 @@ class Planting:
         return tuple(h for h in every if h not in given)
 
     @property
+    def loud(self) -> tuple[HeadId, ...]:
+        """Every other idle head: it writes noise that changes no answer. The others write nothing."""
+        return self.idle[::2]
+
+    @property
     def kinds(self) -> dict[str, frozenset[HeadId]]:
         """The heads of each kind of planting; needed ones under how many share an ability."""
         found: dict[str, set[HeadId]] = {}

@@ -21,6 +21,8 @@ from .planting import CLASSES, FILLERS, LENGTHS, TRIGGERS, Planting, texts
 HEAD_SIZE, BATCH, RATE, WARMUP = 8, 64, 1e-3, 100
 STEPS, SAVE_EVERY = 2000, 200
 LOSS_OF_HARM = 0.03  # accuracy that the harmful heads cost together
+LOUD = 0.25  # of the noise that changes no answer, so that other noise beside it does not either
+SIZES = tuple(1e-5 * 1.1**k for k in range(150))  # of the noise that planted heads write
 WORDS = (*SPECIALS, *FILLERS, *(word for words in TRIGGERS for word in words))
 
 
@@ -114,25 +116,37 @@ def inputs(rows: list[str]) -> dict[str, torch.Tensor]:
 
 @torch.no_grad()
 def plant(model: Any, planting: Planting) -> None:
-    """Idle heads reach nothing; harmful ones add noise that costs ``LOSS_OF_HARM`` of the accuracy."""
+    """Idle heads write nothing, or noise that changes no answer; that of harmful ones costs ``LOSS_OF_HARM``."""
     some = list(islice(texts(planting.seed, "dev"), 600))
     batch, labels = inputs([t.words for t in some]), torch.tensor([t.label for t in some])
 
-    def right() -> float:
+    def answers() -> torch.Tensor:
         call = HeadCall((None,) * planting.layers)
-        return float((model(**batch, headviz=call).logits.argmax(1) == labels).float().mean())
+        return torch.as_tensor(model(**batch, headviz=call).logits.argmax(1))
 
-    for head in (*planting.idle, *planting.harmful_heads):
-        part_of(model, head)[:] = 0
-    if not planting.harmful_heads:
-        return
-    noise = torch.Generator().manual_seed(planting.seed)
-    drawn = {h: torch.randn(part_of(model, h).shape, generator=noise) for h in planting.harmful_heads}
-    full, size = right(), 0.02
-    while right() > full - LOSS_OF_HARM and size < 50:
-        size *= 1.3
-        for head, values in drawn.items():
-            part_of(model, head)[:] = size * values
+    def write(heads: tuple[HeadId, ...], size: float) -> None:
+        noise = torch.Generator().manual_seed(planting.seed)
+        for head in heads:
+            part = part_of(model, head)
+            part[:] = size * torch.randn(part.shape, generator=noise)
+
+    write((*planting.idle, *planting.harmful_heads), 0.0)
+    before = answers()
+    harmless = 0.0
+    for size in SIZES:
+        write(planting.loud, size)
+        if not torch.equal(answers(), before):
+            break
+        harmless = size
+    write(planting.loud, harmless * LOUD)
+    enough = float((before == labels).float().mean()) - LOSS_OF_HARM
+    low, high = SIZES[0], SIZES[-1]  # too little harm, and enough
+    for _ in range(30) if planting.harmful_heads else ():
+        middle = (low * high) ** 0.5
+        write(planting.harmful_heads, middle)
+        harmed = float((answers() == labels).float().mean()) <= enough
+        low, high = (low, middle) if harmed else (middle, high)
+    write(planting.harmful_heads, high)
 
 
 def part_of(model: Any, head: HeadId) -> torch.Tensor:
