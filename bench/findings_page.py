@@ -236,7 +236,8 @@ def _retrained(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> It
         yield from [*_table(["algorithm", "score", *shares], rows), ""]
         if full["false_win_rate"] is not None:
             yield from [
-                f"A star: a winning ticket by the thesis's criterion, which lets {full['false_win_rate']:.0%} of true losses",
+                "A star: a winning ticket by the thesis's criterion, which lets "
+                f"{full['false_win_rate']:.0%} of true losses",
                 f"of one sd pass with {full['seeds']} seeds.",
                 "",
             ]
