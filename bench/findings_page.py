@@ -10,9 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from findings import FOLDERS, PAGE, PRICES, Cell, cells
+from findings import cells
+from findings_models import FOLDERS, PAGE, Cell
+from findings_orders import PRICES
+from findings_papers import KEPT_SHARE
 from headviz.pruning import ALGORITHMS
-from headviz.reference import published
+from headviz.pruning.tickets.margin import MARGIN
+from headviz.reference import find, published
 
 TARGET = PAGE.with_suffix(".md")
 SHARES = (0.3, 0.5, 0.7, 0.9)  # the columns of a table: the first step at least so far
@@ -26,13 +30,23 @@ Written by `python bench/findings_page.py` from `docs/study/*.json`, one file pe
 fine-tuned for three epochs (SST-2 on 16,000 examples). Heads are scored on 300 training examples, and 7 of 72 (14 of
 144) go at each step. Metrics are of the whole dev split."""
 
+ONE_BY_ONE = f"""\
+One head off at a time, on the dev split: how many change the metric at the 5 % level. *Alone* tests each head for
+itself, as Michel et al. did, and lets one in twenty of the idle ones pass; *all* holds for the whole family (Holm).
+The last column counts layers that a single head, chosen on training examples, serves as well: a loss of more than
+{MARGIN:g} points is excluded at 95 %."""
+WHAT_IT_SPARES = f"""\
+While it is fine-tuned: updates, and the share of the heads that can go, in the order of the Taylor score, with
+{KEPT_SHARE:.0%} kept of what the model has above one class for all. – : it has nothing above it."""
+
 
 def page(found: dict[str, dict[str, Any]], planned: Iterable[Cell]) -> str:
     """The document. ``found`` has the cells that are there, by name."""
     lines = [INTRODUCTION, ""]
-    kinds = {name: [c for c in found.values() if c["experiment"] == name] for name in ("training", "E1", "E2")}
-    for title, write in (("E1", _agreement), ("E2", _pruned)):
-        lines += list(write(kinds[title], kinds["training"]))
+    sections = {"training": _models, "E1": _agreement, "E2": _pruned, "M": _one_by_one, "E3": _retrained}
+    kinds = {name: [c for c in found.values() if c["experiment"] == name] for name in sections}
+    for name, write in sections.items():
+        lines += list(write(kinds[name], kinds["training"]))
     missing = [cell for cell in planned if cell.name not in found]
     hours = sum(cell.price for cell in missing) / 3600
     lines += ["## Missing", ""]
@@ -55,6 +69,22 @@ def _by_model(found: list[dict[str, Any]]) -> Iterator[tuple[str, str, list[dict
         yield encoder, task, list(group)
 
 
+def _models(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
+    yield from ["## The models", ""]
+    if not found:
+        yield from ["No cell is there yet.", ""]
+        return
+    rows = []
+    for encoder, task, group in _by_model(found):
+        metrics = ", ".join(
+            f"{name} {np.mean([c['metrics'][name] for c in group if c['metrics'][name] is not None]):.3f}"
+            for name in group[0]["metrics"]
+            if any(c["metrics"][name] is not None for c in group)
+        )
+        rows.append([encoder, task, len(group), f"{group[0]['examples']:,}", f"{group[0]['n']:,}", metrics])
+    yield from [*_table(["encoder", "task", "seeds", "training examples", "dev", "mean over seeds"], rows), ""]
+
+
 def _agreement(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
     yield from ["## E1: agreement before and after fine-tuning", ""]
     if not found:
@@ -72,6 +102,15 @@ def _agreement(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> It
             said.append(f"{encoder} on {task}, {kind}: {_change(changes)}")
     header = ["encoder", "task", "seed", "before", "after", "before, absolute", "after, absolute"]
     yield from [*_table(header, rows), "", *(f"- {one}" for one in said), ""]
+    courses = [
+        [encoder, task, _where(c)[2], *(f"{at['updates']}: {at['absolute']:.3f}" for at in c["course"])]
+        for encoder, task, group in _by_model(found)
+        for c in group
+        if c.get("course")
+    ]
+    if courses:
+        header = ["encoder", "task", "seed", *("" for _ in courses[0][3:])]
+        yield from ["While it is fine-tuned: updates and the absolute mean.", "", *_table(header, courses), ""]
 
 
 def _change(changes: np.ndarray) -> str:
@@ -104,6 +143,10 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]], full: dict[Any, 
     constant = first["steps"][0]["constant"]
     known = f"; one class for all answers: {constant[metric]:.3f}" if constant and constant[metric] is not None else ""
     yield from [f"{metric} over {first['n']:,} dev examples. All heads: {values} (seeds {seeds}){known}.", ""]
+    floor = None if constant is None else constant[metric]
+    useless = floor is not None and all(full[_where(c)]["metrics"][metric] <= floor for c in group)
+    if useless:
+        yield from ["No model is better than one class for all, so no order can be told from another here.", ""]
     shares = [f"{first['ahead'][at]['sparsity']:.0%} off" for at in places]
     rows, leads, said = [], [], []
     for algorithm in ("one-importance", "iterative"):
@@ -123,7 +166,7 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]], full: dict[Any, 
         column = thesis.rows["method"].index(FOLDERS[task])
         told = ", ".join(f"{name} {row[column]}" for name, row in thesis.rows.items() if name != "method")
         yield from [f"Published, with 70 % of BERT-base's heads off (thesis, Table 6.3): {told}.", ""]
-    if leads:
+    if leads and not useless:
         yield from [
             "Accuracy ahead of random orders, in points, with the 95 % interval over examples and random seeds; for "
             "several models the mean, and the widest interval:",
@@ -133,6 +176,81 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]], full: dict[Any, 
             *(f"- {one}" for one in said),
             "",
         ]
+
+
+def _one_by_one(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
+    yield from ["## M: Michel et al., head by head", ""]
+    if not found:
+        yield from ["No cell is there yet.", ""]
+        return
+    yield from [ONE_BY_ONE, ""]
+    rows, courses = [], []
+    for encoder, task, group in _by_model(found):
+        for cell in group:
+            changes, layers = cell["changes"], cell["one head is left"]
+            enough = sum(100 * layer["low"] >= -MARGIN for layer in layers)
+            told = [changes[k] for k in ("worse, each head alone", "worse, family-wise", "better, family-wise")]
+            rows.append([encoder, task, _where(cell)[2], cell["heads"], *told, f"{enough} of {len(layers)}"])
+            spared = [
+                f"{'end' if at['updates'] is None else at['updates']}: "
+                + ("–" if at["spared"] is None else f"{at['spared']:.0%}")
+                for at in cell["spared"]
+            ]
+            if spared:
+                courses.append([encoder, task, _where(cell)[2], *spared])
+    header = ["encoder", "task", "seed", "heads", "worse, alone", "worse, all", "better, all", "one head is enough"]
+    yield from [*_table(header, rows), ""]
+    enough = [float(v) for v in find("michel", "table6").rows["table6"]]
+    yield from [
+        "Published (Table 6, BERT-base on MNLI): the best single head of a layer changes accuracy by "
+        f"{min(enough):+.2f} to {max(enough):+.2f} points.".replace("-", "−"),
+        "",
+    ]
+    if courses:
+        yield from [
+            WHAT_IT_SPARES,
+            "",
+            *_table(["encoder", "task", "seed", *("" for _ in courses[0][3:])], courses),
+            "",
+        ]
+
+
+def _retrained(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
+    yield from ["## E3: heads removed, then trained", ""]
+    if not found:
+        yield from ["No cell is there yet.", ""]
+        return
+    for encoder, task, group in _by_model(found):
+        full = group[0]["tickets"][0]
+        yield from [
+            f"### {encoder} on {task}",
+            "",
+            f"{group[0]['metric']} over {group[0]['n']:,} dev examples, {full['seeds']} seeds. With all heads: "
+            f"{full['full_mean']:.3f} ± {full['full_sd']:.3f}.",
+            "",
+        ]
+        shares = [f"{t['sparsity']:.0%} off" for t in group[0]["tickets"]]
+        rows = [
+            [ALGORITHMS[c["algorithm"]].title, f"`{c['score']}`", *(_ticket(t) for t in c["tickets"])] for c in group
+        ]
+        yield from [*_table(["algorithm", "score", *shares], rows), ""]
+        if full["false_win_rate"] is not None:
+            yield from [
+                "A star: a winning ticket by the thesis's criterion, which lets "
+                f"{full['false_win_rate']:.0%} of true losses",
+                f"of one sd pass with {full['seeds']} seeds.",
+                "",
+            ]
+        (table,) = published("tickets")
+        if FOLDERS[task] in table.rows["row"]:
+            column = table.rows["row"].index(FOLDERS[task])
+            printed = {name: row[column] for name, row in table.rows.items() if name != "row" and row[column]}
+            told = ", ".join(f"{name} {cell}" for name, cell in printed.items())
+            yield from [f"Published (thesis, Table 6.2): {told}.", ""]
+
+
+def _ticket(one: dict[str, Any]) -> str:
+    return f"{one['mean']:.3f} ± {one['sd']:.3f}" + (" *" if one["winning"] else "")
 
 
 def _place(cell: dict[str, Any], share: float) -> int:

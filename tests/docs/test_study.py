@@ -19,12 +19,18 @@ def study(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     import findings_page
 
     yield findings_page
-    for name in ("findings_page", "findings", "study_cells", "study_plans"):
+    for name in [n for n in sys.modules if n.startswith(("findings", "study_"))]:
         sys.modules.pop(name, None)
 
 
 def trained(seed: int) -> dict[str, Any]:
-    return {"cell": f"train-minilm-mrpc-{seed}", "experiment": "training", "metrics": {"accuracy": 0.8}}
+    return {
+        "cell": f"train-minilm-mrpc-{seed}",
+        "experiment": "training",
+        "metrics": {"accuracy": 0.8},
+        "examples": 3668,
+        "n": 408,
+    }
 
 
 def pruned(score: str, seed: int, lead: float, width: float, predicted: int = 60) -> dict[str, Any]:
@@ -66,6 +72,49 @@ def test_a_lead_is_told_where_every_model_has_it(study: ModuleType) -> None:
 def test_answers_of_one_class_are_marked(study: ModuleType) -> None:
     assert "(1 of 1 one class)" in text(study, trained(0), pruned("taylor", 0, 0.0, 0.1, predicted=99))
     assert "one class)" not in text(study, trained(0), pruned("taylor", 0, 0.0, 0.1, predicted=60))
+
+
+def test_no_order_is_judged_on_a_model_that_knows_nothing(study: ModuleType) -> None:
+    useless = {**trained(0), "metrics": {"accuracy": 0.68}}
+    said = text(study, useless, pruned("taylor", 0, 0.1, 0.05))
+    assert "No model is better than one class for all" in said
+    assert "ahead of random" not in said
+
+
+def heads_one_by_one(low: float) -> dict[str, Any]:
+    layer = {"layer": 0, "head": 1, "delta": 0.0, "low": low, "high": 0.01}
+    return {
+        "cell": "michel-minilm-mrpc-0",
+        "experiment": "M",
+        "heads": 72,
+        "changes": {"worse, each head alone": 6, "worse, family-wise": 1, "better, family-wise": 0},
+        "one head is left": [layer, {**layer, "layer": 1, "low": -0.5}],
+        "spared": [{"updates": 69, "spared": None}, {"updates": None, "spared": 0.3}],
+    }
+
+
+def test_one_head_is_enough_only_where_a_loss_is_excluded(study: ModuleType) -> None:
+    assert "| 72 | 6 | 1 | 0 | 1 of 2 |" in text(study, heads_one_by_one(-0.019))
+    assert "| 72 | 6 | 1 | 0 | 0 of 2 |" in text(study, heads_one_by_one(-0.021))
+    assert "| 69: – | end: 30% |" in text(study, heads_one_by_one(-0.021))
+
+
+def retrained(winning: bool) -> dict[str, Any]:
+    ticket = {
+        "sparsity": 0.3, "mean": 0.8, "sd": 0.01, "full_mean": 0.805, "full_sd": 0.004, "seeds": 3,
+        "winning": winning, "false_win_rate": 0.45,
+    }  # fmt: skip
+    return {
+        "cell": "retrain-minilm-mrpc-0-igspp-taylor", "experiment": "E3", "algorithm": "igspp", "score": "taylor",
+        "metric": "accuracy", "n": 408, "tickets": [ticket],
+    }  # fmt: skip
+
+
+def test_a_ticket_is_marked_and_its_chance_of_being_false_stands_beside(study: ModuleType) -> None:
+    assert "0.800 ± 0.010 * |" in text(study, retrained(True))
+    assert "0.800 ± 0.010 |" in text(study, retrained(False))
+    assert "lets 45% of true losses\nof one sd pass with 3 seeds" in text(study, retrained(True))
+    assert "one-shot ISP ticket 84.2±0.3" in text(study, retrained(True))
 
 
 def agreement(seed: int, change: float) -> dict[str, Any]:

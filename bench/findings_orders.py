@@ -1,0 +1,127 @@
+"""Two experiments on fine-tuned models as they are: E1, agreement before and after, and E2, heads removed in orders."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import headviz
+from findings_models import FOLDERS, LIMITS, SAMPLES, STEP, UNTIL, Cell, data_of, during, followed, model_of, size_of
+from headviz.evaluation.plain import class_order, gold_for
+from headviz.progress import Cancel
+from headviz.pruning import PruningPlan, State
+from headviz.pruning.context import Context
+from headviz.pruning.outcome import summary
+from study_cells import interval, right_answers
+
+# processor seconds to score 300 MRPC examples of a 6×12 encoder with each score, roughly
+PRICES = {
+    "random": 20.0,
+    "taylor": 60.0,
+    "ablation": 200.0,
+    "gates": 300.0,
+    "shapley": 900.0,
+    "thesis-2024": 600.0,
+    "thesis-2024-code": 600.0,
+}
+KEPT = ("sparsity", "heads_off", "mask", "metrics", "intervals", "deltas", "predicted", "constant")
+
+
+def agreement(encoder: str, task: str, seed: int) -> Cell:
+    compute = partial(agree, encoder=encoder, task=task, seed=seed)
+    where = f"{encoder}-{task}-{seed}"
+    return Cell(f"agree-{where}", "E1", (f"train-{where}",), 0, 1100 * size_of(encoder, task), compute)
+
+
+def orders(encoder: str, task: str, seed: int) -> list[Cell]:
+    """Every score without and with scoring anew after each step; the others are compared with the random one."""
+    where, found = f"{encoder}-{task}-{seed}", []
+    for algorithm, times in (("one-importance", 1), ("iterative", 10)):
+        for choice, price in PRICES.items():
+            tier = 0 if times == 1 else 1 if price <= PRICES["ablation"] else 2
+            compute = partial(prune, encoder=encoder, task=task, seed=seed, algorithm=algorithm, choice=choice)
+            needs = [f"train-{where}"] + ([] if choice == "random" else [f"prune-{where}-{algorithm}-random"])
+            price *= times * size_of(encoder, task)
+            found.append(Cell(f"prune-{where}-{algorithm}-{choice}", "E2", tuple(needs), tier, price, compute))
+    return found
+
+
+def agree(args: argparse.Namespace, cancel: Cancel, encoder: str, task: str, seed: int) -> dict[str, Any]:
+    """Spearman of attention and attribution, head by head, before, during and after fine-tuning, on the same texts."""
+    data = data_of(args, task, "train", LIMITS.get(task))
+    sample = headviz.sample(data, SAMPLES, seed=seed)
+    after = headviz.load(str(model_of(args, encoder, task, seed)), device="cpu")
+    before = headviz.load(str(args.encoder[encoder]), fresh_labels=data.label_names, seed=seed, device="cpu")
+    grids = {
+        name: headviz.score_heads(clf, sample, score="conductance-spearman", cancel=cancel).values
+        for name, clf in (("before", before), ("after", after))
+    }
+    means = {
+        name: {"signed": float(np.nanmean(g)), "absolute": float(np.nanmean(np.abs(g)))} for name, g in grids.items()
+    }
+    course = []
+    for updates, one in during(args, after, encoder, task, seed):
+        grid = headviz.score_heads(one, sample, cancel=cancel, score="conductance-spearman").values
+        signed, absolute = float(np.nanmean(grid)), float(np.nanmean(np.abs(grid)))
+        course.append({"updates": updates, "signed": signed, "absolute": absolute})
+    return {
+        "samples": len(sample),
+        "source": "fresh head of the same seed",
+        **means,
+        "course": course,
+        "grids": {
+            name: [[None if np.isnan(v) else round(float(v), 6) for v in row] for row in g] for name, g in grids.items()
+        },
+        "digest": after.digest,
+    }
+
+
+def prune(
+    args: argparse.Namespace, cancel: Cancel, encoder: str, task: str, seed: int, algorithm: str, choice: str
+) -> dict[str, Any]:
+    """Mask heads step by step without retraining. ``choice`` is a score or a preset of one."""
+    plan = PruningPlan(
+        model=str(model_of(args, encoder, task, seed)),
+        task=task,
+        data=str(args.data / FOLDERS[task]),
+        algorithm=algorithm,
+        score=choice,  # a preset is a score, too
+        step=STEP,
+        until=UNTIL,
+        samples=SAMPLES,
+        seeds=tuple(range(3)) if choice == "random" else (seed,),
+        train_limit=LIMITS.get(task),
+        device="cpu",
+    )
+    folder = args.work / "runs" / f"{encoder}-{task}-{seed}-{algorithm}-{choice}"
+    context, state = followed(plan, folder, cancel)
+    found = summary(state)
+    return {
+        "algorithm": algorithm,
+        "score": choice,
+        "seed": seed,
+        "samples": SAMPLES,
+        "n": len(context.dev),
+        "metric": context.dev.task.primary_metric,
+        "full": state.reference.metrics,
+        "steps": [{"seed": s["seed"], **{k: s[k] for k in KEPT}} for s in found["steps"]],
+        "ahead": _ahead(context, state, folder.with_name(f"{folder.name[: -len(choice)]}random")),
+        "digest": state.model_digest,
+    }
+
+
+def _ahead(context: Context, state: State, random: Path) -> list[dict[str, float]]:
+    """By step: accuracy ahead of the random orders, with its interval over their seeds and over examples."""
+    chance, gold, found = State.load(random), gold_for(context.dev, class_order(context.clf, context.dev)), []
+    assert gold is not None
+    for step, size in enumerate(state.sizes, 1):
+        own = next(iter(right_answers(state, gold, step).values())).astype(float)
+        lead = own - np.array(list(right_answers(chance, gold, step).values()))
+        low, high = interval(lead, np.random.default_rng(0))
+        share = size / (state.num_layers * state.num_heads)
+        found.append({"sparsity": share, "mean": float(lead.mean()), "low": low, "high": high})
+    return found
