@@ -128,8 +128,9 @@ def evaluate(
     chosen = StandIn.of(ablation)
     if chosen.of_the_text or (isinstance(clf, Classifier) and not data.is_translation):
         options = EvaluatorOptions(budget=0, chunk_tokens=batch_tokens)
-        given: Given = {"ablation": chosen, "reference": reference, "label_order": label_order}
-        made = evaluator_of(clf, data, options, **given, beams=beams, cancel=cancel)
+        given: Given = {"ablation": chosen, "reference": reference, "label_order": label_order, "beams": beams}
+        given["cancel"] = cancel
+        made = evaluator_of(clf, data, options, **given)
         found = made.evaluate(mask, progress=progress, cancel=cancel)
         return replace(found, seconds=time.perf_counter() - start)  # with the time that making it took
     clf = _filled(clf, chosen, reference, label_order, None, cancel)
