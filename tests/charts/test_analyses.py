@@ -213,7 +213,7 @@ def test_band_of_a_curve_is_its_interval() -> None:
 def test_nothing_found_says_so() -> None:
     empty = Harmful(SUBJECT, 0.9, 0.05, 144, ())
     notes = [a.text for a in harmful_heads.figure(empty).layout.annotations]
-    assert any("no head does harm" in n for n in notes)
+    assert any("no head is shown to do harm" in n for n in notes)
     none = Redundant(SUBJECT, 0.9, 2, 1, 1, 60, 60, ())
     assert any("no redundant pair" in a.text for a in redundant.figure(none).layout.annotations)
 

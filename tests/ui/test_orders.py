@@ -74,7 +74,9 @@ def test_costs_that_are_not_told_apart_from_nothing_are_no_order() -> None:
     assert sentence(agreement, one_head, None) == f"{one} Too few for an order."
     wide = replace(one_head, interval_low=high - 8.5, interval_high=high + 8.5)
     assert wide.interval_low[3, 5] > 0
-    assert costs(wide, None).startswith("On 64 examples no head's cost can be told from 0; of 144 heads tested at once, L3")
+    assert costs(wide, None).startswith(
+        "On 64 examples no head's cost can be told from 0; of 144 heads tested at once, L3"
+    )
 
 
 def test_clear_costs_are_those_of_the_table_of_single_ablations() -> None:

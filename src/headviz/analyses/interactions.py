@@ -265,16 +265,15 @@ def figure(found: Interactions) -> Figure:
 
 def finding(found: Interactions) -> str:
     """What the exact pairs show."""
-    clear = [p for p in found.pairs if p.clear]
-    every = len(found.heads) * (len(found.heads) - 1) // 2
-    tried = f"{len(found.pairs):,} pairs of heads computed exactly (of {every:,})"
+    clear, heads = [p for p in found.pairs if p.clear], len(found.heads)
+    said = f"Of the {len(found.pairs):,} pairs of heads computed exactly (of {heads * (heads - 1) // 2:,}), "
     if not clear:
-        return f"Of the {tried}, none clearly interacts."
-    backs = [p for p in clear if p.value < 0]
-    others = len(clear) - len(backs)
-    stand, need = ("stand" if len(backs) > 1 else "stands"), ("need" if others > 1 else "needs")
-    said = f"Of the {tried}, {len(backs) or 'none'} clearly {stand} in for each other, "
-    said += f"{others or 'none'} clearly {need} each other."
+        return f"{said}none clearly interacts."
+    backs = sum(p.value < 0 for p in clear)
+    stand, need = (
+        f"{n or 'none'} clearly {verb}{'s' * (n < 2)}" for n, verb in ((backs, "stand"), (len(clear) - backs, "need"))
+    )
+    said += f"{stand} in for each other, {need} each other."
     first = clear[0]
     much = f"{number(abs(first.value))} of loss {'less' if first.value > 0 else 'more'}"
     return f"{said} Strongest: {first.first} and {first.second} cost {much} together than the sum of each alone."

@@ -296,7 +296,8 @@ def view(found: Speed) -> View:
                 lambda: figure(found),
                 f"Examples per second, texts of {found.length} tokens, {found.threads} "
                 f"thread{'s' if found.threads > 1 else ''}, {found.device}; ± sd of {found.repeats} repeats. "
-                "Right: the ratio with its 95 % interval over the pairs; grey is not told apart from 1, a cross is above what arithmetic allows.",
+                "Right: the ratio with its 95 % interval over the pairs; grey is not told apart from 1, a cross is "
+                "above what arithmetic allows.",
                 r"\text{ceiling} = \text{FLOPs}(\text{full}) / \text{FLOPs}(\text{pruned})",
                 "The ceiling is the ratio of the matrix products' FLOPs: removing heads alone cannot beat it.",
                 "40",

@@ -22,7 +22,10 @@ def slices(deltas: Sequence[Delta], metric: str, constant: float | None = None) 
     fig = go.Figure()
     if constant is not None:
         fig.add_vline(
-            x=constant, line={"color": FAINT, "width": 1, "dash": "dot"}, annotation={"text": "one class for all"}
+            x=constant,
+            line={"color": FAINT, "width": 1, "dash": "dot"},
+            annotation={"text": "one class for all"},
+            annotation_position="bottom right",  # the slices that lose most are on top
         )
     # the way from one value to the other: traces with gaps, because one shape per slice takes five times as long
     for colour in (WORSE, BETTER, NEUTRAL):

@@ -102,7 +102,10 @@ def layer(maps: np.ndarray, names: Sequence[str], signed: bool, chosen: int | No
     maps, block = thumbnails(maps)
     top = scale_for([float(v) for v in maps.ravel()], signed=signed).hi
     marks = [-top, -top / 10, 0.0, top / 10, top] if signed else [0.0, top / 10, top]
-    bar = {"tickvals": [FINEST * float(symmetric_log(v, top)) for v in marks], "ticktext": [f"{v:.2g}".replace("-", "−") for v in marks]}
+    bar = {
+        "tickvals": [FINEST * float(symmetric_log(v, top)) for v in marks],
+        "ticktext": [f"{v:.2g}".replace("-", "−") for v in marks],
+    }
     for i in range(len(names)):
         fig.add_heatmap(
             z=np.rint(FINEST * symmetric_log(np.nan_to_num(maps[i]), top)).astype(np.int8),

@@ -56,7 +56,11 @@ def costs(found: HeadScores, rows: Sequence[str] | None) -> str:
     if count:
         costing = f"clearly cost{'s' if count == 1 else ''} something (q < 0.05)"
         return f"{where} {count} of {known} heads {costing}; {name} costs most: {points}."
-    more = "More examples (Options) show smaller costs." if found.samples < ENOUGH else "One head off (Analyses) takes all."
+    more = (
+        "More examples (Options) show smaller costs."
+        if found.samples < ENOUGH
+        else "One head off (Analyses) takes all."
+    )
     highest = f"; of {known} heads tested at once, {name} has the highest, {points}" if value > 0 else ""
     return f"{where} no head's cost can be told from 0{highest}. {more}"
 

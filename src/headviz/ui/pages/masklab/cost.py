@@ -204,7 +204,9 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     )
     hurts = table.harmful()
     if not hurts:
-        st.caption(f"No head is shown to hurt: of {len(ranked)} switched off one by one, none is a clear gain (q < 0.05).")
+        st.caption(
+            f"No head is shown to hurt: of {len(ranked)} switched off one by one, none is a clear gain (q < 0.05)."
+        )
         return
     named = ", ".join(show.head_name(h, rows) for h in hurts[:6]) + (" and others" if len(hurts) > 6 else "")
     _hint(

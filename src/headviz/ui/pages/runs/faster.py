@@ -129,18 +129,42 @@ def detail(view: RunView) -> None:
                 s["parameters"][1],
             ]
         )
-    show.table(header, rows, "faster_table", caption="Speed by interleaved pairs of passes of both models.")
+    digits = dict.fromkeys(("speed", "low", "high"), "%.2f") | {metric: "%.3f"}
+    digits |= dict.fromkeys(("change, points", "change low", "change high"), "%+.1f")
+    show.table(
+        header,
+        rows,
+        "faster_table",
+        caption="Speed by interleaved pairs of passes of both models.",
+        column_config={name: st.column_config.NumberColumn(format=text) for name, text in digits.items()},
+    )
     _take(view, steps)
 
 
 def _said(steps: list[dict[str, Any]], metric: str, scale: float) -> str:
-    """The fastest model: how fast it was measured to be, and what that costs."""
-    best = max(steps, key=lambda s: float(s["speedup"]))
-    change = best.get("change") or {}
-    ends = ", ".join(show.points(change.get(k), scale) for k in ("low", "high"))
-    cost = f"; {metric} changes by {show.points(change.get('difference'), scale)} points [{ends}]" if change else ""
-    low, high = (show.number(best[k]) for k in ("speedup_low", "speedup_high"))
-    return f"The fastest model is {show.number(best['speedup'])}× as fast [{low}, {high}]{cost}."
+    """Of the models that are not told from the fastest by their speed, the one that keeps most, and the others."""
+    from ....charts.speed import NAMES
+
+    fastest = max(steps, key=lambda s: float(s["speedup"]))
+    level = [s for s in steps if s["speedup_high"] >= fastest["speedup_low"]]
+    level.sort(key=lambda s: -(s["metrics"].get(metric) or 0.0))
+    first, rest = level[0], level[1:]
+    what = (
+        "The fastest model" if first is fastest else "Of the fastest models, whose speeds are not told apart, the best"
+    )
+    low, high = (show.number(first[k]) for k in ("speedup_low", "speedup_high"))
+    said = f"{what} (removed: {NAMES[first['remove']]}) is {show.number(first['speedup'])}× as fast [{low}, {high}]"
+    said += f"; {metric} changes by {_change(first, scale)}" if first.get("change") else ""
+    others = [
+        f"{NAMES[s['remove']]} {show.number(s['speedup'])}×: {_change(s, scale)}" for s in rest if s.get("change")
+    ]
+    return f"{said}. Beside it, {'; '.join(others)}." if others else f"{said}."
+
+
+def _change(step: dict[str, Any], scale: float) -> str:
+    change = step["change"]
+    low, high = (show.points(change.get(k), scale) for k in ("low", "high"))
+    return f"{show.points(change.get('difference'), scale)} points [{low}, {high}]"
 
 
 def _take(view: RunView, steps: list[dict[str, Any]]) -> None:
