@@ -77,7 +77,6 @@ def looks(view: View) -> dict[HeadId, str]:
     return _recorded() if found is None and known(view) else found or {}
 
 
-@cache
 def _recorded() -> dict[HeadId, str]:
     return {HeadId.parse(head): _role(*role) for head, role in recorded.role_names().items()}
 
