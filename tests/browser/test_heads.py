@@ -151,6 +151,7 @@ def test_the_grid_is_saved_as_a_picture(visit: Open) -> None:
     picture = ElementTree.parse(caught.value.path())
     texts = [t.text for t in picture.iter("{http://www.w3.org/2000/svg}text")]
     assert {"L0", "L11", "H0", "H11", "conductance-spearman"} <= set(texts)
+    assert texts[0].endswith(" · Heads · demo · headviz")  # what is shown, of which model
     with v.page.expect_download() as caught:
         v.page.get_by_role("button", name="Save this grid as PNG").first.click()
     assert Path(caught.value.path()).read_bytes().startswith(b"\x89PNG")

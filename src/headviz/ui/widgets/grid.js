@@ -374,7 +374,7 @@ function wire(s) {
 
 // ---- saving the picture: built as SVG here, no server and no network involved
 function svgText(s) {
-  const d = s.data, size = 34, gap = 3, left = d.row_names ? 78 : 44, top = 34, ns = "http://www.w3.org/2000/svg";
+  const d = s.data, size = 34, gap = 3, left = d.row_names ? 78 : 44, top = 58, ns = "http://www.w3.org/2000/svg";
   const width = left + d.heads * (size + gap) + 16, height = top + d.rows * (size + gap) + 60;
   const svg = document.createElementNS(ns, "svg");
   const add = (tag, attributes, text) => {
@@ -392,6 +392,7 @@ function svgText(s) {
   svg.setAttribute("height", height);
   svg.setAttribute("font-family", "Inter, Helvetica, Arial, sans-serif");
   add("rect", { width, height, fill: paper });
+  add("text", { x: 12, y: 20, fill: ink, "font-size": 13, "font-weight": 600 }, (d.title || d.name) + " · " + document.title);
   const defs = add("defs", {}), define = (tag, attributes, parent = defs) => {
     const node = document.createElementNS(ns, tag);
     for (const [k, v] of Object.entries(attributes)) node.setAttribute(k, v);
