@@ -6,6 +6,7 @@ from headviz.errors import RunError
 from headviz.ui.pages.runs import detail as rundetail
 from headviz.ui.pages.runs import listing as runsview
 from headviz.ui.pages.runs import run_form as runforms
+from headviz.ui.pages.runs import transfer as transferview
 from headviz.ui.shell import frame, show
 
 view = frame.begin()
@@ -36,4 +37,4 @@ else:
 if ids:
     with right:
         run = rundetail.watch(ids)
-frame.recipe(*runsview.recipe(view, run))
+frame.recipe(*(transferview.recipe() or runsview.recipe(view, run)))

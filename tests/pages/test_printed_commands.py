@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shlex
 from collections.abc import Callable
@@ -86,7 +85,9 @@ def test_analyses(
         shape = (12, 12)
         view = {"model": "demo", "task": "demo", "data": "", "columns": "", "label": "", "groups": "", "limit": "12"}
     if name == "grade":  # a random model is no better than one class for all; of its own answers it knows everything
-        view = {**view, "data": str(answered(Path(view["model"]), Path(view["data"])))}
+        from support import studio
+
+        view = {**view, "data": str(studio.answered(Path(view["model"]), Path(view["data"])))}
     app = press(open_page("analyses", **view, analysis=name), f"run_{name}")
     python, command = printed(app)
     theirs = ran(command, capsys)
@@ -100,23 +101,6 @@ def test_analyses(
     analysis = ANALYSES[name]
     shown = analysis.view(restored(made_by(analysis.run), theirs, shape))
     assert shown.finding.replace("*", "") in texts(app).replace("*", "")
-
-
-def answered(model: Path, data: Path) -> Path:
-    """The same data with the model's own answers as labels."""
-    import headviz
-
-    folder = data.parent / "answered"
-    folder.mkdir(exist_ok=True)
-    clf = headviz.load(str(model), device="cpu")
-    for split in ("train", "dev"):
-        columns = {"text_columns": "premise,hypothesis", "label_column": "label"}
-        found = headviz.evaluate(clf, headviz.load_task("custom", split=split, data=str(data), **columns))
-        with (data / f"{split}.csv").open(newline="") as given, (folder / f"{split}.csv").open("w", newline="") as new:
-            rows, out = list(csv.reader(given)), csv.writer(new)
-            out.writerow(rows[0])
-            out.writerows([*r[:2], clf.labels[p], r[3]] for r, p in zip(rows[1:], found.predictions, strict=True))
-    return folder
 
 
 def without_seconds(found: Any) -> Any:

@@ -25,7 +25,7 @@ from headviz.pruning.tickets.transfer_words import finding
 from headviz.pruning.tickets.winning import wins
 from support.plain import evaluate
 from support.pruning_plans import QUICK, context, make_data
-from support.tiny import tiny_folder
+from support.tiny import tiny_classifier, tiny_folder
 
 
 def test_transfer_without_retraining(tmp_path):
@@ -229,7 +229,7 @@ def test_the_sentences_follow_the_figures():
     """Each against figures that contradict it."""
     said = finding(matrix(table()))
     assert said == (
-        "Of 2 masks given to other targets, 1 loses at most 2 points: a on b (at most 1.5). "
+        "Of 2 masks given to another model, 1 loses at most 2 points: a on b (at most 1.5). "
         "1 of 2 is better than random masks of as many heads: a on b."
     )
     assert "none is shown to lose at most 1 points; nearest is a on b" in finding(matrix(table()), margin=1)
@@ -238,7 +238,7 @@ def test_the_sentences_follow_the_figures():
     assert finding(matrix([c for c in table() if c.draw is None])).endswith("a on b (at most 1.5). ")
     assert "no spread" in finding(matrix(table(random=(0.6, 0.6, 0.6))))
     assert "nothing is transferred" in finding(matrix([c for c in table() if "b" not in (c.source, c.target)]))
-    assert "Of 4 masks given to other targets" in finding(matrix(table()), {"a": "c", "b": "c"})
+    assert "Of 4 masks given to another model" in finding(matrix(table()), {"a": "c", "b": "c"})
     one = [dataclasses.replace(c, remark="All 40 answers are “x”." if c.source == "b" else "") for c in table()]
     assert finding(matrix(one)).startswith("b on a: All 40 answers are “x”. Of 2 masks")
 
@@ -280,15 +280,26 @@ def test_a_spec_and_its_cells_are_read_back(tmp_path):
             cells_of(wrong, "x")
 
 
+def test_a_grid_of_as_many_heads_in_another_shape_is_refused(tmp_path):
+    grids = {"a": (2, 4), "b": (4, 2)}
+    contexts = {
+        name: context(tmp_path / name, *grid, clf=tiny_classifier(layers=grid[0], heads=grid[1]))
+        for name, grid in grids.items()
+    }
+    made = TransferSpec({"x": "7b"}, {name: {"model": "m", "task": "demo"} for name in contexts}, random=0)
+    with pytest.raises(MaskError, match="2×4 heads, but the model of 'b' has 4×2"):
+        list(made.cells(contexts.__getitem__))
+
+
 def test_a_spec_is_measured_target_by_target_as_in_one_call(tmp_path, monkeypatch):
     contexts = {"a": context(tmp_path / "a"), "b": context(tmp_path / "b", dev=make_data(40, "dev", seed=7))}
     made = TransferSpec({"x": "7fb"}, {name: {"model": "m", "task": "demo"} for name in contexts}, random=2)
     told: list[tuple[int, int]] = []
-    cells = list(made.cells(contexts, each=lambda done, total: told.append((done, total))))
+    cells = list(made.cells(contexts.__getitem__, each=lambda done, total: told.append((done, total))))
     assert cells == list(transfer(made.masks_on(contexts["a"]), contexts, random=2))
     assert told[0] == (0, 8)
     assert told[-1] == (8, 8)
-    assert not list(made.cells(contexts, known=cells))
+    assert not list(made.cells(contexts.__getitem__, known=cells))
     monkeypatch.setattr(TransferSpec, "open", lambda self, name, folder: contexts[name])
     assert list(made.cells()) == cells
     assert json.loads(line_of(cells[0]))["target"] == "a"

@@ -42,6 +42,23 @@ def make_data(folder: Path, rows: int = 60, seed: int = 0) -> Path:
     return folder
 
 
+def answered(model: Path, data: Path, name: str = "answered") -> Path:
+    """The same data with the model's own answers as labels."""
+    import headviz
+
+    folder = data.parent / name
+    folder.mkdir(exist_ok=True)
+    clf = headviz.load(str(model), device="cpu")
+    for split in ("train", "dev"):
+        columns = {"text_columns": "premise,hypothesis", "label_column": "label"}
+        found = headviz.evaluate(clf, headviz.load_task("custom", split=split, data=str(data), **columns))
+        with (data / f"{split}.csv").open(newline="") as given, (folder / f"{split}.csv").open("w", newline="") as new:
+            rows, out = list(csv.reader(given)), csv.writer(new)
+            out.writerow(rows[0])
+            out.writerows([*r[:2], clf.labels[p], *r[3:]] for r, p in zip(rows[1:], found.predictions, strict=True))
+    return folder
+
+
 def make_translation(folder: Path) -> Path:
     """A random translation model in ``translator``, and sentences with references in ``pairs``."""
     from .tiny_translation import SOURCES, TARGETS, tiny_translator_folder

@@ -9,10 +9,12 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ..evaluation.verdict import undecided
+from .numbers import percent
 from .palette import NEUTRAL, scale_for
 from .style import frame, safe
 
-PALE = 20.0  # per cent lost that has at least the full colour
+PALE, MOST = 20.0, 100.0  # per cent lost that has the full colour: at least, and at most
+HOVER = {"align": "left", "bgcolor": "#2b3037", "font": {"color": "white"}}
 LINE = 46  # pixels of a row
 COLOURS = [[0, "rgba(214,110,30,0.6)"], [0.5, "rgba(140,146,152,0.12)"], [1, "rgba(60,130,205,0.6)"]]
 
@@ -38,6 +40,7 @@ def kept_map(squares: Sequence[Sequence[Square]], rows: Sequence[str], columns: 
         np.array([[np.nan if (v := getattr(s, end)) is None else v for s in row] for row in squares], dtype=float)
         for end in ("low", "high")
     )
+    table = np.clip(table, -MOST, MOST)  # of what is worse than one answer for all, all is lost
     scale = scale_for([float(v) for v in table.ravel() if v == v] + [PALE], signed=True)
     fig = go.Figure(
         go.Heatmap(
@@ -48,7 +51,13 @@ def kept_map(squares: Sequence[Sequence[Square]], rows: Sequence[str], columns: 
             colorscale=COLOURS,
             xgap=2,
             ygap=2,
-            colorbar={"thickness": 9, "len": 0.9, "ticksuffix": " %", "tickformat": "+.0f"},
+            colorbar={
+                "thickness": 9,
+                "len": 0.9,
+                "tickvals": [scale.lo, 0, scale.hi],
+                "ticktext": [percent(scale.lo / 100), "0", percent(scale.hi / 100)],
+            },
+            hoverlabel=HOVER,
             hovertemplate="%{customdata}<extra></extra>",
         )
     )

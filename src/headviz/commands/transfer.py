@@ -12,6 +12,7 @@ from ..storage.writing import disk_errors
 from .common import number, progress_bar, table
 
 if TYPE_CHECKING:
+    from ..heads import HeadMask
     from ..pruning.tickets.transfer import Cell
     from ..pruning.tickets.transfer_spec import TransferSpec
 
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
+    from ..pruning.tickets.transfer import check_grids
     from ..pruning.tickets.transfer_matrix import matrix
     from ..pruning.tickets.transfer_spec import TransferSpec, line_of
     from ..pruning.tickets.transfer_words import finding
@@ -42,10 +44,12 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     spec = TransferSpec.read(place)
     out = None if args.out is None else out_file(args.out, "cells.jsonl")
     contexts = {name: spec.open(name, place.parent) for name in spec.targets}  # all mistakes before any work
-    cells = _known(out, spec, next(iter(contexts.values())))
+    masks = spec.masks_on(next(iter(contexts.values())))
+    check_grids(masks, contexts)
+    cells = _known(out, spec, masks)
     broken = _break(out)
     with progress_bar("transferring") as progress:
-        for cell in spec.cells(contexts, known=cells, each=progress):
+        for cell in spec.cells(contexts.__getitem__, known=cells, each=progress):
             cells.append(cell)
             if out is not None:
                 with disk_errors(out), open(out, "a", encoding="utf-8") as file:
@@ -108,12 +112,11 @@ def _signed(value: float) -> str:
     return f"{value:+.3f}"
 
 
-def _known(out: Path | None, spec: TransferSpec, context: Any) -> list[Cell]:
+def _known(out: Path | None, spec: TransferSpec, masks: dict[str, HeadMask]) -> list[Cell]:
     """Cells of an earlier, interrupted call. A file that holds anything else is refused, not written to."""
     from ..pruning.tickets.transfer import FULL
 
     cells = _cells(out) if out is not None else []
-    masks = spec.masks_on(context)
     for cell in cells:
         if cell.source not in (FULL, *masks) or cell.target not in spec.targets:
             raise OptionError(

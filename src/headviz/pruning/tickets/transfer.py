@@ -121,14 +121,7 @@ def transfer(
     target, the classes in the order of the model's outputs, where their names do not say it. ``random`` is how many
     random masks of each size stand beside them on every target, None = five, or one for each seed with ``retrain``.
     """
-    for source, mask in masks.items():
-        for target, context in targets.items():
-            grid = (context.clf.num_layers, context.clf.num_heads)
-            if (mask.num_layers, mask.num_heads) != grid:
-                raise MaskError(
-                    f"The mask of '{source}' is for {mask.num_layers}×{mask.num_heads} heads, "
-                    f"but the model of '{target}' has {grid[0]}×{grid[1]}."
-                )
+    check_grids(masks, targets)
     if retrain:
         for context in targets.values():
             check_base(context.clf, context.base(seeds[0]))
@@ -149,6 +142,18 @@ def transfer(
                 full = judge.evaluated(context.clf, None, None, cancel)
             found = full if cell.mask.is_full else judge.evaluated(context.clf, cell.mask, tell, cancel)
             yield _cell(cell, judge, found, full)
+
+
+def check_grids(masks: Mapping[str, HeadMask], targets: Mapping[str, Context]) -> None:
+    """A ``MaskError`` where a mask is not one of a target's model."""
+    for source, mask in masks.items():
+        for target, context in targets.items():
+            grid = (context.clf.num_layers, context.clf.num_heads)
+            if (mask.num_layers, mask.num_heads) != grid:
+                raise MaskError(
+                    f"The mask of '{source}' is for {mask.num_layers}×{mask.num_heads} heads, "
+                    f"but the model of '{target}' has {grid[0]}×{grid[1]}."
+                )
 
 
 def _retrained(

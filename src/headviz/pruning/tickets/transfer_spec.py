@@ -115,23 +115,24 @@ class TransferSpec:
 
     def cells(
         self,
-        contexts: Mapping[str, Context] | None = None,
+        opened: Callable[[str], Context] | None = None,
         *,
         known: Sequence[Cell] = (),
         progress: PhaseProgress | None = None,
         cancel: Cancel | None = None,
         each: Callable[[int, int], None] | None = None,
     ) -> Iterator[Cell]:
-        """Yield the cells that are not ``known``. Without ``contexts`` each target is loaded in its turn.
+        """Yield the cells that are not ``known``. ``opened`` gives a target's models and data; without it each target
+        is loaded in its turn, and let go after it.
 
         ``each`` gets how many cells are there, and how many there will be.
         """
         from .transfer import transfer
 
-        done, total = len(known), 0
+        done, total, masks = len(known), 0, {}
         for target in self.targets:
-            context = (contexts or {}).get(target) or self.open(target, Path())
-            masks = self.masks_on(context)
+            context = self.open(target, Path()) if opened is None else opened(target)
+            masks = masks or self.masks_on(context)  # of one grid: another with as many heads is refused
             total = total or self.count(masks)
             if each is not None:
                 each(done, total)

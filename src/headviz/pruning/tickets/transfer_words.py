@@ -19,7 +19,7 @@ def finding(found: Matrix, own: Mapping[str, str] | None = None, margin: float =
     """The sentences of a table; ``margin`` is in points. What needs care is said first."""
     others = elsewhere(found, own)
     if not others:
-        return "There is one target, and every mask was found on it: nothing is transferred."
+        return "Every mask was found on this model and data: nothing is transferred."
     return _one_class(others) + _losses(others, margin, found.retrained) + _against_random(others)
 
 
@@ -27,14 +27,14 @@ def _one_class(others: Sequence[Entry]) -> str:
     told = [e for e in others if e.remark]
     if not told:
         return ""
-    more = f" So for {len(told) - 1} more." if len(told) > 1 else ""
+    more = f" The like holds for {len(told) - 1} more." if len(told) > 1 else ""
     return f"{named(told[0])}: {told[0].remark}{more} "
 
 
 def _losses(others: Sequence[Entry], margin: float, retrained: bool) -> str:
     """Which masks lose at most the margin on other targets, and what that excludes."""
     tested = [e for e in others if e.low is not None]
-    count = f"{len(others)} mask{'s' if len(others) > 1 else ''} given to other targets"
+    count = f"{len(others)} mask{'s' if len(others) > 1 else ''} given to another model"
     if not tested:
         why = "one seed has no spread" if retrained else "no change has an interval"
         return f"Of {count}, none can be told to keep the metric: {why}. "

@@ -21,6 +21,7 @@ from . import head_table as tableview
 from . import step_maps as runmaps
 from . import take_away as runsave
 from . import tickets as ticketview
+from . import transfer as transferview
 from .checkpoint import state_of
 from .source import look_at
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ....runs.reading import RunView
 
 Step = dict[str, Any]
-TABS = ("Steps", "One example", "Save the model", "Winning tickets")
+TABS = ("Steps", "One example", "Save the model", "Transfer", "Winning tickets")
 
 
 def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
@@ -51,12 +52,13 @@ def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
         _ways_on(view, step)
         if st.session_state.pop("run_go", False):
             st.switch_page("pages/masklab.py")
-    shown = TABS if ticketview.retrains(view) else TABS[:3]
+    shown = TABS if ticketview.retrains(view) else TABS[:-1]
     tabs = state.tabs(TABS[:1] if recorded.of(view.record.id) else shown, "run_tabs")  # of those there are no files
     parts = (
         lambda: runfigures.table(view, names),
         lambda: runmaps.example(view, step),
         lambda: runsave.form(view, step),
+        lambda: transferview.tab([view]),
         lambda: ticketview.tickets([view]),
     )
     for tab, part in zip(tabs, parts, strict=False):

@@ -14,13 +14,14 @@ from ...shell import show, state
 from . import figures as runfigures
 from . import listing as runsview
 from . import tickets as ticketview
+from . import transfer as transferview
 
 if TYPE_CHECKING:
     from ....runs.curves import Curve
     from ....runs.reading import RunView
     from ....runs.sweep_table import Row
 
-TABS = ("Results", "Its runs", "Winning tickets")
+TABS = ("Results", "Its runs", "Winning tickets", "Transfer")
 
 
 def detail(view: RunView) -> None:
@@ -64,6 +65,9 @@ def detail(view: RunView) -> None:
     if tabs[2].open:
         with tabs[2]:
             ticketview.tickets(view.children)
+    if tabs[3].open:
+        with tabs[3]:
+            transferview.tab(view.children)
 
 
 def one_class_of(children: Sequence[RunView]) -> str:

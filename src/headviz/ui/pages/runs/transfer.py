@@ -1,0 +1,251 @@
+"""Transfer of masks: those of several runs, each on the models and data of all of them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ....errors import UserError
+from ....recipes.structure import Call, Command, Import, Let, Name, Recipe
+from ....storage.paths import read_small
+from ...parts import recorded
+from ...shell import frame, jobs, loaders, numbers, show
+from ...shell.memo import Memo
+from . import listing as runsview
+from . import transfer_matrix as matrixview
+from .checkpoint import state_of
+
+if TYPE_CHECKING:
+    from ....pruning.tickets.transfer import Cell
+    from ....runs.reading import RunView
+    from ....runs.transfer import Planned
+
+AS_IT_IS, RETRAINED = "Without retraining", "With retraining"
+DRAWS, MOST = 5, 200  # random masks of each size
+SEEDS = (0, 1, 2)  # of the retraining that is proposed
+FILE, OUT = "transfer.json", "cells.jsonl"
+RECIPE = "transfer_recipe"
+LARGEST = 16 * 2**20  # bytes of a file of cells
+_measured: Memo[list[Any]] = Memo(6)  # cells by their transfer; a computation that was stopped goes on with them
+
+
+def tab(views: Sequence[RunView]) -> None:
+    """The transfer among these runs and others that are chosen."""
+    from ....runs import transfer
+
+    here = [v for v in transfer.able(views) if not recorded.of(v.record.id)]
+    if not here:
+        st.info("A transfer begins with a finished run: its masks are given to the models of other runs.")
+        return
+    way = AS_IT_IS
+    if frame.controls():
+        way = (
+            st.segmented_control(
+                "Networks",
+                (AS_IT_IS, RETRAINED),
+                default=AS_IT_IS,
+                required=True,
+                key="transfer_way",
+                label_visibility="collapsed",
+            )
+            or AS_IT_IS
+        )
+    planned = _chosen(here, way == RETRAINED)
+    if way == RETRAINED:
+        _retrained(planned)
+    elif planned is not None:
+        _as_it_is(planned)
+
+
+# ---- what is asked
+
+
+def _chosen(here: Sequence[RunView], retrain: bool) -> Planned | None:
+    """The runs, their share of heads off, and how many random masks; None while that makes no transfer."""
+    from ....runs import transfer
+
+    others = transfer.able(runsview.overview())
+    known = {v.record.id: v for v in (*here, *others) if not recorded.of(v.record.id)}
+    known = {v.record.id: v for v in transfer.alike(list(known.values()), here[0])}
+    titles = runsview.labels(list(known.values()))
+    first = _one_of_each_place(here)
+    picked = st.session_state.get("transfer_runs", first)
+    if frame.controls():
+        picked = st.multiselect(
+            "Masks, models and data of these runs",
+            list(known),
+            [i for i in first if i in known],
+            key="transfer_runs",
+            format_func=lambda i: titles.get(i, i),
+            help="Finished pruning runs with as many heads. Of a run with several seeds, the masks of the first",
+        )
+    chosen = [known[i] for i in picked if i in known]
+    if wrong := _why_not(chosen):
+        st.info(show.plain(wrong), icon=":material/info:")
+        return None
+    shares = transfer.shares_of(chosen)
+    near = min(shares, key=lambda s: abs(s - 0.5))
+    share, draws = st.session_state.get("transfer_share", near), st.session_state.get("transfer_draws", DRAWS)
+    if frame.controls():
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            share = st.selectbox(
+                "Share of heads off",
+                shares,
+                shares.index(near),
+                key="transfer_share",
+                width=170,
+                format_func=lambda s: f"{100 * s:.0f} %",
+            )
+            if not retrain:
+                read = numbers.field(
+                    st.container(width=240),
+                    "Random masks",
+                    0,
+                    MOST,
+                    DRAWS,
+                    "transfer_draws",
+                    help="Of the same size, on each model. A mask that is no better than those has not transferred",
+                )
+                try:
+                    draws = read()
+                except UserError as bad:
+                    st.error(show.plain(str(bad)), icon=":material/error:")
+                    return None
+    seeds = SEEDS if retrain else (0,)
+    return transfer.plan_of(chosen, share, retrain=retrain, seeds=seeds, random=None if retrain else int(draws))
+
+
+def _one_of_each_place(here: Sequence[RunView]) -> list[str]:
+    """The first run of each model and data: a sweep has many of one."""
+    found: dict[str, str] = {}
+    for v in here:
+        spec = v.record.spec
+        found.setdefault(json.dumps([spec.get(n) for n in ("model", "task", "data")]), v.record.id)
+    return list(found.values())
+
+
+def _why_not(chosen: Sequence[RunView]) -> str:
+    """Why these runs make no transfer; empty if they do."""
+    from ....runs import transfer
+
+    if len(chosen) < 2:
+        return "Choose a second run, of another task or model: masks are given from one to the other."
+    grids = {(s.num_layers, s.num_heads) for v in chosen if (s := state_of(v)) is not None}
+    if len(grids) > 1:
+        told = " and ".join(f"{a}×{b}" for a, b in sorted(grids))
+        return f"These runs have heads in grids of {told}, so a mask of one means other heads of the other."
+    if not transfer.shares_of(chosen):
+        return "These runs have no share of heads off in common. Choose runs with the same steps."
+    return ""
+
+
+# ---- without retraining
+
+
+def _as_it_is(planned: Planned) -> None:
+    spec = planned.spec
+    text = json.dumps(spec.to_dict(), sort_keys=True)
+    key = ("transfer", text)
+    if jobs.find(key) is None and st.session_state.get("transfer_asked") != text:
+        count = len(spec.targets) * (1 + len(spec.masks) + (spec.random or 0))
+        st.caption(
+            f"{count} evaluations: {len(spec.targets)} models, each with every head on, under "
+            f"{len(spec.masks)} masks, and under {spec.random} random ones of the same size."
+        )
+        if frame.controls():
+            st.button(
+                "Measure", key="transfer_run", type="primary", icon=":material/play_arrow:", on_click=_ask, args=(text,)
+            )
+        return
+    try:
+        for target in spec.targets.values():  # the dashboard reads below the allowed folders only
+            loaders.model_name(str(target["model"]))
+            if target.get("data"):
+                loaders.confined(str(target["data"]))
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+        return
+    known: list[Cell] = _measured.get(key, list)
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> list[Cell]:
+        from ....runs.transfer import measure
+
+        return measure(planned, tuple(known), known.append, progress, cancel)
+
+    cells = jobs.need(key, "Evaluating masks", work)
+    if cells is not None:
+        matrixview.draw(cells, planned.own)
+        st.session_state[RECIPE] = _recipe(planned)
+
+
+def _ask(text: str) -> None:
+    st.session_state["transfer_asked"] = text
+
+
+def _recipe(planned: Planned) -> tuple[str, str]:
+    """The same in Python, and as a file for the command."""
+    given = planned.spec.to_dict()
+    package = "headviz.pruning.tickets"
+    cells = Call("list", (Call("spec.cells"),))
+    lines = (
+        Import(f"{package}.transfer_matrix", ("matrix",)),
+        Import(f"{package}.transfer_spec", ("TransferSpec",)),
+        Let("spec", Call("TransferSpec.from_dict", (given,))),
+        Let("found", Call("matrix", (cells,))),
+        Name("found.entries"),
+    )
+    python, command = Recipe(lines, Command(("transfer", FILE), (("out", OUT),))).written()
+    return python, f"echo {shlex.quote(json.dumps(given, ensure_ascii=False))} > {FILE}\n{command}"
+
+
+def recipe() -> tuple[str, str] | None:
+    """The recipe of the transfer that was drawn just now; None where another tab is open."""
+    found: tuple[str, str] | None = st.session_state.pop(RECIPE, None)
+    return found
+
+
+# ---- with retraining
+
+
+def _retrained(planned: Planned | None) -> None:
+    """Cells that the command has measured, from a file; and the file that makes the command do it."""
+    if frame.controls():
+        st.caption(
+            "One training for every mask, model and seed: too long for a page. The command below does it, goes on "
+            "where it was stopped, and its output is shown here, complete or not."
+        )
+    if planned is not None and frame.controls():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            text = json.dumps(planned.spec.to_dict(), indent=1, ensure_ascii=False)
+            st.download_button(
+                f"↓ {show.plain(FILE)}", text, FILE, "application/json", key="transfer_spec", on_click="ignore"
+            )
+            st.code(f"headviz transfer {FILE} --out {OUT}", language="bash")
+        if lacking := [n for n, t in planned.spec.targets.items() if not t.get("base") and t["model"] != "demo"]:
+            st.caption(show.plain(f"The file lacks “base”, the pre-trained model, of {'; '.join(lacking)}: add it."))
+        st.session_state[RECIPE] = _recipe(planned)
+    sent = st.file_uploader(f"The output of headviz transfer ({OUT})", type=["jsonl"], key="transfer_file")
+    place = st.text_input("or its place on the dashboard's machine", "", key="transfer_place")
+    if sent is None and not place.strip():
+        return
+    from ....pruning.tickets.transfer_spec import cells_of
+
+    try:
+        if sent is not None:
+            raw, name = sent.getvalue(), sent.name
+        else:
+            path = loaders.confined(place.strip())
+            raw, name = read_small(path, LARGEST, "the output"), path.name
+        cells = cells_of(raw.decode("utf-8", "replace"), name)
+    except UserError as wrong:
+        st.error(show.plain(str(wrong)), icon=":material/error:")
+        return
+    if not any(c.source for c in cells):
+        st.info("This file has no cell of a mask yet.", icon=":material/hourglass_top:")
+        return
+    same = planned is not None and set(planned.own) >= {c.source for c in cells if c.source}
+    matrixview.draw(cells, planned.own if planned is not None and same else None)

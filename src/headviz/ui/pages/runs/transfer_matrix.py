@@ -1,0 +1,70 @@
+"""The matrix of a transfer on the page: its sentence, its figure, its table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ...shell import show, state
+
+if TYPE_CHECKING:
+    from ....pruning.tickets.transfer import Cell
+    from ....pruning.tickets.transfer_matrix import Matrix
+
+FORMULA = r"\text{kept} = \frac{m(\text{mask}) - m(\text{one answer})}{m(\text{every head}) - m(\text{one answer})}"
+SOURCE = (
+    "2024 thesis, §7.2. With 95 %, a random mask lies within mean ± t·sd·√(1 + 1/n) of the n that were drawn; q values "
+    "are Benjamini–Hochberg over the matrix."
+)
+
+
+def draw(cells: Sequence[Cell], own: Mapping[str, str] | None) -> None:
+    """``own`` says which target each mask was found on; None = the one of its name."""
+    from ....pruning.tickets.transfer_matrix import matrix
+    from ....pruning.tickets.transfer_words import finding
+    from ....runs.transfer_figure import HEADER, transfer_figure, transfer_rows
+
+    found = matrix(cells)
+    show.finding(finding(found, own, state.view().margin))
+    show.figure(
+        transfer_figure(found, own), "transfer_matrix", _caption(found), formula=FORMULA, source=SOURCE, wide="40"
+    )
+    if unknown := [e for e in found.entries if e.why]:
+        e = unknown[0]
+        more = f" The same or alike for {len(unknown) - 1} more." if len(unknown) > 1 else ""
+        st.caption(show.plain(f"Without a share: {e.source} on {e.target}, because {e.why}.{more}"))
+    rows = transfer_rows(found)
+    header, rows = show.filled(HEADER, rows)
+    show.table(
+        header,
+        rows,
+        "transfer_table",
+        caption="Every mask on every model, then the means of the random masks; changes in points against every head "
+        "on.",
+        record=found.to_dict(),
+        cells=_digits(found),
+    )
+
+
+def _caption(found: Matrix) -> str:
+    paired = "over the seeds" if found.retrained else "over the examples"
+    beside = ""
+    if found.random:
+        counts = sorted({e.count for e in found.random})
+        beside = f" ▲: better than {' to '.join(map(str, counts))} random masks of as many heads (q < 0.05)."
+    return (
+        "The share of the metric above one answer for all that each mask keeps; below it the metric. Outlined: the "
+        "mask's own task. Orange lost, blue gained; grey: the 95 % interval, paired "
+        f"{paired}, includes no change. Bold: q < 0.05.{beside}"
+    )
+
+
+def _digits(found: Matrix) -> dict[str, Any]:
+    scale = found.entries[0].scale if found.entries else 100.0
+    percent = dict.fromkeys(("heads off %", "kept %"), "%.1f")
+    signed = dict.fromkeys(("change points", "low", "high"), "%+.1f")
+    names = ("value", "every head on", "random masks", "random low", "random high")
+    likely = dict.fromkeys(("random q",), "%.3f")
+    return show.printed({**percent, **signed, **likely, **dict.fromkeys(names, "%.2f" if scale == 1 else "%.3f")})

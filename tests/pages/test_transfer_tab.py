@@ -1,0 +1,222 @@
+"""Transfer on the Runs page: which runs, what is measured, what is said, and output of the command."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headviz
+from headviz.cli import main
+from headviz.heads import HeadMask
+from headviz.runs import transfer
+from headviz.runs.reading import show as look
+from headviz.storage.home import home as place
+from support import studio
+from support.plain import evaluate
+from support.recorded_runs import Runs, button, press, pruning, said, tab
+
+pytestmark = pytest.mark.slow
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def places(studio_folder: Path) -> list[dict[str, str]]:
+    """Two models of one grid, each with data whose labels are its own answers, so that it has something to lose."""
+    found = []
+    for name, seed in (("model", 0), ("other", 3)):
+        model = studio_folder / name
+        if not model.exists():
+            studio.make_model(model, seed=seed)
+        data = studio.answered(model, studio_folder / "data", f"answers-of-{name}")
+        found.append({"model": str(model), "data": str(data)})
+    return found
+
+
+@pytest.fixture
+def two(runs: Runs, studio_folder: Path, places: list[dict[str, str]]) -> tuple[str, str]:
+    """Finished runs of two models of one grid."""
+    first, second = (
+        runs.put("done", "prune", pruning(studio_folder, **where), title=f"run of {Path(where['model']).name}")
+        for where in places
+    )
+    return first, second
+
+
+def choose(app: Any, key: str, value: Any) -> Any:
+    app.session_state["run_tabs"] = "Transfer"
+    return next(w for w in (*app.multiselect, *app.selectbox, *app.number_input) if w.key == key).set_value(value).run()
+
+
+def measured(open_page: Open, two: tuple[str, str]) -> Any:
+    app = tab(open_page("runs", run=two[0]), "Transfer")
+    app = choose(app, "transfer_runs", list(two))
+    app = choose(app, "transfer_draws", 3)
+    assert "12 evaluations: 2 models" in said(app)
+    app = press(app, "transfer_run", run_tabs="Transfer")
+    assert not app.exception
+    assert not list(app.error), [e.value for e in app.error]
+    return app
+
+
+def test_masks_of_two_runs_on_both_models(
+    open_page: Open, two: tuple[str, str], places: Any, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    app = measured(open_page, two)
+    table = next(d.value for d in app.dataframe if "kept %" in d.value.columns)
+    masks = ["custom, model", "custom, other"]
+    assert list(table["mask of"]) == [m for m in masks for _ in range(2)] + ["random masks"] * 2
+    steps = [transfer.masks_of(look(run))[0.5] for run in two]
+    columns = {"text_columns": "premise,hypothesis", "label_column": "label"}
+    for i, text in enumerate(steps):
+        for j, where in enumerate(places):
+            clf = headviz.load(where["model"], device="cpu")
+            dev = headviz.load_task("custom", data=where["data"], limit=24, **columns)
+            expected = evaluate(clf, dev, HeadMask.from_hex(text, 12, 12)).metrics["accuracy"]
+            floor = max(np.bincount(dev.labels)) / 24
+            row = table[(table["mask of"] == masks[i]) & (table["model of"] == masks[j])].iloc[0]
+            assert row["value"] == pytest.approx(expected)
+            assert row["every head on"] == 1.0
+            assert row["kept %"] == pytest.approx(100 * (expected - floor) / (1 - floor))
+    assert "Of 2 masks given to another model" in said(app)
+    # the printed Python and the printed command give the same
+    python, command = [c.value for c in app.code][-2:]
+    names: dict[str, Any] = {}
+    exec(compile(python, "recipe", "exec"), names)
+    assert [e.value for e in names["found"].entries] == pytest.approx(list(table["value"])[:4])
+    wrote, ran = command.split("\n")
+    folder = place()
+    monkeypatch.chdir(folder)
+    text, file = shlex.split(wrote)[1], shlex.split(wrote)[-1]
+    Path(file).write_text(text)
+    capsys.readouterr()
+    assert main([*shlex.split(ran)[1:], "--json"]) == 0
+    theirs = json.loads(capsys.readouterr().out)
+    assert [e["value"] for e in theirs["entries"]] == pytest.approx(list(table["value"])[:4])
+    assert theirs["finding"].split(".")[0].replace("custom, ", "") in said(app).replace("custom, ", "")
+    # its output is shown as well
+    app.session_state["transfer_way"] = "With retraining"
+    app = tab(app, "Transfer")
+    field = next(t for t in app.text_input if t.key == "transfer_place")
+    app.session_state["run_tabs"], app.session_state["transfer_way"] = "Transfer", "With retraining"
+    app = field.set_value(str(folder / "cells.jsonl")).run()
+    again = next(d.value for d in app.dataframe if "kept %" in d.value.columns)
+    assert list(again["value"]) == pytest.approx(list(table["value"]))
+
+
+def test_what_a_file_of_cells_may_be(open_page: Open, two: tuple[str, str], home: Path, tmp_path: Path) -> None:
+    app = open_page("runs", run=two[0])
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "notes.jsonl").write_text("my notes")
+    (home / "begun.jsonl").write_text('{"source": "", "target": "t", "seed": 0, "metric": 0.5}\n')
+    for file, answer in (
+        ("/etc/passwd", "outside the allowed folders"),
+        (home / "notes.jsonl", "was not written by headviz transfer"),
+        (home / "begun.jsonl", "no cell of a mask yet"),
+        (home / "none.jsonl", "cannot be read"),
+    ):
+        app.session_state["transfer_way"] = "With retraining"
+        app.session_state["transfer_place"] = str(file)
+        app.session_state["transfer_runs"] = list(two)
+        app = tab(app, "Transfer")
+        assert not app.exception
+        assert answer in said(app)
+    assert "headviz transfer transfer.json" in "\n".join(c.value for c in app.code)
+
+
+def test_runs_that_make_no_transfer_say_why(
+    open_page: Open, two: tuple[str, str], runs: Runs, studio_folder: Path, places: Any
+) -> None:
+    app = tab(open_page("runs", run=two[0]), "Transfer")
+    assert "Choose a second run" in said(app)
+    assert button(app, "transfer_run") is None
+    odd = runs.put("done", "prune", pruning(studio_folder, **places[1], step=0.4, until=0.4))
+    flat = studio.make_model(studio_folder / "flat", layers=6, heads=24)
+    turned = runs.put("done", "prune", pruning(studio_folder, model=str(flat)))
+    running = runs.put("running", "prune", pruning(studio_folder), 4)
+    small = studio.make_model(studio_folder / "small", layers=3, heads=4)
+    few = runs.put("done", "prune", pruning(studio_folder, model=str(small)))
+    app = tab(open_page("runs", run=two[0]), "Transfer")
+    offered = next(m for m in app.multiselect if m.key == "transfer_runs").options
+    assert len(offered) == 4  # neither the one that runs nor the one of another number of heads
+    assert "no share of heads off in common" in said(choose(app, "transfer_runs", [two[0], odd]))
+    assert "grids of 6×24 and 12×12" in said(choose(app, "transfer_runs", [two[0], turned]))
+    assert "begins with a finished run" in said(tab(open_page("runs", run=running), "Transfer"))
+    assert few not in str(app.session_state["transfer_runs"])
+
+
+def test_a_model_that_has_changed_and_a_folder_that_is_not_allowed_are_refused(
+    open_page: Open, two: tuple[str, str], studio_folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    views = [look(i) for i in two]
+    planned = transfer.plan_of(views, 0.5, random=0)
+    assert len(transfer.measure(planned)) == 6
+    changed = transfer.Planned(planned.spec, planned.own, dict.fromkeys(planned.digests, "0" * 64))
+    with pytest.raises(headviz.errors.UserError, match="does not hold the weights"):
+        transfer.measure(changed)
+    monkeypatch.setenv("HEADVIZ_ROOTS", str(studio_folder / "data"))
+    app = tab(open_page("runs", run=two[0]), "Transfer")
+    app = choose(app, "transfer_runs", list(two))
+    app = press(app, "transfer_run", run_tabs="Transfer")
+    assert "outside the allowed folders" in said(app)
+
+
+def test_a_measurement_that_was_stopped_goes_on_with_its_cells(two: tuple[str, str]) -> None:
+    planned = transfer.plan_of([look(i) for i in two], 0.5, random=1)
+    kept: list[Any] = []
+
+    def enough() -> bool:
+        return len(kept) >= 3
+
+    with pytest.raises(headviz.errors.Cancelled):
+        transfer.measure(planned, keep=kept.append, cancel=enough)
+    told: list[tuple[int, int]] = []
+    whole = transfer.measure(planned, tuple(kept), progress=lambda done, total: told.append((done, total)))
+    assert len(kept) == 3
+    assert whole[:3] == kept
+    assert whole == transfer.measure(planned)
+    assert (told[0], told[-1]) == ((3, 8), (8, 8))
+
+
+# ---- names and places, without models
+
+
+def view(run: str, **spec: Any) -> Any:
+    record = SimpleNamespace(
+        id=run, kind="prune", spec={"model": "m", "task": "mrpc", "algorithm": "isp", "score": "taylor", **spec}
+    )
+    steps = tuple(
+        {"seed": seed, "sparsity": share, "mask": mask}
+        for seed in (0, 1)
+        for share, mask in ((0.25, f"{seed}7"), (0.5, f"{seed}3"))
+    )
+    return SimpleNamespace(record=record, state="done", steps=steps, children=())
+
+
+def test_masks_and_targets_have_names_and_equal_targets_are_one() -> None:
+    mrpc, rte = view("a1"), view("b2", task="rte", model="n", base="n0", device="auto", dev_limit=9)
+    planned = transfer.plan_of([mrpc, rte], 0.5)
+    assert planned.spec.masks == {"mrpc": "03", "rte": "03"}
+    assert planned.spec.targets == {
+        "mrpc": {"model": "m", "task": "mrpc"},
+        "rte": {"model": "n", "task": "rte", "dev_limit": 9},
+    }
+    assert transfer.plan_of([mrpc, rte], 0.5, retrain=True, seeds=(0, 1)).spec.targets["rte"]["base"] == "n0"
+    again, twice = view("c3", score="random"), view("d4", score="random")
+    planned = transfer.plan_of([mrpc, again, twice, rte], 0.25)
+    assert list(planned.spec.targets) == ["mrpc", "rte"]
+    assert planned.own == {
+        "mrpc: isp by taylor": "mrpc",
+        "mrpc: isp by random, c3": "mrpc",
+        "mrpc: isp by random, d4": "mrpc",
+        "rte: isp by taylor": "rte",
+    }
+    named = transfer.plan_of([mrpc, view("e5", model="x/other"), view("f6", model="y/other")], 0.25)
+    assert list(named.spec.targets) == ["mrpc, m", "mrpc, other 1", "mrpc, other 2"]
+    assert transfer.shares_of([mrpc, rte]) == [0.25, 0.5]
