@@ -22,7 +22,7 @@ SAID = {
     "all-but-one": "one head is enough",
     "pruning-curves": "a loss of more than",
     "speed": "arithmetic allows",
-    "harmful": "harm at q",
+    "harmful": "do harm",
 }
 
 

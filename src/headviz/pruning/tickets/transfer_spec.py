@@ -129,7 +129,8 @@ class TransferSpec:
         """
         from .transfer import transfer
 
-        done, total, masks = len(known), 0, {}
+        done, total = len(known), 0
+        masks: dict[str, HeadMask] = {}
         for target in self.targets:
             context = self.open(target, Path()) if opened is None else opened(target)
             masks = masks or self.masks_on(context)  # of one grid: another with as many heads is refused
