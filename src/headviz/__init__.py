@@ -66,6 +66,7 @@ _MODULES = {
     "distillation.plan": "DistillationPlan",
     "pruning.faster.faster": "prune_faster",
     "pruning.plan": "PruningPlan",
+    "pruning.tickets.transfer_spec": "transfer",
     "runs.prepare": "prepare",
     "progress": "progress_bar",
     "notebook.board": "show",
@@ -133,6 +134,7 @@ if TYPE_CHECKING:
     from .pruning.faster.faster import prune_faster as prune_faster
     from .pruning.plan import PruningPlan as PruningPlan
     from .pruning.removal import prune as prune
+    from .pruning.tickets.transfer_spec import transfer as transfer
     from .runs.prepare import prepare as prepare
     from .scores.scoring import score_heads as score_heads
     from .scores.scoring import score_progressive as score_progressive

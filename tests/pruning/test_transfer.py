@@ -186,6 +186,8 @@ def test_a_random_mask_lies_where_plain_arithmetic_says():
     assert e.random_p == pytest.approx(2 * stats.t.sf(0.15 / error, 4))
     assert e.ahead
     assert not matrix(table()).entry("b", "a").ahead
+    few = matrix(table(random=(0.5, 0.9))).entry("a", "b")
+    assert (few.random_low, few.random_high) == (0.0, 1.0)  # no accuracy lies outside
 
 
 @pytest.mark.slow

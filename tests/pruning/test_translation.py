@@ -19,6 +19,8 @@ from headviz.pruning.judging import lines, texts_of
 from headviz.pruning.options import FinetuneOptions
 from headviz.pruning.outcome import write_outcome
 from headviz.pruning.plan import PruningPlan
+from headviz.pruning.tickets.transfer import transfer
+from headviz.pruning.tickets.transfer_matrix import matrix
 from headviz.scores import score_heads
 from headviz.tasks import get_task
 from support.marks import all_in_ci, translators
@@ -189,3 +191,16 @@ def test_older_plans_keep_their_digest():
     assert not {"stack", "prefix", "languages"} & p.to_dict().keys()
     q = PruningPlan.from_dict({**p.to_dict(), "stack": "cross", "languages": ["en_XX", "ro_RO"]})
     assert PruningPlan.from_dict(q.to_dict()) == q != p
+
+
+@pytest.mark.slow
+def test_masks_are_transferred_to_translation_models(tmp_path):
+    """BLEU has no constant answer, and of a random model it is 0: then there is nothing to keep."""
+    c, mask = context(tmp_path), HeadMask.full(ROWS, HEADS).without([(0, 0), (3, 1)])
+    cells = list(transfer({"x": mask}, {"t": c}, random=2))
+    full, own = (evaluate_translation(c.clf, c.dev, m).metrics["bleu"] for m in (None, mask))
+    assert [x.metric for x in cells[:2]] == pytest.approx([full, own], abs=1e-9)
+    (entry,) = matrix(cells).entries
+    assert (entry.metric, entry.constant, entry.scale) == ("bleu", None, 1.0)
+    assert (full, entry.kept, entry.why) == (0.0, None, "with every head on, bleu is 0")
+    assert entry.random_count == 2

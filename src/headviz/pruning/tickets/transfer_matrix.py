@@ -27,6 +27,7 @@ from .transfer import FULL, Cell
 from .winning import Ticket, mean_and_sd, ticket, universal
 
 NO_METRIC = "accuracy"  # of cells that were written before they named theirs
+RANGES = {"accuracy": (0.0, 1.0), "f1": (0.0, 1.0)} | dict.fromkeys(("matthews", "pearson", "spearman"), (-1.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,8 @@ def _kept(found: Entry, undefined: str) -> tuple[float | None, str]:
         return None, "the model with every head on is not measured"
     floor = 0.0 if found.constant is None else found.constant
     share = corrected(found.value, found.full, floor)
+    if share != share and found.constant is None:
+        return None, f"with every head on, {found.metric} is {found.full:.3g}"
     if share != share:
         return None, "with every head on, the model is no better than one answer for all"
     return share, ""
@@ -228,7 +231,9 @@ def _beside(found: Entry, random: Entry | None) -> Entry:
     p = None
     if found.value is not None:
         p = float(2 * scipy.special.stdtr(freedom, -abs(found.value - random.value) / error))
-    return replace(beside, random_low=random.value - half, random_high=random.value + half, random_p=p)
+    least, most = RANGES.get(found.metric, (-math.inf, math.inf))
+    low, high = max(least, random.value - half), min(most, random.value + half)
+    return replace(beside, random_low=low, random_high=high, random_p=p)
 
 
 def _tested(entries: Sequence[Entry]) -> tuple[Entry, ...]:

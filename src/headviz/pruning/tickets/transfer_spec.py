@@ -24,9 +24,10 @@ from ..options import FinetuneOptions, read_options, seed_number, whole
 from ..plan import PruningPlan
 
 if TYPE_CHECKING:
-    from ...progress import Cancel, PhaseProgress
+    from ...progress import Cancel, PhaseProgress, Progress
     from ..context import Context
     from .transfer import Cell
+    from .transfer_matrix import Matrix
 
 LARGEST = 16 * 2**20  # bytes
 SHAPE = (
@@ -120,14 +121,14 @@ class TransferSpec:
         known: Sequence[Cell] = (),
         progress: PhaseProgress | None = None,
         cancel: Cancel | None = None,
-        each: Callable[[int, int], None] | None = None,
+        each: Progress | None = None,
     ) -> Iterator[Cell]:
         """Yield the cells that are not ``known``. ``opened`` gives a target's models and data; without it each target
         is loaded in its turn, and let go after it.
 
         ``each`` gets how many cells are there, and how many there will be.
         """
-        from .transfer import transfer
+        from .transfer import transfer as measured
 
         done, total = len(known), 0
         masks: dict[str, HeadMask] = {}
@@ -137,7 +138,7 @@ class TransferSpec:
             total = total or self.count(masks)
             if each is not None:
                 each(done, total)
-            for cell in transfer(
+            for cell in measured(
                 masks,
                 {target: context},
                 retrain=self.retrain,
@@ -161,6 +162,38 @@ class TransferSpec:
         some = next(iter(masks.values()))
         grid = some.num_layers, some.num_heads
         return len(wanted(masks, tuple(self.targets), grid, self.retrain, self.seeds, self.random))
+
+
+def transfer(
+    masks: Mapping[str, str | HeadMask],
+    targets: Mapping[str, Mapping[str, object]],
+    *,
+    retrain: bool = False,
+    seeds: Sequence[int] = (0,),
+    random: int | None = None,
+    finetune: Mapping[str, object] | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Matrix:
+    """Give masks that were found on some tasks to the models of others; the result's ``entries`` say what each keeps.
+
+    A target is what a pruning run works on: ``{"model": …, "task": …}``, with ``data``, ``base`` (θ0, for ``retrain``)
+    and the like. ``random`` masks of each size stand beside them on every target (None = five, or one for each seed
+    with ``retrain``): a mask that is no better than those has not transferred. Do not read a small change as none:
+    an entry's ``low`` says which loss is not excluded.
+
+    >>> import headviz
+    >>> half = headviz.HeadMask.full(12, 12).without_random(72)
+    >>> demo = {"model": "demo", "task": "demo", "dev_limit": 30, "device": "cpu"}
+    >>> found = headviz.transfer({"half": half}, {"demo": demo}, random=2)
+    >>> [(entry.source, entry.target, entry.random_count) for entry in found.entries]
+    [('half', 'demo', 2)]
+    """
+    from .transfer_matrix import matrix
+
+    written = {name: mask.hex if isinstance(mask, HeadMask) else mask for name, mask in masks.items()}
+    spec = TransferSpec(written, targets, retrain, seeds, random, finetune)
+    return matrix(list(spec.cells(each=progress, cancel=cancel)))
 
 
 @contextmanager

@@ -152,10 +152,8 @@ def _as_it_is(planned: Planned) -> None:
     key = ("transfer", text)
     if jobs.find(key) is None and st.session_state.get("transfer_asked") != text:
         count = len(spec.targets) * (1 + len(spec.masks) + (spec.random or 0))
-        st.caption(
-            f"{count} evaluations: {len(spec.targets)} models, each with every head on, under "
-            f"{len(spec.masks)} masks, and under {spec.random} random ones of the same size."
-        )
+        told = f"under {len(spec.masks)} masks, and under {spec.random} random ones of the same size"
+        st.caption(show.plain(f"{count} evaluations: {len(spec.targets)} models, each with every head on, {told}."))
         if frame.controls():
             st.button(
                 "Measure", key="transfer_run", type="primary", icon=":material/play_arrow:", on_click=_ask, args=(text,)
@@ -189,15 +187,9 @@ def _ask(text: str) -> None:
 def _recipe(planned: Planned) -> tuple[str, str]:
     """The same in Python, and as a file for the command."""
     given = planned.spec.to_dict()
-    package = "headviz.pruning.tickets"
-    cells = Call("list", (Call("spec.cells"),))
-    lines = (
-        Import(f"{package}.transfer_matrix", ("matrix",)),
-        Import(f"{package}.transfer_spec", ("TransferSpec",)),
-        Let("spec", Call("TransferSpec.from_dict", (given,))),
-        Let("found", Call("matrix", (cells,))),
-        Name("found.entries"),
-    )
+    words = {k: v for k, v in given.items() if k not in ("masks", "targets")}
+    call = Call("headviz.transfer", (given["masks"], given["targets"]), words)
+    lines = (Import("headviz"), Let("found", call), Name("found.entries"))
     python, command = Recipe(lines, Command(("transfer", FILE), (("out", OUT),))).written()
     return python, f"echo {shlex.quote(json.dumps(given, ensure_ascii=False))} > {FILE}\n{command}"
 
