@@ -1,10 +1,10 @@
-"""Is fine-tuning under a mask worse than pruning first? The thesis's appendix .3, at one mask, in four readings.
+"""Is masked fine-tuning worse than pruning θ0 first? The thesis's appendix .3 at one mask, in each reading of the word.
 
     python bench/masked_tuning.py            # does what is missing in docs/masked-tuning.json, one cell after the other
     python bench/masked_tuning.py --page     # writes the table of docs/pruning.md from that file alone
 
 Equal in all: the mask (Taylor scores of the shipped θ*), the training examples, their order, the new head. θ0 is
-``demo-pretrained``. It has no dropout; with ``--dropout`` in a way's name, hidden states and attention get 0.1.
+``demo-pretrained``, which has no dropout; in the ways that say so, hidden states and attention get 0.1.
 """
 
 import argparse
@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 import headviz
+from headviz.evaluation.verdict import verdict
 from headviz.heads import lowest
 from headviz.pruning.finetune.recipe import recipe_of
 from headviz.pruning.finetune.training import fine_tune
@@ -30,6 +31,7 @@ FILE, PAGE = DOCS / "masked-tuning.json", DOCS / "pruning.md"
 BEGIN, END = "<!-- masked tuning: written by bench/masked_tuning.py -->", "<!-- end of masked tuning -->"
 BASE, MODEL, TASK = "demo-pretrained", "demo", "demo"
 OFF, EXAMPLES, BATCH, SCORED, SEEDS = 72, 16_000, 32, 200, (0, 1, 2)
+EARLY = (5, 50)  # updates after which rounding is looked at
 WAYS = {
     "whole": "θ0 with every head, fine-tuned: θ*",
     "pruned": "θ0 pruned, fine-tuned",
@@ -96,6 +98,22 @@ def compute(work: Path) -> None:
             found["cells"].append(cell)
             replace_file(FILE, json.dumps(found, indent=1) + "\n")
             print(f"{way}, seed {seed}: {cell['accuracy']:.4f} ({cell['seconds']:.0f} s)", flush=True)
+    if "rounding" not in found:
+        found["rounding"] = [rounding(count, mask, train, dev, options) for count in EARLY]
+        replace_file(FILE, json.dumps(found, indent=1) + "\n")
+
+
+def rounding(updates: int, mask: Any, train: Any, dev: Any, options: Any) -> dict[str, float]:
+    """How far *pruned* and *masked* are apart after few updates, of the first seed: the largest logit's difference."""
+    few = train.subset(range(BATCH * updates))
+    answers = []
+    for under in (None, mask):
+        base = headviz.load(BASE, fresh_labels=train.label_names, seed=SEEDS[0], device="cpu")
+        begun = headviz.prune(base, mask) if under is None else base
+        trained = fine_tune(begun, few, options, SEEDS[0], mask=under)
+        assert trained.updates == updates
+        answers.append(headviz.evaluate(trained.classifier, dev, under).logits)
+    return {"updates": updates, "difference": float(np.abs(answers[0] - answers[1]).max())}
 
 
 def make(way: str, seed: int, mask: Any, train: Any, options: Any, work: Path) -> tuple[Any, int, Any]:
@@ -140,13 +158,22 @@ def table(found: Mapping[str, Any]) -> str:
         values = 100 * right[way].mean(axis=1)
         updates = next(c["updates"] for c in cells if c["way"] == way)
         lines.append(f"| {what} | {updates:,} | {values.mean():.1f} ± {values.std(ddof=1):.1f} |")
-    lines += ["", "| second minus first, points | difference | 95 % interval | same answers |", "|---|---|---|---|"]
+    lines += ["", "| points | difference | 95 % interval | | seeds below 0 | right or wrong alike |"]
+    lines += ["|---|---|---|---|---|---|"]
     for first, second in PAIRS:
         change = 100.0 * (right[second].astype(float) - right[first])
         mean, low, high = over_seeds_and_examples(change)
         same = (right[second] == right[first]).mean()
-        said = f"{mean:+.1f} | [{low:+.1f}, {high:+.1f}] | {100 * same:.1f} %"
+        below = int((change.mean(axis=1) < 0).sum())
+        told = {"loss": "worse", "gain": "better"}.get(verdict(low, high), "not told apart")
+        said = f"{mean:+.1f} | [{low:+.1f}, {high:+.1f}] | {told} | {below} of {len(change)} | {100 * same:.1f} %"
         lines.append(f"| *{second}* minus *{first}* | {said} |".replace("-", "−"))
+    among = right["pruned, dropout"]
+    pairs = [(i, j) for i in range(len(among)) for j in range(i)]
+    same = 100 * np.mean([(among[i] == among[j]).mean() for i, j in pairs])
+    lines += ["", f"Two seeds of *pruned, dropout* are right or wrong alike on {same:.1f} % of the examples."]
+    early = ", ".join(f"{r['difference']:.1g} after {r['updates']}" for r in found["rounding"])
+    lines += [f"Largest difference of a logit between *pruned* and *masked*, by the number of updates: {early}."]
     seconds = sum(c["seconds"] for c in cells)
     lines += ["", f"{len(cells)} cells, {seconds / 60:.0f} minutes of one processor thread."]
     return "\n".join(lines)

@@ -20,7 +20,7 @@ from headviz.runs.reading import show as look
 from headviz.storage.home import home as place
 from support import studio
 from support.plain import evaluate
-from support.recorded_runs import Runs, button, press, pruning, said, tab
+from support.recorded_runs import Runs, button, press, pruning, put_sweep, said, tab
 
 pytestmark = pytest.mark.slow
 Open = Callable[..., Any]
@@ -220,3 +220,12 @@ def test_masks_and_targets_have_names_and_equal_targets_are_one() -> None:
     named = transfer.plan_of([mrpc, view("e5", model="x/other"), view("f6", model="y/other")], 0.25)
     assert list(named.spec.targets) == ["mrpc, m", "mrpc, other 1", "mrpc, other 2"]
     assert transfer.shares_of([mrpc, rte]) == [0.25, 0.5]
+
+
+def test_a_sweep_offers_one_run_of_each_model(open_page: Open, runs: Runs, studio_folder: Path) -> None:
+    parent, ids = put_sweep(runs, studio_folder)
+    app = tab(open_page("runs", run=parent), "Transfer", "sweep_tabs")
+    assert not app.exception
+    picked = next(m for m in app.multiselect if m.key == "transfer_runs")
+    assert picked.value == ids[:1]
+    assert "Choose a second run, of another task or model" in said(app)
