@@ -20,6 +20,7 @@ import headviz
 from findings_models import AGREED, PAGE, Cell, training
 from findings_orders import agreement, orders
 from findings_papers import heads_one_by_one, retraining
+from findings_shared import board, shared
 from headviz.progress import Cancel
 from headviz.storage.writing import replace_file
 
@@ -30,10 +31,11 @@ def cells() -> list[Cell]:
     small = [_of_model("minilm", task, seed) for seed in range(3) for task in tasks]
     more = [[training("minilm", t, s), agreement("minilm", t, s)] for s in (3, 4) for t in AGREED]
     large = [_of_model("mpnet", task, 0) for task in ("wnli", "rte", "mrpc")]
+    boards = [[board("minilm", "mrpc"), shared("minilm")], [board("mpnet", "mrpc")]]
     again = [retraining("minilm", task) for task in ("wnli", "mrpc", "cola", "rte", "sst2")]
     return [
         cell
-        for groups in ([*small, *more], again, large)
+        for groups in ([*small, *more], boards, again, large)
         for tier in range(3)
         for group in groups
         for cell in group

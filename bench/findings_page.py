@@ -14,6 +14,7 @@ from findings import cells
 from findings_models import FOLDERS, PAGE, Cell
 from findings_orders import PRICES
 from findings_papers import KEPT_SHARE
+from findings_shared_page import boards, table, transferred
 from headviz.pruning import ALGORITHMS
 from headviz.pruning.tickets.margin import MARGIN
 from headviz.reference import find, published
@@ -43,10 +44,19 @@ While it is fine-tuned: updates, and the share of the heads that can go, in the 
 def page(found: dict[str, dict[str, Any]], planned: Iterable[Cell]) -> str:
     """The document. ``found`` has the cells that are there, by name."""
     lines = [INTRODUCTION, ""]
-    sections = {"training": _models, "E1": _agreement, "E2": _pruned, "M": _one_by_one, "E3": _retrained}
+    sections = {
+        "training": ("The models", _models),
+        "E1": ("E1: agreement before and after fine-tuning", _agreement),
+        "E2": ("E2: heads removed without retraining", _pruned),
+        "M": ("M: Michel et al., head by head", _one_by_one),
+        "E3": ("E3: heads removed, then trained", _retrained),
+        "E5": ("E5: masks given to other tasks", transferred),
+        "B": ("Which score: the board", boards),
+    }
     kinds = {name: [c for c in found.values() if c["experiment"] == name] for name in sections}
-    for name, write in sections.items():
-        lines += list(write(kinds[name], kinds["training"]))
+    for name, (title, write) in sections.items():
+        told = write(kinds[name], kinds["training"]) if kinds[name] else ["No cell is there yet.", ""]
+        lines += [f"## {title}", "", *told]
     missing = [cell for cell in planned if cell.name not in found]
     hours = sum(cell.price for cell in missing) / 3600
     lines += ["## Missing", ""]
@@ -70,10 +80,6 @@ def _by_model(found: list[dict[str, Any]]) -> Iterator[tuple[str, str, list[dict
 
 
 def _models(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
-    yield from ["## The models", ""]
-    if not found:
-        yield from ["No cell is there yet.", ""]
-        return
     rows = []
     for encoder, task, group in _by_model(found):
         metrics = ", ".join(
@@ -82,14 +88,10 @@ def _models(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Itera
             if any(c["metrics"][name] is not None for c in group)
         )
         rows.append([encoder, task, len(group), f"{group[0]['examples']:,}", f"{group[0]['n']:,}", metrics])
-    yield from [*_table(["encoder", "task", "seeds", "training examples", "dev", "mean over seeds"], rows), ""]
+    yield from [*table(["encoder", "task", "seeds", "training examples", "dev", "mean over seeds"], rows), ""]
 
 
 def _agreement(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
-    yield from ["## E1: agreement before and after fine-tuning", ""]
-    if not found:
-        yield from ["No cell is there yet.", ""]
-        return
     yield "Spearman of attention and attribution, mean over heads, on the same examples."
     yield from ["Before: the encoder with a fresh class head of the same seed.", ""]
     rows, said = [], []
@@ -101,7 +103,7 @@ def _agreement(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> It
             changes = np.array([c["after"][kind] - c["before"][kind] for c in group])
             said.append(f"{encoder} on {task}, {kind}: {_change(changes)}")
     header = ["encoder", "task", "seed", "before", "after", "before, absolute", "after, absolute"]
-    yield from [*_table(header, rows), "", *(f"- {one}" for one in said), ""]
+    yield from [*table(header, rows), "", *(f"- {one}" for one in said), ""]
     courses = [
         [encoder, task, _where(c)[2], *(f"{at['updates']}: {at['absolute']:.3f}" for at in c["course"])]
         for encoder, task, group in _by_model(found)
@@ -110,7 +112,7 @@ def _agreement(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> It
     ]
     if courses:
         header = ["encoder", "task", "seed", *("" for _ in courses[0][3:])]
-        yield from ["While it is fine-tuned: updates and the absolute mean.", "", *_table(header, courses), ""]
+        yield from ["While it is fine-tuned: updates and the absolute mean.", "", *table(header, courses), ""]
 
 
 def _change(changes: np.ndarray) -> str:
@@ -126,9 +128,6 @@ def _change(changes: np.ndarray) -> str:
 
 
 def _pruned(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
-    yield from ["## E2: heads removed without retraining", ""]
-    if not found:
-        yield from ["No cell is there yet.", ""]
     full = {_where(c): c for c in trained}
     for encoder, task, group in _by_model(found):
         yield from _task(encoder, task, group, full)
@@ -160,7 +159,7 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]], full: dict[Any, 
                 ahead = [[c["ahead"][at] for c in own] for at in places]
                 leads.append([name, len(own), *(_lead(one) for one in ahead)])
                 said.append(f"{name}: {_verdict(ahead, shares)}")
-    yield from [*_table(["order", "models", *shares], rows), ""]
+    yield from [*table(["order", "models", *shares], rows), ""]
     (thesis,) = published("pruned")
     if FOLDERS[task] in thesis.rows["method"]:
         column = thesis.rows["method"].index(FOLDERS[task])
@@ -171,7 +170,7 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]], full: dict[Any, 
             "Accuracy ahead of random orders, in points, with the 95 % interval over examples and random seeds; for "
             "several models the mean, and the widest interval:",
             "",
-            *_table(["order", "models", *shares], leads),
+            *table(["order", "models", *shares], leads),
             "",
             *(f"- {one}" for one in said),
             "",
@@ -179,10 +178,6 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]], full: dict[Any, 
 
 
 def _one_by_one(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
-    yield from ["## M: Michel et al., head by head", ""]
-    if not found:
-        yield from ["No cell is there yet.", ""]
-        return
     yield from [ONE_BY_ONE, ""]
     rows, courses = [], []
     for encoder, task, group in _by_model(found):
@@ -199,7 +194,7 @@ def _one_by_one(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> I
             if spared:
                 courses.append([encoder, task, _where(cell)[2], *spared])
     header = ["encoder", "task", "seed", "heads", "worse, alone", "worse, all", "better, all", "one head is enough"]
-    yield from [*_table(header, rows), ""]
+    yield from [*table(header, rows), ""]
     enough = [float(v) for v in find("michel", "table6").rows["table6"]]
     yield from [
         "Published (Table 6, BERT-base on MNLI): the best single head of a layer changes accuracy by "
@@ -207,19 +202,10 @@ def _one_by_one(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> I
         "",
     ]
     if courses:
-        yield from [
-            WHAT_IT_SPARES,
-            "",
-            *_table(["encoder", "task", "seed", *("" for _ in courses[0][3:])], courses),
-            "",
-        ]
+        yield from [WHAT_IT_SPARES, "", *table(["encoder", "task", "seed", *("" for _ in courses[0][3:])], courses), ""]
 
 
 def _retrained(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
-    yield from ["## E3: heads removed, then trained", ""]
-    if not found:
-        yield from ["No cell is there yet.", ""]
-        return
     for encoder, task, group in _by_model(found):
         full = group[0]["tickets"][0]
         yield from [
@@ -233,7 +219,7 @@ def _retrained(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> It
         rows = [
             [ALGORITHMS[c["algorithm"]].title, f"`{c['score']}`", *(_ticket(t) for t in c["tickets"])] for c in group
         ]
-        yield from [*_table(["algorithm", "score", *shares], rows), ""]
+        yield from [*table(["algorithm", "score", *shares], rows), ""]
         if full["false_win_rate"] is not None:
             yield from [
                 "A star: a winning ticket by the thesis's criterion, which lets "
@@ -241,10 +227,10 @@ def _retrained(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> It
                 f"of one sd pass with {full['seeds']} seeds.",
                 "",
             ]
-        (table,) = published("tickets")
-        if FOLDERS[task] in table.rows["row"]:
-            column = table.rows["row"].index(FOLDERS[task])
-            printed = {name: row[column] for name, row in table.rows.items() if name != "row" and row[column]}
+        (theirs,) = published("tickets")
+        if FOLDERS[task] in theirs.rows["row"]:
+            column = theirs.rows["row"].index(FOLDERS[task])
+            printed = {name: row[column] for name, row in theirs.rows.items() if name != "row" and row[column]}
             told = ", ".join(f"{name} {cell}" for name, cell in printed.items())
             yield from [f"Published (thesis, Table 6.2): {told}.", ""]
 
@@ -283,11 +269,6 @@ def _verdict(ahead: list[list[dict[str, float]]], shares: list[str]) -> str:
         told = sure if sure[0] == "a" or all(o["high"] < 0 for o in own) else "not told apart from random"
         parts[told].append(share)
     return "; ".join(f"{what} with {', '.join(where)}" for what, where in parts.items() if where) + "."
-
-
-def _table(header: list[str], rows: list[list[Any]]) -> list[str]:
-    """A Markdown table, line by line."""
-    return [f"| {' | '.join(map(str, row))} |" for row in (header, ["---"] * len(header), *rows)]
 
 
 def _signed(value: float) -> str:

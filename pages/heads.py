@@ -6,7 +6,7 @@ from headviz.scores.catalogue import SCORES
 from headviz.ui.pages.heads import card, grids, orders
 from headviz.ui.pages.heads import difference as tuning
 from headviz.ui.parts import abilities, cost, story
-from headviz.ui.shell import frame, loaders, show, state
+from headviz.ui.shell import frame, loaders, part, show, state
 from headviz.ui.shell.view import COST
 
 view = frame.begin()
@@ -57,7 +57,7 @@ with top:
         show.finding(orders.sentence(main, beside, shape.rows, abilities.carried(view)))
     else:
         show.finding(grids.finding(main, main.values, view, shape))
-card.card(ready, beside, shape, view)
+part.part(part.HEAD, lambda: card.card(ready, beside, shape, view), "head")
 grids.introduction(view)
 if ready:
     score = SCORES[view.score]

@@ -5,7 +5,7 @@ import streamlit as st
 from headviz.ui.pages.masklab import board, cost, stand_ins, two_masks
 from headviz.ui.parts import cost as scores
 from headviz.ui.parts import measure, reference, story
-from headviz.ui.shell import frame, loaders, state
+from headviz.ui.shell import frame, loaders, part, state
 
 view = frame.begin()
 story.line()
@@ -26,11 +26,21 @@ with right:
 with hints:  # progress stands here, so that nothing jumps
     grown = measure.measured(clf, data, state.mask(clf.present), reference.place())
 found = grown if grown is not None and grown.whole else None
-with right:
-    shown = measure.last(clf, data, found)
-    if (first := grown or shown) is not None:
-        with st.container(key="result" if grown else "result_before"):
+drawn = state.mask(clf.present)
+
+
+def headline() -> None:
+    """What the mask costs; the one before is dimmed until it is known."""
+    mask = state.mask(clf.present)
+    now = grown if mask == drawn else measure.soon(clf, data, mask, reference.place())
+    if (first := now or measure.last(clf, data, found)) is not None:
+        with st.container(key="result" if now else "result_before"):
             cost.headline(clf, data, first)
+
+
+with right:
+    part.part(part.MASK, headline, "mask", follows=True)
+    shown = measure.last(clf, data, found)
     if shown is not None:
         with st.container(key="slices" if found else "slices_before"):
             cost.by_slice(data, shown)

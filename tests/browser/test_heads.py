@@ -191,3 +191,48 @@ def test_the_browsers_tab_names_page_and_model(visit: Open) -> None:
     v = visit()
     v.go("masklab", **DEMO)
     assert v.page.title() == "Mask lab · demo · headviz"
+
+
+def test_a_click_on_a_head_draws_its_card_alone_and_all_else_follows_it(visit: Open, tmp_path: Path) -> None:
+    v = visit()
+    v.go("", **DEMO)
+    received: list[int] = []
+    v.page.reload()  # so that its connection is heard from the beginning
+    v.page.on("websocket", lambda ws: ws.on("framereceived", lambda frame: received.append(len(frame))))
+    v.page.reload()
+    v.page.locator(".cell").first.wait_for()
+    v.settle()
+    whole, received[:] = len(received), []
+    v.cell("L3·H5").click()
+    v.page.locator("h3", has_text="L3·H5").wait_for()
+    v.settle()
+    assert 0 < len(received) < whole / 2
+    assert "head=3.5" in v.page.url
+    chosen = v.page.locator('.row[aria-selected="true"]')
+    assert "L3·H5" in chosen.get_attribute("aria-label")
+    for grid in v.page.locator(".board").all():
+        assert grid.locator('.cell[data-selected="1"]').get_attribute("data-i") == str(3 * 12 + 5)
+    with v.page.expect_download() as waited:  # drawn before the click, yet it leads to what is seen now
+        v.page.get_by_role("button", name="↓ Report").click()
+    waited.value.save_as(tmp_path / "report.html")
+    assert "head=3.5" in (tmp_path / "report.html").read_text()
+    v.page.locator(".row").first.click()
+    v.page.wait_for_url(lambda url: "head=3.5" not in url and "head=" in url)
+    v.settle()
+    first = v.page.locator(".row").first.get_attribute("aria-label").split(":")[0]
+    v.page.locator("h3", has_text=first).wait_for()
+    shown = v.page.locator('.cell[data-selected="1"]')
+    assert [first in (c.get_attribute("aria-label") or "") for c in shown.all()] == [True, True]
+    v.page.get_by_role("button", name="Switch off", exact=True).click()  # that is more than the card: the page follows
+    v.page.get_by_text("1 switched off").wait_for()
+    assert v.page.locator('.cell[data-off="1"]').count() >= 2
+
+
+def test_a_click_takes_the_notice_of_a_wrong_link_away(visit: Open) -> None:
+    v = visit()
+    v.go("", **DEMO, head="99.1")
+    notice = v.page.get_by_text("Head 99.1 does not exist")
+    notice.wait_for()
+    v.cell("L3·H5").click()
+    v.page.locator("h3", has_text="L3·H5").wait_for()
+    notice.wait_for(state="detached")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -207,3 +208,22 @@ def test_column_names_never_touch(visit: Open, query: dict[str, str], width: int
     inside = names.evaluate_all("all => all.map(n => n.scrollWidth <= n.clientWidth)")
     assert len(inside) == 12
     assert all(inside)
+
+
+@pytest.mark.slow
+def test_after_a_click_the_cost_comes_first_and_the_page_follows(visit: Open, query: dict[str, str]) -> None:
+    v = visit()
+    v.go("masklab", **query)
+    v.heads_off(0)
+    told = v.page.get_by_text(re.compile(r"all on|\d+ switched off")).first
+    v.cell("L11·H3").click()
+    v.heads_off(1)
+    v.settle()
+    assert "1 switched off" in told.inner_text()
+    assert mask_in_address(v).off == ((11, 3),)
+    v.page.get_by_role("button", name="Undo").click()
+    v.heads_off(0)
+    v.settle()
+    assert "all on" in told.inner_text()
+    assert v.page.locator(".st-key-result").count() == 1
+    assert v.page.locator(".st-key-result_before").count() == 0

@@ -130,6 +130,15 @@ def test_a_long_text_fits_a_phone_whole(visit: Open, query: dict[str, str]) -> N
     assert v.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+def test_both_maps_of_a_long_text_stand_above_the_fold(visit: Open, query: dict[str, str]) -> None:
+    v = visit(viewport={"width": 1280, "height": 800})
+    v.go("head", **query, head="3.5", limit="24", a="a dog sleeps " * 14, b="a cat runs")
+    assert len(shown(v, "keys")) > 34
+    first, second = (v.page.locator(".st-key-maps canvas").nth(i).bounding_box() for i in (0, 1))
+    assert first["y"] == second["y"]
+    assert first["x"] + first["width"] < second["x"]
+
+
 def test_a_head_that_is_off_and_texts_that_do_not_fit(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     off = HeadMask.full(12, 12).without([(3, 5)]).hex

@@ -17,7 +17,7 @@ from headviz.analyses.catalogue import ANALYSES, figure
 from headviz.analyses.common import Subject
 from headviz.analyses.correlation import Band, CorrelationGrids, Level
 from headviz.analyses.cross_dataset import relate
-from headviz.analyses.dynamics import Checkpoint, Dynamics
+from headviz.analyses.dynamics import Checkpoint, Dynamics, finding
 from headviz.analyses.harmful import Harmful, harmful
 from headviz.analyses.interactions import Interaction, Interactions
 from headviz.analyses.pruning_curve import Curve, CurvePoint, PruningCurves
@@ -244,3 +244,18 @@ def test_changes_of_bleu_are_drawn_as_they_are() -> None:
     bleu = Delta("bleu", 10, 40.0, 38.0, -3.0, -1.0, 0.01, "passive")
     fig = charts.slices([bleu, replace(bleu, name="plain")], "bleu")
     assert fig.data[-1].customdata[0][:3] == pytest.approx([-2.0, -3.0, -1.0])
+
+
+def test_a_checkpoint_surely_spares_what_its_intervals_leave() -> None:
+    """What is left at the lower end of the interval counts, and only as far as it has been enough all the way."""
+
+    def at(share: float, delta: float, low: float) -> CurvePoint:
+        left = (0.9 + delta - 0.4) / 0.5
+        return CurvePoint(share, FULL.without_random(round(144 * share)), 0.9 + delta, delta, low, 0.0, 0.1, left)
+
+    points = (at(0.0, 0.0, 0.0), at(0.25, -0.005, -0.02), at(0.5, -0.015, -0.04), at(0.75, -0.01, -0.02))
+    found = PruningCurves(SUBJECT, 0.9, (Curve("taylor", points),), 0.4)
+    sparsities = tuple(p.sparsity for p in points)
+    checkpoint = Checkpoint("epoch-1", 0.9, sparsities, tuple(p.value / 0.9 for p in points), found)
+    assert (checkpoint.spare, checkpoint.surely) == (0.75, 0.25)
+    assert "75 % of the heads off (25 % by the lower ends" in finding(Dynamics("f", "taylor", (checkpoint,)))

@@ -133,3 +133,71 @@ def test_what_is_missing_is_listed(study: ModuleType) -> None:
     said = text(study, trained(0))
     assert f"{len(study.cells()) - 1} cells" in said
     assert "- `train-minilm-mrpc-0`" not in said
+
+
+def given(source: str, target: str, full: float, random_q: float | None) -> dict[str, Any]:
+    """A mask on the model of a task, as a transfer tells it."""
+    from headviz.pruning.tickets.transfer_matrix import Entry
+
+    return Entry(
+        source,
+        target,
+        sparsity=0.3,
+        metric="accuracy",
+        value=0.7,
+        sd=None,
+        count=1,
+        full=full,
+        constant=0.68,
+        kept=0.5,
+        change=full - 0.7,
+        low=-0.05,
+        high=0.01,
+        random=0.66,
+        random_q=random_q,
+        random_count=20,
+    ).to_dict()
+
+
+def shared(*entries: dict[str, Any]) -> dict[str, Any]:
+    shares = [{"off": 0.3, "entries": list(entries)}]
+    return {"cell": "transfer-minilm-all-0", "experiment": "E5", "score": "taylor", "random": 20, "shares": shares}
+
+
+def test_a_mask_has_transferred_where_random_ones_have_not(study: ModuleType) -> None:
+    own, other = given("mrpc", "mrpc", 0.81, 0.01), given("mrpc", "rte", 0.72, 0.04)
+    said = text(study, trained(0), shared(own, other))
+    assert "Of 1 masks given to another task, better than random masks: mrpc → rte." in said
+    assert "+11.0 [−5.0, +1.0]" in said
+    said = text(study, trained(0), shared(own, given("mrpc", "rte", 0.72, 0.4)))
+    assert "Of 1 masks given to another task, none is told apart from random masks." in said
+    said = text(study, trained(0), shared(own, given("mrpc", "wnli", 0.56, 0.01)))
+    assert "No other task's model is better than one class for all" in said
+
+
+def test_the_board_names_the_best_and_what_is_no_better_than_chance(study: ModuleType) -> None:
+    from headviz.analyses.grading import Grade, Grades
+
+    def grade(score: str, area: float, lead: float, behind: float | None) -> Grade:
+        numbers = dict.fromkeys(("area_top", "cpr", "cmd", "agreement", "stability", "seconds"), 0.5)
+        ends = {"area_low": area - 0.01, "area_high": area + 0.01, "lead_low": lead - 0.02, "lead_high": lead + 0.02}
+        back = {"behind": behind, "behind_low": behind and behind - 0.02, "behind_high": behind and behind + 0.02}
+        return Grade(score, None, area, lead=lead, shapley=None, precision=None, **numbers, **ends, **back)
+
+    rows = (
+        grade("fisher", 0.9, 0.2, None),
+        grade("taylor", 0.89, 0.19, 0.01),
+        grade("magnitude", 0.7, 0.01, 0.2),
+        grade("random", 0.69, 0.0, 0.2),
+        grade("ablation", 0.6, -0.1, 0.3),
+    )
+    cell = {
+        "cell": "board-minilm-mrpc-0",
+        "experiment": "B",
+        "n": 200,
+        "grades": Grades(rows, "fisher", 0, 200, "mrpc").to_dict(),
+    }
+    said = text(study, trained(0), cell)
+    assert "The largest area has `fisher`; not told apart from it: `taylor`." in said
+    assert "Not told apart from random orders: `magnitude`. Worse than random orders: `ablation`." in said
+    assert "| `random` | 0.690 [0.680, 0.700] | – |" in said

@@ -10,6 +10,8 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
 
 import psutil
 import pytest
@@ -17,6 +19,7 @@ import pytest
 from headviz import plugins
 from headviz.errors import RunError
 from headviz.pruning import PruningPlan, State
+from headviz.runs import cluster as cluster_driver
 from headviz.runs import reading, service
 from headviz.runs.address import cluster_address, is_loopback
 from headviz.runs.sweep import Member, start_sweep
@@ -186,7 +189,7 @@ def test_both_workers_killed_at_once_and_a_new_one_finishes(cluster, registry):
     time.sleep(1.5)
     assert reading.show(run.id).state == "running"  # the driver waits for a worker
     cluster.add_worker()
-    after = ended(run.id, 120)
+    after = ended(run.id, 300)
     assert (after.state, after.error, after.attempt) == ("done", "", 1)
     assert essence(run.id) == essence(local.id)
 
@@ -197,12 +200,12 @@ def test_a_cluster_that_stays_without_workers_ends_the_run_which_can_be_resumed(
     running_steps(run.id, 1)
     for worker in cluster.workers:
         os.kill(worker.pid, signal.SIGKILL)
-    after = ended(run.id, 120)
+    after = ended(run.id, 300)
     assert (after.state, after.resumable) == ("failed", True)
     assert "has had no worker for" in after.error
     cluster.add_worker()
     service.resume(run.id)
-    assert ended(run.id, 120).state == "done"
+    assert ended(run.id, 300).state == "done"
 
 
 @pytest.mark.slow
@@ -484,3 +487,42 @@ def test_a_plugins_text_travels_to_the_workers(cluster, registry, nothing_stays,
     assert after.state == "done", (after.error, reading.show(run.id).log)
     assert not file.exists()
     assert len(reading.show(run.id).steps) == 1
+
+
+def test_a_result_that_died_with_the_last_worker_is_not_waited_for_without_end(monkeypatch):
+    """It is finished for the scheduler, so it comes back again and again, and the queue is never empty."""
+
+    class Lost:
+        status = "finished"
+
+        def result(self, timeout):
+            raise TimeoutError
+
+        def add_done_callback(self, tell):
+            tell(self)
+
+    class Empty:
+        status = "running"
+        workers: ClassVar[dict[str, int]] = {}
+
+        def nthreads(self):
+            return self.workers
+
+    driver = cluster_driver.Driver(Empty(), None, SimpleNamespace(id="r"), None)
+    carrier = SimpleNamespace()
+    driver.carriers = [carrier]
+    driver._await(Lost(), carrier, "piece", False)
+    clock = [100.0]
+    monkeypatch.setattr(cluster_driver, "monotonic", lambda: clock[0])
+    driver._alive = 100.0
+    for _ in range(3):  # not at once: a worker may come
+        clock[0] += cluster_driver.GONE / 3
+        driver._take_in()
+    Empty.workers["tcp://w"] = 1
+    driver._take_in()
+    Empty.workers.clear()
+    clock[0] += cluster_driver.GONE
+    driver._take_in()
+    clock[0] += 1
+    with pytest.raises(RunError, match="has had no worker"):
+        driver._take_in()

@@ -43,7 +43,7 @@ def test_a_run_goes_from_queued_to_done_and_leaves_everything_readable(registry)
     out = view.to_dict()
     assert {"id", "state", "pid", "algorithm", "score", "steps", "error"} <= set(out)
     assert (out["state"], out["error"]) == ("done", None)
-    until(lambda: not psutil.pid_exists(out["pid"]) or start_of(out["pid"]) is None, 5, "the worker's end")
+    until(lambda: not psutil.pid_exists(out["pid"]) or start_of(out["pid"]) is None, 30, "the worker's end")
 
 
 def test_the_record_is_there_before_the_process(registry, monkeypatch):

@@ -76,7 +76,7 @@ def test_a_long_latex_table_keeps_its_top_rows_with_fixed_decimals() -> None:
     assert "0.460" in text
     assert r"\caption{Heads. The first 5 of 60 rows.}" in text
     small = to_latex(["p"], [[0.00001], [0.5]])
-    assert "1e-05" in small
+    assert r"$1\cdot10^{-5}$ \\" in small
 
 
 def test_a_latex_table_fits_the_page() -> None:

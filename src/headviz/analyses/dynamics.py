@@ -61,6 +61,19 @@ class Checkpoint(Result):
         points = [(s, v) for s, v in zip(self.sparsities, self.left, strict=True) if v == v]
         return max((s for s, v in points if v >= KEPT), default=0.0) if points else None
 
+    @property
+    def surely(self) -> float | None:
+        """The largest share of heads off up to which the lower end of every interval leaves ``KEPT``."""
+        above = self.baseline - (self.curves.constant or 0.0)
+        if self.spare is None or above <= 0:
+            return None
+        sure = 0.0
+        for share, left, point in zip(self.sparsities, self.left, self.curves.curves[0].points, strict=True):
+            if not left + (point.interval_low - point.delta) / above >= KEPT:
+                break
+            sure = share
+        return sure
+
 
 @dataclass(frozen=True)
 class Dynamics(Result):
@@ -189,7 +202,8 @@ def finding(found: Dynamics) -> str:
     def spares(c: Checkpoint) -> str:
         if c.spare is None:
             return f"{c.name} is no better than one class for all"
-        return f"{c.name} with {100 * c.spare:.0f} % of the heads off"
+        sure = "" if c.surely is None else f" ({100 * c.surely:.0f} % by the lower ends of the intervals)"
+        return f"{c.name} with {100 * c.spare:.0f} % of the heads off{sure}"
 
     of = "what they have above one class for all" if _corrected(found) else "their metric"
     return f"{flat(last.curves.curves[0])}Checkpoints keep {100 * KEPT:.0f} % of {of}: {spares(first)}, {spares(last)}."

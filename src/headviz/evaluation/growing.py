@@ -25,7 +25,8 @@ FIRST = 8  # examples of the first part; each further part doubles them
 MOST = 0.6  # share of the examples beyond which no part but the whole is worth a look
 WATCHING = 0.01  # how often one of the parts before the last may miss the truth
 ENOUGH = 64  # examples from which a metric other than accuracy has an interval: it hangs on a class that may be rare
-AT_ONCE = 1e11  # operations of an evaluation that is over before a part of it could be read
+AT_ONCE = 1e10  # operations of an evaluation that is over before a part of it could be read,
+SOON = 1e11  # and of one that is over soon after: one part of it is enough
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +78,11 @@ def in_order(data: Dataset, seed: int = 0) -> NDArray[np.int64]:
 
 
 def parts(data: Dataset, operations: float) -> list[NDArray[np.int64]]:
-    """The examples that each part adds; one part where a whole evaluation takes few operations."""
-    return np.split(in_order(data), looks(len(data))) if operations > AT_ONCE else [np.arange(len(data))]
+    """The examples that each part adds; two parts or one where a whole evaluation takes few operations."""
+    if operations <= AT_ONCE:
+        return [np.arange(len(data))]
+    ends = looks(len(data))
+    return np.split(in_order(data), ends if operations > SOON else ends[-2:-1])
 
 
 def partial(data: Dataset, index: NDArray[np.int64], full: NDArray, masked: NDArray) -> Growing:

@@ -127,8 +127,8 @@ def _cell(value: Any, column: str = "") -> str:
     if column.replace("_", " ") in P_COLUMNS and isinstance(value, float) and 0 <= value < SMALL_P:
         return f"< {SMALL_P:g}"
     if isinstance(value, float):
-        return f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+        return f"{value:.4g}".replace("-", "−")
+    return f"{value:,}".replace("-", "−") if isinstance(value, int) else str(value)
 
 
 def _grid(mask: HeadMask, size: int = 8) -> str:

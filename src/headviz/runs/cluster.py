@@ -221,12 +221,14 @@ class Driver:
         except Late:
             if self.client.status != "running":
                 raise RunError(SCHEDULER_GONE) from None
+            self._check_alive()
             self._patience *= 2
             self._await(future, carrier, piece, with_files)
             return
         except (UserError, MemoryError, RuntimeError, ValueError, TypeError, KeyError, OSError) as error:
             self._piece_failed(carrier, error)
             return
+        self._alive = monotonic()
         if made:
             remote.unpack(carrier.files.results, made)
             self.home |= {(carrier.record.id, folder): where for folder in remote.folders(made)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from math import floor, log10
 from typing import Any
@@ -72,8 +73,10 @@ def tex_cell(value: Any) -> str:
     if value is None or value != value:
         return "--"
     if isinstance(value, float):
-        shown = f"{value:.3g}"
-        return f"${shown}$" if shown.startswith("-") else shown
+        size, _, power = f"{value:.3g}".partition("e")
+        if power:
+            return rf"${size}\cdot10^{{{int(power)}}}$"
+        return f"${size}$" if size.startswith("-") else size
     return tex(str(value))
 
 
@@ -97,12 +100,13 @@ def tex_fixed(value: Any, decimals: int) -> str:
     return f"${shown}$" if shown.startswith("-") else shown
 
 
+_SILENT = re.compile(r"\\cdot|[$^{}]")  # what takes no room on the page
 LINE, TEXT = 86, 30  # characters of a line of a page, and from which a column's texts are broken
 
 
 def _layout(columns: Sequence[Sequence[str]]) -> tuple[str, bool]:
     """The columns' letters, and whether the table fits the width of a page."""
-    sizes = [max(map(len, column)) for column in columns]
+    sizes = [max(len(_SILENT.sub("", cell)) for cell in column) for column in columns]
     broken = [
         size > TEXT and any(" " in cell for cell in column[1:]) for size, column in zip(sizes, columns, strict=True)
     ]

@@ -44,7 +44,7 @@ class Measured:
     @property
     def counted(self) -> str:
         """How far the count has come; empty at its end."""
-        return "" if self.whole else f"of {len(self.gold):,} of {self.of:,}, still counting"
+        return "" if self.whole else f"on {len(self.gold):,} of {self.of:,} examples so far"
 
 
 def key_of(clf: Classifier, data: Dataset, *more: object) -> tuple[object, ...]:
@@ -59,9 +59,25 @@ def measured(
 
     ``place`` as in ``loaders``.
     """
+    loaders.check(clf, data)
+    key, work = _evaluation(clf, data, mask, place)
+    found = jobs.need(key, "Evaluating", work)
+    job = jobs.find(key)
+    return job.partial if found is None and job is not None else found
+
+
+def soon(clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None = None) -> Measured | None:
+    """What is known of the mask within the time that a page waits; nothing is shown."""
+    key, work = _evaluation(clf, data, mask, place)
+    return jobs.soon(key, "Evaluating", work)
+
+
+def _evaluation(
+    clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None
+) -> tuple[tuple[object, ...], jobs.Work[Measured]]:
+    """The key of the evaluation of a mask, and what computes it."""
     whole = clf.under(mask)
     key = key_of(clf, data, "mask", whole.hex, place and place[0])
-    loaders.check(clf, data)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Measured:
         # encodes all of the data, so it is made here
@@ -72,9 +88,7 @@ def measured(
                 jobs.offer(key, found)
         return found
 
-    found = jobs.need(key, "Evaluating", work)
-    job = jobs.find(key)
-    return job.partial if found is None and job is not None else found
+    return key, work
 
 
 def ahead(clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None = None) -> None:

@@ -212,10 +212,14 @@ def tip_tables(found: HeadScores) -> dict[str, list[list[str]]]:
     grid = [[HeadId(i, j) for j in range(heads)] for i in range(layers)]
     total = len(ranks)
     return {
-        found.score: [[show.signed(float(found.values[h])) for h in row] for row in grid],
+        **value_tips(found),
         "95 %": [[interval(found, h) for h in row] for row in grid],
         "rank": [[f"{ranks[h]} of {total}" if h in ranks else "–" for h in row] for row in grid],
     }
+
+
+def value_tips(found: HeadScores) -> dict[str, list[list[str]]]:
+    return {found.score: [[show.signed(v) for v in row] for row in found.values.tolist()]}
 
 
 RANKED = "All measured heads, the highest first."

@@ -11,7 +11,7 @@ import streamlit as st
 from ... import plugins
 from ...errors import Cancelled, OptionError, UserError
 from ...models.stand_in import StandIn
-from . import jobs, loaders, show, state
+from . import jobs, loaders, part, show, state
 from . import view_report as viewreport
 from .view import FIELDS, View
 
@@ -134,6 +134,7 @@ def _guarded(page: st.Page) -> None:
         if page.title not in CHOOSING:
             loaders.require_source(state.view())
         jobs.page_begins(page.title)
+        part.page_begins()
         page.run()
         jobs.page_ends()
         _notices(notices)  # what the page found wrong with the view, such as a head that the model does not have

@@ -28,7 +28,7 @@ T = TypeVar("T")
 Work = Callable[[Progress, Cancel], T]
 
 PATIENCE = 0.7  # seconds a page waits for a result before it shows progress instead,
-SOON = 0.25  # and before it shows what there is so far
+SOON = 0.2  # and before it shows what there is so far
 KEEP = 96  # finished results kept in the process,
 BYTES = 256 * 2**20  # and the most bytes that their arrays may take
 POLL = 0.4  # seconds between two updates of a running job
@@ -57,7 +57,7 @@ _runs = count(1)
 
 
 def page_begins(title: str) -> None:
-    """A page is drawn from its beginning."""
+    """A page is drawn from its beginning, or a part of it alone: then what the rest asked for stays wanted."""
     _drawn.title, _drawn.number, _drawn.keys = title, next(_runs), []
 
 
@@ -235,6 +235,13 @@ def need(key: Hashable, what: str, work: Work[T], *, patience: float | None = No
         return job.result
     _watch(key, what)
     return None
+
+
+def soon(key: Hashable, what: str, work: Work[T]) -> T | None:
+    """The result, or what there is of it, if it comes soon; nothing is shown."""
+    job = start(key, work, what, again=False)
+    _wait(job, PATIENCE)
+    return job.partial if job.running else job.result
 
 
 def _wait(job: Job[Any], patience: float) -> None:

@@ -97,6 +97,13 @@ def publish() -> None:
         st.query_params.from_dict(wanted)
     if not now.written or now.written[-1][1] != address:
         _put(replace(now, written=(*now.written[-15:], (time.monotonic(), address))))
+    published()["view"] = now.view
+
+
+def published() -> dict[str, View]:
+    """Holds the ``view`` of the address bar, for what runs later and outside of the session."""
+    kept: dict[str, View] = st.session_state.setdefault("published", {})
+    return kept
 
 
 def update(**changes: Any) -> None:

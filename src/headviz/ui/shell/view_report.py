@@ -49,10 +49,10 @@ def button(page: str, title: str, context: str, mask: HeadMask | None) -> None:
     """The download button. The file is made at the click."""
     parts = list(_parts())
     if any(kind != "recipe" for kind, _, _ in parts):
-        path = link_path(page, state.view())
+        shown = state.published()
         st.download_button(
             "↓ Report",
-            lambda: html(title, context, parts, path, mask),
+            lambda: html(title, context, parts, link_path(page, shown["view"]), mask),
             f"headviz-{title.lower().replace(' ', '-')}.html",
             "text/html",
             key="view_report",

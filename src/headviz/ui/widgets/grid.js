@@ -4,7 +4,6 @@
 
 const HATCH = "×";
 const roots = new WeakMap();
-const LINK = "headviz-head"; // tells the other grids of a group which head is pointed at or chosen
 
 const GREY = "grey: not told apart from 0";
 
@@ -60,6 +59,7 @@ function build(s) {
   s.corner = s.board.appendChild(el("div", "corner"));
   s.columnHeads = [];
   s.rowHeads = [];
+  s.letter = null;
   const toggles = s.data.mode === "toggle";
   for (let h = 0; h < heads; h++) {
     const node = s.board.appendChild(el(toggles ? "button" : "div", "head", (heads <= 12 ? "H" : "") + h));
@@ -96,7 +96,7 @@ function build(s) {
 function paint(s) {
   const d = s.data, dark = themeIsDark(s.wrap), removed = new Set(d.removed), marks = new Set(d.marks);
   s.dark = dark;
-  s.title.textContent = d.title || "";
+  if (s.title.textContent !== (d.title || "")) s.title.textContent = d.title || "";
   s.title.hidden = !d.title;
   s.wrap.style.setProperty("--max", d.max + "rem");
   s.board.setAttribute("aria-label", d.label);
@@ -104,58 +104,77 @@ function paint(s) {
   const numbers = (s.numbers = d.numbers && width >= 26);
   // where "H10" would touch its neighbours, the number alone stands
   const letter = d.heads <= 12 && (width >= 27 || width === 0) ? "H" : "";
-  s.columnHeads.forEach((node, h) => (node.textContent = letter + h));
+  if (s.letter !== letter) s.columnHeads.forEach((node, h) => (node.textContent = letter + h));
+  s.letter = letter;
   s.board.style.setProperty("--digits", Math.min(d.large ? 22 : 12, Math.max(8.5, width * (d.large ? 0.38 : 0.3))) + "px");
   s.cells.forEach((cell, i) => {
     const value = d.values ? d.values[i] : null, off = s.off.has(i);
     const gone = removed.has(i), missing = !gone && d.values !== null && value === null;
-    cell.dataset.kind = gone ? "removed" : missing ? "missing" : "value";
-    cell.dataset.off = off && !gone ? "1" : "0";
-    cell.dataset.selected = d.selected === i ? "1" : "0";
-    const glyph = cell.firstChild, num = glyph.firstChild;
-    glyph.style.backgroundColor = "";
-    glyph.style.color = "";
-    num.textContent = "";
-    if (!gone && !missing) {
-      const c = d.values === null ? null : colourAt(s, i);
-      glyph.style.backgroundColor = c ? "rgb(" + c.join(",") + ")" : "var(--st-secondary-background-color)";
-      if (c) glyph.style.color = luminance("rgb(" + c.join(",") + ")") > 0.5 ? "#14171b" : "#ffffff";
-      if (numbers && value !== null) num.textContent = short(value, d.digits, d.blank_zeros);
-      else if (value !== null && value < 0) num.textContent = "−";
-    }
-    cell.style.setProperty("--size", off ? 1 : sizeOf(s, i));
-    const carries = s.carries.get(i);
-    let corner = glyph.querySelector(".carries");
-    if (carries && !gone && !corner) glyph.appendChild(el("span", "carries"));
-    if (!(carries && !gone) && corner) corner.remove();
-    let mark = cell.querySelector(".mark");
-    if (marks.has(i) && !mark) cell.appendChild(el("span", "mark"));
-    if (!marks.has(i) && mark) mark.remove();
+    const carries = s.carries.get(i), marked = marks.has(i);
     const state = gone ? "removed from the model" : off ? "off" : d.mode === "toggle" ? "on" : "";
     const spoken = value === null ? (missing ? "not measured" : "") : d.name + " " + value.toPrecision(3) + (s.grey.has(i) && value !== 0 ? ", not told apart from 0" : "");
-    cell.setAttribute("aria-label", [headName(s, i), spoken, carries ? "carries " + carries : "", state].filter(Boolean).join(", "));
-    cell.setAttribute("aria-pressed", d.mode === "toggle" ? String(!off && !gone) : String(d.selected === i));
+    const label = [headName(s, i), spoken, carries ? "carries " + carries : "", state].filter(Boolean).join(", ");
+    const c = gone || missing || d.values === null ? null : colourAt(s, i), size = off ? 1 : sizeOf(s, i);
+    const text = gone || missing || value === null ? "" : numbers ? short(value, d.digits, d.blank_zeros) : value < 0 ? "−" : "";
+    const drawn = [label, c, size, text, marked, d.mode].join("|");
+    if (cell.drawn === drawn) return; // most cells stay as they are
+    cell.drawn = drawn;
+    cell.dataset.kind = gone ? "removed" : missing ? "missing" : "value";
+    cell.dataset.off = off && !gone ? "1" : "0";
+    const glyph = cell.firstChild;
+    glyph.firstChild.textContent = text;
+    glyph.style.backgroundColor = c ? "rgb(" + c.join(",") + ")" : gone || missing ? "" : "var(--st-secondary-background-color)";
+    glyph.style.color = c ? (luminance("rgb(" + c.join(",") + ")") > 0.5 ? "#14171b" : "#ffffff") : "";
+    cell.style.setProperty("--size", size);
+    const corner = glyph.querySelector(".carries");
+    if (carries && !gone && !corner) glyph.appendChild(el("span", "carries"));
+    if (!(carries && !gone) && corner) corner.remove();
+    const mark = cell.querySelector(".mark");
+    if (marked && !mark) cell.appendChild(el("span", "mark"));
+    if (!marked && mark) mark.remove();
+    cell.setAttribute("aria-label", label);
+    if (d.mode === "toggle") cell.setAttribute("aria-pressed", String(!off && !gone));
     if (gone) cell.setAttribute("aria-disabled", "true");
     else cell.removeAttribute("aria-disabled");
-    cell.tabIndex = i === s.focus ? 0 : -1;
   });
+  paintChosen(s);
   for (const node of [...s.rowHeads, ...s.columnHeads]) {
     if (node.tagName !== "BUTTON") continue;
+    const group = groupOf(s, node), row = node.dataset.layer !== undefined;
+    const name = row ? rowName(s, Number(node.dataset.layer)) + ": toggle this layer" : "H" + node.dataset.column + ": toggle this column";
+    const title = name + " (" + group.filter((i) => s.off.has(i)).length + " of " + group.length + " off)";
+    if (node.title === title) continue;
     node.tabIndex = -1;
     node.type = "button";
-    const group = groupOf(s, node);
-    const row = node.dataset.layer !== undefined;
-    const name = row ? rowName(s, Number(node.dataset.layer)) + ": toggle this layer" : "H" + node.dataset.column + ": toggle this column";
     node.setAttribute("aria-label", name);
-    node.title = name + " (" + group.filter((i) => s.off.has(i)).length + " of " + group.length + " off)";
+    node.title = title;
   }
   paintLegend(s, dark);
 }
 
+// the chosen head, and the one place in the tab order
+function paintChosen(s) {
+  s.cells.forEach((cell, i) => {
+    const chosen = s.data.selected === i ? "1" : "0", tab = i === s.focus ? 0 : -1;
+    if (cell.dataset.selected !== chosen) {
+      cell.dataset.selected = chosen;
+      if (s.data.mode !== "toggle") cell.setAttribute("aria-pressed", String(chosen === "1"));
+    }
+    if (cell.tabIndex !== tab) cell.tabIndex = tab;
+  });
+}
+
 function paintLegend(s, dark) {
   const d = s.data, box = s.legend;
-  box.replaceChildren();
   s.tools.hidden = d.compact;
+  const kinds = [];
+  if (s.off.size || d.mode === "toggle") kinds.push(["switched off", "value", "1"]);
+  if (d.values && d.values.some((v, i) => v === null && !d.removed.includes(i) && !s.off.has(i))) kinds.push(["not measured", "missing", "0"]);
+  if (d.removed.length) kinds.push(["removed", "removed", "0"]);
+  const drawn = JSON.stringify([dark, kinds, d.values !== null && [d.name, d.scale], s.greys, s.carries.size && d.carries_name, d.marks.length && d.mark_name]);
+  if (box.drawn === drawn) return;
+  box.drawn = drawn;
+  box.replaceChildren();
   if (d.values !== null && d.scale) {
     box.appendChild(el("div", "name", d.name));
     const bar = box.appendChild(el("div", "bar"));
@@ -172,10 +191,6 @@ function paintLegend(s, dark) {
     }
   }
   if (s.greys) box.appendChild(el("span", "key", GREY));
-  const kinds = [];
-  if (s.off.size || d.mode === "toggle") kinds.push(["switched off", "value", "1"]);
-  if (d.values && d.values.some((v, i) => v === null && !d.removed.includes(i) && !s.off.has(i))) kinds.push(["not measured", "missing", "0"]);
-  if (d.removed.length) kinds.push(["removed", "removed", "0"]);
   for (const [text, kind, off] of kinds) {
     const key = box.appendChild(el("span", "key"));
     const cell = key.appendChild(el("span", "cell"));
@@ -228,15 +243,11 @@ function solo(s, i) {
 }
 function choose(s, i) {
   s.data.selected = i;
-  paint(s);
-  tell(s, { chosen: i });
+  paintChosen(s);
+  tellOthers(s, { chosen: i });
   s.send("select", { head: i, n: (s.clicks = (s.clicks || 0) + 1) });
 }
 
-// grids of one group show the same heads: what is pointed at or chosen in one is so in all
-function tell(s, what) {
-  if (s.data.group) window.dispatchEvent(new CustomEvent(LINK, { detail: { ...what, group: s.data.group, from: s } }));
-}
 function point(s, i) {
   if (s.pointed !== undefined && s.cells[s.pointed]) delete s.cells[s.pointed].dataset.pointed;
   s.pointed = i === null ? undefined : i;
@@ -244,23 +255,21 @@ function point(s, i) {
 }
 function hideTip(s) {
   s.tip.hidden = true;
-  tell(s, { pointed: null });
+  tellOthers(s, { pointed: null });
 }
 function showTip(s, i) {
   const d = s.data, cell = s.cells[i];
   if (!cell || d.compact) return;
-  tell(s, { pointed: i });
+  tellOthers(s, { pointed: i });
   s.tipped = i;
-  s.tip.replaceChildren(el("b", "", headName(s, i) + (s.off.has(i) ? " (off)" : "")));
+  const lines = d.tips.map(([name, texts]) => [name, texts[i]]);
+  if (s.carries.has(i)) lines.push(["carries", s.carries.get(i)]);
+  const title = headName(s, i) + (s.off.has(i) ? " (off)" : ""), said = JSON.stringify([title, lines]);
+  if (!s.tip.hidden && s.tip.said === said) return;
+  s.tip.said = said;
+  s.tip.replaceChildren(el("b", "", title));
   const list = s.tip.appendChild(el("dl"));
-  for (const [name, texts] of d.tips) {
-    list.appendChild(el("dt", "", name));
-    list.appendChild(el("dd", "", texts[i]));
-  }
-  if (s.carries.has(i)) {
-    list.appendChild(el("dt", "", "carries"));
-    list.appendChild(el("dd", "", s.carries.get(i)));
-  }
+  for (const [name, text] of lines) list.append(el("dt", "", name), el("dd", "", text));
   s.tip.hidden = false;
   const box = s.wrap.getBoundingClientRect(), at = cell.getBoundingClientRect();
   const w = s.tip.offsetWidth, h = s.tip.offsetHeight;
@@ -482,12 +491,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
     s.watch.observe(wrap);
     s.themes = new MutationObserver(() => s.data && s.cells && themeIsDark(s.wrap) !== s.dark && paint(s));
     s.themes.observe(document.documentElement, { attributes: true, subtree: false });
-    s.linked = ({ detail }) => {
-      if (!s.cells || detail.from === s || detail.group !== s.data.group) return;
+    listen(s, (detail) => {
+      if (!s.cells) return;
       if (detail.pointed !== undefined) point(s, detail.pointed);
-      if (detail.chosen !== undefined) { s.data.selected = detail.chosen; paint(s); }
-    };
-    window.addEventListener(LINK, s.linked);
+      if (detail.chosen !== undefined) { s.data.selected = detail.chosen; paintChosen(s); }
+    });
   }
   s.send = setTriggerValue;
   const before = s.data;

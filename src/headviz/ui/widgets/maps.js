@@ -2,6 +2,7 @@
 // Every text reaches the page through textContent or as drawn letters.
 const roots = new WeakMap();
 const EDGE = 7; // pixels between the words and what stands apart
+const FINE = 3; // pixels of a cell, from which both maps stand side by side; smaller ones stand one below the other
 
 const styled = (s, name, other) => getComputedStyle(s.wrap).getPropertyValue(name).trim() || other;
 function written(value, digits, sign) {
@@ -161,7 +162,7 @@ function draw(s) {
   s.dark = themeIsDark(s.wrap);
   const root = parseFloat(getComputedStyle(document.documentElement).fontSize) || 16, dense = window.devicePixelRatio || 1;
   const many = Math.max(s.d.queries.length, s.d.keys.length);
-  s.panels.classList.toggle("stacked", many > 34 && s.wrap.clientWidth < 1000);
+  s.panels.classList.toggle("stacked", s.wrap.clientWidth / 2 - 90 < FINE * many);
   const ink = styled(s, "--st-text-color", "#1f2428");
   s.views.forEach((v, i) => {
     const m = s.d.maps[i], width = v.box.clientWidth, p = (v.plan = plan(s, width, (width < 420 ? 10 : 11) * (root / 16)));

@@ -22,8 +22,19 @@ function row(s, entry, i) {
   return node;
 }
 function choose(s, i) {
+  s.data.selected = s.data.rows[i].head;
+  s.marks = true;
   point(s, i);
-  s.send("select", { head: s.data.rows[i].head });
+  tellOthers(s, { chosen: s.data.selected });
+  s.send("select", { head: s.data.selected, n: (s.clicks = (s.clicks || 0) + 1) });
+}
+// show which head is chosen, wherever it was chosen
+function showChosen(s) {
+  const chosen = s.data.rows.findIndex((r) => r.head === s.data.selected), node = s.rows[chosen];
+  s.marks = chosen >= 0;
+  const seen = node && node.offsetTop >= s.list.scrollTop && node.offsetTop + node.offsetHeight <= s.list.scrollTop + s.list.clientHeight;
+  if (node && !seen) s.list.scrollTop = node.offsetTop - s.list.clientHeight / 2;
+  point(s, chosen >= 0 ? chosen : s.at);
 }
 // move the keyboard's place; never scrolls anything but the list itself
 function point(s, i) {
@@ -31,7 +42,10 @@ function point(s, i) {
   const node = s.rows[s.at];
   if (!node) return;
   s.list.setAttribute("aria-activedescendant", node.id);
-  s.rows.forEach((other, k) => other.setAttribute("aria-selected", String(k === s.at && s.marks)));
+  s.rows.forEach((other, k) => {
+    const chosen = String(k === s.at && s.marks);
+    if (other.getAttribute("aria-selected") !== chosen) other.setAttribute("aria-selected", chosen);
+  });
   const top = node.offsetTop, bottom = top + node.offsetHeight;
   if (top < s.list.scrollTop) s.list.scrollTop = top;
   else if (bottom > s.list.scrollTop + s.list.clientHeight) s.list.scrollTop = bottom - s.list.clientHeight;
@@ -56,6 +70,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
     s.list.setAttribute("role", "listbox");
     s.list.addEventListener("keydown", (e) => keyed(s, e));
     roots.set(parentElement, s);
+    listen(s, (detail) => {
+      if (detail.chosen === undefined || !s.rows) return;
+      s.data.selected = detail.chosen;
+      showChosen(s);
+    });
   }
   s.send = setTriggerValue;
   const drawn = JSON.stringify([data.rows, data.names]);
@@ -73,13 +92,13 @@ export default function ({ data, parentElement, setTriggerValue }) {
     s.list.replaceChildren(...s.rows);
   }
   const off = new Set(data.off);
-  s.rows.forEach((node, i) => (node.dataset.off = off.has(data.rows[i].head) ? "1" : "0"));
-  const chosen = data.rows.findIndex((r) => r.head === data.selected), node = s.rows[chosen];
-  s.marks = chosen >= 0;
-  const seen = node && node.offsetTop >= s.list.scrollTop && node.offsetTop + node.offsetHeight <= s.list.scrollTop + s.list.clientHeight;
-  if (node && !seen) s.list.scrollTop = node.offsetTop - s.list.clientHeight / 2;
-  point(s, chosen >= 0 ? chosen : s.at);
+  s.rows.forEach((node, i) => {
+    const state = off.has(data.rows[i].head) ? "1" : "0";
+    if (node.dataset.off !== state) node.dataset.off = state;
+  });
+  showChosen(s);
   return () => {
+    window.removeEventListener(LINK, s.linked);
     roots.delete(parentElement);
     s.box.remove();
   };

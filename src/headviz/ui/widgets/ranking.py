@@ -24,9 +24,10 @@ def rank_list(
     selected: HeadId | None,
     on_select: Callable[[HeadId], None],
     interval: Callable[[HeadScores, HeadId], str],
+    group: str = "",
 ) -> None:
     """The measured heads of ``found``, the highest first. ``on_select`` runs before the page is drawn; ``interval``
-    writes a head's interval for a screen reader."""
+    writes a head's interval for a screen reader. Grids of the same ``group`` show the same chosen head."""
     heads = found.values.shape[1]
     place = {h: h.layer * heads + h.head for h in names}
     order = found.ranked()
@@ -50,6 +51,7 @@ def rank_list(
             "ends": [f"{low:.2g}".replace("-", "−"), f"{high:.2g}".replace("-", "−")],
             "off": [place[h] for h in mask.off if h in place],
             "selected": None if selected is None else place.get(selected),
+            "group": group,
         },
         on_select_change=chosen,
     )

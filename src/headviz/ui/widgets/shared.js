@@ -19,6 +19,15 @@ function rgb(css) {
 function themeIsDark(node) {
   return luminance(getComputedStyle(node).getPropertyValue("--st-background-color") || "#ffffff") < 0.5;
 }
+// components of one group show the same heads: what is pointed at or chosen in one is so in all
+const LINK = "headviz-head";
+function tellOthers(s, what) {
+  if (s.data.group) window.dispatchEvent(new CustomEvent(LINK, { detail: { ...what, group: s.data.group, from: s } }));
+}
+function listen(s, hear) {
+  s.linked = ({ detail }) => detail.from !== s && s.data && detail.group === s.data.group && hear(detail);
+  window.addEventListener(LINK, s.linked);
+}
 function download(blob, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);

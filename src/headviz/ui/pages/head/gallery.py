@@ -28,6 +28,8 @@ PATTERNS = (
 )
 ORDER, ABILITY = "cost or chosen score", "heads that carry an ability"
 TITLE = 22  # characters that fit above a map
+SHARE = "the number is that share of its attention, mean over the words"
+SCORE = "the number is that score"
 
 
 def looks_at(found: Maps, pattern: str) -> np.ndarray:
@@ -82,21 +84,39 @@ def section(found: Maps, chosen: HeadId, rows: Sequence[int], columns: Sequence[
             )
             all_heads = only == "all heads"
     values, said = _values(found, word.strip(), str(by))
-    heads = [h for h in ranked(values) if all_heads or h.layer == chosen.layer][:MOST]
-    if not heads:
-        st.info("No head has a value in this order. Choose another one.")
+    known_heads = [h for h in ranked(values) if all_heads or h.layer == chosen.layer]
+    heads, lacking = known_heads[:MOST], missing(found, word.strip())
+    if lacking or not heads:
+        st.info(show.plain(lacking or "No head has a value in this order. Choose another one."))
         return
     table = found.attention if kind == "attention" else found.attribution
     maps = np.stack([table[h][np.ix_(rows, columns)] for h in heads])
     known = abilities.looks(state.view()) | abilities.carried(state.view())  # an ability before where a head looks
-    names = [f"{h} {values[h]:.2f} {known.get(h, '').partition(' (')[0]}"[:TITLE].strip() for h in heads]
+    names = [title(f"{h} {values[h]:.2f} {known.get(h, '').partition(' (')[0]}".strip()) for h in heads]
     at = heads.index(chosen) if chosen in heads else None
     show.figure(
         charts_maps.layer(maps, names, kind == "attribution", at),
         f"gallery_{kind}",
-        f"The {kind} of {len(heads)} heads on one colour scale, {said}; the number is that share or score.",
+        f"The {kind} of {how_many(len(heads), len(known_heads))} on one colour scale, {said}.",
         wide="40",
     )
+
+
+def how_many(shown: int, known: int) -> str:
+    return f"{shown} of {known} heads" if shown < known else "the one head" if known == 1 else f"all {known} heads"
+
+
+def title(text: str) -> str:
+    """What fits above a map."""
+    return text if len(text) <= TITLE else text[: TITLE - 1].rstrip() + "…"
+
+
+def missing(found: Maps, word: str) -> str:
+    """What is said of a word that is no token of the text; empty for others."""
+    wanted = word.casefold().split()
+    if not wanted or any(t.casefold().removeprefix("##") in wanted for t in found.tokens):
+        return ""
+    return f"This text has no token “{word[:30]}”. Search for one of: {', '.join(dict.fromkeys(found.tokens))}."
 
 
 def ranked(values: np.ndarray) -> list[HeadId]:
@@ -108,15 +128,15 @@ def ranked(values: np.ndarray) -> list[HeadId]:
 def _values(found: Maps, word: str, by: str) -> tuple[np.ndarray, str]:
     """What the heads are sorted by, and its words in the caption."""
     if word:
-        return looks_at_word(found, word), f"those first that look most at “{word[:30]}”"
+        return looks_at_word(found, word), f"those first that look most at “{word[:30]}”; {SHARE}"
     table = cost.ordering(state.view())
     unknown = np.full(found.attention.shape[:2], np.nan)
     if by in PATTERNS:
-        return looks_at(found, by), f"those first that look most at {by}"
+        return looks_at(found, by), f"those first that look most at {by}; {SHARE}"
     if table is None:
         return unknown, ""
     if by == ORDER:
-        return table.values, f"the highest by {table.score} first"
+        return table.values, f"the highest by {table.score} first; {SCORE}"
     for head in abilities.carried(state.view()):
         unknown[head] = table.values[head]
-    return unknown, f"only heads that carry an ability, the highest by {table.score} first"
+    return unknown, f"only heads that carry an ability, the highest by {table.score} first; {SCORE}"

@@ -7,7 +7,7 @@ import streamlit as st
 from ....heads import HeadId, HeadScores
 from ....scores.catalogue import correlates
 from ...parts import abilities, scoring
-from ...shell import show, state
+from ...shell import part, show, state
 from ...shell import view_report as viewreport
 from ...shell.loaders import Shape
 from ...shell.view import COST, View
@@ -83,13 +83,16 @@ def _ranking(found: HeadScores, shape: Shape, caption: str) -> None:
     header, rows = scoring.ranking_table(found, shape.rows)
     names = {h: show.head_name(h, shape.rows) for h in found.ranked()}
     viewreport.note("table", (header, rows), caption)
-    rank_list(
-        "ranking",
-        found,
-        names,
-        mask=state.mask(shape.present),
-        selected=state.head(shape.present),
-        on_select=state.select,
-        interval=scoring.interval,
+    part.clickable(
+        lambda: rank_list(
+            "ranking",
+            found,
+            names,
+            mask=state.mask(shape.present),
+            selected=state.head(shape.present),
+            on_select=part.select,
+            group="heads",
+            interval=scoring.interval,
+        )
     )
     show.downloads(header, rows, "ranking", caption, found.to_dict())

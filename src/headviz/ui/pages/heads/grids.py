@@ -14,7 +14,7 @@ from ....heads import HeadScores
 from ....recipes.structure import Call, Command, Each, Get, Lambda, Let, Name, Recipe
 from ....scores.catalogue import SCORES, correlates
 from ...parts import abilities, cost, scoring
-from ...shell import jobs, recipes, show, state
+from ...shell import jobs, part, recipes, show, state
 from ...shell.loaders import Shape
 from ...shell.view import COST, View
 from ...widgets.grid import Look
@@ -168,7 +168,7 @@ def one(key: str, found: HeadScores | None, other: HeadScores | None, title: str
     costs = found is not None and found.score == COST
     tips = {} if found is None else scoring.tip_tables(found)
     if found is not None and other is not None and other.score != found.score:
-        tips |= {other.score: scoring.tip_tables(other)[other.score]}
+        tips |= scoring.value_tips(other)
     look = Look(
         title=title,
         scale=None if found is None else cost.colours(found),
@@ -183,19 +183,21 @@ def grid(key: str, found: HeadScores | None, tips: Any, look: Look, shape: Shape
     """A grid of the page; all of them show the same chosen head."""
     score = "heads" if found is None else found.score
     name = score if found is None or score != COST else f"cost, points, on {found.samples:,} examples"
-    show.head_grid(
-        key,
-        shape.present,
-        None if found is None else found.values,
-        mask=state.mask(shape.present),
-        selected=state.head(shape.present),
-        tips={**(tips or {}), **abilities.look_tips(view, shape.present)},
-        grey=None if found is None else cost.grey(found),
-        carries=abilities.carried(view),
-        group="heads",
-        look=replace(look, name=name, numbers=view.numbers, large=view.present, file=f"headviz-{score}"),
-        rows=shape.rows,
-        on_select=state.select,
+    part.clickable(
+        lambda: show.head_grid(
+            key,
+            shape.present,
+            None if found is None else found.values,
+            mask=state.mask(shape.present),
+            selected=state.head(shape.present),
+            tips={**(tips or {}), **abilities.look_tips(view, shape.present)},
+            grey=None if found is None else cost.grey(found),
+            carries=abilities.carried(view),
+            group="heads",
+            look=replace(look, name=name, numbers=view.numbers, large=view.present, file=f"headviz-{score}"),
+            rows=shape.rows,
+            on_select=part.select,
+        )
     )
 
 

@@ -16,7 +16,7 @@ from ....heads import HeadMask, HeadScores
 from ....models.stand_in import ZERO, StandIn
 from ....storage.exchange import mask_from_text, mask_json, read_ablation
 from ...parts import abilities, cost, scoring
-from ...shell import loaders, show, state
+from ...shell import loaders, part, show, state
 from ...shell import mask_edit as maskedit
 from ...shell.view import COST, View
 from ...widgets.grid import Look
@@ -222,28 +222,31 @@ def grid(
         size = present.num_layers, present.num_heads
         before = None if base is None else maskedit.from_indices(base, *size)
         state.set_mask(maskedit.from_indices(off, *size), base=before)
+        part.redraw(part.MASK)
 
     view = state.view()
-    show.head_grid(
-        "board",
-        present,
-        values,
-        mask=state.mask(present),
-        tips={**tips, **abilities.look_tips(view, present)},
-        grey=grey,
-        carries=abilities.carried(view),
-        rows=rows,
-        look=Look(
-            name=name,
-            scale=scale,
-            numbers=view.numbers,
-            blank_zeros=costs,
-            digits=1 if costs else None,
-            large=view.present,
-            width=width,
-            file="headviz-mask",
-        ),
-        on_edit=edited,
+    part.clickable(
+        lambda: show.head_grid(
+            "board",
+            present,
+            values,
+            mask=state.mask(present),
+            tips={**tips, **abilities.look_tips(view, present)},
+            grey=grey,
+            carries=abilities.carried(view),
+            rows=rows,
+            look=Look(
+                name=name,
+                scale=scale,
+                numbers=view.numbers,
+                blank_zeros=costs,
+                digits=1 if costs else None,
+                large=view.present,
+                width=width,
+                file="headviz-mask",
+            ),
+            on_edit=edited,
+        )
     )
     if found is None and not view.present:
         _no_scores()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import streamlit as st
 
 from ....charts import answers
-from ....evaluation.constant import remark_on
 from ....evaluation.verdict import TOO_FEW, excluded, verdict
 from ....heads import HeadId, HeadMask
 from ....models.stand_in import StandIn
@@ -19,7 +18,7 @@ from ...shell import frame, jobs, loaders, recipes, show, state
 from ...shell import view_report as viewreport
 from ...shell.view import View
 from . import stand_ins
-from .wording import DELTA, EARLY, PAIRED, clear_slices, early, heads_said, less, slices_said
+from .wording import DELTA, EARLY, PAIRED, alike, clear_slices, early, heads_said, less, slices_said
 
 if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
@@ -124,8 +123,7 @@ def sentence(found: Measured, off: str, margin: float, labels: Sequence[str]) ->
     ``off`` names the heads that are off; empty if all are on.
     """
     d = found.comparison.primary
-    first = remark_on(found.masked, found.gold, labels) if found.comparison.flips is not None else ""
-    first += " " if first else ""
+    first = alike(found, labels)
     if off and not found.whole:
         return first + early(found, off)
     if not off:

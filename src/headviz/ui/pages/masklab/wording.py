@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ....evaluation.constant import remark_on
+from ....evaluation.growing import ENOUGH
 from ....evaluation.verdict import verdict
 from ...shell import show
 
@@ -61,12 +63,20 @@ def heads_said(off: Sequence[HeadId], rows: Sequence[str] | None) -> str:
     return f"{len(off)} heads" if len(off) > NAMED else " and ".join(show.head_name(h, rows) for h in off)
 
 
+def alike(found: Measured, labels: Sequence[str]) -> str:
+    """What is said first where (nearly) all answers are of one class; a few answers may be alike by chance."""
+    if found.comparison.flips is None or not (found.whole or len(found.gold) >= ENOUGH):
+        return ""
+    said = remark_on(found.masked, found.gold, labels)
+    return f"{said} " if said else ""
+
+
 def early(found: Measured, off: str) -> str:
     """What the examples counted so far say."""
     d = found.comparison.primary
     ends = [d.interval_low, d.interval_high]
     known = "" if verdict(*ends) == "unknown" else f" [{', '.join(show.points(end, d.scale) for end in ends)}]"
-    return f"Without {off}: {show.points(d.delta, d.scale)} points{known}, {found.counted}."
+    return f"Without {off}: {show.points(d.delta, d.scale)} points{known} {found.counted}."
 
 
 def less(now: int, before: int) -> str:

@@ -1,0 +1,107 @@
+"""The parts of docs/study.md about masks given to other tasks (E5) and the board of scores (B)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+Cells = list[dict[str, Any]]
+
+
+def transferred(found: Cells, trained: Cells) -> Iterator[str]:
+    """What each task's model keeps under the masks of all, beside random masks."""
+    for cell in found:
+        encoder = cell["cell"].split("-")[1]
+        for at in cell["shares"]:
+            yield from [
+                f"### {encoder}, {at['off']:.0%} of the heads off",
+                "",
+                f"Masks of the `{cell['score']}` order of each task's model, nothing retrained. *Random* is the mean "
+                f"of {cell['random']} random masks of the same size. A mask has transferred where fewer than one in "
+                "twenty random masks does as well (q, over all entries of the table).",
+                "",
+            ]
+            rows = [_entry(e) for e in at["entries"] if e["source"]]
+            header = ["mask of", "model of", "metric", "all heads", "one class", "change, points", "random", "q"]
+            yield from [*table(header, rows), ""]
+            yield from [_told(at["entries"]), ""]
+
+
+def _entry(e: dict[str, Any]) -> list[str]:
+    change = _points(e["change"], e["low"], e["high"])
+    numbers = [e["value"], e["full"], e["constant"]]
+    told = f" ({e['remark']})" if e["remark"] else ""
+    q = "–" if e["random_q"] is None else f"{e['random_q']:.2f}"
+    cells = [_three(v) for v in numbers]
+    return [e["source"], e["target"], cells[0] + told, *cells[1:], change, _three(e["random"]), q]
+
+
+def _told(entries: Cells) -> str:
+    """Which masks are better than random ones on the model of another task."""
+    judged = [e for e in entries if e["source"] and e["source"] != e["target"] and e["full"] is not None]
+    judged = [e for e in judged if e["constant"] is None or e["full"] > e["constant"]]
+    if not judged:
+        return "No other task's model is better than one class for all, so no transfer can be told."
+    better = [f"{e['source']} → {e['target']}" for e in judged if e["random_q"] is not None and e["random_q"] < 0.05]
+    if not better:
+        return f"Of {len(judged)} masks given to another task, none is told apart from random masks."
+    return f"Of {len(judged)} masks given to another task, better than random masks: {', '.join(better)}."
+
+
+def boards(found: Cells, trained: Cells) -> Iterator[str]:
+    """Areas of every score, the best first."""
+    for cell in found:
+        _, encoder, task, _ = cell["cell"].split("-")
+        grades = cell["grades"]
+        yield from [
+            f"### {encoder} on {task}",
+            "",
+            f"`headviz grade` on {cell['n']} dev examples: scored on one half, removed on the other, and the reverse. "
+            "*Area* is under the metric while the lowest heads go first, corrected for chance; *lead* is over random "
+            "orders.",
+            "",
+        ]
+        rows = [
+            [
+                f"`{g['score']}`",
+                f"{g['area']:.3f} [{g['area_low']:.3f}, {g['area_high']:.3f}]",
+                "–" if g["score"] == "random" else _ends(g["lead"], g["lead_low"], g["lead_high"]),
+                f"{g['agreement']:+.2f}".replace("-", "−") if g["agreement"] is not None else "–",
+                "–" if g["seconds"] is None else f"{g['seconds']:.3f}",
+            ]
+            for g in grades["scores"]
+        ]
+        header = ["score", "area", "lead", "agreement with single ablation", "seconds per example"]
+        yield from [*table(header, rows), ""]
+        yield from [_best(grades), ""]
+
+
+def _best(grades: dict[str, Any]) -> str:
+    ranked = [g for g in grades["scores"] if g["score"] != "random"]
+    best = grades["best"]
+    equal = [f"`{g['score']}`" for g in ranked if g["behind_low"] is not None and g["behind_low"] <= 0]
+    untold = [f"`{g['score']}`" for g in ranked if g["lead_low"] <= 0 <= g["lead_high"]]
+    behind = [f"`{g['score']}`" for g in ranked if g["lead_high"] < 0]
+    said = f"The largest area has `{best}`"
+    said += f"; not told apart from it: {', '.join(equal)}." if equal else ", and all others are behind it."
+    said += f" Not told apart from random orders: {', '.join(untold)}." if untold else ""
+    return said + (f" Worse than random orders: {', '.join(behind)}." if behind else "")
+
+
+def table(header: list[str], rows: list[list[Any]]) -> list[str]:
+    """A Markdown table, line by line."""
+    return [f"| {' | '.join(map(str, row))} |" for row in (header, ["---"] * len(header), *rows)]
+
+
+def _three(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _ends(mean: float, low: float, high: float) -> str:
+    return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
+
+
+def _points(change: float | None, low: float | None, high: float | None) -> str:
+    if change is None or low is None or high is None:
+        return "–"
+    return f"{100 * change:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]".replace("-", "−")
