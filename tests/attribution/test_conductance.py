@@ -159,6 +159,66 @@ def test_the_default_keeps_its_promise(clf):
     assert headviz.conductance(clf, TEXTS[0], PAIRS[0], steps=2, cache=False).steps == 2
 
 
+def visits(monkeypatch):
+    """How many points of the path each pass computes."""
+    counted, point = [], Walk.point
+    monkeypatch.setattr(Walk, "point", lambda walk, alphas: (counted.append(len(alphas)), point(walk, alphas))[1])
+    return counted
+
+
+@pytest.mark.parametrize("rule", ["richardson", "trapezoid"])
+@pytest.mark.parametrize("off", [(), ((0, 1), (2, 3))])
+def test_doubling_the_steps_computes_only_the_points_between(clf, monkeypatch, rule, off):
+    mask = HeadMask.full(clf.num_layers, clf.num_heads).without(off)
+    told, progress = [], []
+    counted = visits(monkeypatch)
+    fine = one(
+        clf,
+        rule=rule,
+        mask=mask,
+        steps=4,
+        tolerance=1e-9,
+        rough=lambda maps: told.append(maps.steps),
+        progress=lambda *at: progress.append(at),
+    )
+    assert (counted[:6], sum(counted)) == ([5, 4, 8, 16, 32, 64], 513)  # then in chunks
+    assert told == [4, 8, 16, 32, 64, 128, 256]
+    assert [total for done, total in progress if done == total] == [n + 1 for n in (*told, 512)]
+    plain = one(clf, rule=rule, mask=mask, steps=512)
+    assert (fine.target, fine.tokens, fine.steps) == (plain.target, plain.tokens, 512)
+    np.testing.assert_array_equal(fine.attention, plain.attention)
+    np.testing.assert_allclose(fine.attribution, plain.attribution, rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(fine.head_error, plain.head_error, rtol=1e-2, atol=1e-6)
+
+
+def test_points_that_find_no_room_are_computed_anew(clf, monkeypatch):
+    """A budget for a point at a time has no room; several texts that share a pass keep nothing."""
+    counted = visits(monkeypatch)
+    small = one(clf, steps=4, tolerance=1e-9, budget=1)
+    assert sum(counted) == sum(n + 1 for n in (4, 8, 16, 32, 64, 128, 256, 512))
+    large = one(clf, steps=4, tolerance=1e-9)
+    np.testing.assert_allclose(small.attribution, large.attribution, rtol=1e-4, atol=1e-7)
+
+
+def test_points_of_the_cache_are_not_taken_for_visited(clf, monkeypatch, tmp_path):
+    store = Store(tmp_path)
+    one(clf, steps=4, cache=store)
+    counted = visits(monkeypatch)
+    fine = one(clf, steps=4, tolerance=1e-9, cache=store)
+    assert (counted[:5], sum(counted)) == ([9, 8, 16, 32, 64], 513)
+    np.testing.assert_allclose(fine.attribution, one(clf, steps=512).attribution, rtol=1e-4, atol=1e-7)
+
+
+def test_several_texts_are_refined_as_one_by_one(clf):
+    told = []
+    many = headviz.conductance(clf, TEXTS, PAIRS, steps=4, tolerance=0.004, cache=False, rough=told.append)
+    for i, found in enumerate(many):
+        alone = one(clf, i, steps=4, tolerance=0.004)
+        assert alone.steps == found.steps
+        np.testing.assert_allclose(found.attribution, alone.attribution, rtol=1e-4, atol=1e-6)
+    assert {maps.tokens for maps in told} <= {many[0].tokens}
+
+
 def test_a_single_trapezoid_step_has_no_estimate(clf):
     assert np.isnan(one(clf, steps=1, rule="trapezoid").error)
 

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headviz.attribution.explaining import Explainer
 from headviz.evaluation import growing
 from headviz.evaluation.evaluator import Evaluator
 from headviz.ui.shell import jobs
+from support.running import until
 
 
 def test_a_part_is_shown_then_the_whole(open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,6 +42,33 @@ def test_a_part_is_shown_then_the_whole(open_page: Callable[..., Any], monkeypat
     assert not app.exception
     assert "so far" not in " ".join(m.value for m in app.markdown)
     assert [s for s in app.subheader if "Confusion" in s.value]
+
+
+def test_maps_of_few_steps_are_shown_while_they_are_refined(
+    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, real = threading.Event(), Explainer._maps
+
+    def slow(self: Explainer, encodings: Any, targets: Any, options: Any) -> Any:
+        assert options.steps == 16 or go.wait(60)
+        return real(self, encodings, targets, options)
+
+    monkeypatch.setattr(Explainer, "_maps", slow)
+    monkeypatch.setattr("headviz.attribution.conductance.TOLERANCE", 1e-9)
+    monkeypatch.setattr("headviz.attribution.conductance.ENOUGH", 32)
+    monkeypatch.setattr(jobs, "PATIENCE", 0.0)
+    app = open_page("head", text="a small dog runs .", pair="a cat sleeps .")
+    job = next(j for j in jobs._jobs.values() if "maps" in j.key)
+    until(lambda: job.partial is not None)
+    app.run()
+    assert not app.exception
+    said = " ".join(c.value for c in app.caption)
+    assert "16 steps, estimated integration error" in said
+    go.set()
+    assert job.finished.wait(60)
+    app.run()
+    assert not app.exception
+    assert "32 steps, estimated integration error" in " ".join(c.value for c in app.caption)
 
 
 @pytest.mark.slow

@@ -133,7 +133,7 @@ def test_a_heads_sentence_says_what_its_strongest_connections_carry() -> None:
     attribution[0, :2] = [0.5, -0.25]
     attribution[9, 9] = 0.25
     assert onehead.verdict(HeadId(3, 5), attention, attribution) == (
-        "The 5 connections that L3·H5 attends to most carry 75 % of its attribution; 5 random ones would carry 5.0 %."
+        "The 5 connections that L3·H5 attends to most carry 75 % of its attribution; 5 random ones would carry 5 %."
     )
     assert "contributes nothing" in onehead.verdict(HeadId(3, 5), attention, 0 * attribution)
 

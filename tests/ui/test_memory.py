@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import platform
+
 import pytest
 
 from headviz.errors import OptionError
 from headviz.ui.shell import memory
+from headviz.ui.shell.freed import give_back
 from headviz.ui.shell.memo import Memo
 
 
@@ -38,6 +41,17 @@ def test_only_as_much_goes_as_is_needed_and_the_page_says_so(process: dict[str, 
 def test_what_never_fits_is_refused_before_it_starts(process: dict[str, object]) -> None:
     with pytest.raises(OptionError, match=r"A text of 512 tokens needs about 3.5 GiB, and 1.0 of 4.0 GiB are taken"):
         memory.make_room(7 * memory.GIB // 2, "a text of 512 tokens")
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can give freed pieces back")
+def test_freed_memory_goes_back_to_the_machine() -> None:
+    pieces = [bytearray(2**20 // 10) for _ in range(3000)]  # too small to be given back one by one
+    held = memory.taken()
+    last = pieces[-1]  # keeps the heap from shrinking by itself
+    del pieces
+    give_back()
+    assert memory.taken() < held - 200 * 2**20
+    assert len(last) == 2**20 // 10
 
 
 def test_a_memo_lets_the_least_recently_used_go() -> None:

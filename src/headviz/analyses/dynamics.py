@@ -180,7 +180,7 @@ def figure(found: Dynamics) -> Figure:
             y=[100 * r for r in point.left],
             mode="lines+markers",
             name=point.name,
-            line={"color": f"rgba(28,140,163,{0.3 + 0.7 * part:.2f})", "width": 1.5 + 1.5 * part},
+            line={"color": f"rgba(28,140,163,{0.5 + 0.5 * part:.2f})", "width": 1.5 + 1.5 * part},
             marker={"size": 5 + 2 * part},
             hovertemplate="%{x:.0f} % pruned: %{y:.1f} % left, " + f"{point.baseline:.3f} unpruned"
             "<extra>" + safe(point.name) + "</extra>",

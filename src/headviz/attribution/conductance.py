@@ -7,16 +7,18 @@ says where it stops and how the stops are weighted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Unpack, overload
 
 from ..heads import HeadMask
 from ..progress import Cancel, Progress
 from ..storage.store import Store
 from .explaining import Explainer, Label, MapsOptions, Texts, store_for
-from .integration import BUDGET, sweep
+from .integration import BUDGET, room_for, sweep
 from .maps import Maps
 from .rules import DEFAULT_RULE, DEFAULT_STEPS, ENOUGH, TOLERANCE, PathOptions
+from .visited import Visited
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 class ConductanceKeywords(MapsOptions, total=False):
     precision: str
+    rough: Callable[[Maps], None] | None
 
 
 @overload
@@ -50,6 +53,7 @@ def conductance(
     cache: Store | bool = True,
     cancel: Cancel | None = None,
     progress: Progress | None = None,
+    rough: Callable[[Maps], None] | None = None,
 ) -> Maps | list[Maps]:
     """Attention and attribution maps of one text or pair; for a list of texts, a list of maps.
 
@@ -58,6 +62,7 @@ def conductance(
     under the mask), "gold" (with ``label=``), or a class. ``rule="captum"`` gives what Captum's LayerConductance gives.
     ``precision="bfloat16"`` is a faster preview. Peak memory stays near ``budget`` bytes besides the model, unless one
     node of one text needs more. ``progress(done, total)`` counts points of the path; doubling the steps begins anew.
+    ``rough(maps)`` is called before the steps are doubled, with what there is of the first text.
 
     An attribution of 0 does not mean that removing the head is free: ``headviz.ablate`` measures that.
 
@@ -68,7 +73,9 @@ def conductance(
     True
     """
     options = PathOptions(DEFAULT_STEPS if steps is None else steps, rule, precision)
-    explainer = Explainer(clf, "conductance", sweep, mask, budget, store_for(cache), cancel, progress)
+    refines = steps is None or tolerance is not None
+    run = partial(sweep, visited=Visited(room_for(budget))) if refines else sweep
+    explainer = Explainer(clf, "conductance", run, mask, budget, store_for(cache), cancel, progress, rough)
     if steps is None and tolerance is None:
         return explainer.explain(text, pair, label, target, options, TOLERANCE, ENOUGH)
     return explainer.explain(text, pair, label, target, options, tolerance)

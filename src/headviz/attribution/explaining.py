@@ -58,6 +58,7 @@ class Explainer:
     store: Store | None
     cancel: Cancel | None = None
     progress: Progress | None = None
+    rough: Callable[[Maps], None] | None = None
 
     def explain(
         self,
@@ -100,7 +101,11 @@ class Explainer:
             if options.steps > most:
                 done |= {i: _not_reached(done[i], tolerance) for i in rough if not done[i].error <= tolerance}
                 break
-            before = [None if options.reliable else done.pop(i) for i in rough]  # of a long text two would not fit
+            if self.rough is not None and 0 in rough:
+                self.rough(done[0])
+            old = [done.pop(i) for i in rough]  # of a long text two would not fit
+            before = [None if options.reliable else maps for maps in old]
+            del old
             finer = self._maps([encodings[i] for i in rough], [targets[i] for i in rough], options)
             wrong = [_error(old, maps) for old, maps in zip(before, finer, strict=True)]
             done |= dict(zip(rough, finer, strict=True))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from ..heads import HeadMask
 from ..models.fast.linear import FastLinear
 from ..progress import Cancel, Progress, after, tracked
 from .path_sum import PathSum
-from .rules import PathOptions, check
+from .rules import DEFAULT_STEPS, ENOUGH, PathOptions, check
+from .visited import Points, Visited
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -141,51 +143,86 @@ def sweep(
     cancel: Cancel | None = None,
     progress: Progress | None = None,
     walk: Callable[..., Walk] = Walk,
+    visited: Visited | None = None,
 ) -> list[ExampleMaps]:
     """Attention and attribution of every example, all layers in one pass per node.
 
     Give examples of similar length next to each other: those that share a pass are padded. Progress is told in
-    nodes of the path, over all examples. ``walk`` makes the path.
+    nodes of the path, over all examples. ``walk`` makes the path. ``visited`` has the nodes of half as many steps,
+    and takes these; examples that share their passes are computed anew.
     """
     out: list[ExampleMaps] = []
     nodes = len(check(options.rule, options.steps).nodes(options.steps))
     for part in groups(clf, encodings, options.steps, budget):
         told = after(progress, len(out) * nodes, len(encodings) * nodes)
-        out += _sweep_group(walk(clf, encodings[part], targets[part], mask), options, budget, told, cancel)
+        one = visited if len(encodings[part]) == 1 else None
+        out += _sweep_group(walk(clf, encodings[part], targets[part], mask), options, budget, told, cancel, one)
     return out
 
 
 def _sweep_group(
-    walk: Walk, options: PathOptions, budget: int, progress: Progress | None, cancel: Cancel | None
+    walk: Walk,
+    options: PathOptions,
+    budget: int,
+    progress: Progress | None,
+    cancel: Cancel | None,
+    visited: Visited | None = None,
 ) -> list[ExampleMaps]:
     rule, clf = check(options.rule, options.steps), walk.clf
     alphas = torch.tensor(rule.nodes(options.steps), dtype=walk.end.dtype, device=walk.end.device)
+    text = id(walk.encodings[0])  # what is visited belongs to one call, which holds its encodings
+    known = visited.take(text, alphas) if visited is not None else None
+    new, pace = (alphas, 1) if known is None else (alphas[1::2], 2)  # a new node stands for ``pace`` in the sums
     per_chunk = walk.nodes_at_once(budget)
     one_pass = rule.ends_at_input and per_chunk >= len(alphas)
     sums = [PathSum(rule, options.steps) for _ in range(clf.num_layers)]
+    kept: list[tuple[Tensor, Tensor]] = []  # by chunk and layer
+    keeps = visited is not None and visited.has_room(points_bytes(clf, walk.length, options.steps))
     with FastLinear(options.precision == "bfloat16"):
-        if not one_pass:  # the class to explain must be known before the first gradient
+        if known is not None:
+            logits, attention = walk.choose(known.logits), known.attention
+        elif not one_pass:  # the class to explain must be known before the first gradient
             logits, attention = walk.at_input(keep=not rule.ends_at_input)
-        chunks = [(first, alphas[first : first + per_chunk]) for first in range(0, len(alphas), per_chunk)]
-        for first, nodes in tracked(chunks, progress, cancel, size=lambda chunk: len(chunk[1]) * walk.size):
+        chunks = [(first, new[first : first + per_chunk]) for first in range(0, len(new), per_chunk)]
+        for first, nodes in tracked(chunks, progress, cancel, size=partial(_covered, walk.size, pace, len(new))):
             count = len(nodes)
             call = clf.call(walk.mask, "eager", keep_probs=True)
             with torch.enable_grad():
                 scores = clf.forward(walk.rows(walk.point(nodes).requires_grad_(True)), call)  # [N·B, C]
-                if one_pass:
+                if known is None and one_pass:
                     logits = walk.choose(scores[-walk.size :].detach())
                 grads = gradients(walk.pick(scores).sum(), call.probs)
             probs = [p.detach() for p in call.probs]
             del call, scores  # the graph goes before the sums need memory
             for layer, total in enumerate(sums):
                 shape = (count, walk.size, *probs[layer].shape[1:])
-                total.add(first, probs[layer].view(shape), grads[layer].view(shape))
-            if rule.ends_at_input and first + count == len(alphas):
+                maps, slopes = probs[layer].view(shape), grads[layer].view(shape)
+                if known is not None:
+                    maps, slopes = known.woven(layer, first, maps, slopes)
+                total.add(pace * first, maps, slopes)
+                if keeps:
+                    kept.append((maps, slopes))
+            if known is None and rule.ends_at_input and first + count == len(alphas):
                 attention = [p[-walk.size :].clone() for p in probs]
             del probs, grads
+    del known
+    if visited is not None and keeps:
+        visited.keep(text, _points(alphas, logits, kept, clf.num_layers))
+    del kept
     results = [total.result() for total in sums]
     errors = [error for _, error in results if error is not None]
     return walk.examples(logits, attention, [value for value, _ in results], errors or None)
+
+
+def _covered(size: int, pace: int, new: int, chunk: tuple[int, Tensor]) -> int:
+    """How many nodes of the path a chunk settles; the last one brings the input itself, if that is known."""
+    first, nodes = chunk
+    return size * (pace * len(nodes) + (pace - 1) * (first + len(nodes) == new))
+
+
+def _points(alphas: Tensor, logits: Tensor, kept: list[tuple[Tensor, Tensor]], layers: int) -> Points:
+    maps, grads = ([torch.cat([pair[i] for pair in kept[k::layers]]) for k in range(layers)] for i in (0, 1))
+    return Points(alphas, logits, maps, grads)
 
 
 def gradients(of: Tensor, by: Sequence[Tensor]) -> list[Tensor]:
@@ -205,11 +242,28 @@ def groups(clf: Classifier, encodings: Sequence[Encoding], steps: int, budget: i
         yield slice(start, start + size)
 
 
+def maps_bytes(clf: Classifier, length: int) -> int:
+    """What attention and attribution of all heads take for one text of so many tokens."""
+    return 2 * clf.num_layers * clf.num_heads * length**2 * 4
+
+
+def points_bytes(clf: Classifier, length: int, steps: int) -> int:
+    """What the nodes of one text take if they are kept."""
+    return (steps + 1) * maps_bytes(clf, length)
+
+
 def peak_bytes(clf: Classifier, length: int, budget: int = BUDGET) -> int:
     """About what explaining one text of so many tokens takes at its most, besides the model."""
-    kept = clf.num_layers * clf.num_heads * length**2 * 4 * 12  # sums, strides, and the maps that are handed out
+    kept = 6 * maps_bytes(clf, length)  # sums, strides, and the maps that are handed out
     row = _row_bytes(clf, length)
+    if points_bytes(clf, length, DEFAULT_STEPS) <= room_for(budget):
+        kept += min(points_bytes(clf, length, ENOUGH), 2 * room_for(budget))
     return kept + row * max(1, min(budget // 2 // row, TOKENS_AT_ONCE // length))
+
+
+def room_for(budget: int) -> int:
+    """The part of a budget that may hold nodes between two sweeps; the next one has them twice for a while."""
+    return budget // 4
 
 
 def _row_bytes(clf: Classifier, length: int) -> int:

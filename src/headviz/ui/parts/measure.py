@@ -61,9 +61,7 @@ def measured(
     """
     loaders.check(clf, data)
     key, work = _evaluation(clf, data, mask, place)
-    found = jobs.need(key, "Evaluating", work)
-    job = jobs.find(key)
-    return job.partial if found is None and job is not None else found
+    return jobs.need_so_far(key, "Evaluating", work)
 
 
 def soon(clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None = None) -> Measured | None:

@@ -19,6 +19,7 @@ import streamlit as st
 
 from ...errors import Cancelled, UserError
 from . import state
+from .freed import give_back
 from .job import KEPT, Cancel, Job, Progress
 from .markdown import plain
 from .turns import Turn
@@ -188,6 +189,8 @@ def _run(job: Job[Any], work: Work[Any]) -> None:
     finally:
         job.turn.end()
         job.finished.set()
+        if time.monotonic() - job.began > LONG:
+            give_back()
 
 
 def offer(key: Hashable, partial: Any) -> None:
@@ -235,6 +238,13 @@ def need(key: Hashable, what: str, work: Work[T], *, patience: float | None = No
         return job.result
     _watch(key, what)
     return None
+
+
+def need_so_far(key: Hashable, what: str, work: Work[T]) -> T | None:
+    """Like ``need``; but what there is of the result stands in for it until it is there."""
+    whole = need(key, what, work)
+    job = find(key)
+    return job.partial if whole is None and job is not None else whole
 
 
 def soon(key: Hashable, what: str, work: Work[T]) -> T | None:

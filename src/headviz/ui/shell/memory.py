@@ -10,6 +10,7 @@ import psutil
 
 from ...errors import OptionError
 from . import state
+from .freed import give_back
 from .jobs import BYTES
 from .loaders import DATASETS, EVALUATORS, MODELS, put_away
 
@@ -39,14 +40,22 @@ def limit() -> int:
     return known
 
 
+def fits(need: int) -> bool:
+    """Whether so many more bytes are within the limit."""
+    return taken() + need <= limit()
+
+
 def make_room(need: int, what: str) -> None:
     """Put away what was used least recently until ``need`` more bytes fit; refuse where they never do."""
     gone = []
-    while taken() + need > limit() and (away := put_away()):
+    if not fits(need):
+        give_back()
+    while not fits(need) and (away := put_away()):
         gone.append(away)
+        give_back()
     if gone:
         state.notify(f"To make room for {what}, {', '.join(gone)} used before went from memory.")
-    if taken() + need > limit():
+    if not fits(need):
         raise OptionError(
             f"{what[0].upper()}{what[1:]} needs about {need / GIB:.1f} GiB, and {taken() / GIB:.1f} of "
             f"{limit() / GIB:.1f} GiB are taken. Shorten the text, take a smaller model, or set {LIMIT} to more."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Hashable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +33,9 @@ ATTENTION = r"A = \mathrm{softmax}(QK^\top/\sqrt{d})"
 
 
 def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | None:
-    """Attention and attribution of every head for this text, or None while they are computed."""
+    """Attention and attribution of every head for this text, first with few steps; None while there are none."""
     from .... import conductance
-    from ....attribution.integration import peak_bytes
+    from ....attribution.integration import maps_bytes, peak_bytes
 
     gold = view.target == "gold"
     key = (
@@ -49,9 +51,11 @@ def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | Non
         shown.label,
     )
 
+    early = False  # show the maps of few steps, which are held while the finer ones are computed
     if jobs.find(key) is None:
         tokens = len(clf.encode([shown.text], None if shown.pair is None else [shown.pair])[0])
         memory.make_room(peak_bytes(clf, tokens), f"a text of {tokens} tokens")
+        early = memory.fits(peak_bytes(clf, tokens) + maps_bytes(clf, tokens))
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Maps:
         found: Maps = conductance(
@@ -65,10 +69,18 @@ def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | Non
             mask=mask if mask.off else None,
             cancel=cancel,
             progress=progress,
+            rough=partial(_offer, key) if early else None,
         )
         return found
 
-    return jobs.need(key, "Attributing all heads", work)
+    return jobs.need_so_far(key, "Attributing all heads", work)
+
+
+def _offer(key: Hashable, rough: Maps) -> None:
+    """Show the maps of few steps to somebody who already waits."""
+    job = jobs.find(key)
+    if job is not None and time.monotonic() - job.began > jobs.PATIENCE:
+        jobs.offer(key, rough)
 
 
 def pick(present: HeadMask) -> HeadId:

@@ -56,8 +56,8 @@ def verdict(chosen: HeadId, attention: np.ndarray, attribution: np.ndarray) -> s
     k = min(max(STRONGEST, round(PART * size.size)), size.size)
     share = float(size[np.argsort(-attention.ravel(), kind="stable")[:k]].sum()) / total
     return (
-        f"The {k:,} connections that {chosen} attends to most carry {100 * share:.0f} % of its attribution; "
-        f"{k:,} random ones would carry {100 * k / size.size:.1f} %."
+        f"The {k:,} connections that {chosen} attends to most carry {_percent(share)} of its attribution; "
+        f"{k:,} random ones would carry {_percent(k / size.size)}."
     )
 
 
