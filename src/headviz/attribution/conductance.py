@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Unpack, overload
 from ..heads import HeadMask
 from ..progress import Cancel, Progress
 from ..storage.store import Store
-from .explaining import Explainer, Label, MapsOptions, Texts, store_for
+from .explaining import MAX_STEPS, Explainer, Label, MapsOptions, Texts, store_for
 from .integration import BUDGET, room_for, sweep
 from .maps import Maps
 from .rules import DEFAULT_RULE, DEFAULT_STEPS, ENOUGH, TOLERANCE, PathOptions
@@ -73,9 +73,9 @@ def conductance(
     True
     """
     options = PathOptions(DEFAULT_STEPS if steps is None else steps, rule, precision)
-    refines = steps is None or tolerance is not None
-    run = partial(sweep, visited=Visited(room_for(budget))) if refines else sweep
-    explainer = Explainer(clf, "conductance", run, mask, budget, store_for(cache), cancel, progress, rough)
+    most = MAX_STEPS
     if steps is None and tolerance is None:
-        return explainer.explain(text, pair, label, target, options, TOLERANCE, ENOUGH)
-    return explainer.explain(text, pair, label, target, options, tolerance)
+        tolerance, most = TOLERANCE, ENOUGH
+    run = sweep if tolerance is None else partial(sweep, visited=Visited(room_for(budget), most))
+    explainer = Explainer(clf, "conductance", run, mask, budget, store_for(cache), cancel, progress, rough)
+    return explainer.explain(text, pair, label, target, options, tolerance, most)

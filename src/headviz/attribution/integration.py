@@ -177,7 +177,8 @@ def _sweep_group(
     one_pass = rule.ends_at_input and per_chunk >= len(alphas)
     sums = [PathSum(rule, options.steps) for _ in range(clf.num_layers)]
     kept: list[tuple[Tensor, Tensor]] = []  # by chunk and layer
-    keeps = visited is not None and visited.has_room(points_bytes(clf, walk.length, options.steps))
+    size = points_bytes(clf, walk.length, options.steps)
+    keeps = visited is not None and visited.wants(options.steps, size)
     with FastLinear(options.precision == "bfloat16"):
         if known is not None:
             logits, attention = walk.choose(known.logits), known.attention
@@ -210,6 +211,7 @@ def _sweep_group(
         visited.keep(text, _points(alphas, logits, kept, clf.num_layers))
     del kept
     results = [total.result() for total in sums]
+    del sums  # and the nodes that they hold
     errors = [error for _, error in results if error is not None]
     return walk.examples(logits, attention, [value for value, _ in results], errors or None)
 
@@ -263,7 +265,7 @@ def peak_bytes(clf: Classifier, length: int, budget: int = BUDGET) -> int:
 
 def room_for(budget: int) -> int:
     """The part of a budget that may hold nodes between two sweeps; the next one has them twice for a while."""
-    return budget // 4
+    return budget // 2
 
 
 def _row_bytes(clf: Classifier, length: int) -> int:

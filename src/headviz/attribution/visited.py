@@ -40,9 +40,13 @@ class Points:
 
 @dataclass(eq=False)
 class Visited:
-    """The points of several texts, as long as they take no more than ``room`` bytes; what does not fit is dropped."""
+    """The points of several texts, as long as they take no more than ``room`` bytes; what does not fit is dropped.
+
+    Steps are doubled up to ``most``, so that nothing is kept of more than half of them.
+    """
 
     room: int
+    most: int
     _points: dict[Hashable, Points] = field(default_factory=dict)
 
     def take(self, text: Hashable, alphas: Tensor) -> Points | None:
@@ -53,9 +57,9 @@ class Visited:
         self.room += _bytes(found)
         return found if torch.equal(found.alphas, alphas[::2]) else None
 
-    def has_room(self, text_bytes: int) -> bool:
+    def wants(self, steps: int, text_bytes: int) -> bool:
         """Whether the points of a text would be kept."""
-        return text_bytes <= self.room
+        return 2 * steps <= self.most and text_bytes <= self.room
 
     def keep(self, text: Hashable, points: Points) -> None:
         self.room -= _bytes(points)
