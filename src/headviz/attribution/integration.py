@@ -256,7 +256,7 @@ def points_bytes(clf: Classifier, length: int, steps: int) -> int:
 
 def peak_bytes(clf: Classifier, length: int, budget: int = BUDGET) -> int:
     """About what explaining one text of so many tokens takes at its most, besides the model."""
-    kept = 6 * maps_bytes(clf, length)  # sums, strides, and the maps that are handed out
+    kept = 7 * maps_bytes(clf, length)  # sums, strides, the maps that are handed out, and what the C library holds
     row = _row_bytes(clf, length)
     if points_bytes(clf, length, DEFAULT_STEPS) <= room_for(budget):
         kept += min(points_bytes(clf, length, ENOUGH), 2 * room_for(budget))

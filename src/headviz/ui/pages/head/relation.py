@@ -43,7 +43,7 @@ def said(found: Maps, chosen: HeadId) -> str:
 
 def weight(found: Maps, chosen: HeadId) -> tuple[float, float, float, float]:
     """The sum of a head's attribution; its share of its layer's and of the model's sizes; and an even share."""
-    sizes = np.nansum(np.abs(found.attribution), axis=(2, 3), dtype=float)
+    sizes = np.array([np.nansum(np.abs(layer), axis=(1, 2), dtype=float) for layer in found.attribution])
     of = [float(sizes[chosen] / total) if total else 0.0 for total in (sizes[chosen.layer].sum(), sizes.sum())]
     return float(found.attribution[chosen].sum(dtype=float)), of[0], of[1], 1 / max(1, len(found.mask.kept))
 
