@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import fields
 from functools import partial
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import headviz
 from findings_models import FOLDERS, Cell, data_of, model_of, size_of
+from headviz.analyses.grading import Measured
 from headviz.errors import RunError
 from headviz.heads import HeadMask
 from headviz.progress import Cancel
+from headviz.storage.writing import replace_file
 
 SHARED = ("mrpc", "rte", "wnli")  # pairs of sentences, so a mask of one can be asked of another
 SHARES = (0.3, 0.5)
@@ -77,9 +83,26 @@ def _masks(args: argparse.Namespace, encoder: str, task: str) -> list[HeadMask]:
     return [HeadMask.from_hex(step["mask"], clf.num_layers, clf.num_heads) for step in cell["steps"]]
 
 
+class Kept(dict[str, Measured]):
+    """What grading measured of each score, each in a file: a board that was stopped goes on with the next score."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        read = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")}
+        super().__init__({name: Measured(**{**m, "areas": np.array(m["areas"])}) for name, m in read.items()})
+
+    def __setitem__(self, name: str, found: Measured) -> None:
+        super().__setitem__(name, found)
+        values = {f.name: getattr(found, f.name) for f in fields(found)}
+        text = json.dumps({**values, "areas": found.areas.tolist()})
+        replace_file(self.folder / f"{name}.json", text + "\n")
+
+
 def graded(encoder: str, task: str, args: argparse.Namespace, cancel: Cancel) -> dict[str, Any]:
     """Which score's order keeps the metric longest: the areas of ``headviz grade``."""
     clf = headviz.load(str(model_of(args, encoder, task, 0)), device="cpu")
     data = data_of(args, task, "dev", EXAMPLES)
-    grades = headviz.grade(clf, data, GRADED, cancel=cancel)
+    kept = Kept(args.work / "boards" / f"{encoder}-{task}-{clf.digest[:16]}")
+    grades = headviz.grade(clf, data, GRADED, cancel=cancel, kept=kept)
     return {"n": len(data), "grades": grades.to_dict(), "digest": clf.digest}

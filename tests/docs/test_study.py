@@ -201,3 +201,22 @@ def test_the_board_names_the_best_and_what_is_no_better_than_chance(study: Modul
     assert "The largest area has `fisher`; not told apart from it: `taylor`." in said
     assert "Not told apart from random orders: `magnitude`. Worse than random orders: `ablation`." in said
     assert "| `random` | 0.690 [0.680, 0.700] | – |" in said
+
+
+def test_a_board_that_was_stopped_goes_on_with_what_it_has(
+    study: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import headviz
+    from findings_shared import Kept
+    from headviz.analyses import grading
+
+    clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=48)
+    names = ["magnitude", "random"]
+    whole = headviz.grade(clf, data, names, kept=Kept(tmp_path))
+
+    def refuse(*given: Any) -> Any:
+        raise AssertionError("measured twice")
+
+    monkeypatch.setattr(grading, "_measured", refuse)
+    again = headviz.grade(clf, data, names, kept=Kept(tmp_path))
+    assert again.to_dict() == whole.to_dict()
