@@ -1,4 +1,4 @@
-"""The numbers of a pruning run: one step beside the full models, every step as a table."""
+"""The numbers of a pruning run: one step beside the full models, every step as a table, of which metric or task."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from ....runs.reading import RunView
 
 Step = dict[str, Any]
+
+
+def chosen(label: str, names: Sequence[str], key: str) -> str:
+    """The name that a figure is about. It is asked for only where there are several."""
+    if len(names) == 1:
+        return names[0]
+    title, first = show.plain(label), names[0]
+    return st.segmented_control(title, names, format_func=show.plain, default=first, required=True, key=key) or first
 
 
 def boxes(view: RunView, step: Step, metric: str) -> None:
