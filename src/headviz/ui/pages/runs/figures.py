@@ -21,8 +21,10 @@ def chosen(label: str, names: Sequence[str], key: str) -> str:
     """The name that a figure is about. It is asked for only where there are several."""
     if len(names) == 1:
         return names[0]
-    title, first = show.plain(label), names[0]
-    return st.segmented_control(title, names, format_func=show.plain, default=first, required=True, key=key) or first
+    wanted = st.segmented_control(
+        show.plain(label), names, format_func=show.plain, default=names[0], required=True, key=key
+    )
+    return wanted or names[0]
 
 
 def boxes(view: RunView, step: Step, metric: str) -> None:
