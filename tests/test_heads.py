@@ -1,8 +1,6 @@
 """HeadId, HeadMask and the order in which heads are removed."""
 
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ from hypothesis import strategies as st
 from headviz import HeadId, HeadMask
 from headviz.errors import MaskError
 from headviz.heads import lowest, parse_heads
+from support.loaded import loaded_by
 
 
 @st.composite
@@ -150,12 +149,7 @@ def test_lowest_keeps_heads_in_every_layer() -> None:
 
 
 def test_import_is_light() -> None:
-    code = (
-        "import sys, headviz; headviz.HeadMask.full(2, 2).hex; "
-        "print([m for m in ('torch', 'transformers', 'numpy') if m in sys.modules])"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out.strip() == "[]"
+    assert loaded_by("import headviz; headviz.HeadMask.full(2, 2).hex", "torch", "transformers", "numpy") == []
 
 
 def test_heads_are_taken_as_people_write_them():

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import threading
 import warnings
 
 import numpy as np
@@ -20,6 +19,7 @@ from headviz.models.fast.kernels import bfloat16_here
 from headviz.storage.store import Store, StoreWarning
 from support.marks import all_in_ci, classifiers
 from support.tiny import FAMILY_NAMES, PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_model
+from support.together import together
 
 
 @pytest.fixture(scope="module")
@@ -324,14 +324,7 @@ def test_threads_with_different_masks_share_one_model(clf):
     masks = [HeadMask.full(3, 4).without([(i, i)]) for i in range(3)]
     alone = [one(clf, mask=m).attribution for m in masks]
     found = {}
-    threads = [
-        threading.Thread(target=lambda i=i: found.update({i: [one(clf, mask=masks[i]).attribution for _ in range(3)]}))
-        for i in range(3)
-    ]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    together(3, lambda i: found.update({i: [one(clf, mask=masks[i]).attribution for _ in range(3)]}))
     for i, maps in enumerate(alone):
         for again in found[i]:
             np.testing.assert_array_equal(again, maps)

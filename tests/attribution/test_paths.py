@@ -10,11 +10,17 @@ import torch
 import headviz
 from attribution.test_patching import A, B, modules_of, outputs_of
 from headviz import HeadId, HeadMask, UserError
-from headviz.attribution.paths import INPUTS, _Pair, path_effects
+from headviz.attribution.paths import INPUTS, _Pair
 from headviz.models.families import FAMILIES
 from support.tiny import tiny_classifier, tiny_model
 
 RECEIVER = HeadId(2, 1)
+
+
+def effects(clf: Any, text: Any, donor: Any, receiver: Any = None, into: Any = "answer", **given: Any) -> np.ndarray:
+    """[L, H] the share of the way that each sender moves the answer through one receiver; NaN where none can."""
+    pair = _Pair(clf, text, donor, "all", **{"mask": None, **given})
+    return pair.into_each([receiver], None)[receiver, into]
 
 
 def linear(clf: Any, model: Any, into: str) -> Any:
@@ -67,7 +73,7 @@ def test_every_path_equals_hooks_on_the_plain_model(family: str, into: str) -> N
     found = headviz.patch(clf, A, B)
     a, b = int(found.from_logits.argmax()), int(found.to_logits.argmax())
     lead = (lambda v: v[b]) if a == b else (lambda v: v[b] - v[a])
-    grid = path_effects(clf, A, B, None if into == "answer" else RECEIVER, into)
+    grid = effects(clf, A, B, None if into == "answer" else RECEIVER, into)
     last = clf.num_layers if into == "answer" else RECEIVER.layer
     assert {int(layer) for layer in np.argwhere(np.isfinite(grid))[:, 0]} == set(range(last))
     for layer in range(last):
@@ -80,7 +86,7 @@ def test_every_path_equals_hooks_on_the_plain_model(family: str, into: str) -> N
 @pytest.mark.parametrize("family", ["bert", "deberta-v2", "mpnet", "bart", "t5", "modernbert"])
 def test_in_the_last_layer_the_path_to_the_answer_is_all_that_a_head_does(family: str) -> None:
     clf = tiny_classifier(family)
-    grid = path_effects(clf, A, B)
+    grid = effects(clf, A, B)
     step = clf.num_layers - 1 if clf.order is None else clf.order.row(clf.num_layers - 1)
     np.testing.assert_allclose(grid[step], headviz.patch(clf, A, B).effect[step], rtol=1e-2, atol=1e-3)
 
@@ -101,8 +107,8 @@ def test_a_text_sends_nothing_to_itself(family: str, into: Any) -> None:
 def test_masked_heads_send_and_receive_as_removed_ones() -> None:
     clf = tiny_classifier()
     mask = HeadMask.full(3, 4).without([(0, 1), (1, 0), (1, 1), (1, 2), (1, 3)])
-    masked = path_effects(clf, A, B, RECEIVER, "values", mask=mask)
-    pruned = path_effects(headviz.prune(clf, mask), A, B, RECEIVER, "values")
+    masked = effects(clf, A, B, RECEIVER, "values", mask=mask)
+    pruned = effects(headviz.prune(clf, mask), A, B, RECEIVER, "values")
     np.testing.assert_allclose(masked, pruned, atol=1e-4)
     assert np.argwhere(np.isfinite(masked)).tolist() == [[0, 0], [0, 2], [0, 3]]
 
@@ -124,7 +130,7 @@ def test_the_graph_holds_the_strongest_and_each_receiver_goes_on_to_the_answer()
         if edge.receiver is not None:
             assert edge.sender.layer < edge.receiver.layer
             assert edge.receiver in {e.sender for e in found.edges}
-    direct = np.mean([path_effects(clf, no, yes), path_effects(clf, yes, no)], axis=0)
+    direct = np.mean([effects(clf, no, yes), effects(clf, yes, no)], axis=0)
     first = max((e for e in found.edges if e.receiver is None), key=lambda e: abs(e.effect))
     assert abs(first.effect) == pytest.approx(np.abs(direct).max(), rel=1e-4)
     one = headviz.paths(clf, [(no, yes)], receivers=1, depth=0, edges=3)
@@ -141,7 +147,7 @@ def test_an_alignment_of_the_callers_is_followed() -> None:
     other = headviz.paths(clf, [(A, B)], receivers=1, depth=1, alignment=fewer)
     assert str(other.edges) != str(usual.edges)
     strongest = other.edges[0]
-    effect = path_effects(clf, A, B, strongest.receiver, strongest.into, alignment=fewer)[strongest.sender]
+    effect = effects(clf, A, B, strongest.receiver, strongest.into, alignment=fewer)[strongest.sender]
     assert effect == pytest.approx(strongest.effect, rel=1e-4)
     with pytest.raises(UserError, match="one pair of texts"):
         headviz.paths(clf, [(A, B), (B, A)], alignment=fewer)
@@ -155,7 +161,5 @@ def test_what_cannot_be_followed_is_refused() -> None:
         headviz.paths(clf, [(("A dog ran.", "A dog ran."), ("A dog ran.", "A dog ran."))])
     with pytest.raises(UserError, match="whole number"):
         headviz.paths(clf, [], receivers=0)
-    with pytest.raises(UserError, match="queries, keys or values"):
-        path_effects(clf, A, B, RECEIVER)
     with pytest.raises(headviz.errors.Cancelled):
         headviz.paths(clf, [(A, B)], cancel=lambda: True)

@@ -1,7 +1,5 @@
 """Token attributions: completeness, the same path as conductance, nothing left behind."""
 
-import threading
-
 import numpy as np
 import pytest
 import torch
@@ -12,6 +10,7 @@ from headviz.attribution.integration import Walk
 from headviz.errors import OptionError, TaskError
 from support.marks import classifiers
 from support.tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier
+from support.together import together
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +68,7 @@ def test_threads_do_not_meet(clf):
     def work(i):
         got[i] = [headviz.token_attributions(clf, TEXTS[i], PAIRS[i]).values for _ in range(3)]
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    together(4, work)
     for i, values in enumerate(expected):
         for again in got[i]:
             np.testing.assert_array_equal(again, values)

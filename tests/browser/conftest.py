@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlparse
+from urllib.parse import parse_qs, urlencode, urlparse
 
 import pytest
 
@@ -68,37 +68,30 @@ def server(studio_folder: Path, server_home: Path, tmp_path_factory: pytest.Temp
     }
     with serve(server_home, log, **environment) as running:
         yield running.address
-    end_workers(server_home / "runs")
+    end_runs(server_home)
 
 
-def end_workers(folder: Path) -> None:
-    """Runs outlive the dashboard that started them; those of a test shall not outlive the tests."""
-    from headviz.runs.process import kill
-    from headviz.runs.record import CARRIED
+def end_runs(home: Path) -> None:
+    """End what a dashboard with this home has started."""
     from headviz.runs.registry import Registry
-    from headviz.runs.states import ACTIVE
+    from support.running import end_workers
 
-    registry = Registry(folder)
-    if not registry.path.exists():
-        return
-    for record in registry.records(states=["queued"]):
-        if record.executor != CARRIED:
-            registry.apply(record.id, "cancel")
-    for record in registry.records(states=sorted(ACTIVE)):
-        if record.worker:
-            kill(record.worker)
+    end_workers(Registry(home / "runs"))
 
 
 @pytest.fixture(scope="session")
 def query(studio_folder: Path) -> dict[str, str]:
-    return {
-        "model": str(studio_folder / "model"),
-        "task": "custom",
-        "data": str(studio_folder / "data"),
-        "columns": "premise,hypothesis",
-        "label": "label",
-        "groups": "phenomenon",
-    }
+    from support import studio
+
+    return studio.address(studio_folder)
+
+
+@pytest.fixture(scope="session")
+def clf(query: dict[str, str]) -> Any:
+    """The dashboard's model, in this process."""
+    import headviz
+
+    return headviz.load(query["model"])
 
 
 class Visit:
@@ -154,6 +147,20 @@ class Visit:
             else:
                 self.settle()
                 return
+
+    def fill(self, label: str, value: str) -> None:
+        """A value typed into a field."""
+        field = self.page.get_by_label(label, exact=True).first
+        field.fill(value)
+        field.press("Enter")
+        self.settle()
+
+    def mask(self) -> Any:
+        """The mask in the address."""
+        from headviz.heads import HeadMask
+
+        text = parse_qs(urlparse(self.page.url).query).get("mask", [HeadMask.full(12, 12).hex])[0]
+        return HeadMask.from_hex(text, 12, 12)
 
     def heads_off(self, count: int) -> None:
         """Wait until the page says so."""

@@ -17,13 +17,6 @@ Open = Callable[..., Any]
 A, B, DONOR = "the dog sleeps", "a cat runs", "the old man sleeps"
 
 
-@pytest.fixture(scope="module")
-def clf(query: dict[str, str]) -> Any:
-    import headviz
-
-    return headviz.load(query["model"])
-
-
 def test_patching_says_what_the_library_finds_and_takes_pairs_from_a_file(
     visit: Open, query: dict[str, str], clf: Any, tmp_path: Path
 ) -> None:

@@ -16,13 +16,6 @@ Open = Callable[..., Any]
 OFF = HeadMask.full(12, 12).without_random(40, seed=3)
 
 
-@pytest.fixture(scope="module")
-def clf(query: dict[str, str]) -> Any:
-    import headviz
-
-    return headviz.load(query["model"])
-
-
 def answer(clf: Any, text: str, pair: str, mask: HeadMask) -> tuple[str, float]:
     p = clf.logits(clf.collate(clf.encode([text], [pair])), mask)[0].softmax(-1)
     return clf.labels[int(p.argmax())], float(p.max())

@@ -13,13 +13,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 LONG = 240_000  # milliseconds that a run may take on a slow or busy machine
 
 
-def fill(v: Any, label: str, value: str) -> None:
-    field = v.page.get_by_label(label, exact=True).first
-    field.fill(value)
-    field.press("Enter")
-    v.settle()
-
-
 def test_a_part_is_chosen_students_are_trained_and_the_curves_come(visit: Callable[..., Any]) -> None:
     v = visit()
     v.go("distil", model="demo-translation", task="demo-translation", limit="8")
@@ -32,7 +25,7 @@ def test_a_part_is_chosen_students_are_trained_and_the_curves_come(visit: Callab
     layers.get_by_role("button", name="decoder 2").click()
     v.settle()
     for label, value in (("Training steps", "2"), ("Training examples", "32"), ("Seeds", "0")):
-        fill(v, label, value)
+        v.fill(label, value)
     v.page.locator(".st-key-distil_inits").get_by_role("button", name="copied weights, teacher's logits").click()
     v.settle()
     v.page.get_by_text(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,9 +33,8 @@ def finished(server: str, server_home: Path, studio_folder: Path) -> Iterator[di
     from headviz.runs.service import this_user
     from support.recorded_runs import Runs, kinds, put_sweep
 
-    before = os.environ.get("HEADVIZ_HOME")
-    os.environ["HEADVIZ_HOME"] = str(server_home)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEADVIZ_HOME", str(server_home))
         runs, about = Runs(), {"owner": this_user()}
         made = {
             name: runs.put("done", *what, **about, title=f"the {name} run")
@@ -45,11 +43,6 @@ def finished(server: str, server_home: Path, studio_folder: Path) -> Iterator[di
         made["sweep"], (made["member"], *_) = put_sweep(runs, studio_folder, **about, title="the sweep run")
         made["failed"] = runs.put("failed", *kinds(studio_folder)["pruning"], 3, **about, title=ATTACK)
         yield made
-    finally:
-        if before is None:
-            del os.environ["HEADVIZ_HOME"]
-        else:
-            os.environ["HEADVIZ_HOME"] = before
 
 
 def opened(v: Any, run: str, name: str, **more: str) -> Any:

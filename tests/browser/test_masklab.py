@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlparse
 
 import pytest
 
@@ -15,11 +14,6 @@ from headviz.heads import HeadMask
 
 pytestmark = pytest.mark.browser
 Open = Callable[..., Any]
-
-
-def mask_in_address(visit: Any) -> HeadMask:
-    text = parse_qs(urlparse(visit.page.url).query).get("mask", [HeadMask.full(12, 12).hex])[0]
-    return HeadMask.from_hex(text, 12, 12)
 
 
 @pytest.mark.slow
@@ -37,7 +31,7 @@ def test_mouse_keyboard_headers_and_undo(visit: Open, query: dict[str, str]) -> 
     v.page.keyboard.press("Space")
     v.heads_off(2)
     v.settle()
-    assert [h.dotted for h in mask_in_address(v).off] == ["3.5", "4.6"]
+    assert [h.dotted for h in v.mask().off] == ["3.5", "4.6"]
     v.page.get_by_role("button", name="L11: toggle this layer").click()
     v.heads_off(14)
     v.settle()
@@ -63,11 +57,11 @@ def test_drag_switches_many_and_a_double_click_solos(visit: Open, query: dict[st
     v.page.mouse.up()
     v.heads_off(6)
     v.settle()
-    assert [h.dotted for h in mask_in_address(v).off] == [f"2.{h}" for h in range(1, 7)]
+    assert [h.dotted for h in v.mask().off] == [f"2.{h}" for h in range(1, 7)]
     v.cell("L7·H3").dblclick()
     v.heads_off(17)
     v.settle()
-    assert mask_in_address(v).off_in(7) == tuple(h for h in range(12) if h != 3)
+    assert v.mask().off_in(7) == tuple(h for h in range(12) if h != 3)
     v.page.get_by_role("button", name="Undo").click()
     v.heads_off(6)
 
@@ -81,7 +75,7 @@ def test_quick_clicks_are_all_kept(visit: Open, query: dict[str, str]) -> None:
         v.cell(f"L{layer}·H0").click()
     v.heads_off(6)
     v.settle()
-    assert [h.dotted for h in mask_in_address(v).off] == [f"{layer}.0" for layer in range(6)]
+    assert [h.dotted for h in v.mask().off] == [f"{layer}.0" for layer in range(6)]
 
 
 @pytest.mark.slow
@@ -115,8 +109,8 @@ def test_two_people_have_masks_of_their_own(visit: Open, query: dict[str, str]) 
     one.heads_off(2)
     one.settle()
     two.settle()
-    assert [h.dotted for h in mask_in_address(one).off] == ["3.5", "4.4"]
-    assert [h.dotted for h in mask_in_address(two).off] == ["7.0", "7.1"]
+    assert [h.dotted for h in one.mask().off] == ["3.5", "4.4"]
+    assert [h.dotted for h in two.mask().off] == ["7.0", "7.1"]
 
 
 @pytest.mark.slow
@@ -153,7 +147,7 @@ def test_a_mask_goes_out_as_json_and_comes_back(visit: Open, query: dict[str, st
     v.page.get_by_role("button", name="Use this mask").click()
     v.heads_off(2)
     v.settle()
-    assert [h.dotted for h in mask_in_address(v).off] == ["3.5", "7.0"]
+    assert [h.dotted for h in v.mask().off] == ["3.5", "7.0"]
 
 
 @pytest.mark.slow
@@ -220,7 +214,7 @@ def test_after_a_click_the_cost_comes_first_and_the_page_follows(visit: Open, qu
     v.heads_off(1)
     v.settle()
     assert "1 switched off" in told.inner_text()
-    assert mask_in_address(v).off == ((11, 3),)
+    assert v.mask().off == ((11, 3),)
     v.page.get_by_role("button", name="Undo").click()
     v.heads_off(0)
     v.settle()

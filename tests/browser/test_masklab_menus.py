@@ -16,11 +16,6 @@ Open = Callable[..., Any]
 OFF = HeadMask.full(12, 12).without_random(40, seed=3)
 
 
-def mask_in_address(v: Any) -> HeadMask:
-    text = parse_qs(urlparse(v.page.url).query).get("mask", [HeadMask.full(12, 12).hex])[0]
-    return HeadMask.from_hex(text, 12, 12)
-
-
 def press(v: Any, name: str) -> None:
     v.page.get_by_test_id("stMain").get_by_role("button", name=name, exact=True).first.click()
     v.settle()
@@ -51,12 +46,12 @@ def test_random_lowest_inverted_and_all_on(visit: Open, query: dict[str, str]) -
     inside(v, "20 at random, a new draw").click()
     v.heads_off(20)
     v.settle()
-    first = mask_in_address(v)
+    first = v.mask()
     inside(v, "20 at random, a new draw").click()
     v.page.wait_for_function("old => !location.search.includes(old)", arg=first.hex)
     v.heads_off(20)
     v.settle()
-    assert len(mask_in_address(v).off) == 20
+    assert len(v.mask().off) == 20
     inside(v, "The 20 lowest by magnitude").click()
     values = headviz.score_heads(
         headviz.load(query["model"]),
@@ -71,13 +66,13 @@ def test_random_lowest_inverted_and_all_on(visit: Open, query: dict[str, str]) -
     press(v, "Invert")
     v.heads_off(124)
     v.settle()
-    assert set(mask_in_address(v).off) == set(expected.kept)
+    assert set(v.mask().off) == set(expected.kept)
     press(v, "All on")
     v.heads_off(0)
     v.page.get_by_role("button", name="H2: toggle this column").click()
     v.heads_off(12)
     v.settle()
-    assert [h.dotted for h in mask_in_address(v).off] == [f"{layer}.2" for layer in range(12)]
+    assert [h.dotted for h in v.mask().off] == [f"{layer}.2" for layer in range(12)]
 
 
 def test_a_mask_is_named_forgotten_on_the_board_and_taken_again(visit: Open, query: dict[str, str]) -> None:
@@ -110,7 +105,7 @@ def test_a_mask_is_named_forgotten_on_the_board_and_taken_again(visit: Open, que
     mine.click()
     v.heads_off(40)
     v.settle()
-    assert mask_in_address(v) == OFF
+    assert v.mask() == OFF
     inside(v, "✕").click()
     v.page.get_by_text("No saved masks yet").wait_for()
 
@@ -139,7 +134,7 @@ def test_pasted_text_that_is_no_mask_is_answered_beside_it(visit: Open, query: d
     inside(v, "Use this mask").click()
     v.heads_off(2)
     v.settle()
-    assert [h.dotted for h in mask_in_address(v).off] == ["3.5", "7.0"]
+    assert [h.dotted for h in v.mask().off] == ["3.5", "7.0"]
 
 
 def test_hints_name_the_next_head_and_take_it(visit: Open, query: dict[str, str]) -> None:
@@ -163,7 +158,7 @@ def test_hints_name_the_next_head_and_take_it(visit: Open, query: dict[str, str]
     press(v, f"Switch {best} off")
     v.heads_off(41)
     v.settle()
-    assert best in mask_in_address(v).off
+    assert best in v.mask().off
 
 
 def test_all_metrics_are_listed_and_a_flipped_row_opens_compare(visit: Open, query: dict[str, str]) -> None:
@@ -185,4 +180,4 @@ def test_all_metrics_are_listed_and_a_flipped_row_opens_compare(visit: Open, que
     v.settle()
     example = parse_qs(urlparse(v.page.url).query).get("example", ["0"])[0]
     assert v.page.get_by_text(f"Example {example} (").count()
-    assert mask_in_address(v) == OFF
+    assert v.mask() == OFF

@@ -30,13 +30,6 @@ def choose(v: Any, label: str, option: str) -> None:
     assert v.page.get_by_role("combobox", name=re.compile(label)).first.input_value() == option
 
 
-def fill(v: Any, label: str, value: str) -> None:
-    field = v.page.get_by_label(label, exact=True).first
-    field.fill(value)
-    field.press("Enter")
-    v.settle()
-
-
 def pruning_form(v: Any, **fields: str) -> None:
     """The form of one run, with few examples to score on."""
     v.page.get_by_role("heading", name="Runs", exact=True).wait_for()
@@ -47,7 +40,7 @@ def pruning_form(v: Any, **fields: str) -> None:
         box.click()
     v.page.get_by_role("button", name="Plan", exact=True).wait_for()
     for label, value in fields.items():
-        fill(v, label, value)
+        v.fill(label, value)
 
 
 def state_of(v: Any, title: str, *states: str) -> str:
@@ -75,7 +68,7 @@ def test_a_run_is_started_left_found_again_cancelled_resumed_and_its_mask_opened
     # scored anew before each of a hundred steps: slow enough to be stopped on any machine
     pruning_form(v, **{"Each step removes, % of heads": "1", "Up to, % of heads": "90", "Examples to score on": "24"})
     choose(v, "Algorithm", "Iterative")
-    fill(v, "Title (optional)", "browser run")
+    v.fill("Title (optional)", "browser run")
     start = v.page.get_by_role("button", name="Start", exact=True)
     assert start.is_disabled()
     v.page.get_by_role("button", name="Plan", exact=True).click()
@@ -130,7 +123,7 @@ def test_a_small_sweep_shows_its_plan_and_runs(visit: Open, query: dict[str, str
         ("Each step removes, % of heads", "45"),
         ("Title (optional)", "browser sweep"),
     ):
-        fill(v, label, value)
+        v.fill(label, value)
     v.page.get_by_role("button", name="Plan", exact=True).click()
     v.page.get_by_text("8 runs").first.wait_for(timeout=LONG)
     v.page.get_by_role("button", name="Start 8 runs").click()
@@ -147,7 +140,7 @@ def test_a_finished_step_is_followed_and_taken_along(visit: Open, query: dict[st
     v = visit()
     v.go("runs", **query, score="magnitude", limit="24")
     pruning_form(v, **{"Each step removes, % of heads": "30", "Examples to score on": "12"})
-    fill(v, "Title (optional)", "short run")
+    v.fill("Title (optional)", "short run")
     v.page.get_by_role("button", name="Plan", exact=True).click()
     v.page.get_by_text("on this machine:").wait_for(timeout=LONG)
     v.page.get_by_role("button", name="Start", exact=True).click()

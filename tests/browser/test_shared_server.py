@@ -14,7 +14,7 @@ from urllib.parse import urlparse
 import psutil
 import pytest
 
-from browser.conftest import Visit, end_workers
+from browser.conftest import Visit, end_runs
 from headviz.runs.registry import Registry
 from support.proxy import named
 from support.recorded_runs import Runs, pruning
@@ -30,7 +30,7 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of a dashboard, which this process uses, too."""
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path / "home"))
     yield tmp_path / "home"
-    end_workers(tmp_path / "home" / "runs")
+    end_runs(tmp_path / "home")
 
 
 def test_a_run_is_its_owners_alone_behind_a_login(browser: Any, shared: Path, studio_folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,9 +21,8 @@ def two(server: str, server_home: Path, studio_folder: Path) -> Iterator[list[st
     from support import studio
     from support.recorded_runs import Runs, pruning
 
-    before = os.environ.get("HEADVIZ_HOME")
-    os.environ["HEADVIZ_HOME"] = str(server_home)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEADVIZ_HOME", str(server_home))
         made = []
         for name, seed in (("near", 0), ("far", 3)):
             model = studio.make_model(studio_folder / name, seed=seed)
@@ -32,11 +30,6 @@ def two(server: str, server_home: Path, studio_folder: Path) -> Iterator[list[st
             spec = pruning(studio_folder, model=str(model), data=str(data), dev_limit=None)
             made.append(Runs().put("done", "prune", spec, owner=this_user(), title=f"the run on {name}"))
         yield made
-    finally:
-        if before is None:
-            del os.environ["HEADVIZ_HOME"]
-        else:
-            os.environ["HEADVIZ_HOME"] = before
 
 
 def test_masks_are_given_to_each_other_s_models(

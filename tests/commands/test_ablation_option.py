@@ -2,33 +2,17 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import headviz
 from headviz.cli import main
-from support.tiny import WORDS, tiny_folder
+from support.command import call, mistake
+from support.custom_files import custom, write_custom
+from support.tiny import tiny_folder
 
 OFF = ("--off", "0.1,1.2")
-
-
-def call(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
-    status = main([*map(str, words), "--json"])
-    out, err = capsys.readouterr()
-    assert status == 0, err
-    return json.loads(out)
-
-
-def mistake(capsys: pytest.CaptureFixture[str], *words: object) -> str:
-    assert main([*map(str, words)]) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    return line
-
-
-def custom(data: Path) -> tuple[object, ...]:
-    return ("--task", "custom", "--data", data, "--text-columns", "a,b", "--label-column", "y")
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +22,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder, rng = tmp_path_factory.mktemp("data"), np.random.default_rng(0)
-    for split, n in (("train", 40), ("dev", 20)):
-        rows = ["a,b,y"]
-        for i in range(n):
-            a, b = (" ".join(rng.choice(WORDS[:-2], 6)) for _ in range(2))
-            rows.append(f"{a},{b},{('entailment', 'neutral', 'contradiction')[i % 3]}")
-        (folder / f"{split}.csv").write_text("\n".join(rows) + "\n")
-    return folder
+    return write_custom(tmp_path_factory.mktemp("data"), train=40, dev=20)
 
 
 def test_the_three_commands_agree(capsys: pytest.CaptureFixture[str], model: Path, data: Path, tmp_path: Path) -> None:

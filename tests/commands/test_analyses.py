@@ -1,9 +1,7 @@
 """``ablate`` and ``analyse NAME``: JSON of the contract, text for people, mistakes answered in one line."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +13,10 @@ from headviz.analyses.catalogue import ANALYSES
 from headviz.cli import main
 from headviz.commands.analyse import named
 from headviz.results import Result
+from support.command import call, mistake
+from support.custom_files import custom, write_custom
 from support.plain import evaluate
-from support.tiny import WORDS, tiny_folder
+from support.tiny import tiny_folder
 
 LABELS = ["entailment", "neutral", "contradiction"]
 
@@ -27,35 +27,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tiny_folder(folder / "model")
     for number in (1, 2):
         tiny_folder(folder / "run" / f"checkpoint-{number}", seed=number)
-    rng = np.random.default_rng(0)
-    for name, split, count in (("data", "dev", 40), ("data", "train", 90), ("more", "dev", 40)):
-        (folder / name).mkdir(exist_ok=True)
-        rows = ["a,b,y,sort"]
-        for i in range(count):
-            a, b = (" ".join(rng.choice(WORDS[:-2], rng.integers(3, 8))) for _ in range(2))
-            rows.append(f"{a},{b},{LABELS[i % 3]},{'even' if i % 2 else 'odd'}")
-        (folder / name / f"{split}.csv").write_text("\n".join(rows) + "\n")
+    write_custom(folder / "data", dev=40, train=90)
+    write_custom(folder / "more", seed=1, dev=40)
     return folder
 
 
 def common(place: Path, model: bool = True) -> list[str]:
-    words = ["--task", "custom", "--data", str(place / "data"), "--text-columns", "a,b", "--label-column", "y"]
+    words = custom(place / "data")
     return (["--model", str(place / "model")] if model else []) + ["--device", "cpu", *words]
-
-
-def call(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
-    status = main([*words, "--json"])
-    out, err = capsys.readouterr()
-    assert status == 0, err
-    return json.loads(out)
-
-
-def mistake(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    status = main(list(words))
-    out, err = capsys.readouterr()
-    assert (status, out) == (2, ""), (out, err)
-    assert len(err.strip().splitlines()) == 1, err
-    return err
 
 
 def test_ablate_gives_the_fields_of_the_contract(capsys: pytest.CaptureFixture[str], place: Path) -> None:

@@ -1,16 +1,16 @@
 """The command line: JSON of the contract, exit codes, one clear line for a mistake, nothing written."""
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import headviz
 from headviz.cli import COMMANDS, main
-from support.tiny import WORDS, tiny_classifier, tiny_folder
+from support.command import call, mistake
+from support.custom_files import custom, write_custom
+from support.tiny import tiny_classifier, tiny_folder
 
 
 @pytest.fixture(scope="module")
@@ -20,36 +20,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
-    rng = np.random.default_rng(0)
-    rows = ["a,b,y"]
-    for _ in range(30):
-        a, b = (" ".join(rng.choice(WORDS[:-2], 6)) for _ in range(2))
-        rows.append(f"{a},{b},{rng.choice(['entailment', 'neutral', 'contradiction'])}")
-    (folder / "dev.csv").write_text("\n".join(rows) + "\n")
-    return folder
-
-
-def call(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
-    status = main([*map(str, words), "--json"])
-    out, err = capsys.readouterr()
-    assert status == 0, err
-    return json.loads(out)
-
-
-def mistake(capsys: pytest.CaptureFixture[str], *words: object) -> str:
-    status = main([*map(str, words)])
-    out, err = capsys.readouterr()
-    assert status == 2, (out, err)
-    assert out == ""
-    lines = err.strip().splitlines()
-    assert len(lines) == 1, err
-    assert lines[0].startswith("headviz: ")
-    return lines[0]
-
-
-def custom(data: Path) -> tuple[object, ...]:
-    return ("--task", "custom", "--data", data, "--text-columns", "a,b", "--label-column", "y")
+    return write_custom(tmp_path_factory.mktemp("data"), dev=30)
 
 
 def test_info(capsys: pytest.CaptureFixture[str], model: Path) -> None:

@@ -1,14 +1,14 @@
 """Commands conductance, score and cache: JSON, files, exit codes, and nothing written after a mistake."""
 
-import json
-
 import numpy as np
 import pytest
 
 import headviz
 from headviz.cli import main
 from headviz.scores import SCORES
-from support.tiny import WORDS, tiny_folder
+from support.command import call, mistake
+from support.custom_files import custom, write_custom
+from support.tiny import tiny_folder
 
 
 @pytest.fixture(scope="module")
@@ -18,47 +18,11 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
-    rng = np.random.default_rng(0)
-    for split, count in (("train", 60), ("dev", 12)):
-        rows = ["a,b,y"]
-        for i in range(count):
-            a, b = (" ".join(rng.choice(WORDS[:-2], rng.integers(3, 8))) for _ in range(2))
-            rows.append(f"{a},{b},{('entailment', 'neutral', 'contradiction')[i % 3]}")
-        (folder / f"{split}.csv").write_text("\n".join(rows) + "\n")
-    return folder
-
-
-def call(capsys, *words):
-    status = main([*map(str, words), "--json"])
-    out, err = capsys.readouterr()
-    assert status == 0, err
-    return json.loads(out)
-
-
-def mistake(capsys, *words):
-    status = main([*map(str, words)])
-    out, err = capsys.readouterr()
-    assert status == 2, (out, err)
-    assert out == ""
-    assert len(err.strip().splitlines()) == 1, err
-    return err
+    return write_custom(tmp_path_factory.mktemp("data"), train=60, dev=12)
 
 
 def scored(data, *more):
-    return (
-        "--task",
-        "custom",
-        "--data",
-        data,
-        "--text-columns",
-        "a,b",
-        "--label-column",
-        "y",
-        "--length-filter",
-        "none",
-        *more,
-    )
+    return (*custom(data), "--length-filter", "none", *more)
 
 
 def test_conductance_writes_the_maps(capsys, model, tmp_path):

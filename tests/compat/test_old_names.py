@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
 import sys
 import warnings
 
@@ -11,6 +10,7 @@ import pytest
 
 import headviz
 from headviz.compat.old_names import MOVED
+from support.loaded import loaded_by
 
 # packages of today that have the name of a module of then -> a name that users took from it, and where it is
 NOW_PACKAGES = {
@@ -69,6 +69,4 @@ def test_new_names_do_not_warn() -> None:
 
 
 def test_old_names_cost_nothing_until_they_are_used() -> None:
-    code = "import sys, headviz, headviz.evaluation; print([m for m in ('numpy', 'torch') if m in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out.strip() == "[]"
+    assert loaded_by("import headviz, headviz.evaluation", "numpy", "torch") == []

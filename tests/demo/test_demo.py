@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -19,17 +17,15 @@ from headviz.demo.example import LABELS
 from headviz.errors import UserError
 from headviz.heads import HeadId
 from headviz.scores import SCORES
+from support.loaded import loaded_by
 from support.marks import all_in_ci
 
 pytestmark = pytest.mark.skipif(not demo.DATA.is_dir(), reason="the demo model is not packed in this checkout")
 
 
 def test_reading_data_needs_neither_torch_nor_transformers() -> None:
-    code = (
-        "import sys; from headviz import demo; demo.read_split('dev'); demo.vocabulary_coverage('a dog'); "
-        "demo.phenomenon_names(); print([m for m in ('torch', 'transformers', 'numpy') if m in sys.modules])"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+    reads = "demo.read_split('dev'); demo.vocabulary_coverage('a dog'); demo.phenomenon_names()"
+    assert loaded_by(f"from headviz import demo; {reads}", "torch", "transformers", "numpy") == []
 
 
 def test_all_together_stays_small() -> None:

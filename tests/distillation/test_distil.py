@@ -1,8 +1,6 @@
 """Whole distillations: the command, its folder, going on after a stop, as a run; bad input."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -15,6 +13,7 @@ from headviz.distillation.plan import DistillationPlan
 from headviz.distillation.run_state import begin, outcome, ready
 from headviz.errors import Cancelled, OptionError, RunError, UserError
 from headviz.models.recurrent import RnnTranslator
+from support.loaded import loaded_by
 from support.marks import all_in_ci
 from support.tiny import PAIRS, TEXTS, tiny_folder
 from support.tiny_translation import SOURCES, TARGETS, tiny_translator_folder
@@ -415,12 +414,8 @@ def test_unknown_pieces_are_refused(teacher, data, tmp_path):
 
 
 def test_plans_and_states_are_light():
-    code = (
-        "import sys, headviz.distillation.run_state, headviz.distillation.plan, headviz.runs.jobs.distill; "
-        "print([m for m in ('torch', 'transformers', 'scipy') if m in sys.modules])"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out.strip() == "[]"
+    code = "import headviz.distillation.run_state, headviz.distillation.plan, headviz.runs.jobs.distill"
+    assert loaded_by(code, "torch", "transformers", "scipy") == []
 
 
 def test_making_a_network_leaves_the_callers_random_numbers_alone():

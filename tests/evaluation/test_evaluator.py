@@ -24,6 +24,7 @@ from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
 from support.plain import evaluate
 from support.tiny import PRUNABLE, WORDS, tiny_classifier
+from support.together import together
 
 CLOSE = {"rtol": 0, "atol": 1e-5}
 
@@ -189,11 +190,7 @@ def test_four_threads_with_different_masks() -> None:
         for mask in lists[number]:
             found[number].append(evaluator.evaluate(mask).logits)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(4, work)
     for mine, theirs in zip(found, expected, strict=True):
         for a, b in zip(mine, theirs, strict=True):
             np.testing.assert_allclose(a, b, **CLOSE)

@@ -32,16 +32,11 @@ def studio_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def address(studio_folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The query parameters that lead to the studio's model and data."""
+    from support import studio
+
     monkeypatch.setenv("HEADVIZ_ROOTS", str(studio_folder))
     monkeypatch.setenv("HEADVIZ_WARM", "0")
-    return {
-        "model": str(studio_folder / "model"),
-        "task": "custom",
-        "data": str(studio_folder / "data"),
-        "columns": "premise,hypothesis",
-        "label": "label",
-        "groups": "phenomenon",
-    }
+    return studio.address(studio_folder)
 
 
 @pytest.fixture

@@ -10,17 +10,12 @@ from headviz import UserError
 from headviz.pruning import run_plan
 from headviz.pruning.context import open_context
 from headviz.pruning.outcome import MASKED, PRUNED, write_outcome
-from support.tiny import WORDS, tiny_folder
+from support.custom_files import write_custom
+from support.tiny import tiny_folder
 
 
 def test_a_run_evaluates_and_removes_with_the_mean(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    for split, n in (("train", 40), ("dev", 20)):
-        rows = ["a,b,y"]
-        for i in range(n):
-            a, b = (" ".join(rng.choice(WORDS[:-2], 6)) for _ in range(2))
-            rows.append(f"{a},{b},{('entailment', 'neutral', 'contradiction')[i % 3]}")
-        (tmp_path / f"{split}.csv").write_text("\n".join(rows) + "\n")
+    write_custom(tmp_path, train=40, dev=20)
     model = tiny_folder(tmp_path / "model", layers=2, heads=3, hidden=24)
     given = {"data": str(tmp_path), "text_columns": ("a", "b"), "label_column": "y", "device": "cpu"}
     plan = headviz.PruningPlan(

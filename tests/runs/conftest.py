@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from headviz.runs.process import kill
-from headviz.runs.record import CARRIED
 from headviz.runs.registry import Registry
-from headviz.runs.states import ACTIVE
+from support.running import end_workers
 
 
 @pytest.fixture(autouse=True)
@@ -24,10 +22,4 @@ def registry(own_home: None) -> Iterator[Registry]:
     """An empty registry; workers still there at the end of a test are ended."""
     made = Registry()
     yield made
-    if made.path.exists():
-        for record in made.records(states=["queued"]):
-            if record.executor != CARRIED:
-                made.apply(record.id, "cancel")
-        for record in made.records(states=sorted(ACTIVE)):
-            if record.worker:
-                kill(record.worker)
+    end_workers(made)

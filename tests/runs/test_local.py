@@ -19,6 +19,7 @@ from headviz.runs.niceness import NICENESS
 from headviz.runs.process import Identity, place, start_of
 from headviz.runs.queue import look
 from headviz.runs.states import IllegalTransition
+from support.loaded import loaded_by
 from support.running import ended, essence, folder_of, log_of, running_steps, until
 
 QUICK = {"steps": 3}
@@ -89,12 +90,8 @@ def test_the_process_is_gone_soon_after_the_outcome(registry):
 
 
 def test_the_workers_module_imports_no_streamlit_and_no_torch():
-    code = (
-        "import sys, headviz.runs.worker, headviz.runs.reading, headviz.runs.service, headviz.runs.jobs.rehearsal\n"
-        "print(sorted({m.split('.')[0] for m in sys.modules} & {'streamlit', 'torch', 'transformers', 'distributed'}))"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out.strip() == "[]"
+    code = "import headviz.runs.worker, headviz.runs.reading, headviz.runs.service, headviz.runs.jobs.rehearsal"
+    assert loaded_by(code, "streamlit", "torch", "transformers", "distributed") == []
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """The registry: transactions, fencing, queue order, migrations, locks, damage."""
 
 import sqlite3
-import threading
 import time
 from dataclasses import replace
 
@@ -13,6 +12,7 @@ from headviz.runs.process import Identity
 from headviz.runs.record import RunRecord, new_id, to_row
 from headviz.runs.registry import Registry, RegistryBusy, Superseded
 from headviz.runs.states import IllegalTransition
+from support.together import together
 
 
 def record(**changes) -> RunRecord:
@@ -109,33 +109,25 @@ def test_of_many_who_ask_at_once_each_run_goes_to_one(base):
     base.add(runs)
     won: list[str] = []
 
-    def ask(name: str) -> None:
+    def ask(number: int) -> None:
         mine = Registry(base.folder)
-        while (got := mine.take(name, 60, lambda slot: 100)) is not None:
+        while (got := mine.take(f"t{number}", 60, lambda slot: 100)) is not None:
             won.append(got.id)
 
-    threads = [threading.Thread(target=ask, args=(f"t{i}",)) for i in range(6)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    together(6, ask)
     assert sorted(won) == sorted(r.id for r in runs)
 
 
 def test_a_new_registry_may_be_made_by_many_at_once(tmp_path):
     errors: list[BaseException] = []
 
-    def make() -> None:
+    def make(_: int) -> None:
         try:
             Registry(tmp_path / "runs").add([record()])
         except BaseException as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=make) for _ in range(12)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    together(12, make)
     assert errors == []
     assert len(Registry(tmp_path / "runs").records()) == 12
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from headviz.scores.correlation import _swaps, correlations, kendall, pearson, spearman
+from headviz.scores.correlation import _swaps, correlations, pearson, spearman
 
 SCIPY = {"spearman": stats.spearmanr, "kendall": stats.kendalltau, "pearson": stats.pearsonr}
 
@@ -42,8 +42,9 @@ def tables(size, dtype):
 def test_equal_to_scipy(size, dtype):
     a, b = tables(size, dtype)
     together = correlations(a, b)
-    for name, alone in (("spearman", spearman), ("kendall", kendall), ("pearson", pearson)):
+    for name in SCIPY:
         np.testing.assert_allclose(together[name], oracle(name, a, b), atol=1e-11, err_msg=name)
+    for name, alone in (("spearman", spearman), ("pearson", pearson)):
         np.testing.assert_array_equal(alone(a, b), together[name])
 
 

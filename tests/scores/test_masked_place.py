@@ -9,7 +9,7 @@ from headviz.errors import ModelError, OptionError
 from headviz.heads import HeadMask
 from headviz.scores import masked_place
 from headviz.scores.correlation import correlations
-from headviz.scores.masked_place import hidden_places, masked_correlations, masked_rows
+from headviz.scores.masked_place import hidden_places, masked_rows, mean_of
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
 from support.analysed import texts
@@ -46,7 +46,7 @@ def some(n: int) -> Dataset:
 def test_one_text_equals_the_path_written_out() -> None:
     """trapezoid rule by hand: F is the true token's logit at the masked position."""
     mlm, data, steps = tiny_mlm(), some(1), 6
-    got = masked_correlations(mlm, data, "pearson", options=PathOptions(steps, "trapezoid"))
+    got = masked_rows(mlm, data, "pearson", options=PathOptions(steps, "trapezoid"))[0]
     encoding = mlm.encode(list(data.texts), list(data.pairs))[0]
     place = hidden_places(encoding, 0, 0)[0]
     ids = torch.tensor([encoding.ids])
@@ -74,10 +74,10 @@ def test_one_text_equals_the_path_written_out() -> None:
 def test_texts_are_averaged_wherever_they_stand() -> None:
     mlm, data = tiny_mlm(), some(3)
     options = PathOptions(4, "trapezoid")
-    whole = masked_correlations(mlm, data, options=options)
-    alone = [masked_correlations(mlm, data.subset([i]), options=options) for i in range(3)]
+    whole = mean_of(masked_rows(mlm, data, options=options))
+    alone = [masked_rows(mlm, data.subset([i]), options=options)[0] for i in range(3)]
     np.testing.assert_allclose(whole, np.mean(alone, axis=0), atol=1e-6)
-    np.testing.assert_allclose(masked_correlations(mlm, data.subset([2, 0, 1]), options=options), whole, atol=1e-6)
+    np.testing.assert_allclose(mean_of(masked_rows(mlm, data.subset([2, 0, 1]), options=options)), whole, atol=1e-6)
 
 
 def test_copies_of_a_text_are_averaged() -> None:
@@ -91,7 +91,7 @@ def test_copies_of_a_text_are_averaged() -> None:
     for place in places:
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(masked_place, "hidden_places", lambda *_, here=place: [here])
-            alone.append(masked_correlations(mlm, data.subset([0]), options=options))
+            alone.append(masked_rows(mlm, data.subset([0]), options=options)[0])
     np.testing.assert_allclose(found[0], np.nanmean(alone, axis=0), atol=1e-6)
     every = sum(not special for special in encoding.special)
     assert len(hidden_places(encoding, 0, 0, copies=99)) == every
@@ -100,7 +100,7 @@ def test_copies_of_a_text_are_averaged() -> None:
 def test_heads_that_are_off_have_no_value() -> None:
     mlm, data = tiny_mlm(), some(1)
     mask = HeadMask.full(2, 2).without([(0, 1)])
-    found = masked_correlations(mlm, data, options=PathOptions(4, "trapezoid"), mask=mask)
+    (found,) = masked_rows(mlm, data, options=PathOptions(4, "trapezoid"), mask=mask)
     assert np.isnan(found[0, 1])
     assert np.isfinite(found[0, 0])
 
@@ -114,6 +114,6 @@ def test_special_tokens_are_never_hidden() -> None:
 
 def test_mistakes() -> None:
     with pytest.raises(ModelError, match="masked_lm=True"):
-        masked_correlations(tiny_classifier(), some(1))
+        masked_rows(tiny_classifier(), some(1))
     with pytest.raises(OptionError, match="kendall"):
-        masked_correlations(tiny_mlm(), some(1), "tau")
+        masked_rows(tiny_mlm(), some(1), "tau")

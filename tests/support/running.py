@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from headviz.runs.process import kill
 from headviz.runs.queue import look
 from headviz.runs.reading import RunView, show
-from headviz.runs.record import RunRecord
+from headviz.runs.record import CARRIED, RunRecord
 from headviz.runs.registry import Registry
-from headviz.runs.states import ENDED
+from headviz.runs.states import ACTIVE, ENDED
 
 
 def until(true: Callable[[], object], seconds: float = 90.0, what: str = "it") -> float:
@@ -20,6 +21,18 @@ def until(true: Callable[[], object], seconds: float = 90.0, what: str = "it") -
         assert time.monotonic() - begun < seconds, f"{what} did not come within {seconds} s"
         time.sleep(0.02)
     return time.monotonic() - begun
+
+
+def end_workers(registry: Registry) -> None:
+    """Runs outlive what started them; those of a test shall not outlive the tests."""
+    if not registry.path.exists():
+        return
+    for record in registry.records(states=["queued"]):
+        if record.executor != CARRIED:
+            registry.apply(record.id, "cancel")
+    for record in registry.records(states=sorted(ACTIVE)):
+        if record.worker:
+            kill(record.worker)
 
 
 def ended(run_id: str, seconds: float = 60.0) -> RunRecord:

@@ -42,6 +42,18 @@ def make_data(folder: Path, rows: int = 60, seed: int = 0) -> Path:
     return folder
 
 
+def address(folder: Path) -> dict[str, str]:
+    """The query parameters that lead to the ``model`` and the ``data`` of a folder."""
+    return {
+        "model": str(folder / "model"),
+        "task": "custom",
+        "data": str(folder / "data"),
+        "columns": "premise,hypothesis",
+        "label": "label",
+        "groups": "phenomenon",
+    }
+
+
 def answered(model: Path, data: Path, name: str = "answered") -> Path:
     """The same data with the model's own answers as labels."""
     import headviz

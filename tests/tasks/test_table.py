@@ -1,12 +1,10 @@
 """The task table: every entry is whole, and importing it loads nothing heavy."""
 
-import subprocess
-import sys
-
 import pytest
 
 from headviz.errors import TaskError
 from headviz.tasks import METRICS, TASKS, check_request, get_task, load_task
+from support.loaded import loaded_by
 
 CONTRACT = "demo mnli mnli-mm qqp qnli mrpc sst2 cola rte wnli stsb rotten-tomatoes imdb custom".split()
 TRANSLATIONS = ["demo-translation", "custom-translation"]
@@ -81,10 +79,5 @@ def test_glue_has_no_labelled_test_split() -> None:
 
 
 def test_import_is_light() -> None:
-    script = (
-        "import sys, headviz.tasks\n"
-        "print([m for m in ('torch', 'transformers', 'pandas', 'pyarrow', 'sklearn', 'scipy', 'huggingface_hub') "
-        "if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    heavy = ("torch", "transformers", "pandas", "pyarrow", "sklearn", "scipy", "huggingface_hub")
+    assert loaded_by("import headviz.tasks", *heavy) == []

@@ -200,7 +200,7 @@ def run(given: Given) -> CorrelationGrids:
         heads = range(given.option("heads"))
         fresh = [replace(given.load(base, fresh_labels=clf.labels, seed=s), cut_at=most) for s in heads]
         return correlation_grids(clf, fresh, lambda model: given.score(model, score, data), **known)
-    from ..scores.masked_place import masked_correlations
+    from ..scores.masked_place import masked_rows, mean_of
     from ..scores.masked_place import source as place_of
 
     copies, mlm = given.option("copies"), replace(given.load(base, masked_lm=True), cut_at=most)
@@ -211,7 +211,7 @@ def run(given: Given) -> CorrelationGrids:
             return table
         statistic = score.removeprefix("conductance-")
         seed = given.option("seed")
-        return masked_correlations(model, data, statistic, copies=copies, seed=seed, progress=given.progress)
+        return mean_of(masked_rows(model, data, statistic, copies=copies, seed=seed, progress=given.progress))
 
     return correlation_grids(clf, [mlm], measure, source=place_of(copies), **known)
 

@@ -217,7 +217,7 @@ def figure(found: PruningCurves) -> Figure:
         shade = CLASSES[k % len(CLASSES)]
         x = [100 * p.sparsity for p in curve.points]
         low = [found.baseline + p.interval_low for p in curve.points]
-        band(fig, x, low, [found.baseline + p.interval_high for p in curve.points], shade, curve.name)
+        band(fig, x, low, [found.baseline + p.interval_high for p in curve.points], shade, legendgroup=curve.name)
         fig.add_scatter(
             x=x,
             y=[p.value for p in curve.points],

@@ -144,25 +144,6 @@ def paths(
     return Paths(tuple(kept), len(used), same, small, positions, sum(pair.texts for pair in used))
 
 
-def path_effects(
-    clf: Classifier,
-    text: Text,
-    donor: Text,
-    receiver: HeadId | None = None,
-    into: Into = ANSWER,
-    *,
-    positions: str | Sequence[int] = ALL,
-    alignment: Mapping[int, int] | None = None,
-    mask: HeadMask | None = None,
-) -> np.ndarray:
-    """[L, H] the share of the way that each sender moves the answer through one receiver; NaN where none can."""
-    if (receiver is None) != (into == ANSWER):
-        raise OptionError("A receiver is asked for its queries, keys or values, and the answer for itself.")
-    pair = _Pair(clf, text, donor, positions, mask, alignment)
-    grid: np.ndarray = pair.into_each([receiver], None)[receiver, into]
-    return grid
-
-
 def texts_at_most(mask: HeadMask, pairs: int, receivers: int = 4, depth: int = 2) -> int:
     """How many texts ``paths`` passes through the model at most, with these heads on."""
     heads = len(mask.kept)

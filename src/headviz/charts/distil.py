@@ -38,7 +38,7 @@ def learning_curves(
         last = max([last, *steps])
         low, high = ([p[name].get(metric) for p in points] for name in ("interval_low", "interval_high"))
         if points and None not in low and None not in high:
-            band(fig, steps, low, high, colour, student["init"])
+            band(fig, steps, low, high, colour, legendgroup=student["init"])
         fig.add_scatter(
             x=steps,
             y=[p["metrics"][metric] for p in points],

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from .palette import BETTER, MODELS, NEUTRAL, WORSE
-from .style import ROW, frame, safe
+from .style import ROW, band, frame, safe
 
 
 def waterfall(parts: Sequence[tuple[str, float]], total: str) -> go.Figure:
@@ -43,18 +43,7 @@ def token_curves(
     for column, (_, own, random) in enumerate(sides, 1):
         low, middle, high = np.percentile(random, [2.5, 50, 97.5], axis=0)
         lines = [*zip(methods, own, MODELS, strict=False), ("random orders", middle, NEUTRAL)]
-        fig.add_scatter(
-            x=[*shares, *shares[::-1]],
-            y=[*high, *low[::-1]],
-            fill="toself",
-            fillcolor=NEUTRAL,
-            opacity=0.2,
-            mode="none",
-            hoverinfo="skip",
-            showlegend=False,
-            row=1,
-            col=column,
-        )
+        band(fig, shares, low, high, NEUTRAL, opacity=0.2, row=1, col=column)
         for name, values, colour in lines:
             dash = "dot" if name == "random orders" else "solid"
             fig.add_scatter(

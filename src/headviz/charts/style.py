@@ -89,18 +89,19 @@ def grid(
     fig.update_xaxes(title="head", dtick=1, showgrid=False, zeroline=False, row=row, col=col)
 
 
-def band(fig: Figure, x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str, group: str) -> None:
-    """The interval around a line, as an area of its colour, in the line's legend group."""
+def band(
+    fig: Figure, x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str, **more: Any
+) -> None:
+    """The interval around a line, as an area of its colour. ``more`` is its legend group, or its place."""
     fig.add_scatter(
         x=[*x, *x[::-1]],
         y=[*high, *low[::-1]],
         fill="toself",
         fillcolor=colour,
-        opacity=0.15,
         mode="none",
         hoverinfo="skip",
         showlegend=False,
-        legendgroup=group,
+        **{"opacity": 0.15, **more},
     )
 
 

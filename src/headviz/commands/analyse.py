@@ -69,12 +69,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         text = analysis.help
         sub = names.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
         declare(sub, analysis)
-        add_figure(sub)
         sub.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the result as JSON")
 
 
 def declare(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
-    """The flags for what the analysis needs: model, data, mask, its own options."""
+    """The flags for what the analysis needs: model, data, mask, its own options, a file for its figure."""
     if "model" in analysis.needs:
         add_model(parser)
     else:
@@ -91,6 +90,8 @@ def declare(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
     for wanted in analysis.options:
         if wanted.name != "metric":
             _add(parser, wanted)
+    add_figure(parser)
+    parser.set_defaults(analysis=analysis.name)
 
 
 def _add(parser: argparse.ArgumentParser, wanted: Option) -> None:

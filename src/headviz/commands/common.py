@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MaskError, OptionError
+from ..evaluation.verdict import MARGIN
 from ..heads import HeadId, HeadMask, parse_heads
 from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
 from ..progress import progress_bar as progress_bar
@@ -71,6 +72,30 @@ def add_reference(parser: argparse.ArgumentParser) -> None:
     add_task(parser.add_argument_group("training examples of --ablation"), split=None, required=False)
 
 
+def add_masked_model(parser: argparse.ArgumentParser) -> None:
+    """A model, its heads that are off, and what stands in their place: what ``masked_model`` reads."""
+    add_model(parser)
+    add_mask(parser)
+    add_reference(parser)
+
+
+def add_text(parser: argparse.ArgumentParser) -> None:
+    """``--text`` and ``--text-pair``."""
+    parser.add_argument("--text", required=True, metavar="A", help="the text")
+    parser.add_argument("--text-pair", metavar="B", help="its pair, for models that compare two texts")
+
+
+def add_margin(parser: argparse.ArgumentParser) -> None:
+    """``--margin``."""
+    parser.add_argument(
+        "--margin",
+        type=float,
+        default=MARGIN,
+        metavar="POINTS",
+        help=f"points that may be lost and still count as nothing (default {MARGIN:g})",
+    )
+
+
 def stand_in_of(args: argparse.Namespace) -> StandIn:
     """What stands in a head's place: as asked for, or as the mask's file says."""
     if args.ablation is None:
@@ -117,6 +142,12 @@ def load_with_reference(args: argparse.Namespace) -> Classifier:
 
     with progress_bar("measuring the reference") as progress:
         return standing_in(clf, chosen, reference, label_order=args.label_order, progress=progress)
+
+
+def masked_model(args: argparse.Namespace) -> tuple[Classifier, HeadMask]:
+    """The same model, and its mask."""
+    clf = load_with_reference(args)
+    return clf, read_mask(args, clf)
 
 
 def in_their_place(clf: Classifier) -> dict[str, Any]:

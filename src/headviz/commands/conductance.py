@@ -16,14 +16,12 @@ from ..results import plain
 from ..storage.paths import out_file
 from ..storage.writing import disk_errors, replacing
 from .common import (
-    add_mask,
-    add_model,
-    add_reference,
+    add_masked_model,
+    add_text,
     in_their_place,
-    load_with_reference,
+    masked_model,
     number,
     progress_bar,
-    read_mask,
     table,
     told_place,
     warn,
@@ -32,11 +30,8 @@ from .number_types import between, path_steps
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_model(parser)
-    add_mask(parser)
-    add_reference(parser)
-    parser.add_argument("--text", required=True, metavar="A", help="the text")
-    parser.add_argument("--text-pair", metavar="B", help="its pair, for models that compare two texts")
+    add_masked_model(parser)
+    add_text(parser)
     steps = f"intervals (doubled until the estimated error is at most {TOLERANCE:g})"
     parser.add_argument("--steps", type=path_steps, metavar="N", help=steps)
     parser.add_argument("--rule", default=DEFAULT_RULE, metavar="R", help=f"{', '.join(RULES)} ({DEFAULT_RULE})")
@@ -54,8 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     out = out_file(args.out, "maps.npz")
-    clf = load_with_reference(args)
-    mask = read_mask(args, clf)
+    clf, mask = masked_model(args)
     start = time.perf_counter()
     with progress_bar("points of the path") as progress:
         maps: Maps = conductance(

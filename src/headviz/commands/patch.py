@@ -11,15 +11,12 @@ from ..attribution.alignment import ALL, POSITIONS
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask
 from .common import (
-    add_mask,
-    add_model,
-    add_reference,
+    add_masked_model,
     in_their_place,
-    load_with_reference,
+    masked_model,
     number,
     positive_int,
     progress_bar,
-    read_mask,
     table,
     told_place,
     warn,
@@ -32,9 +29,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_model(parser)
-    add_mask(parser)
-    add_reference(parser)
+    add_masked_model(parser)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--text", metavar="A", help="the text into whose pass heads are put")
     which.add_argument(
@@ -73,8 +68,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         return _many(args, wanted)
     if args.donor is None:
         raise OptionError("--text needs a --donor, from which outputs are taken.")
-    clf = load_with_reference(args)
-    mask = read_mask(args, clf)
+    clf, mask = masked_model(args)
     text, donor = _text(args.text, args.text_pair), _text(args.donor, args.donor_pair or args.text_pair)
     with progress_bar("layers") as progress:
         found = patch(
@@ -118,8 +112,7 @@ def _many(args: argparse.Namespace, wanted: str | list[int]) -> dict[str, Any]:
     if args.alignment is not None:
         raise OptionError("--alignment belongs to one pair of texts, and --pairs names many. Leave it out.")
     texts = pairs_of(read_table(outside_path(args.pairs, "--pairs")))
-    clf = load_with_reference(args)
-    mask = read_mask(args, clf)
+    clf, mask = masked_model(args)
     with progress_bar("pairs") as progress:
         found = patch_pairs(clf, texts, positions=wanted, mask=mask, progress=progress)
     return found.to_dict() | _told(args, clf, mask) | _paths(args, clf, texts, None, mask)

@@ -10,13 +10,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import INTERNAL, OptionError, RunError
-from ..evaluation.verdict import MARGIN
 from ..runs import housekeeping, reading, service
 from ..runs.record import DASK, FAULT, LOCAL, RunRecord
 from ..runs.states import DONE
 from ..storage.paths import new_folder, outside_path, read_small
 from . import run_text
-from .common import warn
+from .common import add_margin, warn
 from .number_types import positive_int, seed, whole
 
 if TYPE_CHECKING:
@@ -212,13 +211,7 @@ def _list(args: argparse.Namespace) -> dict[str, Any]:
 
 def _show_arguments(parser: argparse.ArgumentParser) -> None:
     _id_argument(parser)
-    parser.add_argument(
-        "--margin",
-        type=float,
-        default=MARGIN,
-        metavar="POINTS",
-        help=f"points that may be lost and still count as nothing (default {MARGIN:g})",
-    )
+    add_margin(parser)
 
 
 def _show(args: argparse.Namespace) -> dict[str, Any]:

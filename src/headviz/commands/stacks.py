@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..analyses import published
 from ..errors import ModelError
-from ..evaluation.verdict import MARGIN
 from .ablate import add_figure, check_figure, save_figure
-from .common import add_model, add_task, add_translation, load_data, load_model, progress_bar, reading
+from .common import add_margin, add_model, add_task, add_translation, load_data, load_model, progress_bar, reading
 from .number_types import positive_int, seed, step_share
 from .view_text import Shown, published_text, text_of
 
@@ -27,13 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="S", help="of the sample (default 0)")
     parser.add_argument("--step", type=step_share, default=0.1, metavar="K", help="share per step (default 0.1)")
-    parser.add_argument(
-        "--margin",
-        type=float,
-        default=MARGIN,
-        metavar="POINTS",
-        help=f"points that may be lost and still count as nothing (default {MARGIN:g})",
-    )
+    add_margin(parser)
     parser.add_argument(
         "--select",
         choices=("same", "other"),

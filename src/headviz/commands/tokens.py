@@ -6,27 +6,13 @@ import argparse
 from typing import Any
 
 from ..attribution.token_explanations import METHODS, ORDERS
-from .common import (
-    add_mask,
-    add_model,
-    add_reference,
-    in_their_place,
-    load_with_reference,
-    number,
-    progress_bar,
-    read_mask,
-    table,
-    told_place,
-)
+from .common import add_masked_model, add_text, in_their_place, masked_model, number, progress_bar, table, told_place
 from .number_types import seed, whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_model(parser)
-    add_mask(parser)
-    add_reference(parser)
-    parser.add_argument("--text", required=True, metavar="A", help="the text")
-    parser.add_argument("--text-pair", metavar="B", help="its pair, for models that compare two texts")
+    add_masked_model(parser)
+    add_text(parser)
     parser.add_argument("--methods", metavar="M,…", help=f"{', '.join(METHODS)} (default: all that the model has)")
     parser.add_argument("--target", default="predicted", metavar="T", help="predicted (default), or a class")
     parser.add_argument("--label", metavar="Y", help="the example's label, for --target gold")
@@ -39,8 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..attribution.token_explanations import token_explanations
 
-    clf = load_with_reference(args)
-    mask = read_mask(args, clf)
+    clf, mask = masked_model(args)
     methods = None if args.methods is None else [part.strip() for part in args.methods.split(",") if part.strip()]
     with progress_bar("passes") as progress:
         found = token_explanations(

@@ -21,7 +21,7 @@ from ..attention import Filled, Gate, factor_of
 from ..errors import OptionError
 from ..models.stand_in import StandIn
 from ..progress import Cancel, Progress, tracked
-from .plain import batches, encode_data
+from .plain import BATCH_TOKENS, batches, encode_data
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 POOL = 8  # texts among which a donor is drawn, at least
 MOST = 2 * 2**30  # bytes of kept outputs
-BATCH_TOKENS = 4096
 
 
 class TextRows(ABC):

@@ -12,9 +12,9 @@ import torch
 
 from ..models.stand_in import StandIn
 from ..progress import Cancel, Progress, tracked
-from .donors import BATCH_TOKENS, TextRows
+from .donors import TextRows
 from .places import KINDS, kinds_of
-from .plain import batches, encode_data
+from .plain import BATCH_TOKENS, batches, encode_data
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding

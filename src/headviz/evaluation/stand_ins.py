@@ -19,12 +19,11 @@ from ..models.stand_in import CONSTANT, MEAN, ZERO, StandIn
 from ..progress import Cancel, Progress, tracked
 from ..tasks.dataset import require_dataset
 from .constants import learn
-from .plain import batches, encode_data
+from .plain import BATCH_TOKENS, batches, encode_data
 
 if TYPE_CHECKING:
     from ..tasks import Dataset
 
-BATCH_TOKENS = 4096
 M = TypeVar("M", bound=TransformerModel)
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..errors import ModelError, UserError
+from ..errors import ModelError, UserError, shown
 from ..storage.paths import read_small
 
 CONFIG, INDEX = "config.json", "model.safetensors.index.json"
@@ -118,7 +118,7 @@ def check_config(raw: Mapping[str, Any], name: object) -> None:
     """Types and bounds of the settings that decide what is built."""
 
     def wrong(key: str, why: str) -> ModelError:
-        return ModelError(f"config.json of '{name}': {key} is {_shown(raw[key])}; {why}.")
+        return ModelError(f"config.json of '{name}': {key} is {shown(raw[key])}; {why}.")
 
     if not isinstance(raw.get("model_type", ""), str):
         raise wrong("model_type", "a text is needed")
@@ -156,7 +156,7 @@ def labels_of(raw: Mapping[str, Any], name: object) -> tuple[str, ...]:
         raise ModelError(f"config.json of '{name}': id2label does not number the classes 0, 1, 2, … without a gap.")
     for number, label in numbered.items():
         if isinstance(label, bool) or not isinstance(label, str | int | float):
-            raise ModelError(f"config.json of '{name}': id2label[{number}] is {_shown(label)}; a text is needed.")
+            raise ModelError(f"config.json of '{name}': id2label[{number}] is {shown(label)}; a text is needed.")
     return tuple(str(numbered[i]) for i in range(len(numbered)))
 
 
@@ -169,7 +169,7 @@ def _check_weights(folder: Path, name: object) -> int:
         for file in set(map(str, files.values())):
             if os.path.basename(file) != file or not file.endswith(".safetensors"):
                 raise ModelError(
-                    f"{INDEX} of '{name}' names {_shown(file)}: only safetensors files of the folder itself are opened."
+                    f"{INDEX} of '{name}' names {shown(file)}: only safetensors files of the folder itself are opened."
                 )
             if not (folder / file).is_file():
                 raise ModelError(f"{INDEX} of '{name}' names {file}, which is not there. Download the model again.")
@@ -233,14 +233,6 @@ def _check_room(raw: Mapping[str, Any], there: int, name: object) -> None:
             f"config.json of '{name}' describes a model of some {asked:,} weights, but its files hold {there:,}. "
             "Put the configuration that belongs to these weights there."
         )
-
-
-def _shown(value: object) -> str:
-    try:
-        text = repr(value)
-    except ValueError:  # a whole number of more digits than Python writes
-        return "a number of very many digits"
-    return text if len(text) <= 60 else text[:57] + "…"
 
 
 def first_line(error: BaseException) -> str:

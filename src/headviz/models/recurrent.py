@@ -100,6 +100,8 @@ class RnnTranslator:
     target: Vocabulary
     name: str = ""
     max_length: int = LONGEST  # words of a translation
+    kind = TRANSLATION
+    answers = "none (translates)"
 
     def __post_init__(self) -> None:
         self.model.eval()
@@ -128,14 +130,6 @@ class RnnTranslator:
             sha.update(name.encode())
             sha.update(p.detach().cpu().contiguous().numpy().tobytes())
         return sha.hexdigest()
-
-    @property
-    def kind(self) -> str:
-        return TRANSLATION
-
-    @property
-    def answers(self) -> str:
-        return "none (translates)"
 
     @property
     def title(self) -> str:

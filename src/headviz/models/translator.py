@@ -50,6 +50,8 @@ class Translator(TransformerModel):
     of both sides for models that know several. ``reading`` sets them.
     """
 
+    kind = TRANSLATION
+    answers = "none (translates)"
     prefix: str = ""
     languages: tuple[str, str] | None = None
 
@@ -62,14 +64,6 @@ class Translator(TransformerModel):
             )
         # generate() refuses keywords that transformers does not know, and ours must reach the attention function
         self.model._validate_model_kwargs = _any_keyword  # type: ignore[assignment]
-
-    @property
-    def kind(self) -> str:
-        return TRANSLATION
-
-    @property
-    def answers(self) -> str:
-        return "none (translates)"
 
     # stacks -----------------------------------------------------------------------------------
 

@@ -104,7 +104,7 @@ def run_curves(curves: Sequence[Curve], height: int = 400) -> go.Figure:
         spread = [(100 * x, m - s, m + s) for x, m, s in means if s is not None]
         if spread:
             xs, low, high = (list(column) for column in zip(*spread, strict=True))
-            band(fig, xs, low, high, tone, curve.name)
+            band(fig, xs, low, high, tone, legendgroup=curve.name)
         for seed, points in sorted(curve.by_seed.items()) if several else ():
             fig.add_scatter(
                 x=[100 * x for x, _ in points],

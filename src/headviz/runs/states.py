@@ -29,8 +29,6 @@ FAIL = "fail"  # an error ended it
 VANISH = "vanish"  # the worker has ended without an outcome
 RESUME = "resume"  # somebody asks to continue from the last step
 
-EVENTS = (CLAIM, CANCEL, STOP, FINISH, FAIL, VANISH, RESUME)
-
 # (state, event) -> state; other pairs are refused
 TRANSITIONS = {
     (QUEUED, CLAIM): RUNNING,

@@ -50,7 +50,6 @@ class Collector:
         self.store = store
         self.rows: Tables = {}
         self.done = np.zeros(len(data), dtype=bool)
-        self.computed = 0  # examples that the cache did not have
         settings = {**self.sweep.settings(options), **(more or {})}
         keys = [self._key(sweep, i, settings) for i in range(len(data))]
         self._twins: dict[str, list[int]] = {}  # equal examples are computed once
@@ -166,7 +165,6 @@ class Collector:
             self.store.put_many((k, Entry(t)) for k, t in zip(keys, tables, strict=True))
         for key, table in zip(keys, tables, strict=True):
             self._place(key, table)
-        self.computed += sum(len(self._twins[key]) for key in keys)
         if progress is not None:
             progress(int(self.done.sum()), len(self.done))
 

@@ -26,11 +26,6 @@ def spearman(a: Floats, b: Floats) -> Floats:
     return _pearson(_centred(_ranks(a).average), _centred(_ranks(b).average))
 
 
-def kendall(a: Floats, b: Floats) -> Floats:
-    """Tau-b, in O(M log² M)."""
-    return _tau_b(_ranks(a), _ranks(b))
-
-
 def correlations(a: Floats, b: Floats) -> dict[str, Floats]:
     """All three at once: ranking, the expensive part, is shared."""
     if a.shape != b.shape or a.ndim != 2:

@@ -52,25 +52,6 @@ def source(copies: int) -> str:
     return f"the masked-language model's logit of the true token, {places} per text"
 
 
-def masked_correlations(
-    mlm: Classifier,
-    data: Dataset,
-    statistic: str = "spearman",
-    *,
-    options: PathOptions | None = None,
-    copies: int = COPIES,
-    mask: HeadMask | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-    cancel: Cancel | None = None,
-) -> NDArray[np.float64]:
-    """Mean over texts of the correlation of attention and attribution, L×H; texts without one are left out."""
-    rows = masked_rows(
-        mlm, data, statistic, options=options, copies=copies, mask=mask, seed=seed, progress=progress, cancel=cancel
-    )
-    return _mean(rows)
-
-
 def masked_rows(
     mlm: Classifier,
     data: Dataset,
@@ -83,7 +64,10 @@ def masked_rows(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> NDArray[np.float64]:
-    """The same of each text: [n, L, H], NaN where a head is off or a text has no correlation."""
+    """Each text's correlations of attention and attribution: [n, L, H], NaN where a head is off or there is none.
+
+    ``mean_of`` gives their mean over the texts.
+    """
     if not is_one_of(statistic, STATISTICS):
         raise OptionError(unknown_choice("statistic", statistic, STATISTICS))
     if copies < 1:
@@ -102,11 +86,11 @@ def masked_rows(
             hidden = Encoding(ids, encoding.types, encoding.truncated, encoding.special)
             maps = path.sweep(at_place, [hidden], [truth], options or PathOptions(), mask, cancel=cancel)[0]
             found.append(correlate(maps, kept)[statistic])
-        out[number] = _mean(found)
+        out[number] = mean_of(found)
     return out
 
 
-def _mean(tables: NDArray | Sequence[NDArray]) -> NDArray[np.float64]:
+def mean_of(tables: NDArray | Sequence[NDArray]) -> NDArray[np.float64]:
     """Over the first axis, of the values that there are."""
     stack = np.asarray(tables, dtype=float)
     known = np.isfinite(stack)

@@ -11,7 +11,6 @@ from ..heads import CLASSIFICATION, MASKED_LM, TRANSLATION
 from .options import NoOptions
 
 SAMPLE = "sample"  # all examples together; the others are measured one by one, by the sweeps of ``sweeps``
-NEEDS = ("conductance", "attattr", "gates", "entropy", "changed gates", "weights", "ablation", SAMPLE)
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Score:
     formula: str
     source: str
     measure: str | Callable[[Any, Any], Any]
-    needs: str | None = None  # what measures the examples (NEEDS); None = no example is needed
+    needs: str | None = None  # a sweep of ``sweeps.SWEEPS``, or SAMPLE; None = no example is needed
     options: type = NoOptions
     caution: str = ""  # when not to use it
     tex: str = ""  # the formula as TeX; empty = shown as text

@@ -1,5 +1,6 @@
 """Time, space and degree: orders, and what one order says about another."""
 
+from collections.abc import Sequence
 from random import Random
 
 from ..example import CONTRADICTION, ENTAILMENT, NEUTRAL, Draft
@@ -185,18 +186,7 @@ def comparative(rng: Random, label: str) -> Draft:
     negative = rng.random() < 0.2
     said = scale[way]
     hypothesis = f"{x.hypothesis} {be(tense, negative=negative)} {said} than {y.hypothesis}"
-    is_, is_not = be(tense), be(tense, negative=True)
-
-    def more(one: str, which: int, two: str) -> list[tuple[str, str]]:
-        """Ways to say that `one` is further along than `two`."""
-        return [
-            ("comparative", f"{one} {is_} {scale[which]} than {two}"),
-            ("turned", f"{two} {is_} {scale[1 - which]} than {one}"),
-            ("not as", f"{two} {is_not} as {scale[2 + which]} as {one}"),
-            ("less", f"{two} {is_} less {scale[2 + which]} than {one}"),
-            ("much", f"{one} {is_} much {scale[which]} than {two}"),
-        ]
-
+    is_ = be(tense)
     a, b, c = x.premise, y.premise, z.premise
     if label == NEUTRAL:
         others = [s for s in SCALES if s[4] == bearer and not set(s[:4]) & set(scale[:4])]
@@ -204,7 +194,7 @@ def comparative(rng: Random, label: str) -> Draft:
         if draw < 0.6:
             scale = rng.choice(others)
             one, two = rng.sample((a, b), 2)
-            how, premise = rng.choice(more(one, rng.randrange(2), two))
+            how, premise = rng.choice(further(scale, tense, one, rng.randrange(2), two))
         elif draw < 0.8:
             premise, how = f"{a} {is_} {said} than {c}, and {b} {is_} {said} than {c}", "same side"
         else:
@@ -221,13 +211,25 @@ def comparative(rng: Random, label: str) -> Draft:
             one, two = rng.sample((a, b), 2)
             premise, how = f"{one} {is_} as {scale[2 + rng.randrange(2)]} as {two}", "equal"
         elif holds:
-            how, premise = rng.choice([way_ for way_ in more(a, way, b) if way_[0] != "comparative"])
+            how, premise = rng.choice([way_ for way_ in further(scale, tense, a, way, b) if way_[0] != "comparative"])
         else:
-            how, premise = rng.choice(more(b, way, a))
+            how, premise = rng.choice(further(scale, tense, b, way, a))
     premise = aside(rng, shared.put(rng, premise), [], tense, 0.1)
     return Draft(
         sentence(premise), sentence(shared.put(rng, hypothesis)), f"{how} {negative} {tense}", f"{said} {y.hypothesis}"
     )
+
+
+def further(scale: Sequence[str], tense: str, one: str, which: int, two: str) -> list[tuple[str, str]]:
+    """Ways to say that ``one`` is further along a scale than ``two``, and what they are called."""
+    is_, is_not = be(tense), be(tense, negative=True)
+    return [
+        ("comparative", f"{one} {is_} {scale[which]} than {two}"),
+        ("turned", f"{two} {is_} {scale[1 - which]} than {one}"),
+        ("not as", f"{two} {is_not} as {scale[2 + which]} as {one}"),
+        ("less", f"{two} {is_} less {scale[2 + which]} than {one}"),
+        ("much", f"{one} {is_} much {scale[which]} than {two}"),
+    ]
 
 
 def _compared(rng: Random, bearer: str) -> list[Person]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-A, E, O = GENDERS = ("a", "e", "o")  # noqa: E741
+A, E, O = ("a", "e", "o")  # noqa: E741
 PERSON, ANIMAL, THING, PLACE = "person", "animal", "thing", "place"
 
 

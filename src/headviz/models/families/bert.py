@@ -10,7 +10,7 @@ from torch import Tensor
 from ...heads import ENCODER
 from .sheet import Attention, Family, Layers, PostNorm
 
-_LAYER = "encoder.layer.{i}"
+LAYER = "encoder.layer.{i}"
 
 
 def bert_like(
@@ -30,36 +30,39 @@ def bert_like(
         model_type,
         attention={
             ENCODER: Attention(
-                query=f"{_LAYER}.attention.self.query",
-                key=f"{_LAYER}.attention.self.key",
-                value=f"{_LAYER}.attention.self.value",
-                output=f"{_LAYER}.attention.output.dense",
+                query=f"{LAYER}.attention.self.query",
+                key=f"{LAYER}.attention.self.key",
+                value=f"{LAYER}.attention.self.value",
+                output=f"{LAYER}.attention.output.dense",
             )
         },
-        layers={
-            ENCODER: Layers(
-                modules="encoder.layer",
-                count="num_hidden_layers",
-                writes=("attention.output.dense", "output.dense"),
-                inner=("intermediate.dense",),
-                outer="output.dense",
-                neurons="intermediate_size",
-                pre_norm=pre_norm,
-            )
-        },
+        layers={ENCODER: bert_layers(pre_norm=pre_norm)},
         embeddings="embeddings",
         post_norm=None
         if read_out is None
         else PostNorm(
-            attention_norm=f"{_LAYER}.attention.output.LayerNorm",
-            inner=f"{_LAYER}.intermediate.dense",
-            activation=f"{_LAYER}.intermediate.intermediate_act_fn",
-            outer=f"{_LAYER}.output.dense",
-            output_norm=f"{_LAYER}.output.LayerNorm",
+            attention_norm=f"{LAYER}.attention.output.LayerNorm",
+            inner=f"{LAYER}.intermediate.dense",
+            activation=f"{LAYER}.intermediate.intermediate_act_fn",
+            outer=f"{LAYER}.output.dense",
+            output_norm=f"{LAYER}.output.LayerNorm",
             read_out=read_out,
             widen=widen,
         ),
         **facts,
+    )
+
+
+def bert_layers(output: str = "attention.output.dense", pre_norm: bool = False) -> Layers:
+    """A stack whose feed-forward blocks are named as BERT's; ``output`` is where a layer has W_O."""
+    return Layers(
+        modules="encoder.layer",
+        count="num_hidden_layers",
+        writes=(output, "output.dense"),
+        inner=("intermediate.dense",),
+        outer="output.dense",
+        neurons="intermediate_size",
+        pre_norm=pre_norm,
     )
 
 

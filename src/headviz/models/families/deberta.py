@@ -10,10 +10,9 @@ from torch import Tensor
 
 from ...attention import HeadCall, running_call
 from ...heads import ENCODER
+from .bert import LAYER, bert_layers
 from .own_attention import OwnAttention
-from .sheet import Attention, Family, Layers, OwnLayers
-
-_LAYER = "encoder.layer.{i}"
+from .sheet import Attention, Family, OwnLayers
 
 
 class _Attention(OwnAttention):
@@ -76,23 +75,14 @@ DEBERTA_V2 = Family(
     "deberta-v2",
     attention={
         ENCODER: Attention(
-            query=f"{_LAYER}.attention.self.query_proj",
-            key=f"{_LAYER}.attention.self.key_proj",
-            value=f"{_LAYER}.attention.self.value_proj",
-            output=f"{_LAYER}.attention.output.dense",
+            query=f"{LAYER}.attention.self.query_proj",
+            key=f"{LAYER}.attention.self.key_proj",
+            value=f"{LAYER}.attention.self.value_proj",
+            output=f"{LAYER}.attention.output.dense",
             further=("pos_key_proj", "pos_query_proj"),  # where the model does not share the matrices of the content
         )
     },
-    layers={
-        ENCODER: Layers(
-            modules="encoder.layer",
-            count="num_hidden_layers",
-            writes=("attention.output.dense", "output.dense"),
-            inner=("intermediate.dense",),
-            outer="output.dense",
-            neurons="intermediate_size",
-        )
-    },
+    layers={ENCODER: bert_layers()},
     embeddings="embeddings",
     own_layers=OwnLayers(_layer, _read_out),
     own_attention=_Attention,

@@ -7,11 +7,9 @@ from typing import Any
 from torch import Tensor
 
 from ...heads import ENCODER
-from .bert import classifier_head
+from .bert import LAYER, bert_layers, classifier_head
 from .own_attention import OwnAttention
-from .sheet import Attention, Family, Layers, PostNorm
-
-_LAYER = "encoder.layer.{i}"
+from .sheet import Attention, Family, PostNorm
 
 
 class _Attention(OwnAttention):
@@ -40,30 +38,21 @@ MPNET = Family(
     "mpnet",
     attention={
         ENCODER: Attention(
-            query=f"{_LAYER}.attention.attn.q",
-            key=f"{_LAYER}.attention.attn.k",
-            value=f"{_LAYER}.attention.attn.v",
-            output=f"{_LAYER}.attention.attn.o",
+            query=f"{LAYER}.attention.attn.q",
+            key=f"{LAYER}.attention.attn.k",
+            value=f"{LAYER}.attention.attn.v",
+            output=f"{LAYER}.attention.attn.o",
             position_table="encoder.relative_attention_bias",
         )
     },
-    layers={
-        ENCODER: Layers(
-            modules="encoder.layer",
-            count="num_hidden_layers",
-            writes=("attention.attn.o", "output.dense"),
-            inner=("intermediate.dense",),
-            outer="output.dense",
-            neurons="intermediate_size",
-        )
-    },
+    layers={ENCODER: bert_layers("attention.attn.o")},
     embeddings="embeddings",
     post_norm=PostNorm(
-        attention_norm=f"{_LAYER}.attention.LayerNorm",
-        inner=f"{_LAYER}.intermediate.dense",
-        activation=f"{_LAYER}.intermediate.intermediate_act_fn",
-        outer=f"{_LAYER}.output.dense",
-        output_norm=f"{_LAYER}.output.LayerNorm",
+        attention_norm=f"{LAYER}.attention.LayerNorm",
+        inner=f"{LAYER}.intermediate.dense",
+        activation=f"{LAYER}.intermediate.intermediate_act_fn",
+        outer=f"{LAYER}.output.dense",
+        output_norm=f"{LAYER}.output.LayerNorm",
         read_out=classifier_head,
         bias=lambda base, states: base.encoder.compute_position_bias(states),
     ),

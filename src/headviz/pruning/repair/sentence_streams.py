@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ...evaluation.plain import batches, encode_data
+from ...evaluation.plain import BATCH_TOKENS, batches, encode_data
 from ...progress import tracked
 from .moments import Moments, moments, weights_of
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ...models.translator import Translator
     from ...progress import Cancel, Progress
     from ...tasks import Dataset
-
-BATCH_TOKENS = 4096
 
 
 def sentence_moments(

@@ -149,10 +149,7 @@ def table(clf: Classifier, view: View) -> None:
         caption="Exact ablation, on dev examples that were not used to choose the heads.",
         hint="Choose a row to switch them off in the Mask lab.",
         height="content",
-        column_config={
-            "accuracy": st.column_config.NumberColumn(format="%.3f"),
-            "costs it, points": st.column_config.NumberColumn(format="%.1f"),
-        },
+        formats={"accuracy": "%.3f", "costs it, points": "%.1f"},
         cells={"costs others, mean": lambda v: show.signed(v, 1), "others that lose over 5": lambda n: str(n or "")},
         on_select="rerun",
         selection_mode="single-row",

@@ -132,12 +132,13 @@ def table(
     hint: str = "",
     record: Any = None,
     cells: Mapping[str, Callable[[Any], str]] | None = None,
+    formats: Mapping[str, str] | None = None,
     **more: Any,
 ) -> Any:
     """A table with downloads as CSV and LaTeX, and of ``record`` as JSON. ``more`` goes to ``st.dataframe``.
 
-    ``cells`` write the numbers of a column; it is still sorted by the numbers. ``hint`` says what choosing a row does;
-    it is not part of the files. Zeros are blank in wide tables of numbers.
+    ``cells`` write the numbers of a column, or ``formats`` do in printf's way; it is still sorted by the numbers.
+    ``hint`` says what choosing a row does; it is not part of the files. Zeros are blank in wide tables of numbers.
     """
     import pandas as pd
 
@@ -149,8 +150,9 @@ def table(
     if len(numbers) >= WIDE:
         blank = [name for name in numbers if name not in written and (frame[name] == 0).mean() >= MOSTLY]
         written |= dict.fromkeys(blank, _without_zero)
-    others = {name: st.column_config.NumberColumn(format="%.4g") for name in numbers if name not in written}
-    more["column_config"] = others | more.get("column_config", {})
+    printf = {name: "%.4g" for name in numbers if name not in written} | dict(formats or {})
+    columns = {name: st.column_config.NumberColumn(format=form) for name, form in printf.items()}
+    more["column_config"] = columns | more.get("column_config", {})
     more.setdefault("height", "content" if len(rows) <= 11 else 400)
     drawn = frame.style.format(written) if written else frame
     event = st.dataframe(drawn, hide_index=True, key=key, placeholder="–", **more)

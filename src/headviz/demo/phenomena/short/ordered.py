@@ -7,6 +7,7 @@ from ...grammar import be, fitting, sentence
 from ...words import nouns
 from ...words.adjectives import SCALES
 from .. import relations
+from ..relations import further
 from .subjects import ANIMALS, doings, named, subjects
 
 _ONE = ("the", "the", "a")
@@ -99,28 +100,17 @@ def comparative(rng: Random, label: str) -> Draft:
         article = rng.choice(_ONE)
         x, y = named(article, x), named(article, y)
     tense, way, negative = rng.choice(("present", "present", "past")), rng.randrange(2), rng.random() < 0.15
-    is_, is_not = be(tense), be(tense, negative=True)
     said = scale[way]
     hypothesis = f"{x} {be(tense, negative=negative)} {said} than {y}"
-
-    def more(one: str, side: int, two: str) -> list[tuple[str, str]]:
-        return [
-            ("comparative", f"{one} {is_} {scale[side]} than {two}"),
-            ("turned", f"{two} {is_} {scale[1 - side]} than {one}"),
-            ("not as", f"{two} {is_not} as {scale[2 + side]} as {one}"),
-            ("less", f"{two} {is_} less {scale[2 + side]} than {one}"),
-            ("much", f"{one} {is_} much {scale[side]} than {two}"),
-        ]
-
     holds = (label == ENTAILMENT) != negative
     if label == NEUTRAL:
         scale = rng.choice([s for s in SCALES if s[4] == bearer and not set(s[:4]) & set(scale[:4])])
         one, two = rng.sample((x, y), 2)
-        how, premise = rng.choice(more(one, rng.randrange(2), two))
+        how, premise = rng.choice(further(scale, tense, one, rng.randrange(2), two))
     elif holds:
-        how, premise = rng.choice([told for told in more(x, way, y) if told[0] != "comparative"])
+        how, premise = rng.choice([told for told in further(scale, tense, x, way, y) if told[0] != "comparative"])
     elif rng.random() < 0.2:
-        how, premise = "equal", f"{x} {is_} as {scale[2 + rng.randrange(2)]} as {y}"
+        how, premise = "equal", f"{x} {be(tense)} as {scale[2 + rng.randrange(2)]} as {y}"
     else:
-        how, premise = rng.choice(more(y, way, x))
+        how, premise = rng.choice(further(scale, tense, y, way, x))
     return Draft(sentence(premise), sentence(hypothesis), f"short {how} {negative} {tense}", f"{said} {y}")

@@ -144,13 +144,7 @@ def _results(found: dict[str, Any], metric: str) -> None:
     form = "%.3f" if points_in(metric) != 1 else "%.2f"
     of = dict.fromkeys((metric, "low", "high", "before training"), form)
     of |= {"parameters": "localized", "seconds": "%.0f"}
-    show.table(
-        header,
-        rows,
-        "distil_table",
-        caption="Means over seeds with 95 % intervals (Student's t).",
-        column_config={name: st.column_config.NumberColumn(format=text) for name, text in of.items()},
-    )
+    show.table(header, rows, "distil_table", caption="Means over seeds with 95 % intervals (Student's t).", formats=of)
 
 
 def _at_most(high: float | None, metric: str) -> float | None:

@@ -90,13 +90,7 @@ def _metrics(found: Measured, drawn: bool) -> None:
     if not drawn:
         viewreport.note("table", (header, rows), caption)
         return
-    show.table(
-        header,
-        rows,
-        "mask_metrics",
-        caption=caption,
-        column_config={name: st.column_config.NumberColumn(format=text) for name, text in of.items()},
-    )
+    show.table(header, rows, "mask_metrics", caption=caption, formats=of)
 
 
 def _second(found: Measured) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
@@ -279,16 +273,13 @@ def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
         return
     rows = flipped_rows(data, found, places)
     header = ["text", "pair", "gold", "full model", "masked", "change", data.slice_name or "slice", "example"]
-    event = show.table(
-        *show.filled(header, rows),
-        "mask_flips",
-        caption="Examples whose answer changes under the mask.",
-        hint="Choose a row to open it in Compare.",
-        on_select="rerun",
-        selection_mode="single-row",
+    _changed(
+        "Examples whose answer changes under the mask.",
+        header,
+        rows,
+        found.mask,
         column_config={name: st.column_config.TextColumn(width=w) for name, w in _WIDTHS.items()},
     )
-    _open_chosen(event, [i for _, i in places], found.mask)
 
 
 _WIDTHS = {"text": 118, "pair": 104, "gold": 88, "full model": 88, "masked": 88, "change": 58}
@@ -300,10 +291,19 @@ def flipped_title(worse: int, better: int, other: int) -> str:
     return f"Changed answers: {worse} now wrong, {better} now right{rest}"
 
 
-def _open_chosen(event: Any, examples: Sequence[int], mask: HeadMask) -> None:
-    """A chosen row opens its example in Compare."""
+def _changed(caption: str, header: list[str], rows: list[list[Any]], mask: HeadMask, **more: Any) -> None:
+    """A table of examples, whose numbers stand last. A chosen row opens its example in Compare."""
+    event = show.table(
+        *show.filled(header, rows),
+        "mask_flips",
+        caption=caption,
+        hint="Choose a row to open it in Compare.",
+        on_select="rerun",
+        selection_mode="single-row",
+        **more,
+    )
     if (row := show.chosen_row(event, "flip_opened", mask.hex)) is not None:
-        state.update(example=examples[row], a="", b="")
+        state.update(example=rows[row][-1], a="", b="")
         st.switch_page("pages/compare.py")
 
 
@@ -316,15 +316,7 @@ def _rewritten(data: Dataset, found: Measured) -> None:
         return
     rows = [[found.masked[i], found.full[i], data[i].pair, data[i].text, data[i].slice, i] for i in places]
     header = ["masked", "full model", "reference", "source", data.slice_name or "slice", "example"]
-    event = show.table(
-        *show.filled(header, rows),
-        "mask_flips",
-        caption="Sentences that are translated differently under the mask.",
-        hint="Choose a row to open it in Compare.",
-        on_select="rerun",
-        selection_mode="single-row",
-    )
-    _open_chosen(event, places, found.mask)
+    _changed("Sentences that are translated differently under the mask.", header, rows, found.mask)
 
 
 def flipped_rows(data: Dataset, found: Measured, places: Sequence[tuple[str, int]]) -> list[list[Any]]:

@@ -73,10 +73,7 @@ def how_much(clf: Classifier, data: Dataset, found: Measured) -> None:
         ],
         "mask_stand_ins",
         caption="The same mask with each thing in the heads' place; change in points.",
-        column_config={
-            "masked": st.column_config.NumberColumn(format="%.3f"),
-            **{n: st.column_config.NumberColumn(format="%+.1f") for n in ("change", "95 % low", "95 % high")},
-        },
+        formats={"masked": "%.3f", **dict.fromkeys(("change", "95 % low", "95 % high"), "%+.1f")},
     )
     if clf.classes and CONSTANT not in kinds:
         st.caption("A learned vector takes longer; choose it above to see it here too.")

@@ -78,7 +78,7 @@ def _show(found: Comparison, a: str, b: str) -> None:
         rows,
         "two_masks_table",
         caption=f"{found.primary.metric} under both masks on the same examples; differences in points, paired.",
-        column_config={name: st.column_config.NumberColumn(format=text) for name, text in of.items()},
+        formats=of,
     )
 
 

@@ -132,11 +132,7 @@ def detail(view: RunView) -> None:
     digits = dict.fromkeys(("speed", "low", "high"), "%.2f") | {metric: "%.3f"}
     digits |= dict.fromkeys(("change, points", "change low", "change high"), "%+.1f")
     show.table(
-        header,
-        rows,
-        "faster_table",
-        caption="Speed by interleaved pairs of passes of both models.",
-        column_config={name: st.column_config.NumberColumn(format=text) for name, text in digits.items()},
+        header, rows, "faster_table", caption="Speed by interleaved pairs of passes of both models.", formats=digits
     )
     _take(view, steps)
 

@@ -1,4 +1,4 @@
-"""The numbers of a pruning run: one step beside the full models, every step as a table."""
+"""The numbers of a pruning run: one step beside the full models, every step as a table, of which metric or task."""
 
 from __future__ import annotations
 
@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from ....runs.reading import RunView
 
 Step = dict[str, Any]
+
+
+def chosen(label: str, names: Sequence[str], key: str) -> str:
+    """The name that a figure is about. It is asked for only where there are several."""
+    if len(names) == 1:
+        return names[0]
+    wanted = st.segmented_control(
+        show.plain(label), names, format_func=show.plain, default=names[0], required=True, key=key
+    )
+    return wanted or names[0]
 
 
 def boxes(view: RunView, step: Step, metric: str) -> None:

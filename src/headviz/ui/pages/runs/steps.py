@@ -89,14 +89,7 @@ def before_first(view: RunView) -> None:
 def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
     from ....runs.curves import curve_of, run_curves
 
-    metric = names[0]
-    if len(names) > 1:
-        metric = (
-            st.segmented_control(
-                "Metric", names, format_func=show.plain, default=names[0], required=True, key="run_metric"
-            )
-            or names[0]
-        )
+    metric = runfigures.chosen("Metric", names, "run_metric")
     sizes = [dev_size(v) for v in views]
     differ = unlike(views, sizes)
     called = [

@@ -33,14 +33,7 @@ def detail(view: RunView) -> None:
     if rows:
         if said := one_class_of(view.children) + finding(rows):
             show.finding(said)
-        task = tasks[0]
-        if len(tasks) > 1:
-            task = (
-                st.segmented_control(
-                    "Task", tasks, format_func=show.plain, default=tasks[0], required=True, key="sweep_task"
-                )
-                or tasks[0]
-            )
+        task = runfigures.chosen("Task", tasks, "sweep_task")
         drawn = curves(view, task)
         level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in drawn))
         given = "; dotted, the unpruned model" if any(c.given is not None for c in drawn) else ""
