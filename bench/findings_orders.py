@@ -28,6 +28,7 @@ PRICES = {
     "thesis-2024": 600.0,
     "thesis-2024-code": 600.0,
 }
+AHEAD_IN = "balanced accuracy"
 KEPT = ("sparsity", "heads_off", "mask", "metrics", "intervals", "deltas", "predicted", "constant")
 
 
@@ -109,19 +110,32 @@ def prune(
         "metric": context.dev.task.primary_metric,
         "full": state.reference.metrics,
         "steps": [{"seed": s["seed"], **{k: s[k] for k in KEPT}} for s in found["steps"]],
+        "ahead_in": AHEAD_IN,
         "ahead": _ahead(context, state, folder.with_name(f"{folder.name[: -len(choice)]}random")),
         "digest": state.model_digest,
     }
 
 
 def _ahead(context: Context, state: State, random: Path) -> list[dict[str, float]]:
-    """By step: accuracy ahead of the random orders, with its interval over their seeds and over examples."""
+    """By step: how far ahead of the random orders; their masks and answers come from the random run's state."""
     chance, gold, found = State.load(random), gold_for(context.dev, class_order(context.clf, context.dev)), []
     assert gold is not None
+    draw = np.random.default_rng(0)
     for step, size in enumerate(state.sizes, 1):
-        own = next(iter(right_answers(state, gold, step).values())).astype(float)
-        lead = own - np.array(list(right_answers(chance, gold, step).values()))
-        low, high = interval(lead, np.random.default_rng(0))
-        share = size / (state.num_layers * state.num_heads)
-        found.append({"sparsity": share, "mean": float(lead.mean()), "low": low, "high": high})
+        own = next(iter(right_answers(state, gold, step).values()))
+        others = np.array(list(right_answers(chance, gold, step).values()))
+        found.append({"sparsity": size / (state.num_layers * state.num_heads), **lead(own, others, gold, draw)})
     return found
+
+
+def lead(own: np.ndarray, others: np.ndarray, gold: np.ndarray, draw: np.random.Generator) -> dict[str, float]:
+    """Balanced accuracy ahead of others [seeds, n], with its interval over their seeds and over examples.
+
+    Balanced: the mean over the classes. In plain accuracy an order that leaves one class for all answers would be ahead
+    of one under which the model still tells the classes apart.
+    """
+    _, which, counts = np.unique(gold, return_inverse=True, return_counts=True)
+    weights = len(gold) / (len(counts) * counts[which])
+    ahead = weights * (own.astype(float) - others)
+    low, high = interval(ahead, draw)
+    return {"mean": float(ahead.mean()), "low": low, "high": high}

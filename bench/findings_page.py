@@ -12,7 +12,7 @@ import numpy as np
 
 from findings import cells
 from findings_models import FOLDERS, PAGE, Cell
-from findings_orders import PRICES
+from findings_orders import AHEAD_IN, PRICES
 from findings_papers import KEPT_SHARE
 from findings_shared_page import boards, table, transferred
 from headviz.pruning import ALGORITHMS
@@ -155,7 +155,8 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]], full: dict[Any, 
                 continue
             name = f"{ALGORITHMS[algorithm].title}, `{choice}`"
             rows.append([name, len(own), *(_cell(own, at, metric) for at in places)])
-            if choice != "random":
+            own = [c for c in own if c.get("ahead_in") == AHEAD_IN]
+            if choice != "random" and own:
                 ahead = [[c["ahead"][at] for c in own] for at in places]
                 leads.append([name, len(own), *(_lead(one) for one in ahead)])
                 said.append(f"{name}: {_verdict(ahead, shares)}")
@@ -167,8 +168,10 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]], full: dict[Any, 
         yield from [f"Published, with 70 % of BERT-base's heads off (thesis, Table 6.3): {told}.", ""]
     if leads and not useless:
         yield from [
-            "Accuracy ahead of random orders, in points, with the 95 % interval over examples and random seeds; for "
-            "several models the mean, and the widest interval:",
+            "Balanced accuracy ahead of random orders, in points, with the 95 % interval over examples and random "
+            "seeds; for several models the mean, and the widest interval. (Balanced: the mean over the classes, so "
+            "that one class for all is chance. In plain accuracy it would be ahead of a model that still tells some "
+            "apart.)",
             "",
             *table(["order", "models", *shares], leads),
             "",

@@ -47,6 +47,7 @@ def pruned(score: str, seed: int, lead: float, width: float, predicted: int = 60
         "n": 100,
         "metric": "accuracy",
         "steps": [{**step, "sparsity": a["sparsity"], "constant": {"accuracy": 0.68}} for a in ahead],
+        "ahead_in": "balanced accuracy",
         "ahead": ahead,
     }
 
@@ -201,6 +202,28 @@ def test_the_board_names_the_best_and_what_is_no_better_than_chance(study: Modul
     assert "The largest area has `fisher`; not told apart from it: `taylor`." in said
     assert "Not told apart from random orders: `magnitude`. Worse than random orders: `ablation`." in said
     assert "| `random` | 0.690 [0.680, 0.700] | – |" in said
+
+
+def test_one_class_for_all_is_not_ahead_of_a_model_that_tells_some_apart(study: ModuleType) -> None:
+    import numpy as np
+
+    from findings_orders import lead
+
+    gold = np.array([0] * 70 + [1] * 30)
+    constant = gold == 0  # accuracy .70, and .50 in the mean of the classes
+    knows = np.array([True] * 42 + [False] * 28 + [True] * 24 + [False] * 6)  # accuracy .66, classes .60 and .80
+    assert constant.mean() > knows.mean()
+    found = lead(knows, np.stack([constant] * 3), gold, np.random.default_rng(0))
+    assert found["mean"] == pytest.approx(0.2)
+    assert found["low"] > 0
+    even = lead(knows, np.stack([knows, constant]), gold, np.random.default_rng(0))
+    assert even["mean"] == pytest.approx(0.1)
+
+
+def test_leads_of_another_measure_are_not_shown(study: ModuleType) -> None:
+    old, random = pruned("taylor", 0, 0.05, 0.01), pruned("random", 0, 0.0, 0.01)
+    del old["ahead_in"]
+    assert "ahead of random" not in text(study, trained(0), random, old)
 
 
 def test_a_board_that_was_stopped_goes_on_with_what_it_has(
