@@ -58,7 +58,7 @@ class Cluster:
             *self.tls,
         )
         until(where.exists, 30, "the scheduler")
-        until(lambda: where.read_text().rstrip().endswith("}"), 5, "the scheduler's address")
+        until(lambda: where.read_text().rstrip().endswith("}"), what="the scheduler's address")
         self.address = json.loads(where.read_text())["address"]
         for _ in range(workers):
             self.add_worker()
@@ -222,7 +222,7 @@ def test_the_driver_is_light_and_the_work_is_done_by_both(cluster, registry, rea
 @pytest.mark.slow
 def test_a_cancel_reaches_the_workers(cluster, registry):
     run = on_cluster(steps=3, chains=2, seconds=300.0)
-    until(lambda: reading.show(run.id).progress.phase == "scoring", 20, "work on the cluster")
+    until(lambda: reading.show(run.id).progress.phase == "scoring", what="work on the cluster")
     begun = time.monotonic()
     assert service.cancel(run.id).state == "cancelled"
     assert time.monotonic() - begun < 2.0
@@ -247,7 +247,7 @@ def test_a_killed_driver_is_lost_and_resumes_to_the_same_result(cluster, registr
 @pytest.mark.slow
 def test_workers_drop_the_work_of_a_driver_that_is_gone(cluster, registry):
     run = on_cluster(steps=3, chains=2, seconds=300.0)
-    until(lambda: reading.show(run.id).progress.phase == "scoring", 20, "work on the cluster")
+    until(lambda: reading.show(run.id).progress.phase == "scoring", what="work on the cluster")
     os.kill(reading.show(run.id).record.pid, signal.SIGKILL)
     assert ended(run.id).state == "lost"
     again = on_cluster(steps=2, chains=2)

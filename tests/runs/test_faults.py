@@ -247,7 +247,7 @@ def test_a_registry_locked_by_another_program(registry, seconds):
 @pytest.mark.slow
 def test_a_cancel_is_heard_while_the_registry_is_locked(registry):
     run = rehearse(steps=50, seconds=1.0)
-    until(lambda: reading.show(run.id).progress.phase == "scoring", 20, "work")
+    until(lambda: reading.show(run.id).progress.phase == "scoring", what="work")
     other = sqlite3.connect(registry.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:

@@ -108,7 +108,7 @@ def test_runs_of_one_device_wait_for_each_other_in_order(registry):
 def test_several_at_once_when_asked_for(registry, monkeypatch):
     monkeypatch.setenv("HEADVIZ_RUNS_AT_ONCE", "2")
     runs = [rehearse(steps=2, seconds=1.0) for _ in range(2)]
-    until(lambda: all(look(registry, r.id).state == "running" for r in runs), 10, "two runs at once")
+    until(lambda: all(look(registry, r.id).state == "running" for r in runs), what="two runs at once")
     monkeypatch.setenv("HEADVIZ_RUNS_AT_ONCE", "many")
     with pytest.raises(UserError, match="not a whole number"):
         rehearse(**QUICK)
@@ -139,7 +139,7 @@ def test_a_cancel_takes_effect_within_two_seconds_in_every_phase(registry, phase
     run = rehearse(**spec)
     if phase in ("scoring", "training", "evaluating", "deaf"):
         wanted = "scoring" if phase == "deaf" else phase
-        until(lambda: reading.show(run.id).progress.phase == wanted, 15, phase)
+        until(lambda: reading.show(run.id).progress.phase == wanted, what=phase)
     begun = time.monotonic()
     after = service.cancel(run.id)
     assert after.state == "cancelled"
@@ -202,7 +202,7 @@ def test_a_polite_request_to_end_counts_as_lost_at_once(registry):
 def test_what_waits_starts_after_a_killed_worker(registry):
     first, second = rehearse(**SLOW), rehearse(**QUICK)
     os.kill(running_steps(first.id).record.pid, signal.SIGKILL)
-    until(lambda: [v.state for v in reading.overview()] == ["done", "lost"], 20, "the second run")
+    until(lambda: [v.state for v in reading.overview()] == ["done", "lost"], what="the second run")
     assert second.id == reading.overview()[0].record.id
 
 
