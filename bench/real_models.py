@@ -143,7 +143,8 @@ def table(read: dict[str, Any]) -> str:
     names = list(read["models"])
     lines = ["| | " + " | ".join(NAMES[n] for n in names) + " |", "|---|" + "---:|" * len(names)]
     lines.append("| layers × heads × width | " + " | ".join(read["models"][n]["shape"] for n in names) + " |")
-    for row, title in ROWS.items():
+    measured = {row: title for row, title in ROWS.items() if all(m[row] is not None for m in read["models"].values())}
+    for row, title in measured.items():
         lines.append(f"| {title} | " + " | ".join(f"{read['models'][n][row]:.3g}" for n in names) + " |")
     machine = read["machine"]
     return "\n".join(
