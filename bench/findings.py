@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 
 import headviz
+from findings_gates import gated
 from findings_models import AGREED, PAGE, Cell, training
 from findings_orders import agreement, orders
 from findings_papers import heads_one_by_one, retraining
@@ -31,7 +32,10 @@ def cells() -> list[Cell]:
     small = [_of_model("minilm", task, seed) for seed in range(3) for task in tasks]
     more = [[training("minilm", t, s), agreement("minilm", t, s)] for s in (3, 4) for t in AGREED]
     large = [_of_model("mpnet", task, 0) for task in ("wnli", "rte", "mrpc")]
-    boards = [[board("minilm", "mrpc"), shared("minilm")], [board("mpnet", "mrpc")]]
+    boards = [
+        [board("minilm", "mrpc"), gated("minilm", "sst2"), gated("minilm", "mrpc"), shared("minilm")],
+        [board("mpnet", "mrpc")],
+    ]
     again = [retraining("minilm", task) for task in ("wnli", "mrpc", "cola", "rte", "sst2")]
     return [
         cell

@@ -14,7 +14,7 @@ from findings import cells
 from findings_models import FOLDERS, PAGE, Cell
 from findings_orders import AHEAD_IN, PRICES
 from findings_papers import KEPT_SHARE
-from findings_shared_page import boards, table, transferred
+from findings_shared_page import boards, gated, table, transferred
 from headviz.pruning import ALGORITHMS
 from headviz.pruning.tickets.margin import MARGIN
 from headviz.reference import find, published
@@ -52,6 +52,7 @@ def page(found: dict[str, dict[str, Any]], planned: Iterable[Cell]) -> str:
         "E3": ("E3: heads removed, then trained", _retrained),
         "E5": ("E5: masks given to other tasks", transferred),
         "B": ("Which score: the board", boards),
+        "G": ("Gates against iterative Taylor", gated),
     }
     kinds = {name: [c for c in found.values() if c["experiment"] == name] for name in sections}
     for name, (title, write) in sections.items():

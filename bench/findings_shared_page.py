@@ -1,4 +1,4 @@
-"""The parts of docs/study.md about masks given to other tasks (E5) and the board of scores (B)."""
+"""The parts of docs/study.md about masks given to other tasks (E5), the board of scores (B) and gates (G)."""
 
 from __future__ import annotations
 
@@ -86,6 +86,44 @@ def _best(grades: dict[str, Any]) -> str:
     said += f"; not told apart from it: {', '.join(equal)}." if equal else ", and all others are behind it."
     said += f" Not told apart from random orders: {', '.join(untold)}." if untold else ""
     return said + (f" Worse than random orders: {', '.join(behind)}." if behind else "")
+
+
+def gated(found: Cells, trained: Cells) -> Iterator[str]:
+    """How far gates are ahead of the iterative order, at every step."""
+    for cell in found:
+        _, encoder, task, _ = cell["cell"].split("-")
+        yield from [
+            f"### {encoder} on {task}",
+            "",
+            f"Both learn from {cell['examples']:,} training examples; the same number of heads goes at each step, and "
+            f"nothing is retrained. {cell['n']:,} dev examples. In points ahead of {cell['against']}, with 95 % "
+            "intervals over examples; *balanced* is the mean over the classes.",
+            "",
+        ]
+        metric = cell["metric"]
+        for name, leads in cell["ahead"].items():
+            rows = [
+                [
+                    f"{one['sparsity']:.0%}",
+                    _three(base["metrics"][metric]),
+                    _three(own["metrics"][metric]),
+                    _points(*(one[k] for k in ("mean", "low", "high"))),
+                    _points(*(one["accuracy"][k] for k in ("mean", "low", "high"))),
+                ]
+                for one, own, base in zip(leads, cell["orders"][name], cell["base"], strict=True)
+            ]
+            header = ["off", f"{cell['against']}, {metric}", f"`{name}`, {metric}", "balanced", "accuracy"]
+            yield from [*table(header, rows), "", _ahead(name, cell["against"], leads), ""]
+
+
+def _ahead(name: str, against: str, leads: list[dict[str, Any]]) -> str:
+    """At how many steps one is ahead of the other, where the interval excludes zero."""
+    ahead, behind = sum(one["low"] > 0 for one in leads), sum(one["high"] < 0 for one in leads)
+    rest = len(leads) - ahead - behind
+    return (
+        f"In balanced accuracy `{name}` is ahead of {against} at {ahead} of {len(leads)} sparsities, behind at "
+        f"{behind}; at {rest} they are not told apart."
+    )
 
 
 def table(header: list[str], rows: list[list[Any]]) -> list[str]:
