@@ -6,11 +6,13 @@ python bench/findings_page.py          # writes docs/study.md
 import json
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from findings import cells
+from findings_again import again
 from findings_models import FOLDERS, PAGE, Cell
 from findings_orders import AHEAD_IN, PRICES
 from findings_papers import KEPT_SHARE
@@ -20,6 +22,8 @@ from headviz.pruning.tickets.margin import MARGIN
 from headviz.reference import find, published
 
 TARGET = PAGE.with_suffix(".md")
+EARLIER = PAGE / "earlier"  # cells that were computed once more since
+Cells = dict[str, dict[str, Any]]
 SHARES = (0.3, 0.5, 0.7, 0.9)  # the columns of a table: the first step at least so far
 INTRODUCTION = """\
 # The thesis and Michel et al. on real weights
@@ -41,8 +45,8 @@ While it is fine-tuned: updates, and the share of the heads that can go, in the 
 {KEPT_SHARE:.0%} kept of what the model has above one class for all. – : it has nothing above it."""
 
 
-def page(found: dict[str, dict[str, Any]], planned: Iterable[Cell]) -> str:
-    """The document. ``found`` has the cells that are there, by name."""
+def page(found: Cells, planned: Iterable[Cell], earlier: Cells | None = None) -> str:
+    """The document. ``found`` has the cells that are there, by name; ``earlier`` those that were done once before."""
     lines = [INTRODUCTION, ""]
     sections = {
         "training": ("The models", _models),
@@ -58,6 +62,7 @@ def page(found: dict[str, dict[str, Any]], planned: Iterable[Cell]) -> str:
     for name, (title, write) in sections.items():
         told = write(kinds[name], kinds["training"]) if kinds[name] else ["No cell is there yet.", ""]
         lines += [f"## {title}", "", *told]
+    lines += again(found, earlier or {})
     missing = [cell for cell in planned if cell.name not in found]
     hours = sum(cell.price for cell in missing) / 3600
     lines += ["## Missing", ""]
@@ -279,12 +284,12 @@ def _signed(value: float) -> str:
     return f"{value:+.3f}".replace("-", "−")
 
 
-def read() -> dict[str, dict[str, Any]]:
+def read(folder: Path = PAGE) -> Cells:
     """Every cell that is there, by name."""
-    files = sorted(PAGE.glob("*.json"))
+    files = sorted(folder.glob("*.json"))
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
 
 
 if __name__ == "__main__":
-    TARGET.write_text(page(read(), cells()), encoding="utf-8")
+    TARGET.write_text(page(read(), cells(), read(EARLIER)), encoding="utf-8")
     print(f"{TARGET} written")

@@ -57,7 +57,9 @@ def text(study: ModuleType, *found: dict[str, Any]) -> str:
 
 
 def test_the_document_is_what_its_files_say(study: ModuleType) -> None:
-    assert study.TARGET.read_text(encoding="utf-8") == study.page(study.read(), study.cells())
+    assert study.TARGET.read_text(encoding="utf-8") == study.page(
+        study.read(), study.cells(), study.read(study.EARLIER)
+    )
 
 
 def test_a_lead_is_told_where_every_model_has_it(study: ModuleType) -> None:
@@ -220,10 +222,46 @@ def test_one_class_for_all_is_not_ahead_of_a_model_that_tells_some_apart(study: 
     assert even["mean"] == pytest.approx(0.1)
 
 
+def test_a_cell_done_again_is_set_beside_its_first_value(study: ModuleType) -> None:
+    def once(value: float, mask: str, digest: str) -> dict[str, Any]:
+        cell = pruned("taylor", 0, 0.1, 0.05)
+        steps = [
+            {**s, "mask": mask, "metrics": {"accuracy": value}, "intervals": {"accuracy": [0.7, 0.8]}}
+            for s in cell["steps"]
+        ]
+        return {**cell, "steps": steps, "digest": digest}
+
+    found = {c["cell"]: c for c in (trained(0), once(0.81, "f", "b"))}
+    first = once(0.75, "f", "a")
+    said = study.page(found, study.cells(), {first["cell"]: first})
+    assert "| other | 4 of 4 | 6.00 | 0 of 4 |" in said
+    assert "In all, 0 of 4 values lie inside." in said
+    first = once(0.79, "e", "b")
+    found[first["cell"]] = once(0.8, "f", "b")
+    assert "| the same | 0 of 4 | 1.00 | 4 of 4 |" in study.page(found, study.cells(), {first["cell"]: first})
+    assert "## Done again" not in study.page(found, study.cells(), {})
+
+
 def test_leads_of_another_measure_are_not_shown(study: ModuleType) -> None:
     old, random = pruned("taylor", 0, 0.05, 0.01), pruned("random", 0, 0.0, 0.01)
     del old["ahead_in"]
     assert "ahead of random" not in text(study, trained(0), random, old)
+
+
+def test_gates_are_ahead_only_where_the_interval_excludes_zero(study: ModuleType) -> None:
+    def lead(low: float, high: float) -> dict[str, Any]:
+        ends = {"mean": (low + high) / 2, "low": low, "high": high}
+        return {"sparsity": 0.5, **ends, "accuracy": ends}
+
+    leads = [lead(0.01, 0.03), lead(-0.01, 0.03), lead(-0.03, -0.01)]
+    steps = [{"metrics": {"accuracy": 0.7}}] * 3
+    cell = {
+        "cell": "gates-minilm-mrpc-0", "experiment": "G", "examples": 2000, "against": "iterative taylor", "n": 408,
+        "metric": "accuracy", "ahead": {"gates": leads}, "orders": {"gates": steps}, "base": steps,
+    }  # fmt: skip
+    said = text(study, trained(0), cell)
+    assert "`gates` is ahead of iterative taylor at 1 of 3 sparsities, behind at 1; at 1 they are" in said
+    assert "| 50% | 0.700 | 0.700 | +2.0 [+1.0, +3.0] | +2.0 [+1.0, +3.0] |" in said
 
 
 def test_a_board_that_was_stopped_goes_on_with_what_it_has(

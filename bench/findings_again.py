@@ -1,0 +1,49 @@
+"""The part of docs/study.md about cells that were computed twice, each from the training on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from findings_shared_page import table
+
+Cells = dict[str, dict[str, Any]]
+
+
+def again(found: Cells, earlier: Cells) -> Iterator[str]:
+    """Beside each pruned cell its earlier twin: how many masks are equal, and how far the metric is apart."""
+    twins = [(found[name], old) for name, old in sorted(earlier.items()) if name in found]
+    pairs = [(new, old) for new, old in twins if "steps" in new]
+    if not pairs:
+        return
+    yield from [
+        "## Done again",
+        "",
+        "These cells were computed twice, on other days and processors, each time from the fine-tuning on. Another "
+        "processor rounds otherwise, so the weights differ in their last bits. *Inside*: the second value lies in the "
+        "first one's 95 % interval.",
+        "",
+    ]
+    rows, inside, places = [], 0, 0
+    for new, old in pairs:
+        metric, steps = new["metric"], list(zip(new["steps"], old["steps"], strict=True))
+        apart = [abs(a["metrics"][metric] - b["metrics"][metric]) for a, b in steps if _known(a, b, metric)]
+        held = [_inside(a, b, metric) for a, b in steps if _known(a, b, metric)]
+        inside, places = inside + sum(held), places + len(held)
+        same = sum(a["mask"] == b["mask"] for a, b in steps)
+        weights = "the same" if new["digest"] == old["digest"] else "other"
+        name = f"`{new['cell']}`"
+        rows.append(
+            [name, weights, f"{same} of {len(steps)}", f"{100 * max(apart):.2f}", f"{sum(held)} of {len(held)}"]
+        )
+    yield from [*table(["cell", "weights", "same mask", "furthest apart, points", "inside"], rows), ""]
+    yield from [f"In all, {inside} of {places} values lie inside.", ""]
+
+
+def _known(a: dict[str, Any], b: dict[str, Any], metric: str) -> bool:
+    return a["metrics"][metric] is not None and b["metrics"][metric] is not None
+
+
+def _inside(new: dict[str, Any], old: dict[str, Any], metric: str) -> bool:
+    low, high = old["intervals"][metric]
+    return bool(low <= new["metrics"][metric] <= high)
