@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 Verdict = Literal["loss", "gain", "open", "unknown"]
 
 MARGIN = 2.0  # points of a metric; a user may choose another
+LEAST = 0.1  # points: the smallest loss that is written
 TOO_FEW = "too few flips to tell"
 
 
@@ -40,8 +41,8 @@ def undecided(low: ArrayLike, high: ArrayLike) -> NDArray[np.bool_]:
 
 
 def possible_loss(low: float) -> float:
-    """The largest loss that is still possible, in the metric's unit; a greater one is excluded."""
-    return max(0.0, -low)
+    """The largest loss that is still possible, in the metric's unit; a greater one is excluded. NaN without an end."""
+    return low if low != low else max(0.0, -low)
 
 
 def within(low: float | None, margin: float) -> bool:
@@ -50,12 +51,15 @@ def within(low: float | None, margin: float) -> bool:
 
 
 def excluded(low: float | None, scale: float, margin: float = MARGIN) -> str:
-    """Which loss the data exclude, in words. ``scale`` is points in one unit of the metric; the margin is in points."""
+    """Which loss the data exclude, in words. ``scale`` is points in one unit of the metric; the margin is in points.
+
+    An end of exactly zero is one that the test has pulled there: it leaves a loss possible, if a small one.
+    """
     if low is None or low != low:
         return TOO_FEW
-    loss = scale * possible_loss(low)
-    if loss == 0:
+    if low > 0:
         return "any loss is excluded"
+    loss = max(scale * possible_loss(low), LEAST)
     said = f"a loss of more than {points_up(loss)} points is excluded"
     return said if loss <= margin else f"{said}, but not one of {margin:g}"
 
