@@ -92,6 +92,8 @@ def tickets(found: Sequence[Mapping[str, Any]], metric: str) -> Table:
     header = ("heads removed", f"{metric}, mean", "sd", f"full model's {metric}, mean", "sd", "seeds", "wins")
     tests = [t["within"] for t in found if t["within"] is not None]
     header += ("loss excluded, points", f"within {tests[0]['margin']:g} points") if tests else ()
+    flat = any(t.get("remark") for t in found)
+    header += ("answers",) if flat else ()
     words = {True: "yes", False: "no", None: "not known: one seed"}
     rows: list[Sequence[Any]] = [
         [
@@ -100,6 +102,7 @@ def tickets(found: Sequence[Mapping[str, Any]], metric: str) -> Table:
             t["seeds"],
             words[t["winning"]],
             *(_margin(t["within"]) if tests else ()),
+            *((t.get("remark"),) if flat else ()),
         ]
         for t in found
     ]
