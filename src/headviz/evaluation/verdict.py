@@ -7,6 +7,8 @@ where the largest loss that is still possible, the interval's lower end, lies wi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import Literal
 
 import numpy as np
@@ -62,6 +64,28 @@ def excluded(low: float | None, scale: float, margin: float = MARGIN) -> str:
     loss = max(scale * possible_loss(low), LEAST)
     said = f"a loss of more than {points_up(loss)} points is excluded"
     return said if loss <= margin else f"{said}, but not one of {margin:g}"
+
+
+def clear_from(
+    steps: Sequence[tuple[float, Sequence[tuple[float | None, float | None]]]], beside: str = ""
+) -> tuple[float, str] | None:
+    """The first share at which a loss is clear, and the words: "clear from 50 % on". None where it never is.
+
+    Each step has its share and the interval of every seed. "On" holds only where it is clear at every later step for
+    every seed. ``beside`` stands in the words after the first share.
+    """
+    lost = [(share, sum(verdict(*ends) == "loss" for ends in seeds), len(seeds)) for share, seeds in steps]
+    at = next((i for i, (_, count, _) in enumerate(lost) if count), None)
+    if at is None:
+        return None
+    first, count, seeds = lost[at]
+    on = [share for share, *_ in takewhile(lambda s: s[1] == s[2], reversed(lost))]
+    if on and on[-1] <= first:
+        return first, f"clear from {100 * first:.0f} % on{beside}"
+    said = f"first clear at {100 * first:.0f} %{f' ({count} of {seeds} seeds)' if seeds > 1 else ''}{beside}"
+    if on:
+        return first, f"{said}, and from {100 * on[-1]:.0f} % on{' for every seed' if seeds > 1 else ''}"
+    return first, said + (", but not at every later step" if at < len(lost) - 1 else "")
 
 
 def points_up(loss: float) -> str:
