@@ -31,6 +31,7 @@ ROWS_63 = {
     "michel-2019": "Michel (alpha 1.0)",
     "conductance-spearman": "thesis metric",
     "thesis-2024": "thesis metric",
+    "thesis-2024-code": "thesis metric",
 }
 
 
