@@ -9,10 +9,12 @@ import headviz
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate
 from headviz.analyses.all_but_one import all_but_one
+from headviz.analyses.catalogue import ANALYSES
 from headviz.analyses.cross_dataset import cross_dataset, relate
 from headviz.analyses.harmful import harmful
 from headviz.analyses.redundant import _by_promise, _logits, redundant
 from headviz.errors import Cancelled, OptionError
+from headviz.evaluation.comparison import Answers, Delta, deltas
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.paired import paired
 from headviz.evaluation.significance import benjamini_hochberg, mcnemar
@@ -38,6 +40,27 @@ def test_every_cell_is_the_plain_difference() -> None:
     np.testing.assert_allclose(table.p_value, p)
     np.testing.assert_allclose(table.q_value, benjamini_hochberg(p))
     np.testing.assert_array_equal(table.delta, -table.values)
+
+
+def test_over_draws_the_interval_and_the_test_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice the median of p = .057, .013 and .057 is .11; the mean of the intervals' ends excluded zero."""
+    evaluator = learnt(n=30)
+    counts = iter([(11, 3), (12, 2), (11, 3)])
+    gold = np.zeros(500, dtype=int)
+
+    def swept(*_: object, **__: object) -> tuple[Answers, list[Delta]]:
+        worse, better = next(counts)
+        full, masked = gold.copy(), gold.copy()
+        masked[:worse], full[worse : worse + better] = 1, 1
+        answers = Answers(gold, full, 2)
+        return answers, deltas(answers, [masked], "accuracy")
+
+    monkeypatch.setattr(evaluator, "each_draw", lambda: [evaluator] * 3)
+    monkeypatch.setattr("headviz.analyses.ablation.sweep", swept)
+    base = HeadMask.full(3, 4).without(h for h in HeadMask.full(3, 4).heads() if h != (1, 2))
+    found = ablate(evaluator, base=base)
+    assert found.p_value[1, 2] == pytest.approx(2 * 0.0574, abs=1e-3)
+    assert found.interval_low[1, 2] <= 0 < found.values[1, 2] < found.interval_high[1, 2]
 
 
 def test_on_top_of_a_mask_and_with_removed_heads() -> None:
@@ -130,6 +153,25 @@ def test_heads_chosen_elsewhere_are_reported_here() -> None:
         all_but_one(evaluator, "other")
     with pytest.raises(OptionError, match="same, other"):
         all_but_one(evaluator, "both")  # type: ignore[arg-type]
+
+
+def test_a_layer_whose_one_head_answers_the_same_for_all_is_named_first() -> None:
+    """ "In 3 of 3 layers one head is enough" stood alone where every answer was the majority's."""
+    evaluator = learnt(n=60)
+    same = np.zeros(60, dtype=np.int64)
+    flat = Evaluator(evaluator.clf, evaluator.data)
+    flat.predictions = lambda mask=None, **_: same  # type: ignore[method-assign]
+    found = all_but_one(flat, "same")
+    name = flat.data.label_names[0]
+    assert [r.remark for r in found.rows] == [f"All 60 answers are “{name}”."] * 3
+    assert (
+        ANALYSES["all-but-one"]
+        .view(found)
+        .finding.startswith(
+            f"With one head in layer 0: All 60 answers are “{name}”. The like holds for 2 more layers. In "
+        )
+    )
+    assert not any(r.remark for r in all_but_one(unlearnt(n=60), "same").rows)
 
 
 def test_layers_without_heads_have_no_best_head() -> None:

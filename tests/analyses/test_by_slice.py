@@ -8,7 +8,7 @@ import pytest
 
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate
-from headviz.analyses.by_slice import MOST, BySlice, by_slice
+from headviz.analyses.by_slice import MOST, BySlice, by_slice, finding, view
 from headviz.errors import Cancelled, OptionError
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.significance import benjamini_hochberg
@@ -92,6 +92,17 @@ def test_on_top_of_a_mask_and_with_one_kind_only() -> None:
     assert content["tested"] == 11
     assert content["slices"][0]["elsewhere"] is None
     assert content["values"][0][1][1] is None
+
+
+def test_a_kind_that_is_answered_with_one_class_is_said_to_be() -> None:
+    evaluator = sliced(n=60)
+    answers = np.array([0 if i % 3 == 1 else i % 2 for i in range(60)])
+    evaluator.predictions = lambda mask=None, **_: answers  # type: ignore[method-assign]
+    found = by_slice(evaluator)
+    said = f"All 20 answers are “{evaluator.data.label_names[0]}”."
+    assert {s.name: s.remark for s in found.slices} == {"odd": said, "long": "", "short": ""}
+    assert finding(found).startswith(f"On odd: {said} ")
+    assert said in [row[-1] for row in view(found).parts[1].rows]
 
 
 def test_a_kind_on_which_the_metric_has_no_value_has_no_head_either() -> None:

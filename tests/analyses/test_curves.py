@@ -85,9 +85,16 @@ def made(points: list[tuple[float, float, float, float]], n: int = 408, remark: 
 def test_the_sentence_names_the_loss_that_is_excluded() -> None:
     said = finding(made([(0.1, 0.832, -0.013, 0.009), (0.2, 0.82, -0.05, 0.02), (0.9, 0.684, -0.2, -0.1)]))
     assert said == (
-        "10 % of the heads can go in the order of taylor: a loss of more than 1.3 points is excluded (margin 2). From "
-        "90 % on a loss is clear (−15.0 points)."
+        "10 % of the heads can go in the order of taylor: a loss of more than 1.3 points is excluded (margin 2). A "
+        "loss is clear from 90 % on (−15.0 points)."
     )
+
+
+def test_a_loss_is_clear_from_a_share_on_only_where_it_stays_so() -> None:
+    steps = [(0.1, 0.832, -0.013, 0.009), (0.2, 0.8, -0.06, -0.01), (0.3, 0.83, -0.03, 0.02)]
+    assert finding(made(steps)).endswith("A loss is first clear at 20 % (−3.4 points), but not at every later step.")
+    said = finding(made([*steps, (0.4, 0.75, -0.1, -0.05), (0.9, 0.684, -0.2, -0.1)]))
+    assert said.endswith("A loss is first clear at 20 % (−3.4 points), and from 40 % on.")
 
 
 def test_few_examples_never_let_all_heads_go() -> None:

@@ -9,7 +9,7 @@ from sklearn.metrics import f1_score, matthews_corrcoef
 
 from headviz.errors import TaskError
 from headviz.evaluation import resampling
-from headviz.evaluation.comparison import Answers, compare, deltas, measure
+from headviz.evaluation.comparison import Answers, TextAnswers, compare, deltas, measure
 from headviz.tasks.metrics import metric as task_metric
 from support.metrics import metric_of_rows
 
@@ -187,6 +187,22 @@ def test_comparison_serialises() -> None:
     assert content["deltas"][0]["delta"] == pytest.approx(np.mean(masked == gold) - np.mean(full == gold))
     assert np.array(content["confusion_masked"]).sum() == 30
     assert set(content["flips"]) == {"worse", "better", "other"}
+
+
+def test_bleus_interval_and_test_agree() -> None:
+    """The resampled changes lay between -16.0 and -0.7 where p was .063."""
+    rng = np.random.default_rng(6)
+    words = "the a dog cat saw ran old red in house".split()
+    references = [" ".join(rng.choice(words, 9)) for _ in range(40)]
+    full = [" ".join(rng.permutation(r.split())) if rng.random() < 0.3 else r for r in references]
+    masked = [
+        " ".join(rng.permutation(r.split())) if rng.random() < 0.35 else f
+        for r, f in zip(references, full, strict=True)
+    ]
+    (found,) = deltas(TextAnswers.of(references, full), [np.array(masked, dtype=object)], "bleu")
+    assert found.p_value > 0.05
+    assert found.interval_low == pytest.approx(-16.0, abs=0.1)
+    assert found.interval_high == 0
 
 
 def test_misspelt_metric_and_no_examples_are_answered() -> None:

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import headviz
 from headviz.evaluation.intervals import SLOPES, accuracy_intervals, class_intervals, consistent, correlation_interval
-from headviz.evaluation.resampling import CLASS_METRICS
+from headviz.evaluation.resampling import CLASS_METRICS, joint_counts
 from headviz.evaluation.significance import mcnemar
 
 
@@ -75,6 +76,38 @@ def test_a_class_that_nobody_names_changes_nothing() -> None:
     wider = np.zeros((3, 3, 3), dtype=np.int64)
     wider[:2, :2, :2] = joint
     assert class_intervals(wider, "f1") == pytest.approx(class_intervals(joint, "f1"))
+
+
+@pytest.mark.parametrize("metric", SLOPES)
+def test_no_interval_has_no_width(metric: str) -> None:
+    """283 of 6,000 small calls said [0, 0]: F1 where all gold labels are 1, or none is."""
+    rng = np.random.default_rng(6)
+    defined = 0
+    for _ in range(3000):
+        n, classes = int(np.exp(rng.uniform(0, np.log(2000)))), int(rng.integers(2, 4))
+        gold = np.full(n, rng.integers(classes)) if rng.random() < 0.6 else rng.integers(0, classes, n)
+        full, masked = gold, gold
+        if rng.random() < 0.5:
+            full = np.where(rng.random(n) < rng.choice([0.01, 0.2, 1]), rng.integers(-1, classes, n), gold)
+        if rng.random() < 0.5:
+            masked = np.where(rng.random(n) < rng.choice([0.01, 0.2, 1]), rng.integers(-1, classes, n), full)
+        joint = joint_counts(gold, full, masked, classes)
+        change = float(CLASS_METRICS[metric](joint.sum(axis=1)) - CLASS_METRICS[metric](joint.sum(axis=2)))
+        if np.isnan(change):
+            continue
+        worse, better = ((full == gold) & (masked != gold)).sum(), ((full != gold) & (masked == gold)).sum()
+        ends = accuracy_intervals(worse, better, n) if metric == "accuracy" else class_intervals(joint, metric)
+        assert ends[1] - ends[0] > 1 / n, (n, np.argwhere(joint))  # NaN fails, too
+        defined += 1
+    assert defined > 500
+
+
+def test_one_class_for_all_is_no_proof() -> None:
+    """The interval was [0, 0], so that "any loss" was excluded."""
+    found = headviz.paired([1] * 100, [1] * 100, [1] * 100, "f1")
+    assert (found.low, found.high) == pytest.approx((-0.0167, 0.0167), abs=1e-4)
+    never = headviz.paired([0] * 100, [0, 1] * 50, [1, 0] * 50, "f1")  # 100 flips, and F1 is 0 on both sides
+    assert never.low < -0.05 < 0.05 < never.high
 
 
 def _joint(rate: float, only: int | None) -> NDArray:

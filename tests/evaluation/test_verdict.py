@@ -8,7 +8,7 @@ import pytest
 import headviz
 from headviz.evaluation.comparison import Answers, deltas
 from headviz.evaluation.constant import corrected, counts, remark, remark_on
-from headviz.evaluation.verdict import clear, excluded, undecided, verdict, within
+from headviz.evaluation.verdict import clear, excluded, possible_loss, undecided, verdict, within
 from headviz.tasks import constant, metric
 
 NAN = float("nan")
@@ -73,6 +73,27 @@ def test_what_is_excluded_is_the_end_of_the_interval() -> None:
     assert excluded(0.01, 100) == "any loss is excluded"
     assert excluded(NAN, 100) == "too few flips to tell"
     assert (within(-0.019, 0.02), within(-0.021, 0.02), within(None, 0.02), within(NAN, 0.02)) == (True, *[False] * 3)
+
+
+def test_nothing_is_excluded_where_a_metric_is_undefined() -> None:
+    """It read 0.0: no loss possible. Matthews' correlation has no value where every prediction is the same."""
+    same = headviz.paired([0, 1] * 50, [1] * 100, [1] * 100, "matthews")
+    assert np.isnan([same.difference, same.low, same.excludes, possible_loss(NAN)]).all()
+    assert not within(same.low, 1.0)
+    assert excluded(same.low, 100) == "too few flips to tell"
+
+
+def test_any_loss_is_excluded_only_where_a_gain_is_clear() -> None:
+    """3 worse, 11 better of 500: p = .057, so the interval is pulled to zero, and the verdict is open."""
+    gold = np.zeros(500, dtype=int)
+    before, after = gold.copy(), gold.copy()
+    after[:3] = 1
+    before[3:14] = 1
+    change = headviz.paired(gold, before, after)
+    assert change.p == pytest.approx(0.0574, abs=1e-4)
+    assert change.low == 0
+    assert verdict(change.low, change.high) == "open"
+    assert excluded(change.low, 100) == "a loss of more than 0.1 points is excluded"
 
 
 def test_a_bound_is_rounded_up() -> None:

@@ -25,6 +25,7 @@ from headviz.pruning.tickets.winning import (
     wins,
 )
 from headviz.reference import find
+from headviz.reports.steps import tickets as report_tickets
 from headviz.scores.masked_place import masked_rows
 from support.plain import evaluate
 from support.pruning_plans import context, make_data, plan
@@ -114,6 +115,29 @@ def test_layouts(retrained, tmp_path):
     assert at_sparsity(masked, 0.8) is None
 
 
+def test_a_ticket_that_answers_one_class_is_said_to(retrained):
+    """WNLI: every algorithm's network said "not_entailment" to all, and passed as a winning ticket."""
+    import dataclasses
+
+    def flat(record):
+        same = record.step > 0 and record.seed < 2
+        answered = {"not_entailment": 71 if same else 40, "entailment": 0 if same else 31}
+        return dataclasses.replace(record, predicted=answered, constant={"accuracy": 0.563})
+
+    state = dataclasses.replace(retrained, records=tuple(flat(r) for r in retrained.records))
+    said = "All 71 answers are “not_entailment” in 2 of 3 seeds."
+    assert [t.remark for t in tickets(state)] == [said] * 2
+    for found in (table_62([state]), table_64([state])):
+        assert found.rows[0][found.header.index("answers")] == said
+    header, rows = report_tickets([t.to_dict() for t in tickets(state)], "accuracy")
+    assert header[-1] == "answers"
+    assert [row[-1] for row in rows] == [said] * 2
+    assert "answers" not in report_tickets([{**t.to_dict(), "remark": ""} for t in tickets(state)], "accuracy")[0]
+    full = dataclasses.replace(state.record(0, 0), predicted={"entailment": 71})
+    both = dataclasses.replace(state, records=(full, *(r for r in state.records if (r.seed, r.step) != (0, 0))))
+    assert tickets(both)[0].remark == f"{said} Full model: All 71 answers are “entailment” in 1 of 3 seeds."
+
+
 def test_published_figures_stand_in_their_own_column(retrained):
     import dataclasses
 
@@ -122,6 +146,8 @@ def test_published_figures_stand_in_their_own_column(retrained):
     assert table_64([as_mrpc]).rows[0][-1] == "0.701"
     taylor = {**retrained.plan, "task": "mrpc", "algorithm": "iterative", "score": "taylor"}
     assert table_63([dataclasses.replace(retrained, plan=taylor)]).rows[0][-1] == "0.639"
+    for score in ("thesis-2024", "thesis-2024-code"):
+        assert table_63([dataclasses.replace(retrained, plan={**taylor, "score": score})]).rows[0][-1] == "0.317"
 
 
 def test_tables_are_in_the_metrics_own_points(retrained):

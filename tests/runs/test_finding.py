@@ -33,6 +33,19 @@ def test_a_share_can_go_only_where_the_loss_is_excluded() -> None:
     )
 
 
+def test_a_loss_is_clear_from_a_share_on_only_where_every_later_step_is_for_every_seed() -> None:
+    """One seed of five and one step were enough for "a loss is clear from 25 % on"."""
+    bad = step(0.25, 0.85, -0.05, -0.08, -0.02)
+    five = [{**FINE, "seed": k} for k in range(4)] + [{**bad, "seed": 4}]
+    assert "A loss is first clear at 25 % (1 of 5 seeds). Accuracy" in finding(five, "accuracy")
+    half = [{**LOST, "seed": k} for k in range(5)]
+    assert "A loss is first clear at 25 % (1 of 5 seeds), and from 50 % on for every seed." in finding(
+        five + half, "accuracy"
+    )
+    back = [{**LOST, "sparsity": 0.25}, {**FINE, "sparsity": 0.5}]
+    assert "A loss is first clear at 25 %, but not at every later step." in finding(back, "accuracy")
+
+
 def test_an_interval_that_spans_zero_is_not_called_free() -> None:
     """The sentence was "Up to 75 % of the heads are gone without a clear loss of accuracy", of 50 examples."""
     steps = [step(s, 0.8, -0.02, -0.09, 0.05) for s in (0.25, 0.5, 0.75)]

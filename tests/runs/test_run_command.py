@@ -156,7 +156,7 @@ def test_a_change_stands_with_its_interval():
     from headviz.commands.run_text import _change
 
     known = {"change": {"accuracy": {"delta": -0.048, "low": -0.0612, "high": -0.031, "p": 0.001}}}
-    assert _change(known, "accuracy") == "-4.8 [-6.1, -3.1]"
+    assert _change(known, "accuracy") == "−4.8 [−6.1, −3.1]"
     assert _change({"change": {"accuracy": {"delta": 0.0001, "low": None, "high": None}}}, "accuracy") == "0.0"
     assert _change({}, "accuracy") == "–"
 

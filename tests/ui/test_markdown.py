@@ -39,9 +39,7 @@ HELPS = set(
 OTHERS = set("go page np show re viewreport charts json state table".split())
 ESCAPES = {"plain", "escaped"}
 # functions of ours whose text is made of numbers and fixed words only
-NUMBERS = set(
-    "_less _million span size len int round abs sum min max number metric points signed p_text p_cell".split()
-)
+NUMBERS = set("less _million span size len int round abs sum min max number metric points signed p_text p_cell".split())
 
 
 class Walk:

@@ -12,6 +12,7 @@ pytest.importorskip("streamlit")
 
 from headviz.attribution.which_head import Moved, Restored
 from headviz.heads import HeadId
+from headviz.scores.fresh_heads import averaged
 from headviz.ui.pages.compare import which_head as culprit
 from headviz.ui.pages.heads import bands
 from headviz.ui.pages.heads import grids as headgrid
@@ -34,6 +35,25 @@ LABELS = ("entailment", "neutral", "contradiction")
 )
 def test_the_fullest_band_is_named(values: list[float], said: str) -> None:
     assert bands.sentence(np.array([values])).startswith(said)
+
+
+def test_the_mean_over_fresh_heads_has_the_absolute_beside_the_signed() -> None:
+    """Signed correlations under heads that answer at random cancel: the mean looked like no correlation at all."""
+    found = scoring.shipped(View(), "conductance-spearman", "fine-tuned")
+    assert found is not None
+    up, down = (replace(found, values=np.full((2, 2), v)) for v in (0.3, -0.28))
+    (note,) = averaged([up, down]).notes
+    assert note.endswith("mean 0.010, near zero as they answer at random; mean |ρ| under each of them 0.290")
+    (note,) = averaged([replace(t, score="taylor") for t in (up, down)]).notes
+    assert note == "mean over 2 fresh classification heads on the pre-trained encoder"
+
+
+def test_the_published_bands_are_said_to_be_of_short_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(bands.show, "figure", lambda fig, key, caption, **_: said.append(caption))
+    monkeypatch.setattr(bands.published, "section", lambda *_: None)
+    bands.section({"fine-tuned": np.array([0.3, 0.1])})
+    assert said[0].endswith("Published for texts of at most 200 tokens; longer ones are not cut here.")
 
 
 def test_a_larger_negative_value_is_not_called_weaker() -> None:

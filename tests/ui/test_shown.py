@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ pytest.importorskip("streamlit")
 from headviz.evaluation.comparison import Answers, compare
 from headviz.heads import HeadId, HeadMask
 from headviz.ui.pages.compare import translations as retranslate
-from headviz.ui.pages.masklab import cost
+from headviz.ui.pages.masklab import cost, wording
 from headviz.ui.parts.measure import Measured
 from headviz.ui.shell import loaders, show
 
@@ -65,6 +67,40 @@ def test_the_mask_lab_names_the_loss_that_is_excluded() -> None:
     assert "a loss of more than 0.8 points is excluded." in cost.sentence(
         measured(large.tolist(), 400), "L0·H1", 2.0, ("no", "yes")
     )
+
+
+def test_slices_change_for_certain_only_after_correction_for_their_number() -> None:
+    """Of 20 slices one changes at p < .05 by chance alone, and it was named as clear."""
+    gold = np.zeros(20 * 40, dtype=int)
+    slices = [f"kind {i // 40}" for i in range(800)]
+    now = gold.copy()
+    now[:7] = 1  # p = .016: clear of one slice, not of 20
+    data = SimpleNamespace(slice_name="kind")
+
+    def said(now: np.ndarray) -> str:
+        found = compare(Answers(gold, gold, 2), now, ["accuracy"], slices)
+        return wording.clear_slices(data, Measured(HeadMask.full(1, 2), gold, now, found, gold, 800))
+
+    assert said(now) == ""
+    now[40:60] = 1
+    assert said(now).startswith("kind 1 1.000 → 0.500")
+    assert said(now).endswith("; no other kind changes for certain (Holm)")
+
+
+def test_a_size_that_hardly_changes_has_no_sign() -> None:
+    """The Mask lab wrote −0.0 %."""
+    assert [show.less(n, 10_000) for n in (9996, 10_000, 10_004, 9000, 11_000)] == [*["±0 %"] * 3, "−10.0 %", "+10.0 %"]
+
+
+def test_the_dotted_lines_of_a_sweep_are_named() -> None:
+    """Only θ* was, and not the majority's level."""
+    from headviz.runs.curves import Curve
+    from headviz.ui.pages.runs.sweep import dotted
+
+    bare = Curve("a", "accuracy", 0.9, {0: [(0.1, 0.8)]})
+    assert dotted([bare]) == ""
+    assert dotted([bare, replace(bare, constant=0.5)]) == "; dotted, one class for all"
+    assert dotted([replace(bare, constant=0.5, given=0.8)]) == "; dotted, the unpruned model and one class for all"
 
 
 def test_only_changed_words_are_marked() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..charts.numbers import metric as metric_text
 from ..charts.numbers import number, points
 from ..evaluation.comparison import measure
-from ..evaluation.intervals import interval_of_mean
+from ..evaluation.intervals import consistent, interval_of_mean
 from ..evaluation.significance import benjamini_hochberg, holm
 from ..evaluation.verdict import MARGIN, clear, undecided, within
 from ..heads import HeadId, HeadMask
@@ -40,7 +40,8 @@ class Ablation(Result):
 
     ``values`` is a *cost*: metric of ``base`` minus metric without the head, so high means that the head matters.
     The interval is the cost's. Of several draws of what stands in a head's place, ``values`` and the ends of the
-    interval are means, and ``p_value`` is twice the median.
+    interval are means: an error of a mean is at most the mean of the errors. ``p_value`` is twice the median, which is
+    valid however the draws hang together, and where it does not reject the interval is widened to reach zero.
     """
 
     subject: Subject
@@ -145,6 +146,7 @@ def ablate(
         by_draw = np.array([one[0] for one in draws])
         values, low, high = (np.mean([one[i] for one in draws], axis=0) for i in range(3))
         p = np.minimum(1.0, 2 * np.median([one[3] for one in draws], axis=0))
+        low, high = consistent(low, high, p)
 
     baseline = measure(answers, answers.full, about.metric)
     seconds = time.perf_counter() - start

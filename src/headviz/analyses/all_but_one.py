@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ..charts.numbers import points
 from ..errors import OptionError
-from ..evaluation.comparison import measure
+from ..evaluation.comparison import deltas, measure
+from ..evaluation.constant import remark_on
 from ..evaluation.significance import benjamini_hochberg
 from ..evaluation.verdict import MARGIN, within
 from ..heads import HeadId, HeadMask
@@ -32,7 +33,7 @@ from .analysis import (
     View,
     in_points,
 )
-from .common import Subject, empty_grid, require_evaluator, subject, sweep
+from .common import Subject, empty_grid, predict_all, require_evaluator, subject, sweep
 from .recipe import EVALUATOR, Recipe, evaluator_of, found_by
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class BestHead(Result):
     interval_high: float
     p_value: float
     q_value: float
+    remark: str = ""  # where (nearly) all answers are of one class
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,12 +114,13 @@ def all_but_one(
         if not np.isnan(table[layer]).all()
     ]
     kept = [_only(present, h) for h in best]
-    answers, reported = sweep(
-        evaluator, kept, about.metric, progress=after(progress, len(heads) + 1, total), cancel=cancel
-    )
-    q = benjamini_hochberg([d.p_value for d in reported])
+    told = after(progress, len(heads) + 1, total)
+    answers, predictions = predict_all(evaluator, kept, progress=told, cancel=cancel)
+    reported = deltas(answers, predictions, about.metric)
+    q, names = benjamini_hochberg([d.p_value for d in reported]), evaluator.data.label_names
+    flat = [remark_on(said, answers.gold, names) if answers.classes else "" for said in predictions]
     rows = tuple(
-        BestHead(h.layer, h.head, d.delta, d.interval_low, d.interval_high, d.p_value, float(q[i]))
+        BestHead(h.layer, h.head, d.delta, d.interval_low, d.interval_high, d.p_value, float(q[i]), flat[i])
         for i, (h, d) in enumerate(zip(best, reported, strict=True))
     )
     if progress is not None:
@@ -188,12 +191,23 @@ def finding(found: AllButOne) -> str:
         return "No layer of this model has heads."
     scale = found.subject.scale
     enough = sum(within(r.interval_low, found.margin / scale) for r in found.rows)
-    layer = found.subject.rows[worst.layer] if found.subject.rows else f"layer {worst.layer}"
+    layer = _layer(found, worst)
     return (
-        f"In {enough} of {len(found.rows)} layers one head is enough, by an equivalence margin of "
+        f"{flat(found)}In {enough} of {len(found.rows)} layers one head is enough, by an equivalence margin of "
         f"{found.margin:g} points: a greater loss is excluded. {layer[0].upper()}{layer[1:]} loses most "
         f"({points(worst.delta, scale)} points)."
     )
+
+
+def flat(found: AllButOne) -> str:
+    """In which layers one head gives (nearly) the same answer to everything; a sentence with its blank, or nothing."""
+    told = [r for r in found.rows if r.remark]
+    more = f" The like holds for {len(told) - 1} more layers." if len(told) > 1 else ""
+    return f"With one head in {_layer(found, told[0])}: {told[0].remark}{more} " if told else ""
+
+
+def _layer(found: AllButOne, row: BestHead) -> str:
+    return found.subject.rows[row.layer] if found.subject.rows else f"layer {row.layer}"
 
 
 def view(found: AllButOne) -> View:
@@ -205,6 +219,7 @@ def view(found: AllButOne) -> View:
             *(scale * v for v in (r.delta, r.interval_low, r.interval_high)),
             r.p_value,
             r.q_value,
+            r.remark,
         ]
         for r in found.rows
     ]
@@ -220,7 +235,7 @@ def view(found: AllButOne) -> View:
             ),
             Table(
                 "all_but_one_table",
-                ("best head", "change", *ENDS, "p", "q"),
+                ("best head", "change", *ENDS, "p", "q", "answers"),
                 rows,
                 "The best single head of each layer; changes in points.",
                 in_points("change"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..evaluation.mask_evaluator import MaskEvaluator
+    from ..tasks import Dataset
     from .given import Given
 
 MOST = 60  # kinds; a column with more of them is rather one of values
@@ -54,6 +55,7 @@ class SliceCost(Result):
     elsewhere: float  # what the same head costs on all other examples
     significant: int  # heads with a clear cost
     constant: float | None = None  # what the best constant answer reaches on this kind
+    remark: str = ""  # where (nearly) all answers of ``base`` on this kind are of one class
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +145,10 @@ def by_slice(
 
     without = dict(zip(heads, predictions, strict=True))
     found = [
-        _slice(name, index, {t: v[k] for t, v in tables.items()}, answers, without, about.metric)
+        replace(
+            _slice(name, index, {t: v[k] for t, v in tables.items()}, answers, without, about.metric),
+            remark=_remark(answers.pick(index), data),
+        )
         for k, (name, index) in enumerate(members.items())
     ]
     order = sorted(range(len(found)), key=lambda k: (-np.nan_to_num(found[k].cost, nan=-np.inf), found[k].name))
@@ -159,8 +164,12 @@ def by_slice(
         p_value=tables["p"][order],
         q_value=tables["q"][order],
         seconds=time.perf_counter() - start,
-        remark=remark_on(answers.full, answers.gold, data.label_names) if answers.classes else "",
+        remark=_remark(answers, data),
     )
+
+
+def _remark(answers: Answers, data: Dataset) -> str:
+    return remark_on(answers.full, answers.gold, data.label_names) if answers.classes else ""
 
 
 def slices_of(data: Any) -> Mapping[str, NDArray[np.intp]]:
@@ -238,7 +247,11 @@ def figure(found: BySlice) -> Figure:
 
 def finding(found: BySlice) -> str:
     scale, hit = found.subject.scale, [k for k in found.slices if k.significant]
+    flat = [k for k in found.slices if k.remark]
     first = f"{found.remark} " if found.remark else ""
+    if flat and not first:
+        more = f" The like holds for {len(flat) - 1} more." if len(flat) > 1 else ""
+        first = f"On {flat[0].name}: {flat[0].remark}{more} "
     if not hit:
         sizes = [k.n for k in found.slices]
         return (
@@ -271,10 +284,11 @@ def view(found: BySlice) -> View:
             k.p_value,
             k.q_value,
             k.significant,
+            k.remark,
         ]
         for k in found.slices
     ]
-    costs = ("costliest head", "cost", "elsewhere", *ENDS, "p", "q", "heads that cost")
+    costs = ("costliest head", "cost", "elsewhere", *ENDS, "p", "q", "heads that cost", "answers")
     return View(
         finding(found),
         (

@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any
 
 from ..charts.numbers import points as points_text
-from ..evaluation.verdict import MARGIN, excluded, verdict, within
+from ..evaluation.verdict import MARGIN, clear_from, excluded, verdict, within
 from ..heads import HeadMask
 from ..results import Result
 
@@ -78,8 +78,9 @@ def told(curves: Sequence[Curve], scale: float, margin: float) -> str:
         said += "" if first is None else f": at {100 * first.sparsity:.0f} % {excluded(low, scale, margin)}"
         said += "."
     if best.lost is not None:
-        change = points_text(best.lost.delta, scale)
-        said += f" From {100 * best.lost.sparsity:.0f} % on a loss is clear ({change} points)."
+        beside = f" ({points_text(best.lost.delta, scale)} points)"
+        lost = clear_from([(p.sparsity, [(p.interval_low, p.interval_high)]) for p in best.points], beside)
+        said += "" if lost is None else f" A loss is {lost[1]}."
     return said + beats_random(curves)
 
 

@@ -31,6 +31,11 @@ def percent(share: float) -> str:
     return f"{100 * share:+.0f} %".replace("-", "−")
 
 
+def less(now: int, before: int) -> str:
+    """The change of a size in per cent."""
+    return f"{100 * (now / before - 1):+.1f} %".replace("+0.0", "±0").replace("-0.0", "±0").replace("-", "−")
+
+
 def metric(value: float, scale: float = 100) -> str:
     """A metric with a fixed width: three decimals of a share, two of points."""
     return "–" if value != value else f"{value:.{2 if scale == 1 else 3}f}".replace("-", "−")

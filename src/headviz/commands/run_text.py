@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ..charts.numbers import points as written
 from ..evaluation.verdict import MARGIN
 from ..pruning.algorithms import DEFAULT
 from ..runs.baselines import NAMES, WORDS, distinct, role
@@ -95,17 +96,8 @@ def _points(r: dict[str, Any], points: list[dict[str, Any]], names: list[str]) -
 def _change(step: dict[str, Any], metric: str) -> str:
     """The change in points against the step's full model, with its 95 % interval; a dash for full models."""
     found = (step.get("change") or {}).get(metric) or {}
-    delta, low, high = ((None if v is None else _signed(points_in(metric) * v)) for v in map(found.get, _CHANGE))
-    if delta is None:
-        return "–"
-    return delta if low is None or high is None else f"{delta} [{low}, {high}]"
-
-
-_CHANGE = ("delta", "low", "high")
-
-
-def _signed(points: float) -> str:
-    return f"{points:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0")
+    delta, *ends = (written(found.get(name), points_in(metric)) for name in ("delta", "low", "high"))
+    return delta if written(None, 1) in (delta, *ends) else f"{delta} [{', '.join(ends)}]"
 
 
 def _pieces(points: list[dict[str, Any]], names: list[str]) -> list[list[Any]]:

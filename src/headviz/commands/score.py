@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import OptionError
 from ..heads import HeadId
 from ..scores import DEFAULT, PRESETS, SCORES, score_heads
-from ..scores.catalogue import preset_named, score_named
+from ..scores.catalogue import departures, preset_named, score_named
 from ..tasks import DEFAULT_SAMPLES, LengthFilter, sample
 from .common import add_mask, add_model, add_task, load_data, load_model, number, progress_bar, read_mask, table, warn
 from .number_types import positive_int, seed
@@ -135,9 +135,6 @@ def show(result: dict[str, Any]) -> str:
             f"Another sample of this size would agree on {100 * result['stability']:.0f} % of the lowest fifth."
         )
     said.append(f"{result['samples']:,} examples, {result['seconds']:.1f} s")
-    preset = result["settings"].get("preset")
-    if preset and PRESETS[preset].differences:
-        said += ["", f"Where '{preset}' differs from the text it is published with:"]
-        said += [f"- {one}" for one in PRESETS[preset].differences]
-        said.append(PRESETS[preset].measured)
+    if departing := departures(result["settings"].get("preset") or ""):
+        said += ["", *departing]
     return "\n".join(said)

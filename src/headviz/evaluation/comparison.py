@@ -177,7 +177,7 @@ def _with_constant(answers: Answers, found: Delta) -> Delta:
 
 
 def _resampled(answers: TextAnswers, masked: NDArray, metric: str, full: float, seed: int, name: str) -> Delta:
-    """Paired bootstrap resampling of BLEU. chrF has no interval: it only accompanies BLEU."""
+    """Paired bootstrap resampling of BLEU, widened as all others. chrF has no interval: it only accompanies BLEU."""
     n, unknown = len(answers.gold), float("nan")
     if metric != "bleu":
         return Delta(metric, n, full, measure(answers, masked, metric), unknown, unknown, unknown, name)
@@ -187,7 +187,8 @@ def _resampled(answers: TextAnswers, masked: NDArray, metric: str, full: float, 
     if len(changed):
         counts[changed] = text_scores.counts(masked[changed].tolist(), answers.gold[changed].tolist())
     found = text_scores.compare(answers.counts, counts, seed)
-    return Delta(metric, n, full, found.other, found.interval_low, found.interval_high, found.p_value, name)
+    low, high = consistent(found.interval_low, found.interval_high, found.p_value)
+    return Delta(metric, n, full, found.other, float(low), float(high), found.p_value, name)
 
 
 def _confusions(answers: Answers, masked: NDArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

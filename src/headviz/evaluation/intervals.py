@@ -63,6 +63,8 @@ def class_intervals(joint: NDArray, metric: str, level: float = LEVEL) -> Ends:
     gold, full, masked = np.ogrid[:side, :side, :side]
     changed = (full == gold) != (masked == gold)
     asked, before, after = (joint.sum(axis=axes) > 0 for axes in ((-2, -1), (-3, -1), (-3, -2)))
+    if metric == "f1":
+        asked[..., :2] = True  # of class 1 against the rest: without examples of both, no change would count
     occurs = asked | before | after  # what nobody says or asks for gets no example
     changed = changed & asked[..., :, None, None] & occurs[..., None, :, None] & occurs[..., None, None, :]
     joint = joint + EXTRA * _added(level) * changed

@@ -12,15 +12,16 @@ from ..results import Result
 from . import resampling
 from .comparison import Answers, deltas
 from .significance import LEVEL
+from .verdict import possible_loss
 
 
 @dataclass(frozen=True)
 class Paired(Result):
     """The change of a metric: ``difference`` is after - before, from ``low`` to ``high``.
 
-    ``excludes`` is the largest loss that is still possible: a greater one is excluded at this level. ``worse`` and
-    ``better`` count the right answers lost and the wrong ones mended; for a correlation, examples whose answer fell
-    or rose.
+    ``excludes`` is the largest loss that is still possible: a greater one is excluded at this level. Without an
+    interval it is NaN, and nothing is excluded. ``worse`` and ``better`` count the right answers lost and the wrong
+    ones mended; for a correlation, examples whose answer fell or rose.
     """
 
     metric: str
@@ -34,7 +35,7 @@ class Paired(Result):
 
     @property
     def excludes(self) -> float:
-        return max(0.0, -self.low)
+        return possible_loss(self.low)
 
 
 def paired(

@@ -7,6 +7,8 @@ where the largest loss that is still possible, the interval's lower end, lies wi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import Literal
 
 import numpy as np
@@ -15,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 Verdict = Literal["loss", "gain", "open", "unknown"]
 
 MARGIN = 2.0  # points of a metric; a user may choose another
+LEAST = 0.1  # points: the smallest loss that is written
 TOO_FEW = "too few flips to tell"
 
 
@@ -40,8 +43,8 @@ def undecided(low: ArrayLike, high: ArrayLike) -> NDArray[np.bool_]:
 
 
 def possible_loss(low: float) -> float:
-    """The largest loss that is still possible, in the metric's unit; a greater one is excluded."""
-    return max(0.0, -low)
+    """The largest loss that is still possible, in the metric's unit; a greater one is excluded. NaN without an end."""
+    return low if low != low else max(0.0, -low)
 
 
 def within(low: float | None, margin: float) -> bool:
@@ -50,14 +53,39 @@ def within(low: float | None, margin: float) -> bool:
 
 
 def excluded(low: float | None, scale: float, margin: float = MARGIN) -> str:
-    """Which loss the data exclude, in words. ``scale`` is points in one unit of the metric; the margin is in points."""
+    """Which loss the data exclude, in words. ``scale`` is points in one unit of the metric; the margin is in points.
+
+    An end of exactly zero is one that the test has pulled there: it leaves a loss possible, if a small one.
+    """
     if low is None or low != low:
         return TOO_FEW
-    loss = scale * possible_loss(low)
-    if loss == 0:
+    if low > 0:
         return "any loss is excluded"
+    loss = max(scale * possible_loss(low), LEAST)
     said = f"a loss of more than {points_up(loss)} points is excluded"
     return said if loss <= margin else f"{said}, but not one of {margin:g}"
+
+
+def clear_from(
+    steps: Sequence[tuple[float, Sequence[tuple[float | None, float | None]]]], beside: str = ""
+) -> tuple[float, str] | None:
+    """The first share at which a loss is clear, and the words: "clear from 50 % on". None where it never is.
+
+    Each step has its share and the interval of every seed. "On" holds only where it is clear at every later step for
+    every seed. ``beside`` stands in the words after the first share.
+    """
+    lost = [(share, sum(verdict(*ends) == "loss" for ends in seeds), len(seeds)) for share, seeds in steps]
+    at = next((i for i, (_, count, _) in enumerate(lost) if count), None)
+    if at is None:
+        return None
+    first, count, seeds = lost[at]
+    on = [share for share, *_ in takewhile(lambda s: s[1] == s[2], reversed(lost))]
+    if on and on[-1] <= first:
+        return first, f"clear from {100 * first:.0f} % on{beside}"
+    said = f"first clear at {100 * first:.0f} %{f' ({count} of {seeds} seeds)' if seeds > 1 else ''}{beside}"
+    if on:
+        return first, f"{said}, and from {100 * on[-1]:.0f} % on{' for every seed' if seeds > 1 else ''}"
+    return first, said + (", but not at every later step" if at < len(lost) - 1 else "")
 
 
 def points_up(loss: float) -> str:

@@ -16,7 +16,7 @@ from ..evaluation.dispatch import check_fit, check_gold
 from ..heads import HeadMask
 from ..models.pruning import require_prunable
 from ..progress import Cancel, PhaseProgress, of_phase
-from ..scores.catalogue import PRESETS, SCORES, check_kind
+from ..scores.catalogue import PRESETS, SCORES, check_kind, departures
 from . import sizes
 from .algorithms import ALGORITHMS
 from .finetune.training import require_trainable
@@ -170,6 +170,8 @@ def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
         from ..tasks.bleu import bleu
 
         notes.append(f"BLEU by sacrebleu: {bleu(context.dev.references, context.dev.references).signature}")
+    if departing := departures(plan.score):
+        notes.append("\n".join(departing))
     return (*context.train.notes, *context.dev.notes, *notes)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..charts import numbers
 from ..runs import baselines
 from ..runs.record import PRUNE
 from ..tasks import points_in
@@ -92,6 +93,8 @@ def tickets(found: Sequence[Mapping[str, Any]], metric: str) -> Table:
     header = ("heads removed", f"{metric}, mean", "sd", f"full model's {metric}, mean", "sd", "seeds", "wins")
     tests = [t["within"] for t in found if t["within"] is not None]
     header += ("loss excluded, points", f"within {tests[0]['margin']:g} points") if tests else ()
+    flat = any(t.get("remark") for t in found)
+    header += ("answers",) if flat else ()
     words = {True: "yes", False: "no", None: "not known: one seed"}
     rows: list[Sequence[Any]] = [
         [
@@ -100,6 +103,7 @@ def tickets(found: Sequence[Mapping[str, Any]], metric: str) -> Table:
             t["seeds"],
             words[t["winning"]],
             *(_margin(t["within"]) if tests else ()),
+            *((t.get("remark"),) if flat else ()),
         ]
         for t in found
     ]
@@ -128,15 +132,12 @@ def span(seconds: float | None) -> str | None:
 
 def value(number: float | None, metric: str) -> str | None:
     """Three decimals of a share, two of points."""
-    return None if number is None else f"{number:.{2 if points_in(metric) == 1 else 3}f}".replace("-", "−")
+    return None if number is None else numbers.metric(number, points_in(metric))
 
 
 def points(change: float | None, metric: str) -> str | None:
     """A difference in points with its sign; never -0."""
-    if change is None:
-        return None
-    text = f"{points_in(metric) * change:+.1f}"
-    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")
+    return None if change is None else numbers.points(change, points_in(metric))
 
 
 def _with_interval(step: Mapping[str, Any], name: str) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..charts import numbers
 from ..evaluation.constant import remark
-from ..evaluation.verdict import MARGIN, TOO_FEW, excluded, verdict, within
+from ..evaluation.verdict import MARGIN, TOO_FEW, clear_from, excluded, within
 from ..tasks import points_in
 from . import baselines
 
@@ -56,11 +56,8 @@ def finding(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> str:
     scale = points_in(metric)
     change = points_of(last, metric)
     end = f"{metric} is {_mean(last, metric)} at {100 * last_share:.0f} %{change and f' ({change} points)'}."
-    lost = None
-    for share, group in sorted(by_share.items()):
-        changes = [s.get("change", {}).get(metric) or {} for s in group]
-        if lost is None and any(verdict(c.get("low"), c.get("high")) == "loss" for c in changes):
-            lost = share
+    changes = {k: [s.get("change", {}).get(metric) or {} for s in group] for k, group in sorted(by_share.items())}
+    lost = clear_from([(k, [(c.get("low"), c.get("high")) for c in group]) for k, group in changes.items()])
     lows, free = _lows(by_share, metric), can_go(steps, metric, margin)
     if all(low is None for low in lows.values()):
         known_change = any((s.get("change", {}).get(metric) or {}).get("delta") is not None for s in steps)
@@ -72,8 +69,8 @@ def finding(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> str:
         low = lows[free]
         said = f"Up to {100 * free:.0f} % of the heads can go: {excluded(low, scale, margin)} (margin {margin:g})"
     if lost is not None:
-        size = "smaller loss" if free is not None and lost <= free else "loss"
-        said += f". A {size} is clear from {100 * lost:.0f} % on"
+        size = "smaller loss" if free is not None and lost[0] <= free else "loss"
+        said += f". A {size} is {lost[1]}"
     return f"{first}{said}. {end[0].upper()}{end[1:]}"
 
 

@@ -322,6 +322,15 @@ def preset_named(name: str) -> Preset:
     return PRESETS[name]
 
 
+def departures(name: str) -> tuple[str, ...]:
+    """Where a preset differs from the text it is published with, in lines; none where it does not."""
+    found = PRESETS.get(name)
+    if found is None or not found.differences:
+        return ()
+    head = f"Where '{name}' differs from the text it is published with:"
+    return (head, *(f"- {one}" for one in found.differences), found.measured)
+
+
 def correlates(name: str) -> bool:
     """Whether the values under this name are correlations; a name from an old link or run may be unknown."""
     return name in SCORES and bool(SCORES[name].correlation)

@@ -1,4 +1,8 @@
-"""A score of pre-trained weights: their classifier is a fresh one, so the table is a mean over several."""
+"""A score of pre-trained weights: their classifier is a fresh one, so the table is a mean over several.
+
+Fresh heads give random answers, so the mean of signed correlations is near zero by construction. Therefore the note of
+such a table has the mean of |ρ|, taken under each fresh head before the mean.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import numpy as np
 import scipy
 
 from ..heads import HeadScores
+from .catalogue import correlates
 
 
 def averaged(tables: Sequence[HeadScores]) -> HeadScores:
@@ -16,7 +21,11 @@ def averaged(tables: Sequence[HeadScores]) -> HeadScores:
     mean, n = stack.mean(axis=0), len(tables)
     error = stack.std(axis=0, ddof=1) / np.sqrt(n)
     half = error * scipy.special.stdtrit(n - 1, 0.975)
-    first = tables[0]
+    first, known = tables[0], stack[np.isfinite(stack)]
+    note = f"mean over {n} fresh classification heads on the pre-trained encoder"
+    if correlates(first.score) and known.size:
+        signed, absolute = (f"{v:.3f}".replace("-", "−") for v in (known.mean(), np.abs(known).mean()))
+        note += f": mean {signed}, near zero as they answer at random; mean |ρ| under each of them {absolute}"
     return HeadScores(
         score=first.score,
         values=mean,
@@ -29,5 +38,5 @@ def averaged(tables: Sequence[HeadScores]) -> HeadScores:
         mask=first.mask,
         stability=float("nan"),
         settings={**first.settings, "fresh_heads": n},
-        notes=(f"mean over {n} fresh classification heads on the pre-trained encoder",),
+        notes=(note,),
     )

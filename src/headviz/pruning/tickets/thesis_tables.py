@@ -18,9 +18,9 @@ from ...reference import published
 from ...results import Result
 from ...tasks import points_in
 from ..algorithms import retrains, thesis_row
-from ..state import State
+from ..state import State, StepRecord
 from .margin import MARGIN, caveat, margin_words
-from .winning import comparable, kind, mean_and_sd, score_of, ticket_rows
+from .winning import comparable, kind, mean_and_sd, one_class, score_of, ticket_rows
 
 # task -> column of the published table
 COLUMNS_63: tuple[str, ...] = ("mnli", "qnli", "qqp", "sst2", "mrpc", "cola")
@@ -31,6 +31,7 @@ ROWS_63 = {
     "michel-2019": "Michel (alpha 1.0)",
     "conductance-spearman": "thesis metric",
     "thesis-2024": "thesis metric",
+    "thesis-2024-code": "thesis metric",
 }
 
 
@@ -48,7 +49,7 @@ def table_62(states: Sequence[State], margin: float = MARGIN) -> Layout:
     """Winning tickets by the thesis's criterion; beside it the highest sparsity within a margin (in points)."""
     header = _names(
         "task, algorithm, score, repair, kind, highest sparsity, "
-        f"ticket, full model, seeds, false wins, within {margin:g} points, loss excluded there, "
+        f"ticket, full model, seeds, false wins, within {margin:g} points, loss excluded there, answers, "
         "published sparsity, published ticket, published full"
     )
     found = ticket_rows(states, margin)
@@ -66,6 +67,7 @@ def table_62(states: Sequence[State], margin: float = MARGIN) -> Layout:
                 rate(full.false_win_rate),
                 percent(safe.sparsity if safe else None),
                 "–" if excludes is None else f"{excludes:.1f}",
+                r.remark,
                 percent(r.published[0]),
                 *r.published[1:],
             )
@@ -89,18 +91,23 @@ def table_64(states: Sequence[State], sparsity: float = 0.8) -> Layout:
 
 def at_sparsity(state: State, sparsity: float) -> tuple[float, list[float]] | None:
     """The exact sparsity of the first step at or above this one (half a head below counts), and each seed's metric."""
+    share, records = _records_at(state, sparsity)
+    values = [next(iter(r.metrics.values())) for r in records if r is not None and r.metrics]
+    measured = [v for v in values if v is not None]
+    return (share, measured) if measured and len(measured) == len(records) else None
+
+
+def _records_at(state: State, sparsity: float) -> tuple[float, list[StepRecord | None]]:
+    """The exact sparsity of that step, and its record of each seed; none where no step goes so far."""
     total = state.num_layers * state.num_heads
     for step, size in enumerate(state.sizes, 1):
         if size >= sparsity * total - 0.5:
-            records = [state.record(seed, step) for seed in state.plan["seeds"]]
-            values = [next(iter(r.metrics.values())) for r in records if r is not None and r.metrics]
-            measured = [v for v in values if v is not None]
-            return (size / total, measured) if measured and len(measured) == len(records) else None
-    return None
+            return size / total, [state.record(seed, step) for seed in state.plan["seeds"]]
+    return math.nan, []
 
 
 def _at(title: str, states: Sequence[State], sparsity: float, retrained: bool) -> Layout:
-    header = _names("task, algorithm, score, repair, sparsity, metric, full model, seeds, published")
+    header = _names("task, algorithm, score, repair, sparsity, metric, full model, seeds, answers, published")
     rows = []
     for state in states:
         plan = state.plan
@@ -120,6 +127,7 @@ def _at(title: str, states: Sequence[State], sparsity: float, retrained: bool) -
                 fraction(*mean_and_sd(values), metric),
                 fraction(*full, metric),
                 len(values),
+                one_class(_records_at(state, sparsity)[1]),
                 _published(plan, retrained) if comparable(state) else "",
             )
         )

@@ -12,17 +12,19 @@ has a stricter test.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 import numpy as np
 
 from ...errors import OptionError
+from ...evaluation.constant import remark
 from ...reference import find
 from ...results import Result
 from ..algorithms import ALGORITHMS, retrains, thesis_row
-from ..state import State
+from ..state import State, StepRecord
 from .margin import MARGIN, MarginTest, false_win_rate, margin_test
 
 # task -> its column in the thesis's Table 6.2
@@ -42,6 +44,7 @@ class Ticket(Result):
     winning: bool | None  # None = one seed only
     false_win_rate: float | None = None  # how often the criterion passes a true loss of one sd, with so many seeds
     within: MarginTest | None = None  # the test with a margin; None where it cannot be made
+    remark: str = ""  # where (nearly) all answers are of one class; a constant answer can win
 
 
 def wins(full_mean: float, mean: float, sd: float) -> bool:
@@ -83,14 +86,26 @@ def tickets(state: State, metric: str | None = None, margin: float = MARGIN) -> 
     full = [_metric(state, seed, 0, metric) for seed in seeds]
     if any(v is None for v in full):
         return []
+    flat = one_class([state.record(seed, 0) for seed in seeds])
     found = []
     for step, size in enumerate(state.sizes, 1):
         pruned = [_metric(state, seed, step, metric) for seed in seeds]
         if all(v is not None for v in pruned):
             share = size / (state.num_layers * state.num_heads)
             whole, own = ([v for v in values if v is not None] for values in (full, pruned))
-            found.append(ticket(share, whole, own, margin, metric))
+            said = one_class([state.record(seed, step) for seed in seeds])
+            told = " ".join(filter(None, (said, flat and f"Full model: {flat}")))
+            found.append(replace(ticket(share, whole, own, margin, metric), remark=told))
     return found
+
+
+def one_class(records: Sequence[StepRecord | None]) -> str:
+    """What is to be said where (nearly) all answers of some seeds are of one class; empty where those of none are."""
+    known = [r for r in records if r is not None]
+    said = [s for r in known if (s := remark(r.predicted, (r.constant or {}).get("accuracy")))]
+    if len(known) == 1:
+        return "".join(said)
+    return " ".join(f"{s.removesuffix('.')} in {n} of {len(known)} seeds." for s, n in Counter(said).items())
 
 
 def highest_within(found: Sequence[Ticket]) -> Ticket | None:
@@ -121,6 +136,12 @@ class TicketRow(Result):
     best: Ticket | None  # of highest sparsity that wins by the criterion
     safe: Ticket | None  # of highest sparsity within the margin
     published: tuple[float, str, str]  # sparsity (a share), ticket, full model
+
+    @property
+    def remark(self) -> str:
+        """What is to be said of the answers of the tickets that the row names."""
+        named = [t.remark for t in (self.best, self.safe) if t is not None] or [self.lowest.remark]
+        return " ".join(dict.fromkeys(filter(None, named)))
 
 
 def ticket_rows(states: Sequence[State], margin: float = MARGIN) -> list[TicketRow]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 
+from ...charts.numbers import less as less
 from ...charts.numbers import metric as metric
 from ...charts.numbers import number as number
 from ...charts.numbers import p_cell as p_cell

@@ -12,6 +12,7 @@ from ...shell import show, state
 BANDS = tuple((i / 10, (i + 2) / 10) for i in range(-10, 10, 2))  # of equal width, so that bars compare
 TITLES = {"fine-tuned": "Fine-tuned", "pre-trained": "Pre-trained", "difference": "Fine-tuned − pre-trained"}
 PUBLISHED_BAND = (0.2, 0.4)  # its share was published
+UNCUT = "Published for texts of at most 200 tokens; longer ones are not cut here."
 
 
 def section(shown: Mapping[str, np.ndarray]) -> None:
@@ -24,7 +25,7 @@ def section(shown: Mapping[str, np.ndarray]) -> None:
     show.figure(
         histograms.bands(rows, names),
         "bands",
-        sentences({TITLES[k]: v for k, v in models.items()}),
+        f"{sentences({TITLES[k]: v for k, v in models.items()})} {UNCUT}",
         source="Share of heads per band of correlation, “Integrated Gradients for Structured Pruning on BERT”, §6.5.2.",
     )
     published.section("correlation", state.view().task)

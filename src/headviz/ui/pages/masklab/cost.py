@@ -18,7 +18,7 @@ from ...shell import frame, jobs, loaders, recipes, show, state
 from ...shell import view_report as viewreport
 from ...shell.view import View
 from . import stand_ins
-from .wording import DELTA, EARLY, PAIRED, alike, clear_slices, early, heads_said, less, slices_said
+from .wording import DELTA, EARLY, PAIRED, alike, clear_slices, early, heads_said, slices_said
 
 if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
@@ -64,7 +64,8 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
         state.margin()
     if off:
         small, whole = loaders.cost(clf, mask), loaders.cost(clf)
-        smaller = f"parameters {less(small.parameters, whole.parameters)}, FLOPs {less(small.flops, whole.flops)}"
+        parameters, flops = show.less(small.parameters, whole.parameters), show.less(small.flops, whole.flops)
+        smaller = f"parameters {parameters}, FLOPs {flops}"
         st.caption(show.plain(f"Pruned for real, the model changes by: {smaller} for a text of {whole.length} tokens."))
     if not found.whole:
         st.caption(EARLY)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from ....evaluation.constant import remark_on
 from ....evaluation.growing import ENOUGH
-from ....evaluation.verdict import verdict
+from ....evaluation.significance import LEVEL, holm
+from ....evaluation.verdict import clear, verdict
 from ...shell import show
 
 if TYPE_CHECKING:
@@ -29,20 +30,23 @@ EARLY = (
 
 
 def clear_slices(data: Dataset, found: Measured) -> str:
-    """The slices that change by more than their intervals, the most first; empty if there is none."""
-    clear = sorted(
-        (d for d in found.comparison.slices if verdict(d.interval_low, d.interval_high) in ("loss", "gain")),
-        key=lambda d: -abs(d.delta),
-    )
-    if not clear:
+    """The slices that change for certain, by Holm's correction for their number, the most first; empty without one."""
+    slices = found.comparison.slices
+    low, high, p = ([getattr(d, name) for d in slices] for name in ("interval_low", "interval_high", "p_value"))
+    sure = sorted((d for d, c in zip(slices, clear(low, high, holm(p), 1 - LEVEL), strict=True) if c), key=_size)
+    if not sure:
         return ""
     kind = data.slice_name or "slice"
     named = ", ".join(
-        f"{d.name} {show.metric(d.full, d.scale)} → {show.metric(d.masked, d.scale)}{_chance(d)}" for d in clear[:NAMED]
+        f"{d.name} {show.metric(d.full, d.scale)} → {show.metric(d.masked, d.scale)}{_chance(d)}" for d in sure[:NAMED]
     )
-    rest = len(clear) - NAMED
-    end = f"{rest} more change clearly" if rest > 0 else f"no other {kind} changes by more than its interval"
-    return f"{named}; {end}"
+    rest = len(sure) - NAMED
+    end = f"{rest} more change for certain" if rest > 0 else f"no other {kind} changes for certain"
+    return f"{named}; {end} (Holm)"
+
+
+def _size(d: Delta) -> float:
+    return -abs(d.delta)
 
 
 def _chance(d: Delta) -> str:
@@ -51,9 +55,9 @@ def _chance(d: Delta) -> str:
 
 
 def slices_said(data: Dataset, found: Measured) -> str:
-    """What is said of the slices where none changes clearly; empty without slices."""
+    """What is said of the slices where none changes for certain; empty without slices."""
     kind = data.slice_name or "slice"
-    return f" No {kind} changes by more than its interval." if found.comparison.slices else ""
+    return f" No {kind} changes for certain (Holm)." if found.comparison.slices else ""
 
 
 NAMED = 3  # heads or slices that a sentence names
@@ -77,8 +81,3 @@ def early(found: Measured, off: str) -> str:
     ends = [d.interval_low, d.interval_high]
     known = "" if verdict(*ends) == "unknown" else f" [{', '.join(show.points(end, d.scale) for end in ends)}]"
     return f"Without {off}: {show.points(d.delta, d.scale)} points{known} {found.counted}."
-
-
-def less(now: int, before: int) -> str:
-    """The change in per cent."""
-    return f"{100 * (now / before - 1):+.1f} %".replace("-", "−").replace("+0.0", "±0")

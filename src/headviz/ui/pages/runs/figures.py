@@ -51,7 +51,7 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
     if "heads_off" in step:
         shown.append(("heads removed", str(step["heads_off"]), f"{100 * step['sparsity']:.1f} %"))
     if given is not None and step.get("parameters") and given.get("parameters"):
-        less = _less(step["parameters"], given["parameters"]), f"FLOPs {_less(step['flops'], given['flops'])}"
+        less = show.less(step["parameters"], given["parameters"]), f"FLOPs {show.less(step['flops'], given['flops'])}"
         shown.append(("parameters", *less))
     with st.container(horizontal=True, gap="medium"):
         for i, (name, value, below) in enumerate(shown):
@@ -69,10 +69,6 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
 
 def _value(value: float | None, metric: str) -> str:
     return "undefined" if value is None else show.metric(value, points_in(metric))
-
-
-def _less(now: int, before: int) -> str:
-    return f"{100 * (now / before - 1):+.1f} %".replace("-", "−").replace("+0.0", "±0").replace("−0.0", "±0")
 
 
 def rows(view: RunView, names: Sequence[str]) -> tuple[list[str], list[list[Any]]]:

@@ -36,12 +36,11 @@ def detail(view: RunView) -> None:
         task = runfigures.chosen("Task", tasks, "sweep_task")
         drawn = curves(view, task)
         level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in drawn))
-        given = "; dotted, the unpruned model" if any(c.given is not None for c in drawn) else ""
         show.figure(
             run_curves(drawn),
             "sweep_curves",
             f"{task}: mean over the seeds against the share of heads removed; thin lines are seeds, the band one "
-            f"standard deviation, dashed {level}{given}.",
+            f"standard deviation, dashed {level}{dotted(drawn)}.",
         )
     else:
         st.info(
@@ -61,6 +60,13 @@ def detail(view: RunView) -> None:
     if tabs[3].open:
         with tabs[3]:
             transferview.tab(view.children)
+
+
+def dotted(drawn: Sequence[Curve]) -> str:
+    """What the dotted lines of the curves are, with the semicolon before it."""
+    lines = {"the unpruned model": [c.given for c in drawn], "one class for all": [c.constant for c in drawn]}
+    named = [name for name, values in lines.items() if any(v is not None for v in values)]
+    return f"; dotted, {' and '.join(named)}" if named else ""
 
 
 def one_class_of(children: Sequence[RunView]) -> str:
