@@ -9,7 +9,7 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError
-from headviz.scores import score_heads
+from headviz.scores import learned, score_heads
 from headviz.scores import whole as whole_module
 from headviz.scores.gate_scores import causal_roles, learn_count
 from headviz.scores.learned import OPEN, drawn_examples, falling_count, hard_concrete, rising_price, soft_subset
@@ -129,6 +129,52 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_bits(clf, data, name, tmp_
     assert other.tobytes() == score_heads(clf, data.subset(range(10)), name, **QUICK).values.tobytes()
     place.write_bytes(b"damaged")
     assert score_heads(clf, data, name, **QUICK, checkpoint=place).values.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("keep_seconds", "after_the_first"),
+    [
+        (0.0, [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7]),  # nothing is made twice
+        (10.0, [0, 1, 2, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7]),  # the second learning's first three are
+    ],
+)
+def test_causal_gates_stopped_in_a_later_learning_keep_those_before(
+    clf, data, tmp_path, monkeypatch, keep_seconds, after_the_first
+):
+    """Three learnings of 8 updates. A finished one is kept at once, the one under way every ``KEEP_SECONDS``."""
+    monkeypatch.setattr(whole_module, "KEEP_SECONDS", keep_seconds)
+    expected = score_heads(clf, data, "gates-causal", **QUICK).values
+    place, made_updates = tmp_path / "state", []
+    update = learned._update
+    monkeypatch.setattr(learned, "_update", lambda *given: (made_updates.append(given[5]), update(*given)))
+    for stop in (11, 8):  # in the second learning, then in the third
+        asked = iter(range(100))
+        with pytest.raises(Cancelled):
+            score_heads(
+                clf, data, "gates-causal", **QUICK, checkpoint=place, cancel=lambda a=asked, s=stop: next(a) >= s
+            )
+    again = score_heads(clf, data, "gates-causal", **QUICK, checkpoint=place)
+    assert again.values.tobytes() == expected.tobytes()
+    assert made_updates == [*range(8), *after_the_first]
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "now"),
+    [
+        ("gates", {"steps": 8}, {"steps": 4}),
+        ("gates", {"steps": 8, "price": 1.0}, {"steps": 8, "price": 9.0}),
+        ("gates", {"steps": 8}, {"steps": 8, "seed": 5}),
+        ("gates", {"steps": 8}, {"steps": 8, "rate": 0.5}),
+        ("gates-exact", {"steps": 8}, {"steps": 8, "temperature": 0.0}),
+        ("gates-causal", {"steps": 8}, {"steps": 8, "price": 0.1}),
+    ],
+)
+def test_other_options_begin_anew_with_the_same_checkpoint(clf, data, tmp_path, monkeypatch, name, before, now):
+    monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
+    place = tmp_path / "state"
+    score_heads(clf, data, name, batch=6, cache=False, checkpoint=place, **before)
+    found = score_heads(clf, data, name, batch=6, cache=False, checkpoint=place, **now).values
+    assert found.tobytes() == score_heads(clf, data, name, batch=6, cache=False, **now).values.tobytes()
 
 
 @pytest.mark.parametrize("name", NAMES)
