@@ -12,7 +12,15 @@ from headviz.errors import Cancelled, OptionError
 from headviz.scores import learned, score_heads
 from headviz.scores import whole as whole_module
 from headviz.scores.gate_scores import causal_roles, learn_count
-from headviz.scores.learned import OPEN, drawn_examples, falling_count, hard_concrete, rising_price, soft_subset
+from headviz.scores.learned import (
+    OPEN,
+    drawn_examples,
+    falling_count,
+    hard_concrete,
+    hash_of,
+    rising_price,
+    soft_subset,
+)
 from headviz.scores.measures import Given
 from headviz.scores.options import CausalOptions
 from headviz.scores.scoring import Scoring
@@ -22,7 +30,7 @@ from support.scored_data import made
 from support.tiny import tiny_classifier
 from support.tiny_translation import SOURCES, TARGETS, tiny_translator
 
-NAMES = ("gates", "gates-exact", "gates-causal")
+NAMES = ("gates", "gates-hard", "gates-exact", "gates-causal")
 QUICK = {"steps": 8, "batch": 6, "cache": False}
 
 
@@ -57,6 +65,56 @@ def test_gates_under_a_rising_price_by_hand(clf, data):
         adam.step()
         total += gates.detach()
     np.testing.assert_allclose(found, total / steps, atol=2e-5)
+
+
+def test_hard_concrete_gates_by_hand(clf, data):
+    """The formulas of Louizos et al. (2018) written out, torch's own Adam, one example at a time."""
+    steps, batch, price, seed = 6, 4, 3.0, 2
+    options = {"steps": steps, "batch": batch, "price": price, "rate": 0.2, "seed": seed, "cache": False}
+    found = score_heads(clf, data, "gates-hard", **options).values
+    whole = Scoring(clf, data, "gates", cache=False).ready()
+    z = torch.full((12,), 2.5, requires_grad=True)
+    adam, total, ends = torch.optim.Adam([z], lr=0.2), torch.zeros(12), 0
+    for step in range(steps):
+        u = torch.rand(12, generator=torch.Generator().manual_seed(hash_of(seed, step)))
+        s = 1 / (1 + torch.exp(-(torch.log(u) - torch.log(1 - u) + z) / 0.33))
+        gates = torch.clip(s * (1.1 + 0.1) - 0.1, 0, 1)
+        ends += int(((gates == 0) | (gates == 1)).sum())
+        chance = 1 / (1 + torch.exp(-(z - 0.33 * np.log(0.1 / 1.1))))
+        loss = price * step / steps * chance.mean()
+        for i in drawn_examples(20, batch, seed, step):
+            call = clf.call(None)
+            call.gates = tuple(row.view(1, -1, 1, 1) for row in gates.view(3, 4))
+            with torch.enable_grad():
+                logits = clf.forward(clf.collate([whole.encodings[i]]), call)
+            loss = loss + torch.nn.functional.cross_entropy(logits, torch.tensor([whole.gold[i]])) / batch
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        total += chance.detach()
+    assert ends > 36  # many are exactly open or closed
+    np.testing.assert_allclose(found, (total / steps).view(3, 4), atol=2e-5)
+
+
+def test_the_option_noise_of_gates_is_the_score_of_its_own(clf, data):
+    old = score_heads(clf, data, "gates", noise=True, **QUICK).values
+    assert old.tobytes() == score_heads(clf, data, "gates-hard", **QUICK).values.tobytes()
+
+
+def test_causal_gates_tell_the_roles_of_the_heads_also_from_the_cache(clf, data, tmp_path):
+    options = {"steps": 8, "batch": 6, "cache": headviz.storage.store.Store(tmp_path / "store")}
+    mask = HeadMask.full(3, 4).without([(1, 2)])
+    for _ in range(2):
+        found = score_heads(clf, data, "gates-causal", mask=mask, **options)
+        roles = found.roles
+        assert list(roles) == ["facilitating", "interfering", "irrelevant"]
+        assert all(np.isnan(table[1, 2]) and np.nanmin(table) > 0 and np.nanmax(table) < 1 for table in roles.values())
+        np.testing.assert_array_equal(found.values, roles["facilitating"] - roles["interfering"])
+        np.testing.assert_allclose(
+            roles["irrelevant"], (1 - roles["interfering"]) * (1 - roles["facilitating"]), atol=1e-12
+        )
+        assert set(found.to_dict()["roles"]) == set(roles)
+    assert score_heads(clf, data, "gates", **QUICK).roles is None
 
 
 @pytest.mark.slow

@@ -14,8 +14,9 @@ import numpy as np
 from ..progress import part
 from .learned import falling_count, learn, pressed, rising_price
 from .measures import Given
-from .options import CausalOptions, CountOptions, PriceOptions
+from .options import CausalOptions, CountOptions, HardOptions, PriceOptions
 from .scoring import Scoring
+from .statistics import Summary, exact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,10 +50,16 @@ def gates_exact(given: Given, options: CountOptions) -> np.ndarray:
     return learn(given.whole, rule, options, "gates-exact").kept
 
 
-def gates_causal(given: Given, options: CausalOptions) -> np.ndarray:
+def gates_hard(given: Given, options: HardOptions) -> np.ndarray:
+    """[L, H]: the mean of each gate's chance to be above 0 while the price rises."""
+    assert given.whole is not None
+    return learn(given.whole, rising_price(options.price, noise=True), options, "gates-hard").kept
+
+
+def gates_causal(given: Given, options: CausalOptions) -> Summary:
     """[L, H]: how far a head stays open under pressure to close, minus how far it closes under pressure to open."""
     roles = causal_roles(given, options)
-    return roles.facilitating - roles.interfering
+    return replace(exact(roles.facilitating - roles.interfering), roles=vars(roles))
 
 
 def causal_roles(given: Given, options: CausalOptions) -> CausalRoles:

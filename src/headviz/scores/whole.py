@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..models.base import TransformerModel
     from ..tasks import Dataset
 
-VERSION = 1  # raise it when the same sample would give another table
+VERSION = 2  # raise it when the same sample would give another table
 KEEP_SECONDS = 10.0  # between two savings of what has been found so far
 
 
