@@ -146,6 +146,14 @@ def test_a_search_for_speed_that_is_stopped_goes_on_with_what_was_timed(place, t
     assert timeless(job.finish(state, tmp_path / "b")) == {**outcome, "table": table}
 
 
+def test_a_search_that_was_begun_before_turns_were_kept_goes_on(place):
+    job = make_job("faster", {**spec_of("faster", place), "beside": False})
+    old = {"table": {}, "find": {"both-1.2": {}}, "build": {}}
+    assert job.ready(old) == ["build:both-1.2", "turn:both-1.4:0"]
+    now = job.absorb(old, "turn:both-1.4:0", json.dumps({"turn": [{"sizes": [1]}], "find": None}).encode())
+    assert job.ready(now) == ["build:both-1.2", "turn:both-1.4:1"]
+
+
 @pytest.mark.slow
 def test_a_stopped_search_keeps_its_turns_however_fast_the_machine_is_then(place, tmp_path, monkeypatch):
     """The table says too little of a model's time, so that a search takes several turns. Each is timed once."""

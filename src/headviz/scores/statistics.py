@@ -50,8 +50,8 @@ class Summary:
         if "per" in tables:
             return replace(mean(tables["per"]), per=tables["per"])
         roles = {name.removeprefix(ROLE): table for name, table in sorted(tables.items()) if name.startswith(ROLE)}
-        known = (tables[name] for name in ("values", "stderr", "low", "high", "undefined"))
-        return cls(*known, roles=roles or None)
+        found = cls(tables["values"], tables["stderr"], tables["low"], tables["high"], tables["undefined"])
+        return replace(found, roles=roles or None)
 
 
 def mean(per: NDArray) -> Summary:

@@ -157,7 +157,8 @@ def _turn(work: Work, remove: str, target: float, before: list[dict[str, Any]]) 
     from ...errors import OptionError
     from ...pruning.faster.search import HEADS_ONLY, Turn
 
-    search, turns, shape = work.search(remove), [Turn.from_dict(t) for t in before], None
+    search, turns = work.search(remove), [Turn.from_dict(t) for t in before]
+    shape: dict[str, Any] | None = None
     try:
         if (sizes := search.next(target, turns)) is not None:
             turns.append(search.timed(sizes))
