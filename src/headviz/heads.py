@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
@@ -299,9 +300,7 @@ def lowest(values: Any, count: int, among: Iterable[HeadId], keep_per_layer: int
     Heads without a score (NaN) come last. ``keep_per_layer`` heads of every layer are never given.
     """
     candidates = sorted(among)
-    left: dict[int, int] = {}
-    for h in candidates:
-        left[h.layer] = left.get(h.layer, 0) + 1
+    left = Counter(h.layer for h in candidates)
 
     def order(h: HeadId) -> tuple[bool, float, HeadId]:
         value = float(values[h.layer][h.head])
@@ -339,6 +338,7 @@ class HeadScores(Result):
     mask: HeadMask  # what was off: masked or removed
     settings: dict[str, Any]
     notes: tuple[str, ...] = ()
+    roles: dict[str, np.ndarray] | None = None  # of ``gates-causal``: facilitating, interfering, irrelevant, 0 to 1
 
     def __repr__(self) -> str:
         first = ", ".join(f"{head.dotted} {self.values[head]:.4g}" for head in self.ranked()[:3])

@@ -191,6 +191,14 @@ def test_a_cache_that_cannot_be_used_is_a_note_of_one_line(capsys, model, tmp_pa
     assert line.startswith("headviz: note: The cache in ")
 
 
+def test_causal_gates_come_with_their_roles(capsys, model, data):
+    words = ("--score", "gates-causal", "--samples", 12, "--set", "steps=2")
+    told = call(capsys, "score", "--model", model, *scored(data), *words)
+    roles = {name: np.array(table) for name, table in told["roles"].items()}
+    assert sorted(roles) == ["facilitating", "interfering", "irrelevant"]
+    np.testing.assert_allclose(told["values"], roles["facilitating"] - roles["interfering"], atol=1e-12)
+
+
 def test_an_unknown_score_names_the_valid_ones(capsys, model, data):
     said = mistake(capsys, "score", "--model", model, *scored(data), "--score", "conductanse-max")
     assert "Did you mean 'conductance-max'" in said

@@ -30,7 +30,7 @@ def results(tmp_path: Path) -> dict[str, Any]:
     headviz.write_mask(mask, tmp_path / "mask.json")
     return {
         "evaluation": compared,
-        "scores": headviz.score_heads(clf, data, score="taylor").to_dict(),
+        "scores": headviz.score_heads(clf, data, score="gates-causal", steps=2).to_dict(),
         "ablation": headviz.ablate(evaluator).to_dict(),
         "paired": headviz.paired([0, 1] * 9, [0, 1] * 9, [1, 1] * 9).to_dict(),
         "mask": json.loads((tmp_path / "mask.json").read_text()),

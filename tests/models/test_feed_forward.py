@@ -11,7 +11,7 @@ from headviz.cli import main
 from headviz.errors import ModelError
 from headviz.models.families import FAMILIES
 from headviz.models.feed_forward import NEURONS, neurons, outer_map, smaller
-from headviz.models.onnx import NEEDED, export_onnx
+from headviz.models.onnx import NEEDED, apart, export_onnx
 from support.marks import classifiers
 from support.plain import evaluate
 from support.scored_data import made
@@ -129,6 +129,11 @@ def test_onnx_gives_the_same_logits(tmp_path):
     session = onnxruntime.InferenceSession(str(path))
     (found,) = session.run(None, {i.name: batch[i.name].numpy() for i in session.get_inputs()})
     np.testing.assert_allclose(found, logits(small), atol=1e-4)
+
+
+def test_large_logits_are_compared_as_shares_of_the_largest():
+    assert apart(np.array([[0.5, -0.25]]), np.array([[0.5, -0.2]])) == pytest.approx(0.05)
+    assert apart(np.array([[20.0, 3.0]]), np.array([[20.0, 4.0]])) == pytest.approx(0.05)
 
 
 def test_onnx_without_its_packages_is_one_line(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from support.translation_plans import context as translation_context
 from support.translation_plans import plan as translation_plan
 
 QUICK = {"steps": 12, "batch": 6}
-NAMES = ("gates", "gates-exact")
+NAMES = ("gates", "gates-hard", "gates-exact", "gates-causal")
 
 
 def of(name, **options):
@@ -26,11 +26,12 @@ def whole(folder, p):
     return state
 
 
-def test_gates_are_learned_once_and_the_first_to_close_go_first(tmp_path):
-    p = of("gates")
+@pytest.mark.parametrize("name", ["gates", "gates-hard", "gates-causal"])
+def test_gates_are_learned_once_and_the_first_to_close_go_first(name, tmp_path):
+    p = of(name)
     state = whole(tmp_path, p)
     c = context(tmp_path / "again", score=None)
-    values = score_heads(c.clf, c.sample(p, 0, p.samples), "gates", cache=False, **QUICK).values
+    values = score_heads(c.clf, c.sample(p, 0, p.samples), name, cache=False, **QUICK).values
     for choice, size in zip(state.choices, (3, 6, 9), strict=True):
         mask = c.clf.full_mask.without(lowest(values, size, c.clf.full_mask.kept))
         assert choice.mask == mask.hex

@@ -13,7 +13,7 @@ from headviz.attribution.rules import PathOptions
 from headviz.errors import ModelError, OptionError
 from headviz.heads import HeadMask
 from headviz.pruning import run_plan
-from headviz.pruning.masked_lm import masked_gradients, masked_lm_scores, masked_places
+from headviz.pruning.masked_lm import masked_gates, masked_lm_scores, masked_places
 from headviz.pruning.tickets.thesis_tables import at_sparsity, table_62, table_63, table_64
 from headviz.pruning.tickets.winning import (
     PUBLISHED_TASKS,
@@ -279,7 +279,7 @@ def test_masked_language_scores_have_intervals(mlm, score):
     found = masked_lm_scores(mlm, make_data(30), score)
     assert (found.interval_low < found.values).all()
     assert (found.values < found.interval_high).all()
-    gradients = masked_gradients(mlm, make_data(30))
+    gradients = masked_gates(mlm, make_data(30))["signed"]
     if score == "fisher":  # a sum of n squares: n times the mean's interval
         squares = gradients[:, 1, 2] ** 2
         half = 30 * student.ppf(0.975, 29) * squares.std(ddof=1) / math.sqrt(30)
@@ -316,6 +316,38 @@ def test_conductance_is_scored_on_the_masked_language_model(mlm):
     assert plan("iterative", score="conductance-spearman", score_source="masked-lm").score_source == "masked-lm"
     with pytest.raises(OptionError, match="'target' has no meaning"):
         masked_lm_scores(mlm, data, "conductance-spearman", options={"target": "gold"})
+
+
+def test_a_plugins_score_is_measured_by_its_own_function(mlm, monkeypatch):
+    """Every name but taylor's and the correlations' got Fisher's values."""
+    from headviz.scores import SCORES, Score
+
+    data, mask = make_data(4), HeadMask.full(3, 4).without([(0, 1)])
+    rows = masked_gates(mlm, data, mask=mask)
+
+    def largest(given, options):
+        return given.rows["signed"].max(axis=0)
+
+    def of_no_text(given, options):
+        assert not given.rows
+        return np.arange(12.0).reshape(3, 4)
+
+    for name, measure, needs in (("largest", largest, "gates"), ("counting", of_no_text, None)):
+        line = Score(name, name, "", "", "", measure, needs, pretrained=True)
+        with pytest.raises(OptionError):
+            plan("iterative", score=name, score_source="masked-lm")
+        monkeypatch.setitem(SCORES, name, line)
+        assert plan("iterative", score=name, score_source="masked-lm").score == name
+    values = masked_lm_scores(mlm, data, "largest", mask=mask).values
+    np.testing.assert_array_equal(values, rows["signed"].max(axis=0))
+    assert np.isnan(values[0, 1])
+    np.testing.assert_array_equal(masked_lm_scores(mlm, data, "counting").values, np.arange(12.0).reshape(3, 4))
+    monkeypatch.setitem(SCORES, "entropic", Score("entropic", "", "", "", "", largest, "entropy", pretrained=True))
+    for unknown in ("entropic", "ablation", "conductance-max", "nothing"):
+        with pytest.raises(OptionError, match="not defined on a masked-language model"):
+            masked_lm_scores(mlm, data, unknown)
+    by_token = masked_lm_scores(mlm, data, "taylor", options={"abs_level": "token", "layer_norm": False}, mask=mask)
+    np.testing.assert_allclose(by_token.values, rows["token"].mean(axis=0))
 
 
 def test_what_masked_language_scores_refuse(tmp_path):

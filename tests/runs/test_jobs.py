@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from headviz.errors import Cancelled, OptionError, RunError
+from headviz.models.feed_forward import neurons
 from headviz.pruning import ALGORITHMS, State
+from headviz.pruning.faster import latency, search
 from headviz.runs import reading, service
 from headviz.runs.jobs import faster
 from headviz.runs.kinds import KINDS, Tools, make_job
@@ -128,7 +130,7 @@ def test_a_search_for_speed_that_is_stopped_goes_on_with_what_was_timed(place, t
     (tmp_path / "b").mkdir()
     tools, job = Tools(lambda *_: None, lambda: False, tmp_path / "b"), make_job("faster", spec)
     state = job.begin()
-    for _ in range(4):  # the table and three shapes
+    while len(state["find"]) < 3:
         piece = next(p for p in job.ready(state) if not p.startswith("build"))
         state = job.absorb(state, piece, job.work(piece, job.parcel(state, piece), tools))
     raw, table = job.pack(state), state["table"]
@@ -142,6 +144,48 @@ def test_a_search_for_speed_that_is_stopped_goes_on_with_what_was_timed(place, t
         state = job.absorb(state, pieces[0], job.work(pieces[0], job.parcel(state, pieces[0]), tools))
     assert [timeless(s) for _, s in sorted(job.steps(state).items())] == steps
     assert timeless(job.finish(state, tmp_path / "b")) == {**outcome, "table": table}
+
+
+def test_a_search_that_was_begun_before_turns_were_kept_goes_on(place):
+    job = make_job("faster", {**spec_of("faster", place), "beside": False})
+    old = {"table": {}, "find": {"both-1.2": {}}, "build": {}}
+    assert job.ready(old) == ["build:both-1.2", "turn:both-1.4:0"]
+    now = job.absorb(old, "turn:both-1.4:0", json.dumps({"turn": [{"sizes": [1]}], "find": None}).encode())
+    assert job.ready(now) == ["build:both-1.2", "turn:both-1.4:1"]
+
+
+@pytest.mark.slow
+def test_a_stopped_search_keeps_its_turns_however_fast_the_machine_is_then(place, tmp_path, monkeypatch):
+    """The table says too little of a model's time, so that a search takes several turns. Each is timed once."""
+    spec = {**spec_of("faster", place), "targets": [1.5], "beside": False}
+    timed = []
+
+    class Slower(Clock):
+        def __call__(self, clf):
+            timed.append(clf)
+            jitter = 1 + 0.01 * (len(timed) % 7)  # no two measurements agree
+            return jitter * (super().__call__(clf) + sum(clf.heads_per_layer) * sum(neurons(clf)) / 20)
+
+    monkeypatch.setattr("headviz.pruning.faster.faster.Timer", Slower)
+    monkeypatch.setattr(search, "CLOSE", 1e-4)
+    tools, job = Tools(lambda *_: None, lambda: False, tmp_path), make_job("faster", spec)
+    state, kept = job.begin(), []
+    while not state["build"]:
+        faster._work.cache_clear()  # as in a process that was started anew
+        state = job.unpack(job.pack(state))
+        (piece,) = job.ready(state)
+        begun = len(timed)
+        state = job.absorb(state, piece, job.work(piece, job.parcel(state, piece), tools))
+        if piece.startswith("turn"):
+            now = state["turn"]["both-1.5"]
+            assert now[: len(kept)] == kept
+            assert (len(timed) > begun) == (len(now) > len(kept))
+            kept = now
+    assert len(kept) > 1
+    again = faster._work(job.spec)
+    again.table = latency.Table.from_dict(state["table"])
+    found, _ = again.search("both").best(1.5, [search.Turn.from_dict(t) for t in kept])
+    assert found.to_dict() == state["find"]["both-1.5"]
 
 
 @pytest.mark.slow

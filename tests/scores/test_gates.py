@@ -9,10 +9,18 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError
-from headviz.scores import score_heads
+from headviz.scores import learned, score_heads
 from headviz.scores import whole as whole_module
 from headviz.scores.gate_scores import causal_roles, learn_count
-from headviz.scores.learned import OPEN, drawn_examples, falling_count, hard_concrete, rising_price, soft_subset
+from headviz.scores.learned import (
+    OPEN,
+    drawn_examples,
+    falling_count,
+    hard_concrete,
+    hash_of,
+    rising_price,
+    soft_subset,
+)
 from headviz.scores.measures import Given
 from headviz.scores.options import CausalOptions
 from headviz.scores.scoring import Scoring
@@ -22,7 +30,7 @@ from support.scored_data import made
 from support.tiny import tiny_classifier
 from support.tiny_translation import SOURCES, TARGETS, tiny_translator
 
-NAMES = ("gates", "gates-exact", "gates-causal")
+NAMES = ("gates", "gates-hard", "gates-exact", "gates-causal")
 QUICK = {"steps": 8, "batch": 6, "cache": False}
 
 
@@ -57,6 +65,56 @@ def test_gates_under_a_rising_price_by_hand(clf, data):
         adam.step()
         total += gates.detach()
     np.testing.assert_allclose(found, total / steps, atol=2e-5)
+
+
+def test_hard_concrete_gates_by_hand(clf, data):
+    """The formulas of Louizos et al. (2018) written out, torch's own Adam, one example at a time."""
+    steps, batch, price, seed = 6, 4, 3.0, 2
+    options = {"steps": steps, "batch": batch, "price": price, "rate": 0.2, "seed": seed, "cache": False}
+    found = score_heads(clf, data, "gates-hard", **options).values
+    whole = Scoring(clf, data, "gates", cache=False).ready()
+    z = torch.full((12,), 2.5, requires_grad=True)
+    adam, total, ends = torch.optim.Adam([z], lr=0.2), torch.zeros(12), 0
+    for step in range(steps):
+        u = torch.rand(12, generator=torch.Generator().manual_seed(hash_of(seed, step)))
+        s = 1 / (1 + torch.exp(-(torch.log(u) - torch.log(1 - u) + z) / 0.33))
+        gates = torch.clip(s * (1.1 + 0.1) - 0.1, 0, 1)
+        ends += int(((gates == 0) | (gates == 1)).sum())
+        chance = 1 / (1 + torch.exp(-(z - 0.33 * np.log(0.1 / 1.1))))
+        loss = price * step / steps * chance.mean()
+        for i in drawn_examples(20, batch, seed, step):
+            call = clf.call(None)
+            call.gates = tuple(row.view(1, -1, 1, 1) for row in gates.view(3, 4))
+            with torch.enable_grad():
+                logits = clf.forward(clf.collate([whole.encodings[i]]), call)
+            loss = loss + torch.nn.functional.cross_entropy(logits, torch.tensor([whole.gold[i]])) / batch
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        total += chance.detach()
+    assert ends > 36  # many are exactly open or closed
+    np.testing.assert_allclose(found, (total / steps).view(3, 4), atol=2e-5)
+
+
+def test_the_option_noise_of_gates_is_the_score_of_its_own(clf, data):
+    old = score_heads(clf, data, "gates", noise=True, **QUICK).values
+    assert old.tobytes() == score_heads(clf, data, "gates-hard", **QUICK).values.tobytes()
+
+
+def test_causal_gates_tell_the_roles_of_the_heads_also_from_the_cache(clf, data, tmp_path):
+    options = {"steps": 8, "batch": 6, "cache": headviz.storage.store.Store(tmp_path / "store")}
+    mask = HeadMask.full(3, 4).without([(1, 2)])
+    for _ in range(2):
+        found = score_heads(clf, data, "gates-causal", mask=mask, **options)
+        roles = found.roles
+        assert list(roles) == ["facilitating", "interfering", "irrelevant"]
+        assert all(np.isnan(table[1, 2]) and np.nanmin(table) > 0 and np.nanmax(table) < 1 for table in roles.values())
+        np.testing.assert_array_equal(found.values, roles["facilitating"] - roles["interfering"])
+        np.testing.assert_allclose(
+            roles["irrelevant"], (1 - roles["interfering"]) * (1 - roles["facilitating"]), atol=1e-12
+        )
+        assert set(found.to_dict()["roles"]) == set(roles)
+    assert score_heads(clf, data, "gates", **QUICK).roles is None
 
 
 @pytest.mark.slow
@@ -129,6 +187,52 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_bits(clf, data, name, tmp_
     assert other.tobytes() == score_heads(clf, data.subset(range(10)), name, **QUICK).values.tobytes()
     place.write_bytes(b"damaged")
     assert score_heads(clf, data, name, **QUICK, checkpoint=place).values.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("keep_seconds", "after_the_first"),
+    [
+        (0.0, [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7]),  # nothing is made twice
+        (10.0, [0, 1, 2, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7]),  # the second learning's first three are
+    ],
+)
+def test_causal_gates_stopped_in_a_later_learning_keep_those_before(
+    clf, data, tmp_path, monkeypatch, keep_seconds, after_the_first
+):
+    """Three learnings of 8 updates. A finished one is kept at once, the one under way every ``KEEP_SECONDS``."""
+    monkeypatch.setattr(whole_module, "KEEP_SECONDS", keep_seconds)
+    expected = score_heads(clf, data, "gates-causal", **QUICK).values
+    place, made_updates = tmp_path / "state", []
+    update = learned._update
+    monkeypatch.setattr(learned, "_update", lambda *given: (made_updates.append(given[5]), update(*given)))
+    for stop in (11, 8):  # in the second learning, then in the third
+        asked = iter(range(100))
+        with pytest.raises(Cancelled):
+            score_heads(
+                clf, data, "gates-causal", **QUICK, checkpoint=place, cancel=lambda a=asked, s=stop: next(a) >= s
+            )
+    again = score_heads(clf, data, "gates-causal", **QUICK, checkpoint=place)
+    assert again.values.tobytes() == expected.tobytes()
+    assert made_updates == [*range(8), *after_the_first]
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "now"),
+    [
+        ("gates", {"steps": 8}, {"steps": 4}),
+        ("gates", {"steps": 8, "price": 1.0}, {"steps": 8, "price": 9.0}),
+        ("gates", {"steps": 8}, {"steps": 8, "seed": 5}),
+        ("gates", {"steps": 8}, {"steps": 8, "rate": 0.5}),
+        ("gates-exact", {"steps": 8}, {"steps": 8, "temperature": 0.0}),
+        ("gates-causal", {"steps": 8}, {"steps": 8, "price": 0.1}),
+    ],
+)
+def test_other_options_begin_anew_with_the_same_checkpoint(clf, data, tmp_path, monkeypatch, name, before, now):
+    monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
+    place = tmp_path / "state"
+    score_heads(clf, data, name, batch=6, cache=False, checkpoint=place, **before)
+    found = score_heads(clf, data, name, batch=6, cache=False, checkpoint=place, **now).values
+    assert found.tobytes() == score_heads(clf, data, name, batch=6, cache=False, **now).values.tobytes()
 
 
 @pytest.mark.parametrize("name", NAMES)

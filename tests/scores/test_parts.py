@@ -15,7 +15,7 @@ from support.tiny import tiny_classifier
 from support.tiny_translation import SOURCES, TARGETS, tiny_translator
 
 FAST = {"conductance": {"steps": 4}, "attattr": {"steps": 2}}
-FAST_WHOLE = {name: {"steps": 3} for name in ("gates", "gates-exact", "gates-causal")}
+FAST_WHOLE = {name: {"steps": 3} for name in ("gates", "gates-hard", "gates-exact", "gates-causal")}
 FAST_WHOLE["shapley"] = {"permutations": 2}
 
 

@@ -22,7 +22,7 @@ from support.scored_data import made
 from support.tiny import tiny_classifier
 
 FAST = {"conductance": {"steps": 4}, "attattr": {"steps": 2}}
-FAST_WHOLE = {name: {"steps": 3} for name in ("gates", "gates-exact", "gates-causal")}
+FAST_WHOLE = {name: {"steps": 3} for name in ("gates", "gates-hard", "gates-exact", "gates-causal")}
 FAST_WHOLE["shapley"] = {"permutations": 2}
 OFF = ((0, 1), (2, 0))
 

@@ -113,6 +113,16 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_bits(data, tmp_path, monke
     assert again.values.tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("now", [{"seed": 5}, {"permutations": 2}, {"tolerance": 0.3}])
+def test_other_options_begin_anew_with_the_same_checkpoint(data, tmp_path, monkeypatch, now):
+    monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
+    clf, few, place = tiny_classifier("bert"), data.subset(range(12)), tmp_path / "state"
+    score_heads(clf, few, "shapley", permutations=3, cache=False, checkpoint=place)
+    wanted = {"permutations": 3, **now}
+    found = score_heads(clf, few, "shapley", **wanted, cache=False, checkpoint=place).values
+    assert found.tobytes() == score_heads(clf, few, "shapley", **wanted, cache=False).values.tobytes()
+
+
 def test_options_out_of_range_are_refused(clf):
     for wrong in ({"permutations": 1}, {"tolerance": 1.0}, {"metric": "bleu"}):
         with pytest.raises(OptionError):

@@ -148,8 +148,8 @@ def sweep(
     """Attention and attribution of every example, all layers in one pass per node.
 
     Give examples of similar length next to each other: those that share a pass are padded. Progress is told in
-    nodes of the path, over all examples. ``walk`` makes the path. ``visited`` has the nodes of half as many steps,
-    and takes these; examples that share their passes are computed anew.
+    nodes of the path, over all examples. ``walk`` makes the path. ``visited`` supplies the nodes of half as many steps
+    and stores those of this call. Examples that share a pass are recomputed.
     """
     out: list[ExampleMaps] = []
     nodes = len(check(options.rule, options.steps).nodes(options.steps))

@@ -42,7 +42,7 @@ class Points:
 class Visited:
     """The points of several texts, as long as they take no more than ``room`` bytes; what does not fit is dropped.
 
-    Steps are doubled up to ``most``, so that nothing is kept of more than half of them.
+    Points are kept only while doubling the steps would not exceed ``most``.
     """
 
     room: int

@@ -24,7 +24,7 @@ from .quiet import quiet
 if TYPE_CHECKING:
     from .classifier import Classifier
 
-EQUAL = 1e-4  # the largest difference of a logit, relative to the largest logit where that is above 1
+EQUAL = 1e-4  # the most that a logit may be ``apart``
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
 ORDER = ("input_ids", "attention_mask", "token_type_ids")
 
@@ -49,7 +49,7 @@ def require_onnx() -> None:
 
 
 def export_onnx(clf: Classifier, path: str | Path) -> Path:
-    """Write ``path`` and check it: any batch and length gives the model's logits to 1e-4, or a ``ModelError``."""
+    """Write ``path`` and check it: any batch and length gives the model's logits to ``EQUAL``, or a ``ModelError``."""
     require_onnx()
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of each package that it could use and lacks
     path = Path(path)
@@ -72,15 +72,15 @@ def export_onnx(clf: Classifier, path: str | Path) -> Path:
             verbose=False,
         )
     program.save(str(path))
-    apart = difference(clf, path)
-    if not apart <= EQUAL:
+    wrong = difference(clf, path)
+    if not wrong <= EQUAL:
         path.unlink()
-        raise ModelError(f"The ONNX file gave other logits than the model (by {apart:.2g}), so it was not kept.")
+        raise ModelError(f"The ONNX file gave other logits than the model (by {wrong:.2g}), so it was not kept.")
     return path
 
 
 def difference(clf: Classifier, path: Path) -> float:
-    """The largest difference of a logit on a few texts of several lengths."""
+    """The most that a logit is ``apart`` on a few texts of several lengths."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
@@ -91,5 +91,10 @@ def difference(clf: Classifier, path: Path) -> float:
         batch = clf.collate(clf.encode(texts, texts[::-1]))
         expected = clf.logits(batch).cpu().numpy()
         (found,) = session.run(["logits"], {name: batch[name].cpu().numpy() for name in asked})
-        worst = max(worst, float(np.abs(found - expected).max() / max(1.0, float(np.abs(expected).max()))))
+        worst = max(worst, apart(found, expected))
     return worst
+
+
+def apart(found: np.ndarray, expected: np.ndarray) -> float:
+    """The largest difference; where the largest number is above 1, as a share of it."""
+    return float(np.abs(found - expected).max() / max(1.0, float(np.abs(expected).max())))

@@ -201,10 +201,20 @@ _ENTRIES = (
         "Learn gates on all heads of θ* under a rising price; remove the heads whose gates close first; evaluate θ* "
         "under each mask.",
         "One learning, no training of the weights: some 200 forward and backward passes of 32 examples.",
-        "Louizos et al. 2018, Voita et al. 2019",
+        "after Voita et al. 2019, with plain gates",
         by_first_scores,
         masked,
         only_score="gates",
+    ),
+    Algorithm(
+        "gates-hard",
+        "Learned gates, hard concrete",
+        "As 'gates', but with gates that are drawn at random and are often exactly open or closed.",
+        "One learning, no training of the weights: some 200 forward and backward passes of 32 examples.",
+        "Louizos et al. 2018, Voita et al. 2019",
+        by_first_scores,
+        masked,
+        only_score="gates-hard",
     ),
     Algorithm(
         "gates-exact",
@@ -216,6 +226,17 @@ _ENTRIES = (
         by_exact_gates,
         masked,
         only_score="gates-exact",
+    ),
+    Algorithm(
+        "gates-causal",
+        "Causal gates",
+        "Learn gates on all heads of θ*, then press them to close and to open; remove first the heads that close by "
+        "themselves, and last those that stay open; evaluate θ* under each mask.",
+        "Three learnings, no training of the weights: some 600 forward and backward passes of 32 examples.",
+        "Nam et al. 2025",
+        by_first_scores,
+        masked,
+        only_score="gates-causal",
     ),
 )
 

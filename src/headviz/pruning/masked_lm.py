@@ -5,28 +5,34 @@ They use no labels, so the same mask can be used for models that were fine-tuned
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from ..attention import HeadCall, factor_of, with_factor
+from ..attribution.integration import BUDGET
 from ..attribution.rules import PathOptions
 from ..errors import OptionError, TaskError
 from ..evaluation.plain import batches, encode_data
+from ..models.classifier import Encoding
 from ..progress import tracked
+from ..scores.chunk import Chunk, Tables
+from ..scores.gradients import by_example, of_texts
 from ..scores.masked_place import masked_rows
-from ..scores.statistics import layer_normed, mean, total
+from ..scores.measures import Given
+from ..scores.options import NoOptions, build
+from ..scores.statistics import summarised
+from .plan import require_of_masked_words
 
 if TYPE_CHECKING:
     from ..heads import HeadMask
-    from ..models.classifier import Classifier, Encoding
+    from ..models.classifier import Classifier
     from ..progress import Cancel, Progress
     from ..tasks import Dataset
 
-CONDUCTANCE = "conductance-"
 SHARE = 0.15  # of a text's own tokens, at least one
 BATCH_TOKENS = 2048  # the vocabulary's logits are the largest tensor
 
@@ -51,24 +57,28 @@ def masked_lm_scores(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> MaskedScores:
-    """A score at the masked-language task.
+    """A score at the masked-language task, by its own function and options, from rows that are measured there.
 
-    ``taylor`` is the mean over texts of |∂Loss/∂ξ|, l2-normalised per layer; ``fisher`` the sum of squares. A
-    correlation such as ``conductance-spearman`` explains the logit of the true token at a masked place; its options
-    ``steps``, ``rule`` and ``precision`` are used, the target is always that token.
+    A correlation such as ``conductance-spearman`` explains the logit of the true token at a masked place; of its
+    options only ``steps``, ``rule`` and ``precision`` have a meaning. ``taylor`` and ``fisher`` read the derivatives of
+    the masked places' loss by the gates. A score that asks for anything else is an ``OptionError``.
     """
-    if score.startswith(CONDUCTANCE):
-        statistic = score.removeprefix(CONDUCTANCE)
-        rows = masked_rows(
-            mlm, data, statistic, options=_path(options or {}), mask=mask, seed=seed, progress=progress, cancel=cancel
+    entry = require_of_masked_words(score)
+    given = dict(options or {})
+    rows: Tables = {}
+    if entry.correlation:
+        path = _path(given)
+        found = masked_rows(
+            mlm, data, entry.correlation, options=path, mask=mask, seed=seed, progress=progress, cancel=cancel
         )
-        known = mean(rows)
-        return MaskedScores(known.values, known.low, known.high)
-    gradients = masked_gradients(mlm, data, mask=mask, seed=seed, progress=progress, cancel=cancel)
-    kept = mlm.under(mask).array()
-    gradients[:, ~kept] = np.nan
-    found = layer_normed(mean(np.abs(gradients)), kept) if score == "taylor" else total(gradients**2)
-    return MaskedScores(found.values, found.low, found.high)
+        rows = {entry.correlation: found}
+    elif entry.needs is not None:
+        rows = masked_gates(mlm, data, mask=mask, seed=seed, progress=progress, cancel=cancel)
+    built = build(entry.options, entry.name, {"seed": seed, **given} if entry.seeded else given)
+    kept = mlm.under(mask)
+    known = summarised(entry.function(Given(mlm, kept, rows, data, np.arange(len(data)), None), built))
+    on = kept.array()
+    return MaskedScores(*(np.where(on, table, np.nan) for table in (known.values, known.low, known.high)))
 
 
 def _path(options: Mapping[str, Any]) -> PathOptions:
@@ -79,7 +89,7 @@ def _path(options: Mapping[str, Any]) -> PathOptions:
     return PathOptions(**options)
 
 
-def masked_gradients(
+def masked_gates(
     mlm: Classifier,
     data: Dataset,
     *,
@@ -87,36 +97,45 @@ def masked_gradients(
     seed: int = 0,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
-) -> np.ndarray:
-    """∂Loss(x)/∂ξ of the mean cross-entropy over a text's masked places: [n, L, H], 0 for heads that are off."""
+) -> Tables:
+    """The rows of the sweep of the gates, for the mean cross-entropy over a text's masked places: "signed" and "token",
+    [n, L, H], NaN for heads that are off."""
     hidden = mlm.mask_token
+    kept = mlm.under(mask)
     encodings = encode_data(mlm, data)
-    places = [masked_places(e, seed, i) for i, e in enumerate(encodings)]
-    out = np.zeros((len(data), mlm.num_layers, mlm.num_heads))
-    gates = mlm.gates(mask)
+    out: Tables = {}
     for index in tracked(batches([len(e) for e in encodings], BATCH_TOKENS), progress, cancel, size=len):
-        batch = mlm.collate([encodings[i] for i in index])
-        row = torch.tensor([r for r, i in enumerate(index) for _ in places[i]], device=mlm.device)
-        column = torch.tensor([p for i in index for p in places[i]], device=mlm.device)
-        truth = batch["input_ids"][row, column].clone()
-        batch["input_ids"][row, column] = hidden
-        weight = torch.tensor([1 / len(places[i]) for i in index for _ in places[i]], device=mlm.device)
-        own = [
-            (torch.ones(1, h, 1, 1) if f is None else f).expand(len(index), -1, -1, -1).clone().to(mlm.device)
-            for f, h in zip(map(factor_of, gates), mlm.heads_per_layer, strict=True)
-        ]
-        for g in own:
-            g.requires_grad_(True)
-        with torch.enable_grad():
-            logits = mlm.forward(batch, HeadCall(tuple(map(with_factor, gates, own))))[row, column].float()
-            loss = (torch.nn.functional.cross_entropy(logits, truth, reduction="none") * weight).sum()
-            found = torch.autograd.grad(loss, own)
-        for layer, g in enumerate(found):
-            present = list(mlm.present.kept_in(layer))
-            out[np.ix_(index, [layer], present)] = g.reshape(len(index), 1, -1).double().cpu().numpy()
-    if mask is not None:
-        out[:, ~mask.array()] = 0.0
+        places = [masked_places(encodings[i], seed, i) for i in index]
+        masked = [_with(encodings[i], own, hidden) for i, own in zip(index, places, strict=True)]
+        chunk = Chunk(mlm, kept, masked, [None] * len(masked), None, data.subset(index), NoOptions(), BUDGET)
+        loss = _loss_at(places, [encodings[i] for i in index], mlm.device)
+        parts = of_texts(chunk, mlm.call(kept, keep_outputs=True), loss=loss)
+        for i, finish in zip(index, by_example(chunk, parts), strict=True):
+            for name, table in finish().items():
+                out.setdefault(name, np.full((len(data), *table.shape), np.nan))[i] = table
     return out
+
+
+def _with(encoding: Encoding, places: Sequence[int], token: int) -> Encoding:
+    """The text with a token in these places."""
+    ids = [token if i in places else old for i, old in enumerate(encoding.ids)]
+    return Encoding(ids, encoding.types, encoding.truncated, encoding.special)
+
+
+def _loss_at(
+    places: Sequence[Sequence[int]], encodings: Sequence[Encoding], device: torch.device
+) -> Callable[[Tensor], Tensor]:
+    """The loss of logits [B, T, V]: each text's mean cross-entropy at its places, summed over the texts."""
+    at = [(row, place) for row, own in enumerate(places) for place in own]
+    row, column = (torch.tensor(numbers, device=device) for numbers in zip(*at, strict=True))
+    truth = torch.tensor([encodings[r].ids[p] for r, p in at], device=device)
+    weight = torch.tensor([1 / len(places[r]) for r, _ in at], device=device)
+
+    def loss(logits: Tensor) -> Tensor:
+        wrong = torch.nn.functional.cross_entropy(logits[row, column].float(), truth, reduction="none")
+        return (wrong * weight).sum()
+
+    return loss
 
 
 def masked_places(encoding: Encoding, seed: int, number: int) -> list[int]:

@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import OptionError
 from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
 from ..scores.catalogue import DEFAULT as DEFAULT_SCORE
-from ..scores.catalogue import SCORES
+from ..scores.catalogue import SCORES, Score
 from .algorithms import ALGORITHMS
 from .options import (
     LEAST_STEP,
@@ -32,7 +32,6 @@ from .sizes import FULL, TARGET
 LENGTH_FILTERS = ("quantile", "std", "none")
 KEEP_MODELS = ("last", "all")
 SCORE_SOURCES = ("fine-tuned", "masked-lm")
-MASKED_LM_SCORES = tuple(s.name for s in SCORES.values() if s.pretrained)
 INITIALISATIONS = ("pretrained", "random")
 LAST_STEPS = (TARGET, FULL)
 BESIDE_THE_PLAN = ("digests", "plugins")  # what a run's spec holds besides its plan
@@ -216,8 +215,19 @@ def _check_masked_lm(algorithm: str, score: str) -> None:
             f"'{algorithm}' scores models that it has fine-tuned, which have no masked-language head. "
             f"With score_source='masked-lm' choose one of: {fit}."
         )
-    if score not in MASKED_LM_SCORES:
+    require_of_masked_words(score)
+
+
+def masked_lm_scores() -> tuple[str, ...]:
+    """The scores that are measured on a masked-language model, those of plugins that are loaded among them."""
+    return tuple(s.name for s in SCORES.values() if s.of_masked_words)
+
+
+def require_of_masked_words(score: str) -> Score:
+    """The score of this name; an ``OptionError`` if it is not measured on a masked-language model."""
+    if score not in SCORES or not SCORES[score].of_masked_words:
         raise OptionError(
             f"Score '{score}' is not defined on a masked-language model here. Choose one of: "
-            f"{', '.join(MASKED_LM_SCORES)}."
+            f"{', '.join(masked_lm_scores())}."
         )
+    return SCORES[score]

@@ -15,15 +15,13 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import OptionError, is_one_of, unknown_choice
+from .learned_lines import LEARNED
 from .options import (
     AblationOptions,
     AttAttrScoreOptions,
     BlendOptions,
-    CausalOptions,
     ChangedOptions,
     ConductanceOptions,
-    CountOptions,
-    PriceOptions,
     RandomOptions,
     RanksOptions,
     ShapleyOptions,
@@ -111,44 +109,7 @@ _ENTRIES = (
         tex=r"\tfrac1n \sum_x \left| \partial \mathrm{Loss}(x) / \partial \xi_h \right|",
         pretrained=True,
     ),
-    Score(
-        name="gates",
-        title="Learned gates",
-        meaning="How long a head stays switched on when gates on all heads are learned and open ones cost more and "
-        "more.",
-        formula="mean over updates of the gate g minimising Loss(g) + price · mean(g), the price rising from 0",
-        source="Louizos et al. 2018, Voita et al. 2019; here with frozen weights",
-        measure="gate_scores:gates",
-        needs=SAMPLE,
-        options=PriceOptions,
-        caution="learned on the sample: a small one is learned by heart",
-        tex=r"\tfrac1S \sum_s g_h(s), \quad g(s) \approx \arg\min_g \mathrm{Loss}(g) + \lambda(s)\,\bar g",
-    ),
-    Score(
-        name="gates-exact",
-        title="Learned gates, exact number",
-        meaning="How long a head is kept when ever fewer heads are kept, and which ones is learned.",
-        formula="share of the updates in which the head is among the k highest logits, k falling from all to none",
-        source="Li, Cotterell and Sachan 2021; here with frozen weights",
-        measure="gate_scores:gates_exact",
-        needs=SAMPLE,
-        options=CountOptions,
-        caution="learned on the sample: a small one is learned by heart",
-        tex=r"\tfrac1S \sum_s \big[ h \in \mathrm{top}_{k(s)} (z(s) + \mathrm{Gumbel}) \big]",
-    ),
-    Score(
-        name="gates-causal",
-        title="Causal gates",
-        meaning="Whether a head stays open when all gates are pressed to close (it helps), or closes when they are "
-        "pressed to open (it harms).",
-        formula="G⁻ − (1 − G⁺), gates learned under pressure −λ and +λ on their logits",
-        source="Nam et al. 2025",
-        measure="gate_scores:gates_causal",
-        needs=SAMPLE,
-        options=CausalOptions,
-        caution="three learnings; learned on the sample: a small one is learned by heart",
-        tex=r"G^-_h - (1 - G^+_h)",
-    ),
+    *LEARNED,
     Score(
         name="shapley",
         title="Shapley value",
@@ -263,7 +224,7 @@ _ENTRIES = (
 )
 # in the order of the recorded board of grades, best first; what it has not graded comes last
 _GRADED = (
-    "attattr-max ranks gim gates-exact conductance-max gates gnorm magnitude fisher ablation hies taylor "
+    "attattr-max ranks gim gates-exact conductance-max gates gates-hard gnorm magnitude fisher ablation hies taylor "
     "conductance-pearson gates-causal random conductance-spearman conductance-kendall"
 ).split()
 SCORES: dict[str, Score] = {s.name: s for s in sorted(_ENTRIES, key=lambda s: (*_GRADED, s.name).index(s.name))}

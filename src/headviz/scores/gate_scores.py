@@ -5,6 +5,7 @@ And what mask searches ask of gates: their logits for an exact number of heads, 
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,9 @@ import numpy as np
 from ..progress import part
 from .learned import falling_count, learn, pressed, rising_price
 from .measures import Given
-from .options import CausalOptions, CountOptions, PriceOptions
+from .options import CausalOptions, CountOptions, HardOptions, PriceOptions
 from .scoring import Scoring
+from .statistics import Summary, exact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,29 +40,36 @@ class CausalRoles:
 def gates(given: Given, options: PriceOptions) -> np.ndarray:
     """[L, H]: the mean of each gate while the price rises."""
     assert given.whole is not None
-    return learn(given.whole, rising_price(options.price, options.noise), options, "gates", seed=options.seed).kept
+    return learn(given.whole, rising_price(options.price, options.noise), options, "gates").kept
 
 
 def gates_exact(given: Given, options: CountOptions) -> np.ndarray:
     """[L, H]: the share of the updates in which each head was kept, from all heads down to one."""
     assert given.whole is not None
     rule = falling_count(len(given.whole.heads), 0, options.temperature)
-    return learn(given.whole, rule, options, "gates-exact", seed=options.seed).kept
+    return learn(given.whole, rule, options, "gates-exact").kept
 
 
-def gates_causal(given: Given, options: CausalOptions) -> np.ndarray:
+def gates_hard(given: Given, options: HardOptions) -> np.ndarray:
+    """[L, H]: the mean of each gate's chance to be above 0 while the price rises."""
+    assert given.whole is not None
+    return learn(given.whole, rising_price(options.price, noise=True), options, "gates-hard").kept
+
+
+def gates_causal(given: Given, options: CausalOptions) -> Summary:
     """[L, H]: how far a head stays open under pressure to close, minus how far it closes under pressure to open."""
     roles = causal_roles(given, options)
-    return roles.facilitating - roles.interfering
+    return replace(exact(roles.facilitating - roles.interfering), roles=vars(roles))
 
 
 def causal_roles(given: Given, options: CausalOptions) -> CausalRoles:
     """Three learnings: without pressure, and from there with pressure to open and to close."""
     assert given.whole is not None
     stages = [replace(given.whole, progress=part(given.whole.progress, i, 3)) for i in range(3)]
-    free = learn(stages[0], pressed(0.0), options, "causal free", seed=options.seed).logits
-    opened = learn(stages[1], pressed(options.price), options, "causal open", free, options.seed).logits
-    closed = learn(stages[2], pressed(-options.price), options, "causal closed", free, options.seed).logits
+    work = "gates-causal"
+    free = learn(stages[0], pressed(0.0), options, work, part="free").logits
+    opened = learn(stages[1], pressed(options.price), options, work, free, "open").logits
+    closed = learn(stages[2], pressed(-options.price), options, work, free, "closed").logits
     up, down = (1 / (1 + np.exp(-z)) for z in (opened, closed))
     return CausalRoles(down, 1 - up, up * (1 - down))
 
@@ -68,13 +77,14 @@ def causal_roles(given: Given, options: CausalOptions) -> CausalRoles:
 def learn_count(scoring: Scoring, start: np.ndarray | None, first: int, last: int) -> np.ndarray:
     """[L, H] logits of gates while the number of kept heads falls from ``first`` to ``last``.
 
-    ``start`` has the logits to begin with; NaN = a head that stays on. Of the score's updates the share is made that
-    the fall is of the whole one, but no fewer than ``LEAST``.
+    ``start`` has the logits to begin with; NaN = a head that stays on. Does a share of the updates, as large as the
+    fall from first to last is of the full range, but no fewer than ``LEAST``.
     """
     whole, options = scoring.ready(), scoring.options
     steps = max(LEAST, round(options.steps * (first - last) / len(whole.heads)))
     rule = falling_count(first, last, options.temperature)
-    return learn(whole, rule, replace(options, steps=steps), f"count {first} {last}", start, options.seed).logits
+    begun = "" if start is None else hashlib.sha256(np.ascontiguousarray(start).tobytes()).hexdigest()
+    return learn(whole, rule, replace(options, steps=steps), f"count {first} {last} {begun}", start).logits
 
 
 def gate_gradients(

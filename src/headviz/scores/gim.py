@@ -82,7 +82,7 @@ class _Softmax(torch.autograd.Function):
 
 
 def changed(chunk: Chunk) -> Changed:
-    """For the model to run in, with the changed backward pass; refuses a model with norms that it does not know."""
+    """Context manager: runs the model with the changed backward pass. Refuses a model with unknown norms."""
     if kind := unknown_norm(chunk.clf):
         raise OptionError(
             f"Score 'gim' keeps the divisor of layer norms, and '{chunk.clf.name}' has {kind}, which it does not know."

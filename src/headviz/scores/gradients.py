@@ -30,15 +30,16 @@ UNCHANGED: Within = nullcontext()
 
 def gates(chunk: Chunk) -> list[Callable[[], Tables]]:
     """The sweep of the gates, for each example: "signed", the derivative, and "token", its tokens' absolute parts."""
-    return _tables(chunk, of_texts(chunk, chunk.clf.call(chunk.mask, keep_outputs=True)))
+    return by_example(chunk, of_texts(chunk, chunk.clf.call(chunk.mask, keep_outputs=True)))
 
 
 def sentence_gates(chunk: Chunk) -> list[Callable[[], Tables]]:
     """The same for sentences to translate."""
-    return _tables(chunk, of_sentences(chunk, chunk.clf.call(chunk.mask)))
+    return by_example(chunk, of_sentences(chunk, chunk.clf.call(chunk.mask)))
 
 
-def _tables(chunk: Chunk, parts: Sequence[Tensor]) -> list[Callable[[], Tables]]:
+def by_example(chunk: Chunk, parts: Sequence[Tensor]) -> list[Callable[[], Tables]]:
+    """What the sweep of the gates gives, from each layer's derivatives by example, head and token."""
     sums = {"signed": [part.sum(dim=-1) for part in parts], "token": [part.abs().sum(dim=-1) for part in parts]}
     return per_example(chunk, sums)
 
@@ -54,14 +55,23 @@ def per_example(chunk: Chunk, found: Mapping[str, Sequence[Tensor]]) -> list[Cal
     return [lambda i=i: {name: table[i] for name, table in tables.items()} for i in range(size)]  # type: ignore[misc]
 
 
-def of_texts(chunk: Chunk, call: HeadCall, within: Within = UNCHANGED) -> Sequence[Tensor]:
-    """[B, h, T] of each layer; padded queries have no gradient. ``call`` keeps the heads' outputs."""
+def of_texts(
+    chunk: Chunk, call: HeadCall, within: Within = UNCHANGED, loss: Callable[[Tensor], Tensor] | None = None
+) -> Sequence[Tensor]:
+    """[B, h, T] of each layer; padded queries have no gradient. ``call`` keeps the heads' outputs.
+
+    ``loss`` is of the logits, summed over the examples; None = that of the gold answers.
+    """
     clf = chunk.clf
-    assert chunk.gold is not None
     walk = Walk(clf, chunk.encodings, [None] * len(chunk.encodings), chunk.mask)
     with torch.enable_grad(), FastLinear(), within:
-        logits = walk.choose(clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), call))
-        grads = gradients(summed_loss(logits, chunk.gold, clf.is_regression), call.outputs)
+        logits = clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), call)
+        if loss is None:
+            assert chunk.gold is not None
+            lost = summed_loss(walk.choose(logits), chunk.gold, clf.is_regression)
+        else:
+            lost = loss(logits)
+        grads = gradients(lost, call.outputs)
     # ξ multiplies the output, so its derivative is their product
     return [(o.detach() * g).sum(dim=-1).cpu().double() for o, g in zip(call.outputs, grads, strict=True)]
 

@@ -119,17 +119,17 @@ def soft_subset(logits: Tensor, count: int) -> Tensor:
 
 
 def learn(
-    whole: Whole, rule: Rule, options: GateOptions, work: str, start: np.ndarray | None = None, seed: int = 0
+    whole: Whole, rule: Rule, options: GateOptions, work: str, start: np.ndarray | None = None, part: str = ""
 ) -> Learned:
     """The gates of all heads that are on, by Adam. ``start`` [L, H] are logits to begin with; NaN = no gate, stays on.
 
-    ``work`` names this learning in the sample's checkpoint.
+    ``work`` names in the sample's checkpoint what is learned with these options, ``part`` this learning of several.
     """
     logits = np.full((whole.mask.num_layers, whole.mask.num_heads), OPEN) if start is None else start
     heads = [h for h in whole.heads if np.isfinite(logits[h])]
     z = torch.tensor([logits[h] for h in heads], dtype=torch.float32)
     state = {"z": z, "first": torch.zeros_like(z), "second": torch.zeros_like(z), "kept": torch.zeros_like(z)}
-    begin, place = 0, whole.kept(work)
+    begin, place = 0, whole.kept(work, options, part)
     if (found := place.load()) is not None:
         begin = int(found.pop("updates"))
         state = {name: torch.from_numpy(values.copy()) for name, values in found.items()}
@@ -137,26 +137,21 @@ def learn(
         stop_if(whole.cancel)
         if whole.progress is not None:
             whole.progress(update, options.steps)
-        _update(whole, heads, state, rule, options, update, seed)
-        place.save({**{name: t.numpy() for name, t in state.items()}, "updates": np.array(update + 1)})
+        _update(whole, heads, state, rule, options, update)
+        arrays = {name: t.numpy() for name, t in state.items()}
+        place.save({**arrays, "updates": np.array(update + 1)}, done=update + 1 == options.steps)
     if whole.progress is not None:
         whole.progress(options.steps, options.steps)
     return Learned(_table(whole, heads, state["kept"] / options.steps), _table(whole, heads, state["z"]))
 
 
 def _update(
-    whole: Whole,
-    heads: Sequence[HeadId],
-    state: dict[str, Tensor],
-    rule: Rule,
-    options: GateOptions,
-    update: int,
-    seed: int,
+    whole: Whole, heads: Sequence[HeadId], state: dict[str, Tensor], rule: Rule, options: GateOptions, update: int
 ) -> None:
     """One step of Adam on the logits."""
-    noise = torch.Generator().manual_seed(hash_of(seed, update))
+    noise = torch.Generator().manual_seed(hash_of(options.seed, update))
     z = state["z"].detach().requires_grad_(True)
-    rows = drawn_examples(len(whole.encodings), options.batch, seed, update)
+    rows = drawn_examples(len(whole.encodings), options.batch, options.seed, update)
     with torch.enable_grad():
         drawn = rule(z, update / options.steps, noise)
         with FastLinear():

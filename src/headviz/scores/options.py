@@ -169,16 +169,22 @@ class GateOptions:
 
 
 @dataclass(frozen=True)
-class PriceOptions(GateOptions):
+class HardOptions(GateOptions):
     """How gates are learned under a rising price."""
 
     price: float = option(4.0, "what all open gates cost together in the end, in units of the loss")
-    noise: bool = option(False, "hard-concrete gates, drawn anew in every update, instead of plain ones")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.price < 1e6:
             raise OptionError(f"price is a number above 0 and below a million, not {self.price}.")
+
+
+@dataclass(frozen=True)
+class PriceOptions(HardOptions):
+    """The same, and of which kind."""
+
+    noise: bool = option(False, "hard-concrete gates, drawn anew in every update: those of 'gates-hard'")
 
 
 @dataclass(frozen=True)

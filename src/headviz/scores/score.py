@@ -56,6 +56,13 @@ class Score:
         return self.needs in ("conductance", "attattr")
 
     @property
+    def of_masked_words(self) -> bool:
+        """Whether it is ``pretrained`` and can be measured there: a correlation at a masked place, a function of the
+        derivatives by the gates, or one that needs no example."""
+        at_a_place = self.needs == "conductance" and bool(self.correlation)
+        return self.pretrained and (at_a_place or self.needs in (None, "gates"))
+
+    @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of model that have it."""
         return (CLASSIFICATION,) if self.what_of_classes else (CLASSIFICATION, MASKED_LM, TRANSLATION)

@@ -68,6 +68,8 @@ def score_heads(
     >>> found = headviz.score_heads(clf, data, score="taylor", abs_level="token")
     >>> found.values.shape, found.samples
     ((12, 12), 8)
+    >>> sorted(headviz.score_heads(clf, data, "gates-causal", steps=2).roles)
+    ['facilitating', 'interfering', 'irrelevant']
     """
     scoring = Scoring(
         clf, data, score, preset, mask, progress, cancel, cache, budget, label_order, checkpoint, **options
@@ -239,6 +241,7 @@ class Scoring:
             summary = summarised(self.score.function(given, self.options))
         on = self.mask.array()
         undefined = np.where(on, summary.undefined, 0)
+        roles = None if summary.roles is None else {n: np.where(on, t, np.nan) for n, t in summary.roles.items()}
         settings: dict[str, Any] = {"score": self.score.name, **asdict(self.options)}
         if self.preset is not None:
             settings["preset"] = self.preset
@@ -259,6 +262,7 @@ class Scoring:
             stability=stability(summary, on),
             settings=settings,
             notes=self._notes(summary, undefined, samples),
+            roles=roles,
         )
 
     def _digest(self, samples: int) -> str | None:

@@ -40,7 +40,7 @@ def shapley(given: Given, options: ShapleyOptions) -> Summary:
     worth = worth_of(whole, options.metric)
     if len(whole.heads) <= FEW:
         return exact(by_coalitions(whole, worth))
-    place, rows = whole.kept("shapley"), []
+    place, rows = whole.kept("shapley", options), []
     if (found := place.load()) is not None:
         rows = list(found["rows"])
     rng = np.random.default_rng(options.seed)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 LEVEL = 0.95
 RESAMPLES = 200
+ROLE = "role/"  # begins a role's name among the tables
 BOTTOM = 0.2  # share of heads whose membership tells how stable a ranking is
 
 _NORMAL_QUARTILES = 1.349  # their distance, in standard deviations of a normal distribution
@@ -34,11 +35,13 @@ class Summary:
     rows: int = 0  # examples, or batches, that can be drawn again
     resample: Callable[[Counts], NDArray] | None = None  # the values [R, L, H] of such draws
     per: NDArray | None = None  # [rows, L, H] what the values are means of, where it is worth keeping
+    roles: dict[str, NDArray] | None = None  # [L, H] each, of a score that tells several
 
     @property
     def tables(self) -> dict[str, NDArray]:
         """All that ``of`` needs."""
         found = {name: getattr(self, name) for name in ("values", "stderr", "low", "high", "undefined")}
+        found |= {ROLE + name: table for name, table in (self.roles or {}).items()}
         return found if self.per is None else {**found, "per": self.per}
 
     @classmethod
@@ -46,7 +49,9 @@ class Summary:
         """A summary from its tables."""
         if "per" in tables:
             return replace(mean(tables["per"]), per=tables["per"])
-        return cls(tables["values"], tables["stderr"], tables["low"], tables["high"], tables["undefined"])
+        roles = {name.removeprefix(ROLE): table for name, table in sorted(tables.items()) if name.startswith(ROLE)}
+        found = cls(tables["values"], tables["stderr"], tables["low"], tables["high"], tables["undefined"])
+        return replace(found, roles=roles or None)
 
 
 def mean(per: NDArray) -> Summary:

@@ -95,7 +95,7 @@ def _norms(chunk: Chunk) -> list[tuple[Tensor, Tensor, Tensor]]:
 
 
 def _per_text(x: Tensor, size: int) -> Tensor | None:
-    """[B, T, E] of what may have come as [B·T, E]; None where it is not the texts' own."""
+    """Reshapes [B·T, E] to [B, T, E]; None if the rows are not the texts' tokens."""
     if size == 1:
         return x.reshape(1, -1, x.shape[-1])
     if x.dim() == 2:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..models.base import TransformerModel
     from ..tasks import Dataset
 
-VERSION = 1  # raise it when the same sample would give another table
+VERSION = 2  # raise it when the same sample would give another table
 KEEP_SECONDS = 10.0  # between two savings of what has been found so far
 
 
@@ -52,7 +52,7 @@ class Whole:
         return self.mask.kept
 
     def key(self, score: str, options: object, more: Mapping[str, str]) -> str:
-        """Under which a table of this sample is kept."""
+        """The cache key of a table of this sample."""
         clf = self.clf
         return make_key(
             "table",
@@ -68,17 +68,9 @@ class Whole:
             **more,
         )
 
-    def kept(self, work: str) -> Kept:
-        """The checkpoint of one piece of work on this sample."""
-        return Kept(self.checkpoint, self.key(work, NOTHING, {}))
-
-
-@dataclass(frozen=True)
-class _Nothing:
-    pass
-
-
-NOTHING = _Nothing()
+    def kept(self, work: str, options: object, part: str = "") -> Kept:
+        """The checkpoint of one work with these options on this sample, or of one of the parts that it is done in."""
+        return Kept(self.checkpoint, self.key(work, options, {}), part)
 
 
 def whole_of(
@@ -111,26 +103,36 @@ def _digest(encoding: Any, gold: float | int | None) -> str:
 
 
 class Kept:
-    """What long work has found so far, in one file; without a path nothing is kept. Arrays only, written whole."""
+    """What long work has found so far, in one file; without a path nothing is kept. Arrays only, written whole.
 
-    def __init__(self, path: Path | None, identity: str) -> None:
+    The file is of one work. Its parts stand side by side, so that a later one does not overwrite what an earlier found.
+    """
+
+    def __init__(self, path: Path | None, identity: str, part: str = "") -> None:
         self.path, self.identity = path, identity
+        self._prefix = f"{part}/" if part else ""
         self._last = time.monotonic()
 
     def load(self) -> dict[str, np.ndarray] | None:
         """What an interrupted call left; None if there is nothing, it is damaged, or it is of other work."""
+        prefix = self._prefix
+        return {k.removeprefix(prefix): v for k, v in self._all().items() if k.startswith(prefix)} or None
+
+    def save(self, arrays: Mapping[str, np.ndarray], done: bool = False) -> None:
+        """Keep this, unless the last time was a moment ago and the part is not ``done``."""
+        if self.path is None or (not done and time.monotonic() - self._last < KEEP_SECONDS):
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        everything = {**self._all(), **{self._prefix + name: array for name, array in arrays.items()}}
+        replace_file(self.path, pack(everything, {"of": self.identity}))
+        self._last = time.monotonic()
+
+    def _all(self) -> dict[str, np.ndarray]:
+        """Every part's arrays."""
         if self.path is None or not self.path.is_file():
-            return None
+            return {}
         try:
             arrays, words = unpack(self.path.read_bytes())
         except (ValueError, KeyError):
-            return None
-        return arrays if words.get("of") == self.identity else None
-
-    def save(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Keep this, unless the last time was a moment ago."""
-        if self.path is None or time.monotonic() - self._last < KEEP_SECONDS:
-            return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(self.path, pack(arrays, {"of": self.identity}))
-        self._last = time.monotonic()
+            return {}
+        return arrays if words.get("of") == self.identity else {}

@@ -173,6 +173,7 @@ class Work:
         self.label_order, self.progress, self.cancel = label_order, progress, cancel
         self.timer = Timer(clf, options.batch, options.length)
         self._before: Evaluation | None = None
+        self._searches: dict[tuple[str, Table], Search] = {}
         if len(data) <= options.samples:
             self.some = data
         else:
@@ -189,10 +190,17 @@ class Work:
         told = of_phase(self.progress, "scoring")
         return gate_gradients(self.clf, self.some, self.label_order, told, self.cancel)
 
-    def find(self, target: float, remove: str | None = None) -> Shape:
+    def find(self, target: float) -> Shape:
         """The shape whose measured speed is nearest to the target."""
-        how = remove or self.options.remove
-        return Search(self.clf, self.gradients, self.table, self.timer, how, self.cancel).find(target)[0]
+        return self.search(self.options.remove).find(target)[0]
+
+    def search(self, remove: str) -> Search:
+        """The search by the times of the table."""
+        key = (remove, self.table)
+        if key not in self._searches:
+            self._searches[key] = Search(self.clf, self.gradients, self.table, self.timer, remove)
+        self._searches[key].cancel = self.cancel
+        return self._searches[key]
 
     def built(self, shape: Shape) -> tuple[Classifier, dict[str, float] | None]:
         """The model of a shape, tuned, and trained if asked for; the error of the tuning."""

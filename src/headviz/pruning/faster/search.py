@@ -55,9 +55,24 @@ class Shape(Result):
         return cls(HeadMask.from_hex(text, layers, heads), tuple(tuple(k) for k in given["neurons"]))
 
 
+@dataclass(frozen=True)
+class Turn(Result):
+    """What was measured of one choice of sizes."""
+
+    sizes: tuple[int, ...]  # heads left in each layer, then neurons
+    speed: Speed
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> Turn:
+        return cls(tuple(given["sizes"]), Speed(**given["speed"]))
+
+
 @dataclass
 class Search:
-    """One model's gradients and times; ``find`` serves any number of targets."""
+    """One model's gradients and times; ``find`` serves any number of targets.
+
+    Its turns follow from those before, so a search that is stopped goes on with ``next`` from the turns it has.
+    """
 
     clf: Classifier
     gradients: Gradients
@@ -66,6 +81,7 @@ class Search:
     remove: str = BOTH
     cancel: Cancel | None = None
     _groups: list[Choices] = field(init=False)
+    _shapes: dict[tuple[int, ...], Shape] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         there = neurons(self.clf)
@@ -88,31 +104,47 @@ class Search:
 
     def find(self, target: float) -> tuple[Shape, Speed]:
         """The shape whose measured speed is nearest to the target."""
-        if target > self.reach * (1 + TOLERANCE):
+        turns: list[Turn] = []
+        while (sizes := self.next(target, turns)) is not None:
+            turns.append(self.timed(sizes))
+        return self.best(target, turns)
+
+    def next(self, target: float, turns: Sequence[Turn]) -> tuple[int, ...] | None:
+        """The sizes to time after these turns; None = enough has been timed."""
+        if not turns and target > self.reach * (1 + TOLERANCE):
             raise self._out_of_reach(target, self.reach)
-        budget, best, tried = self.table.whole / target, None, set()
-        for _ in range(TURNS):
-            stop_if(self.cancel)
-            sizes = allotted(self._groups, budget - self.table.base)
-            if sizes is None:
-                sizes = [g.sizes[int(np.argmin(g.seconds))] for g in self._groups]
-            if tuple(sizes) in tried:
-                break
-            tried.add(tuple(sizes))
-            shape = self.shape(sizes)
-            speed = measured(self.clf, shape.of(self.clf), self.timer, TURN_PAIRS, cancel=self.cancel)
-            if best is None or _miss(speed, target) < _miss(best[1], target):
-                best = shape, speed
-            if _miss(speed, target) < CLOSE:
-                break
-            budget *= speed.speedup / target
-        assert best is not None
-        if best[1].speedup * (1 + TOLERANCE) < target:
-            raise self._out_of_reach(target, best[1].speedup)
-        return best
+        if len(turns) == TURNS or any(_miss(turn.speed, target) < CLOSE for turn in turns):
+            return None
+        budget = self.table.whole / target
+        for turn in turns:
+            budget *= turn.speed.speedup / target
+        sizes = allotted(self._groups, budget - self.table.base)
+        if sizes is None:
+            sizes = [g.sizes[int(np.argmin(g.seconds))] for g in self._groups]
+        found = tuple(int(size) for size in sizes)
+        return None if found in {turn.sizes for turn in turns} else found
+
+    def timed(self, sizes: Sequence[int]) -> Turn:
+        """A turn: the model of these sizes beside the whole one."""
+        stop_if(self.cancel)
+        small = self.shape(sizes).of(self.clf)
+        return Turn(tuple(sizes), measured(self.clf, small, self.timer, TURN_PAIRS, cancel=self.cancel))
+
+    def best(self, target: float, turns: Sequence[Turn]) -> tuple[Shape, Speed]:
+        """Of all turns the one nearest to the target; an ``OptionError`` if it is too slow."""
+        found = min(turns, key=lambda turn: _miss(turn.speed, target))
+        if found.speed.speedup * (1 + TOLERANCE) < target:
+            raise self._out_of_reach(target, found.speed.speedup)
+        return self.shape(found.sizes), found.speed
 
     def shape(self, sizes: Sequence[int]) -> Shape:
         """Of so many units in each group, those that cost least together."""
+        key = tuple(sizes)
+        if key not in self._shapes:
+            self._shapes[key] = self._shape(key)
+        return self._shapes[key]
+
+    def _shape(self, sizes: tuple[int, ...]) -> Shape:
         layers = self.clf.num_layers
         off: list[tuple[int, int]] = []
         for layer in range(layers):

@@ -1,7 +1,7 @@
 """Faster models in the background: the times are measured once, then each target is searched and built in turn.
 
-What was timed is kept with the run. A run that was stopped goes on with the same table and the same shapes, so its
-models are the same, bit for bit.
+What was timed is kept with the run: the table, and every turn of a search. From these the shapes follow, so a run that
+was stopped goes on to the models that it would have had, bit for bit.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from .loaded import JobSpec
 if TYPE_CHECKING:
     from ...pruning.faster.faster import Work
 
-TABLE, FIND, BUILD = "table", "find", "build"
-State = dict[str, Any]  # table, and by "target-remove" the shapes found and the results
+TABLE, TURN, FIND, BUILD = "table", "turn", "find", "build"
+State = dict[str, Any]  # table, and by "remove-target" the turns of the search, the shapes found and the results
 
 
 @dataclass(frozen=True)
@@ -72,49 +72,42 @@ def make(spec: Mapping[str, Any]) -> FasterJob:
 
 @dataclass(frozen=True)
 class FasterJob(RunJob):
-    """The table, then two pieces per model: its shape, and the model itself."""
+    """The table, then for each model the turns of the search for its shape, each a piece, and the model itself."""
 
     spec: FasterSpec
 
     def begin(self) -> State:
-        return {TABLE: None, FIND: {}, BUILD: {}}
+        return {TABLE: None, TURN: {}, FIND: {}, BUILD: {}}
 
     def ready(self, state: State) -> list[str]:
         if state[TABLE] is None:
             return [TABLE]
         left = [n for n in self.spec.names if n not in state[BUILD]]
-        return [f"{BUILD if n in state[FIND] else FIND}:{n}" for n in left]
+        return [f"{BUILD}:{n}" if n in state[FIND] else f"{TURN}:{n}:{len(_turns(state, n))}" for n in left]
 
     def parcel(self, state: State, piece: str) -> bytes:
-        what, _, name = piece.partition(":")
-        return json.dumps({TABLE: state[TABLE], "shape": state[FIND].get(name) if what == BUILD else None}).encode()
+        _, name, _ = _parts(piece)
+        return json.dumps({TABLE: state[TABLE], TURN: _turns(state, name), FIND: state[FIND].get(name)}).encode()
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
-        from ...errors import OptionError
         from ...pruning.faster.latency import Table
-        from ...pruning.faster.search import HEADS_ONLY, Shape
+        from ...pruning.faster.search import Shape
 
         tools.progress("loading", 0, 0)
         begun, given = time.perf_counter(), json.loads(parcel)
         work = _work(self.spec)
         work.progress, work.cancel = tools.progress, tools.cancel
-        what, _, name = piece.partition(":")
+        what, name, _ = _parts(piece)
         if what == TABLE:
             return work.table.to_json().encode()
         work.table = Table.from_dict(given[TABLE])
         remove, _, target = name.partition("-")
-        if what == FIND:
-            try:
-                found: dict[str, Any] = work.find(float(target), remove).to_dict()
-            except OptionError as wrong:
-                if remove != HEADS_ONLY:
-                    raise
-                found = {"out_of_reach": str(wrong)}  # heads alone seldom reach what both do
-            return json.dumps(found).encode()
-        if "out_of_reach" in given["shape"]:
-            step = {"metrics": {}, "speedup": None, "note": given["shape"]["out_of_reach"]}
+        if what == TURN:
+            return json.dumps(_turn(work, remove, float(target), given[TURN])).encode()
+        if "out_of_reach" in given[FIND]:
+            step = {"metrics": {}, "speedup": None, "note": given[FIND]["out_of_reach"]}
         else:
-            result = work.result(float(target), Shape.from_dict(given["shape"]))
+            result = work.result(float(target), Shape.from_dict(given[FIND]))
             place = tools.folder / "models" / name
             shutil.rmtree(place, ignore_errors=True)  # left by an attempt that ended before its record
             result.model.save(place)
@@ -126,9 +119,15 @@ class FasterJob(RunJob):
         return json.dumps({"sparsity": None, "mask": None, **step, **about}, allow_nan=False).encode()
 
     def absorb(self, state: State, piece: str, result: bytes) -> State:
-        what, _, name = piece.partition(":")
+        what, name, number = _parts(piece)
         found = json.loads(result)
-        return {**state, what: found if what == TABLE else {**state[what], name: found}}
+        if what == TABLE:
+            return {**state, TABLE: found}
+        if what == BUILD:
+            return {**state, BUILD: {**state[BUILD], name: found}}
+        turns = [*_turns(state, name)[: int(number)], *found[TURN]]
+        shapes = state[FIND] if found[FIND] is None else {**state[FIND], name: found[FIND]}
+        return {**state, TURN: {**state.get(TURN, {}), name: turns}, FIND: shapes}
 
     def steps(self, state: State) -> dict[int, dict[str, Any]]:
         return {i: state[BUILD][name] for i, name in enumerate(self.spec.names, 1) if name in state[BUILD]}
@@ -139,6 +138,37 @@ class FasterJob(RunJob):
     def finish(self, state: State, folder: Path) -> dict[str, Any]:
         models = [step["model"] for step in self.steps(state).values() if "model" in step]
         return {"models": models, TABLE: state[TABLE]}
+
+
+def _parts(piece: str) -> tuple[str, str, str]:
+    """What a piece does, for which model, and the number of its turn."""
+    what, name, number = [*piece.split(":"), "", ""][:3]
+    return what, name, number
+
+
+def _turns(state: State, name: str) -> list[dict[str, Any]]:
+    """What the search for a model has timed; runs begun before turns were kept have none."""
+    found: list[dict[str, Any]] = state.get(TURN, {}).get(name, [])
+    return found
+
+
+def _turn(work: Work, remove: str, target: float, before: list[dict[str, Any]]) -> dict[str, Any]:
+    """One turn of a search, if one is needed, and the shape once no more is."""
+    from ...errors import OptionError
+    from ...pruning.faster.search import HEADS_ONLY, Turn
+
+    search, turns = work.search(remove), [Turn.from_dict(t) for t in before]
+    shape: dict[str, Any] | None = None
+    try:
+        if (sizes := search.next(target, turns)) is not None:
+            turns.append(search.timed(sizes))
+        if search.next(target, turns) is None:
+            shape = search.best(target, turns)[0].to_dict()
+    except OptionError as wrong:
+        if remove != HEADS_ONLY:
+            raise
+        shape = {"out_of_reach": str(wrong)}  # heads alone seldom reach what both do
+    return {TURN: [turn.to_dict() for turn in turns[len(before) :]], FIND: shape}
 
 
 @lru_cache(maxsize=1)

@@ -103,7 +103,7 @@ def retraining(view: View, key: str, algorithms: Sequence[Algorithm]) -> dict[st
 
 def further(view: View, key: str, algorithms: Sequence[Algorithm], scores: Sequence[str]) -> dict[str, Any]:
     """Options that are rarely changed."""
-    from ....pruning.plan import LENGTH_FILTERS, MASKED_LM_SCORES, SCORE_SOURCES
+    from ....pruning.plan import LENGTH_FILTERS, SCORE_SOURCES, masked_lm_scores
     from ....pruning.repair.kinds import REPAIRS
 
     shape = loaders.shape(view)
@@ -151,7 +151,7 @@ def further(view: View, key: str, algorithms: Sequence[Algorithm], scores: Seque
         options["length_filter"] = st.selectbox(
             "Texts to score on", LENGTH_FILTERS, key=f"{key}_filter", width=200, format_func=FILTERS.__getitem__
         )
-        masked = all(s in MASKED_LM_SCORES for s in scores) and not any(
+        masked = all(s in masked_lm_scores() for s in scores) and not any(
             a.scores_trained or a.only_score for a in algorithms
         )
         if masked and scores and shape.labels:

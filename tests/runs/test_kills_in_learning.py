@@ -1,0 +1,110 @@
+"""Real workers killed in the middle of a learning and of a search for speed: they go on, to the same bits."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headviz
+from headviz.pruning.faster.faster import Work
+from headviz.pruning.faster.latency import Table
+from headviz.pruning.faster.search import Turn
+from headviz.runs import service
+from headviz.runs.files import RunFiles
+from headviz.runs.jobs.faster import FasterSpec
+from headviz.runs.queue import look
+from headviz.runs.registry import Registry
+from headviz.runs.states import DONE
+from headviz.scores import score_heads
+from headviz.scores.whole import KEEP_SECONDS
+from headviz.storage.files import unpack
+from support.real_runs import folders, options
+from support.running import ended, essence, until
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+COLUMNS: dict[str, Any] = {"text_columns": ("text", "pair"), "label_column": "label"}
+
+
+def kill(run_id: str) -> None:
+    """SIGKILL to the worker, which must be at work."""
+    record = look(Registry(), run_id)
+    assert record.state == "running"
+    assert record.worker is not None
+    os.kill(record.worker.pid, signal.SIGKILL)
+    ended(run_id)
+
+
+def updates(run_id: str) -> int:
+    """How far the learning is that is kept; 0 before it was kept."""
+    found = list(RunFiles(run_id).results.glob("training/*/score.safetensors"))
+    return int(unpack(found[0].read_bytes())[0]["updates"]) if found else 0
+
+
+def test_a_learning_goes_on_from_what_is_kept(registry, tmp_path):
+    place = folders(tmp_path / "x")
+    clf = headviz.load(place["model"], device="cpu")
+    data = headviz.load_task("custom", split="train", data=place["data"], **COLUMNS)
+    begun = time.monotonic()
+    score_heads(clf, data, "gates", steps=100, cache=False)
+    steps = round(3 * KEEP_SECONDS / (time.monotonic() - begun) * 100)  # a learning that is kept more than once
+    spec = options(place, "gates", score_options={"steps": steps}, step=0.5, until=0.5)
+    run = service.start("prune", spec)
+    until(lambda: updates(run.id), 120, "the first state of the learning")
+    kill(run.id)
+    before = updates(run.id)
+    assert 0 < before < steps
+    service.resume(run.id)
+    until(lambda: updates(run.id) != before or look(registry, run.id).state == DONE, 120, "the next state")
+    if look(registry, run.id).state != DONE:
+        assert updates(run.id) > before  # not begun anew
+    assert ended(run.id, 280).state == DONE
+    undisturbed = service.start("prune", spec)
+    assert ended(undisturbed.id, 280).state == DONE
+    assert essence(run.id) == essence(undisturbed.id)
+
+
+def state_of(run_id: str) -> dict[str, Any]:
+    """The newest state of a run that keeps JSON; empty before the first."""
+    return json.loads(RunFiles(run_id).load_checkpoint()[1] or b"{}")
+
+
+def test_a_search_for_speed_goes_on_from_what_was_timed(registry, tmp_path):
+    place = folders(tmp_path / "x")
+    spec = {
+        "task": "custom",
+        "data": place["data"],
+        "model": place["model"],
+        "text_columns": ["text", "pair"],
+        "label_column": "label",
+        "device": "cpu",
+        "targets": [1.05, 1.1, 1.15],
+        "batch": 16,
+        "length": 32,
+    }
+    run = service.start("faster", spec)
+    until(lambda: state_of(run.id).get("turn"), 280, "the first turn")
+    kill(run.id)
+    before = state_of(run.id)
+    assert before["turn"]
+    assert len(before["build"]) < 6
+    service.resume(run.id)
+    assert ended(run.id, 280).state == DONE
+    after = state_of(run.id)
+    assert after["table"] == before["table"]
+    for name, turns in before["turn"].items():
+        assert after["turn"][name][: len(turns)] == turns
+    check = FasterSpec(**spec)
+    work = Work(check.classifier(), check.dataset("train", None), check.options, table=Table.from_dict(after["table"]))
+    for name, step in after["build"].items():
+        if step["speedup"] is None:
+            continue
+        shape, _ = work.search(step["remove"]).best(step["target"], [Turn.from_dict(t) for t in after["turn"][name]])
+        assert work.built(shape)[0].digest == step["digest"]
+        there = headviz.load(Path(RunFiles(run.id).results) / step["model"], device="cpu")
+        assert there.digest == step["digest"]
