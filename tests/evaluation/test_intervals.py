@@ -102,6 +102,20 @@ def test_no_interval_has_no_width(metric: str) -> None:
     assert defined > 500
 
 
+@pytest.mark.parametrize("metric", ["f1", "matthews"])
+def test_an_interval_holds_its_own_difference_and_stays_possible(metric: str) -> None:
+    rng = np.random.default_rng(5)
+    most = 2 if metric == "matthews" else 1
+    for n in rng.integers(2, 9, 2000):
+        gold, full, masked = rng.integers(0, 2, (3, n))
+        found = headviz.paired(gold, full, masked, metric)
+        if np.isfinite([found.low, found.difference]).all():
+            assert found.low <= found.difference + 1e-12
+            assert found.difference <= found.high + 1e-12
+            assert -most <= found.low
+            assert found.high <= most
+
+
 def test_one_class_for_all_is_no_proof() -> None:
     """The interval was [0, 0], so that "any loss" was excluded."""
     found = headviz.paired([1] * 100, [1] * 100, [1] * 100, "f1")

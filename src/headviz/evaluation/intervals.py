@@ -58,7 +58,7 @@ def accuracy_intervals(worse: ArrayLike, better: ArrayLike, n: int, level: float
 
 
 def class_intervals(joint: NDArray, metric: str, level: float = LEVEL) -> Ends:
-    """Ends for each table [..., gold, full answer, masked answer] of counts."""
+    """Ends for each table [..., gold, full answer, masked answer] of counts; they hold the difference itself."""
     side = joint.shape[-1]
     gold, full, masked = np.ogrid[:side, :side, :side]
     changed = (full == gold) != (masked == gold)
@@ -67,13 +67,19 @@ def class_intervals(joint: NDArray, metric: str, level: float = LEVEL) -> Ends:
         asked[..., :2] = True  # of class 1 against the rest: without examples of both, no change would count
     occurs = asked | before | after  # what nobody says or asks for gets no example
     changed = changed & asked[..., :, None, None] & occurs[..., None, :, None] & occurs[..., None, None, :]
-    joint = joint + EXTRA * _added(level) * changed
     slope = SLOPES[metric]
+    with np.errstate(
+        divide="ignore", invalid="ignore"
+    ):  # undefined without the added examples: NaN, which is passed over
+        seen = slope(joint.sum(axis=-2))[0] - slope(joint.sum(axis=-1))[0]
+    joint = joint + EXTRA * _added(level) * changed
     before, by_full = slope(joint.sum(axis=-1))
     after, by_masked = slope(joint.sum(axis=-2))
     influence = by_masked[..., :, None, :] - by_full[..., :, :, None]
     half = _quantile(level) * np.sqrt((joint * influence**2).sum(axis=(-3, -2, -1)))
-    return after - before - half, after - before + half
+    most = 2.0 if metric == "matthews" else 1.0
+    low, high = np.fmin(after - before - half, seen), np.fmax(after - before + half, seen)
+    return np.maximum(low, -most), np.minimum(high, most)
 
 
 def correlation_interval(gold: NDArray, full: NDArray, masked: NDArray, level: float = LEVEL) -> Interval:
