@@ -165,7 +165,7 @@ def _load_local(
     mapping = _map_local(task, table, texts, label, slice_column)
     if task.name == "custom":
         task = _define_custom(task, split, folder, path, table, mapping, regression)
-    return _dataset(task, split, table, mapping, f"file: {path.name}", published)
+    return _dataset(task, split, table, mapping, f"file: {table.name}", published)
 
 
 def _dataset(task: Task, split: str, table: Table, mapping: Mapping, origin: str, published: bool) -> Dataset:

@@ -202,7 +202,7 @@ def rows_of(clf: Classifier) -> tuple[str, ...] | None:
 
 def dataset(view: View, split: str = "dev") -> Dataset:
     """The view's data: a seeded subset of one split."""
-    with naming(view.data):
+    with naming():
         key = _dataset_key(view, split)
         return _datasets.get(key, lambda: _dataset(*key))
 

@@ -206,7 +206,7 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
     kind = main.kind
     try:
         place = uploads.keep_upload(main.content, kind, main.called, train)
-        with uploads.naming(place):
+        with uploads.naming():
             table = peek(place, kind)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
@@ -293,7 +293,7 @@ def data_card(data: Dataset) -> None:
     """Size, classes, slices and notes of the data."""
     st.markdown(f"**{show.plain(data.task.title)}**, {show.plain(data.split)}: {len(data):,} examples")
     for note in (data.origin, *data.notes):
-        st.caption(show.plain(uploads.with_own_name(note, state.view().data)))
+        st.caption(show.plain(note))
     if data.labels is not None and not data.is_regression:
         rows = [[k, v, v / max(1, len(data))] for k, v in data.class_counts().items()]
         show.table(["class", "examples", "share"], rows, "classes", caption="How many examples each class has.")
