@@ -51,16 +51,18 @@ KIND_CHECKS = {
     "tasks.sampling": (1, "sentences have no classes to balance"),
     "scores.collect": (1, "chooses the sweep for texts or for sentences, for all scores"),
     "pruning.judging": (1, "chooses what a run keeps of the answers: logits or translations"),
-    "distillation.context": (1, "a recurrent model loses its attention, which is no grid of heads"),
+    "distillation.context": (2, "a recurrent model loses its attention, no grid of heads; translations are imitated"),
     "commands.info": (1, "a recurrent model has sizes in place of layers and heads"),
     "ui.shell.frame": (1, "offers the right task after the usual mistake with the translation demo"),
-    "ui.parts.texts": (2, "one's own sentence is one field; the pair is a reference and not edited"),
+    "ui.parts.texts": (1, "one's own sentence is one field; the pair is a reference and not edited"),
     "ui.parts.scoring": (1, "sentences are measured in words when a sample is drawn"),
     "ui.pages.masklab.cost": (1, "changed translations are shown in place of flipped classes"),
     "ui.pages.data.finetuning": (1, "translating dev after each epoch takes longer than the epoch"),
     "ui.pages.distil.form": (1, "a recurrent model has no grid to choose from; known before it is loaded"),
 }
 MODEL_CLASSES = {"Classifier", "Translator", "RnnTranslator", "TransformerModel", "Evaluator", "TranslationEvaluator"}
+# what a model is called where it is asked for its classes; other things have classes, too
+MODEL_NAMES = {"clf", "model", "base", "full", "small", "teacher", "student"}
 KIND_FLAGS = {"is_translation", "is_translator", "is_recurrent", "translates"}
 KINDS = {"CLASSIFICATION", "MASKED_LM", "TRANSLATION", "classification", "translation"}
 
@@ -237,10 +239,32 @@ def test_module_paths_stay_in_models() -> None:
 
 
 def kind_checks(text: str) -> Iterator[int]:
-    """The lines that ask for a kind: ``isinstance`` of a model, a flag, a comparison with a kind's name.
+    """The lines that ask for a kind: ``isinstance`` of a model, a flag, a comparison with a kind's name, and whether a
+    model has classes.
 
-    A property that hands a flag on under the same name asks nothing.
+    A property that hands a flag on under the same name asks nothing, and ``clf.classes or ()`` neither.
     """
+
+    def of_model(node: ast.AST) -> bool:
+        if not (isinstance(node, ast.Attribute) and node.attr == "classes"):
+            return False
+        owner = node.value
+        name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
+        return name in MODEL_NAMES
+
+    def asked(node: ast.AST) -> list[ast.expr]:
+        """What a node asks for being true, or None."""
+        if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
+            return [node.test]
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return [node.operand]
+        if isinstance(node, ast.BoolOp):
+            return node.values if isinstance(node.op, ast.And) else []
+        if isinstance(node, ast.Compare):
+            return [node.left]
+        if isinstance(node, ast.comprehension):
+            return node.ifs
+        return node.args if isinstance(node, ast.Call) and ast.unparse(node.func) == "bool" else []
 
     def words(node: ast.AST) -> set[str]:
         inside = list(ast.walk(node))
@@ -253,13 +277,14 @@ def kind_checks(text: str) -> Iterator[int]:
         if isinstance(node, ast.FunctionDef) and node.name in KIND_FLAGS:
             return
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            of_model = node.func.id in ("isinstance", "issubclass") and words(node.args[1]) & MODEL_CLASSES
-            if of_model or node.func.id == "is_rnn":
+            is_model = node.func.id in ("isinstance", "issubclass") and words(node.args[1]) & MODEL_CLASSES
+            if is_model or node.func.id == "is_rnn":
                 yield node.lineno
         elif (isinstance(node, ast.Attribute) and node.attr in KIND_FLAGS) or (
             isinstance(node, ast.Compare) and any(words(side) & KINDS for side in (node.left, *node.comparators))
         ):
             yield node.lineno
+        yield from (test.lineno for test in asked(node) if of_model(test))
         for child in ast.iter_child_nodes(node):
             yield from walk(child)
 
@@ -312,6 +337,9 @@ def late():
     assert circles({k: dict.fromkeys(v, 1) for k, v in made.items()}) == [{"a", "b", "c"}, {"f", "g"}]
     asks = "if isinstance(a, Translator) or b.kind == TRANSLATION or c.is_translation: is_rnn(d) and 'translation' in e"
     assert len(list(kind_checks(asks))) == 5
+    asks = "if clf.classes is None or not a.base.classes: x = 1 if teacher.classes else [k for k in y if clf.classes]"
+    assert len(list(kind_checks(asks))) == 4
+    assert not list(kind_checks("if walk.classes is None: x = clf.classes or ()"))
     assert not list(kind_checks("def is_translation(self): return self.task.is_translation"))
     assert page("ui.pages.head.maps") == "pages.head"
     assert page("ui.shell.state") == "shell"

@@ -60,7 +60,7 @@ def _described(clf: Any, length: int) -> dict[str, Any]:
         "head_size": clf.head_size,
         "labels": list(clf.classes or ()),
         "answers": clf.answers,
-        "regression": clf.classes is not None and clf.is_regression,
+        "regression": clf.is_regression,
         "digest": clf.digest,
         "tokenizer_digest": clf.tokenizer_digest,
         "parameters": cost.parameters,

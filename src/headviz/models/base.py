@@ -13,12 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from ..attention import NAME, Gate, HeadCall, Kernel, RunOrder, gates_for
-from ..errors import ModelError, OptionError
+from ..errors import ModelError, OptionError, UserError
 from ..heads import ENCODER, HeadMask
 from .cost import Cost, cost
 from .families import CROSS, DECODER
 from .network import Network
 from .saving import export_masked, save
+from .stand_in import MEAN, ZERO
 
 
 class Model(Protocol):
@@ -60,7 +61,7 @@ class Model(Protocol):
 
     def row_name(self, row: int) -> str: ...
     def under(self, mask: HeadMask | None) -> HeadMask: ...
-    def check_classes(self) -> None: ...
+    def check_classes(self, refusal: UserError | None = None) -> None: ...
     def check_texts(self, paired: bool) -> None: ...
     def gates(self, mask: HeadMask | None) -> tuple[Gate, ...]: ...
     def save(self, folder: str | Path) -> Path: ...
@@ -77,6 +78,8 @@ class Encoded(Protocol):
     def truncated(self) -> bool: ...
     @property
     def special(self) -> list[bool]: ...  # [CLS], [SEP] and the like
+    @property
+    def target(self) -> list[int] | None: ...  # the reference of a sentence to translate
     def __len__(self) -> int: ...
 
 
@@ -111,13 +114,25 @@ class TransformerModel(Network, ABC):
         return None
 
     @property
+    def is_regression(self) -> bool:
+        """Whether it answers with a number."""
+        return False
+
+    @property
+    def ablations(self) -> tuple[str, ...]:
+        """What can stand in the place of its heads."""
+        return ZERO, MEAN
+
+    @property
     @abstractmethod
     def answers(self) -> str:
         """What it answers with, in words."""
 
-    def check_classes(self) -> None:
-        """Complain unless it answers with a class, or a number, that can be explained."""
-        raise ModelError(f"'{self.name}' is a {self.kind} model and has no classes to explain. Load a classifier.")
+    def check_classes(self, refusal: UserError | None = None) -> None:
+        """Raise ``refusal``, or a ``ModelError``, unless it answers with a class, or a number, that can be explained."""
+        raise refusal or ModelError(
+            f"'{self.name}' is a {self.kind} model and has no classes to explain. Load a classifier."
+        )
 
     def check_texts(self, paired: bool) -> None:
         """Complain about a pair for a model of single texts, and the reverse."""

@@ -94,7 +94,7 @@ def _real(clf: TransformerModel, row: int, batch: dict[str, Any], outputs: Tenso
 
 def _batches(clf: Any, data: Dataset) -> list[dict[str, Any]]:
     encodings = encode_data(clf, data)
-    lengths = [max(len(e), len(getattr(e, "target", None) or ())) for e in encodings]
+    lengths = [max(len(e), len(e.target or ())) for e in encodings]
     return [clf.collate([encodings[i] for i in index]) for index in batches(lengths, BATCH_TOKENS)]
 
 
