@@ -129,7 +129,7 @@ class TransformerModel(Network, ABC):
         """What it answers with, in words."""
 
     def check_classes(self, refusal: UserError | None = None) -> None:
-        """Raise ``refusal``, or a ``ModelError``, unless it answers with a class, or a number, that can be explained."""
+        """Raise ``refusal``, or a ``ModelError``, unless it answers with a class, or a number, to explain."""
         raise refusal or ModelError(
             f"'{self.name}' is a {self.kind} model and has no classes to explain. Load a classifier."
         )
