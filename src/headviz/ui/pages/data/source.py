@@ -16,6 +16,7 @@ from ...shell import jobs, loaders, numbers, recipes, show, state, uploads
 from ...shell.view import FIELDS, View, defaults
 
 if TYPE_CHECKING:
+    from ....models.base import Model
     from ....models.classifier import Classifier
     from ....tasks import Dataset
 
@@ -81,7 +82,7 @@ def model_form(view: View) -> None:
 def try_model(view: View, wanted: View) -> None:
     try:
         with st.spinner("Loading the model …"):
-            clf = loaders.classifier(wanted)
+            clf = loaders.model(wanted)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         return
@@ -101,7 +102,7 @@ def try_model(view: View, wanted: View) -> None:
     st.rerun()
 
 
-def fitting_task(view: View, clf: Classifier) -> dict[str, Any]:
+def fitting_task(view: View, clf: Model) -> dict[str, Any]:
     """The task of a shipped model, where the data of the view are for another kind of model."""
     if view.model not in NAMED:
         return {}
