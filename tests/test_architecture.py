@@ -164,6 +164,15 @@ def test_every_package_has_a_level_and_nothing_else_lies_on_top() -> None:
     assert {part for part in inside if not part.startswith("pages.")} <= set(UI)
 
 
+def test_the_readme_names_the_packages_in_the_order_of_imports() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    paragraph = readme.split("## The code in one paragraph")[1].split("\n## ")[0]
+    named = list(dict.fromkeys(re.findall(r"`(\w+)(?:/|\.py)", paragraph)))
+    ours = [name for name in named if name in PACKAGES]
+    assert set(named) - set(ours) == {"pages", "tools"}
+    assert ours == sorted(ours, key=PACKAGES.index)
+
+
 def test_imports_point_one_way() -> None:
     place = {name: i for i, name in enumerate(PACKAGES)}
     wrong: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
