@@ -273,6 +273,7 @@ def cost_grid(found: Ablation, key: str) -> Grid:
         },
         COST,
         PAIRED,
+        losses=True,
     )
 
 
@@ -289,4 +290,5 @@ ANALYSIS = Analysis(
     MASKABLE,
     (METRIC,),
     published.one_head_off,
+    over_draws=True,
 )
