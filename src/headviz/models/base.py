@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -81,6 +81,16 @@ class Encoded(Protocol):
     @property
     def target(self) -> list[int] | None: ...  # the reference of a sentence to translate
     def __len__(self) -> int: ...
+
+
+class Asked(TypedDict, total=False):
+    """What one forward pass keeps and edits, as ``HeadCall`` has it."""
+
+    keep_probs: bool
+    keep_outputs: bool
+    edit_probs: Callable[[int, Tensor], Tensor] | None
+    edit_outputs: Callable[[int, Tensor], Tensor] | None
+    edit_inputs: Callable[[int, Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]] | None
 
 
 DEFAULT_LENGTH = 512  # tokens, of models without a bound of their own (relative positions)
@@ -201,7 +211,7 @@ class TransformerModel(Network, ABC):
         fill = None if self.fill is None else self.fill.values
         return gates_for(mask, self.present, self.dtype, self.device, fill)
 
-    def call(self, mask: HeadMask | None = None, kernel: Kernel = "sdpa", **asked: Any) -> HeadCall:
+    def call(self, mask: HeadMask | None = None, kernel: Kernel = "sdpa", **asked: Unpack[Asked]) -> HeadCall:
         """A fresh ``HeadCall`` for one forward pass, or one translated batch, under a mask."""
         return HeadCall(self.gates(mask), kernel, order=self.order, **asked)
 
