@@ -124,11 +124,6 @@ class TransformerModel(Network, ABC):
         return None
 
     @property
-    def is_regression(self) -> bool:
-        """Whether it answers with a number."""
-        return False
-
-    @property
     def ablations(self) -> tuple[str, ...]:
         """What can stand in the place of its heads."""
         return ZERO, MEAN
@@ -137,6 +132,10 @@ class TransformerModel(Network, ABC):
     @abstractmethod
     def answers(self) -> str:
         """What it answers with, in words."""
+
+    def about_answers(self) -> dict[str, Any]:
+        """What it answers with, as ``headviz info --json`` has it."""
+        return {"labels": list(self.classes or ()), "answers": self.answers, "regression": False}
 
     def check_classes(self, refusal: UserError | None = None) -> None:
         """Raise ``refusal``, or a ``ModelError``, unless it answers with a class, or a number, to explain."""

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -67,6 +67,9 @@ class Classifier(TransformerModel):
     @property
     def answers(self) -> str:
         return "a number (regression)" if self.is_regression else ", ".join(self.labels)
+
+    def about_answers(self) -> dict[str, Any]:
+        return super().about_answers() | {"regression": self.is_regression}
 
     @property
     def num_labels(self) -> int:
