@@ -15,7 +15,7 @@ if frame.controls():
     )
 else:
     name = view.analysis if view.analysis in names else names[0]
-clf, data = loaders.classifier(view), loaders.dataset(view)
+clf, data = loaders.model(view), loaders.dataset(view)
 loaders.check(clf, data)
 analyses.section(name, clf, data)
 if frame.controls():

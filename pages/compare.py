@@ -12,7 +12,7 @@ from headviz.ui.shell import frame, loaders, show, state
 
 view = frame.begin()
 story.line()
-filled, data = reference.filled(loaders.classifier(view)), loaders.dataset(view)
+filled, data = reference.filled(loaders.model(view)), loaders.dataset(view)
 if filled is None:
     st.stop()
 clf = filled

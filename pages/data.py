@@ -18,7 +18,7 @@ with left:
         with st.expander("Another model: hub id, folder, revision, device", key="model_box"):
             source.model_form(view)
     try:
-        clf = loaders.classifier(view)
+        clf = loaders.model(view)
         source.card(clf)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")

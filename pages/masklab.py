@@ -22,7 +22,7 @@ with left:
         view = state.view()
     hints = st.container()
 with right:
-    clf, data = loaders.classifier(view), loaders.dataset(view)
+    clf, data = loaders.model(view), loaders.dataset(view)
 with hints:  # progress stands here, so that nothing jumps
     grown = measure.measured(clf, data, state.mask(clf.present), reference.place())
 found = grown if grown is not None and grown.whole else None

@@ -14,7 +14,8 @@ from support.loaded import loaded_by
 ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src" / "headviz"
 
-# Lowest first. A package imports only from packages named before it, in its own line as well.
+# Lowest first. A package imports only from packages named before it, in its own line as well: each package is a floor,
+# and the ten lines are there to be read.
 LEVELS = [
     "errors results heads progress plugins compat recipes",
     "storage reference demo",
@@ -51,18 +52,33 @@ KIND_CHECKS = {
     "tasks.sampling": (1, "sentences have no classes to balance"),
     "scores.collect": (1, "chooses the sweep for texts or for sentences, for all scores"),
     "pruning.judging": (1, "chooses what a run keeps of the answers: logits or translations"),
-    "distillation.context": (1, "a recurrent model loses its attention, which is no grid of heads"),
+    "distillation.context": (2, "a recurrent model loses its attention, no grid of heads; translations are imitated"),
     "commands.info": (1, "a recurrent model has sizes in place of layers and heads"),
     "ui.shell.frame": (1, "offers the right task after the usual mistake with the translation demo"),
-    "ui.parts.texts": (2, "one's own sentence is one field; the pair is a reference and not edited"),
+    "ui.parts.texts": (1, "one's own sentence is one field; the pair is a reference and not edited"),
     "ui.parts.scoring": (1, "sentences are measured in words when a sample is drawn"),
     "ui.pages.masklab.cost": (1, "changed translations are shown in place of flipped classes"),
     "ui.pages.data.finetuning": (1, "translating dev after each epoch takes longer than the epoch"),
     "ui.pages.distil.form": (1, "a recurrent model has no grid to choose from; known before it is loaded"),
 }
 MODEL_CLASSES = {"Classifier", "Translator", "RnnTranslator", "TransformerModel", "Evaluator", "TranslationEvaluator"}
+# what a model is called where it is asked for its classes; other things have classes, too
+MODEL_NAMES = {"clf", "model", "base", "full", "small", "teacher", "student"}
 KIND_FLAGS = {"is_translation", "is_translator", "is_recurrent", "translates"}
 KINDS = {"CLASSIFICATION", "MASKED_LM", "TRANSLATION", "classification", "translation"}
+
+# Modules may name others in words, to import them at their first use. These name modules that import them, and why:
+NAMES_ANY = {
+    "": "the front door names what it exports",
+    "cli": "it names the module of each command, and a command may run another",
+    "pruning": "it names what it exports",
+    "plugins": "it names the tables that plugins add to",
+    "compat.old_names": "it names where old modules are now",
+}
+KNOWN_NAMED = {
+    ("scores.catalogue", "scores.gate_scores"): "learned gates score heads to find their starting values",
+    ("scores.catalogue", "scores.ranks"): "the mean of ranks is made of other scores",
+}
 
 # What is still to be mended. These lists only shrink: what has been mended must be taken off.
 KNOWN_UPWARD: set[tuple[str, str]] = set()
@@ -123,6 +139,39 @@ def graph() -> dict[str, dict[str, int]]:
     return edges
 
 
+def named(name: str) -> set[str]:
+    """The modules that a module names in words, to be imported at their first use.
+
+    They stand as "module:function", as whole names where the module calls ``import_module``, or as what
+    ``import_module(f".{name}")`` of the module or of its package completes.
+    """
+    package = name if MODULES[name].name == "__init__.py" else name.rpartition(".")[0]
+    words = {n.value for n in ast.walk(parsed(TEXTS[name])) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+    beside = [m for m in MODULES if m == package or m.rpartition(".")[0] == package]
+    completed = [(begin, words) for begin in beginnings(name)]
+    completed += [(begin, {w for w in words if ":" in w}) for module in beside for begin in beginnings(module)]
+    found = set()
+    for begin, given in completed:
+        inside = ".".join(filter(None, [package, *begin.split(".")]))
+        found |= {
+            f"{inside}.{place}".strip(".") for place in {w.partition(":")[0] for w in given} if place[:1].isalpha()
+        }
+    if "import_module(" in TEXTS[name]:
+        found |= {w.removeprefix("headviz").strip(".") for w in words if w.startswith(("headviz.", "."))}
+    return {module for module in found - {""} if module in MODULES and module != name}
+
+
+@cache
+def beginnings(name: str) -> set[str]:
+    """What stands before the name in the ``import_module(f".{name}", …)`` of a module."""
+    calls = [n for n in ast.walk(parsed(TEXTS[name])) if isinstance(n, ast.Call) and n.args]
+    given = [call.args[0] for call in calls if ast.unparse(call.func) == "import_module"]
+    first = [
+        str(g.values[0].value) for g in given if isinstance(g, ast.JoinedStr) and isinstance(g.values[0], ast.Constant)
+    ]
+    return {begin for begin in first if begin.startswith(".")}
+
+
 def circles(graph: dict[str, dict[str, int]]) -> list[set[str]]:
     """The largest sets of modules of which each can be reached from each other."""
 
@@ -155,11 +204,21 @@ def page(name: str) -> str:
 
 
 def test_every_package_has_a_level_and_nothing_else_lies_on_top() -> None:
-    assert len(LEVELS) <= 10
+    assert len(LEVELS) <= 10  # lines; there are as many floors as packages
+    assert len(PACKAGES) == len(set(PACKAGES))
     assert {path.stem for path in SRC.glob("*.py")} <= TOP
     assert {top(name) for name in MODULES} - {""} <= set(PACKAGES)
     inside = {page(name) for name in MODULES if name.count(".") > 1 and top(name) == "ui"}
     assert {part for part in inside if not part.startswith("pages.")} <= set(UI)
+
+
+def test_the_readme_names_the_packages_in_the_order_of_imports() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    paragraph = readme.split("## The code in one paragraph")[1].split("\n## ")[0]
+    named = list(dict.fromkeys(re.findall(r"`(\w+)(?:/|\.py)", paragraph)))
+    ours = [name for name in named if name in PACKAGES]
+    assert set(named) - set(ours) == {"pages", "tools"}
+    assert ours == sorted(ours, key=PACKAGES.index)
 
 
 def test_imports_point_one_way() -> None:
@@ -193,6 +252,18 @@ def test_imports_point_one_way_inside_the_interface() -> None:
 def test_no_circles_not_even_in_functions_or_for_types() -> None:
     found = circles(graph())
     lines = [f"{where(a, graph()[a][b])}: {b}" for c in found for a in sorted(c) for b in graph()[a] if b in c]
+    assert not found, "\n".join(lines)
+
+
+def test_no_circles_through_modules_named_in_words() -> None:
+    with_words = {name: dict.fromkeys((*targets, *named(name)), 1) for name, targets in graph().items()}
+    for name in NAMES_ANY:
+        with_words[name] = graph()[name]
+    for name, target in KNOWN_NAMED:
+        assert target in named(name), "take off KNOWN_NAMED what has been mended"
+        del with_words[name][target]
+    found = circles(with_words)
+    lines = [f"{a}: {b}" for c in found for a in sorted(c) for b in with_words[a] if b in c]
     assert not found, "\n".join(lines)
 
 
@@ -237,10 +308,32 @@ def test_module_paths_stay_in_models() -> None:
 
 
 def kind_checks(text: str) -> Iterator[int]:
-    """The lines that ask for a kind: ``isinstance`` of a model, a flag, a comparison with a kind's name.
+    """The lines that ask for a kind: ``isinstance`` of a model, a flag, a comparison with a kind's name, and whether a
+    model has classes.
 
-    A property that hands a flag on under the same name asks nothing.
+    A property that hands a flag on under the same name asks nothing, and ``clf.classes or ()`` neither.
     """
+
+    def of_model(node: ast.AST) -> bool:
+        if not (isinstance(node, ast.Attribute) and node.attr == "classes"):
+            return False
+        owner = node.value
+        name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
+        return name in MODEL_NAMES
+
+    def asked(node: ast.AST) -> list[ast.expr]:
+        """What a node asks for being true, or None."""
+        if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
+            return [node.test]
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return [node.operand]
+        if isinstance(node, ast.BoolOp):
+            return node.values if isinstance(node.op, ast.And) else []
+        if isinstance(node, ast.Compare):
+            return [node.left]
+        if isinstance(node, ast.comprehension):
+            return node.ifs
+        return node.args if isinstance(node, ast.Call) and ast.unparse(node.func) == "bool" else []
 
     def words(node: ast.AST) -> set[str]:
         inside = list(ast.walk(node))
@@ -253,13 +346,14 @@ def kind_checks(text: str) -> Iterator[int]:
         if isinstance(node, ast.FunctionDef) and node.name in KIND_FLAGS:
             return
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            of_model = node.func.id in ("isinstance", "issubclass") and words(node.args[1]) & MODEL_CLASSES
-            if of_model or node.func.id == "is_rnn":
+            is_model = node.func.id in ("isinstance", "issubclass") and words(node.args[1]) & MODEL_CLASSES
+            if is_model or node.func.id == "is_rnn":
                 yield node.lineno
         elif (isinstance(node, ast.Attribute) and node.attr in KIND_FLAGS) or (
             isinstance(node, ast.Compare) and any(words(side) & KINDS for side in (node.left, *node.comparators))
         ):
             yield node.lineno
+        yield from (test.lineno for test in asked(node) if of_model(test))
         for child in ast.iter_child_nodes(node):
             yield from walk(child)
 
@@ -308,10 +402,17 @@ def late():
     found = {target for target, _ in imports("tasks.one", text, False)}
     assert found == {"typing.TYPE_CHECKING", "headviz.runs.record", "headviz.tasks.other.thing", "streamlit.web"}
     assert {t for t, _ in imports("tasks", "from .one import x", True)} == {"headviz.tasks.one.x"}
+    assert {"scores.measures", "scores.shapley"} <= named("scores.catalogue")
+    assert "runs.jobs.prune" in named("runs.kinds")
+    assert "pruning.algorithms" in named("plugins")
+    assert "analyses.roles" in named("analyses.catalogue")
     made = {"a": ["b"], "b": ["c"], "c": ["a", "d"], "d": ["e"], "e": [], "f": ["g"], "g": ["f"]}
     assert circles({k: dict.fromkeys(v, 1) for k, v in made.items()}) == [{"a", "b", "c"}, {"f", "g"}]
     asks = "if isinstance(a, Translator) or b.kind == TRANSLATION or c.is_translation: is_rnn(d) and 'translation' in e"
     assert len(list(kind_checks(asks))) == 5
+    asks = "if clf.classes is None or not a.base.classes: x = 1 if teacher.classes else [k for k in y if clf.classes]"
+    assert len(list(kind_checks(asks))) == 4
+    assert not list(kind_checks("if walk.classes is None: x = clf.classes or ()"))
     assert not list(kind_checks("def is_translation(self): return self.task.is_translation"))
     assert page("ui.pages.head.maps") == "pages.head"
     assert page("ui.shell.state") == "shell"

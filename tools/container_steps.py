@@ -94,10 +94,10 @@ def well(ask: Callable[[], int]) -> int:
     return 1
 
 
-def free_port() -> str:
+def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
-        return str(found.getsockname()[1])
+        return int(found.getsockname()[1])
 
 
 def health(steps: list[tuple[str, str]]) -> str:
@@ -167,7 +167,7 @@ def imitate(steps: list[tuple[str, str]], reuse: bool) -> int:
         if not where.startswith(str(image.root)):
             raise SystemExit(f"headviz comes from {where}, not from the wheel.")
         subprocess.run(SMOKE, **inside, check=True)
-        port = free_port()  # the image's own may be taken here
+        port = str(free_port())  # the image's own may be taken here
         server = subprocess.Popen([*command, "--port", port], **inside)
         try:
             asked = health(steps).replace(":8501/", f":{port}/")

@@ -10,7 +10,10 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 
 def plain(value: Any) -> Any:
@@ -48,6 +51,12 @@ def shown_by(**ways: Callable[..., Any]) -> None:
     _shown.update(ways)
 
 
+def drawn(value: object, **options: object) -> Figure:
+    """The figure of a value; ``options`` are those of its ``plot``."""
+    figure: Figure = _shown["figure"](value, **options)
+    return figure
+
+
 class Shown:
     """Mixed into what a notebook shows by itself."""
 
@@ -56,9 +65,9 @@ class Shown:
         html: str = _shown["html"](self)
         return html
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self) -> Figure:
         """The plotly figure. A ``UserError`` if this result has none."""
-        return _shown["figure"](self, **options)
+        return drawn(self)
 
 
 class Result(Shown):

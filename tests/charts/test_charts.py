@@ -7,6 +7,7 @@ import numpy as np
 from headviz.attribution.arcs import Arc
 from headviz.charts import answers as charts
 from headviz.charts import maps as charts_maps
+from headviz.charts.heads import head_map
 from headviz.evaluation.comparison import Delta
 
 EVIL = "<a href='javascript:alert(1)'>x</a> %{y} & co"
@@ -129,3 +130,10 @@ def test_a_transfer_is_coloured_only_where_its_interval_decides() -> None:
         assert "%{y} & co" not in said
     small = kept_map([[Square(0.99, -0.01, -0.001)]], ["a"], ["t"])
     assert small.data[0].zmax == 20.0  # a loss of one per cent stays pale
+
+
+def test_a_score_is_drawn_alike_whatever_it_is_called() -> None:
+    values = np.array([[0.1, 0.4], [0.2, 0.3]])
+    (costly,), (plain,) = head_map(values, "cost-aware").data, head_map(values, "aware").data
+    assert costly.colorscale == plain.colorscale
+    assert (costly.reversescale, costly.zmin, costly.zmax) == (plain.reversescale, plain.zmin, plain.zmax)

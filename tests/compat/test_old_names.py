@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
+from operator import attrgetter
 
 import pytest
 
 import headviz
-from headviz.compat.old_names import MOVED
+from headviz.compat.old_names import MOVED, NAMES
 from support.loaded import loaded_by
 
 # packages of today that have the name of a module of then -> a name that users took from it, and where it is
@@ -36,7 +37,34 @@ def test_every_old_path_is_the_new_module_and_is_named_in_a_warning() -> None:
 
 def test_no_old_path_goes_before_its_version() -> None:
     assert headviz.__version__ < "0.3"
-    assert len(MOVED) == 90
+    assert len(MOVED) == 93
+
+
+def test_every_old_name_is_found_where_it_is_now_and_is_named_in_a_warning() -> None:
+    for old, place in NAMES.items():
+        path, _, name = old.rpartition(".")
+        where, _, there = place.partition(":")
+        sys.modules.pop(f"headviz.{path}", None) if path in MOVED else None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module = importlib.import_module(f"headviz.{path}")
+        with pytest.warns(DeprecationWarning, match=f"headviz.{old} is now headviz.{where}.{there};"):
+            found = getattr(module, name)
+        assert found is attrgetter(there)(importlib.import_module(f"headviz.{where}"))
+
+
+def test_lines_of_recipes_of_then_still_run() -> None:
+    """Compare and the analyses began with the first, a sweep's recipe with the second."""
+    with pytest.warns(DeprecationWarning, match="evaluator_of is now headviz.evaluation.dispatch.evaluator_of"):
+        from headviz.translating import evaluator_of
+    assert evaluator_of is headviz.evaluator_of
+    from headviz.runs import reading, sweep
+    from headviz.runs.sweep_table import results
+
+    with pytest.warns(DeprecationWarning, match="results is now headviz.runs.reading.RunView.results"):
+        table = sweep.results
+    assert table is reading.RunView.results
+    assert callable(results)
 
 
 @pytest.mark.parametrize("package", NOW_PACKAGES)

@@ -299,7 +299,7 @@ def test_a_classifier_does_not_translate(teacher, pairs, tmp_path, capsys):
 def test_it_can_be_a_run(whole, tmp_path):
     """Through the protocol of background runs, pieces in another order, every result passed on as bytes."""
     from headviz.runs.jobs.distill import make
-    from headviz.runs.kinds import Tools
+    from headviz.runs.protocol import Tools
 
     asked, straight = whole
     job = make(asked.to_dict())

@@ -14,7 +14,8 @@ from headviz.pruning import ALGORITHMS, State
 from headviz.pruning.faster import latency, search
 from headviz.runs import reading, service
 from headviz.runs.jobs import faster
-from headviz.runs.kinds import KINDS, Tools, make_job
+from headviz.runs.kinds import KINDS, make_job
+from headviz.runs.protocol import Tools
 from support.marks import all_in_ci
 from support.real_runs import folders, options
 from support.running import ended, essence

@@ -14,7 +14,8 @@ from headviz.models.pruning import prune
 from headviz.pruning import PruningPlan, State
 from headviz.pruning.context import open_context
 from headviz.runs import service
-from headviz.runs.kinds import Tools, make_job
+from headviz.runs.kinds import make_job
+from headviz.runs.protocol import Tools
 from headviz.runs.saving import open_run, pack_folder, save_model, zip_model
 from headviz.runs.step_maps import step_maps
 from support.real_runs import folders, options

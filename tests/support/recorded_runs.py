@@ -7,7 +7,7 @@ from typing import Any
 
 from headviz.runs.carrier import Carrier
 from headviz.runs.files import RunFiles
-from headviz.runs.kinds import Tools
+from headviz.runs.protocol import Tools
 from headviz.runs.registry import Registry
 from headviz.runs.service import new_record
 

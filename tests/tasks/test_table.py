@@ -1,5 +1,7 @@
 """The task table: every entry is whole, and importing it loads nothing heavy."""
 
+from dataclasses import replace
+
 import pytest
 
 from headviz.errors import TaskError
@@ -81,3 +83,11 @@ def test_glue_has_no_labelled_test_split() -> None:
 def test_import_is_light() -> None:
     heavy = ("torch", "transformers", "pandas", "pyarrow", "sklearn", "scipy", "huggingface_hub")
     assert loaded_by("import headviz.tasks", *heavy) == []
+
+
+def test_whose_files_a_task_needs_is_said_by_its_source_not_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {name for name, task in TASKS.items() if task.source.own} == {"custom", "custom-translation"}
+    monkeypatch.setitem(TASKS, "customers", replace(TASKS["demo"], name="customers"))
+    assert len(load_task("customers", limit=4)) == 4
+    with pytest.raises(TaskError, match="Give the folder with the Demo files"):
+        load_task("customers", data="/nowhere/at/all")

@@ -71,7 +71,7 @@ def test_one_bad_line_does_not_cost_the_others_their_answers() -> None:
     assert np.isnan(found.values[0][1]).all()
     assert len(found.wrong) == 1
     assert found.wrong[0].startswith("Text 2: ")
-    _, rows = many.many_rows(lines, True, given, found.values, clf.labels)
+    _, rows, _ = many.many_rows(lines, True, given, found.values, clf.labels)
     assert [row[-1] for row in rows] == ["same", "not answered", "same"]
 
 
@@ -101,9 +101,17 @@ def test_a_little_change_is_not_called_none(change: float, said: str) -> None:
 def test_rows_say_the_answer_its_probability_and_the_change() -> None:
     columns: Any = [SimpleNamespace(name="full model"), SimpleNamespace(name="mask")]
     values = [np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[0.3, 0.7], [0.1, 0.9]])]
-    header, rows = many.many_rows([("a", ""), ("b", "")], False, columns, values, LABELS)
+    header, rows, changed = many.many_rows([("a", ""), ("b", "")], False, columns, values, LABELS)
+    assert changed == 1
     assert header == ["text", "full model", "mask", "change"]
     assert rows == [["a", "no 0.90", "yes 0.70", "no → yes"], ["b", "yes 0.80", "yes 0.90", "same"]]
+
+
+def test_a_class_whose_name_has_an_arrow_is_no_change() -> None:
+    columns: Any = [SimpleNamespace(name="full model"), SimpleNamespace(name="mask")]
+    values = [np.array([[0.9, 0.1]]), np.array([[0.7, 0.3]])]
+    _, rows, changed = many.many_rows([("a → b", "")], False, columns, values, ("a→b", "b→a"))
+    assert (rows[0][-1], changed) == ("same", 0)
 
 
 def test_no_two_columns_have_one_name() -> None:

@@ -127,7 +127,8 @@ def test_a_classifier_has_layers_only(tmp_path: Path) -> None:
 
 
 def test_every_kind_of_run_has_a_title() -> None:
-    from headviz.runs import kinds
-    from headviz.ui.pages.runs import detail as rundetail
+    from headviz.runs.kinds import KINDS, kind_title
+    from headviz.runs.record import SWEEP
 
-    assert set(kinds.KINDS) <= set(rundetail.KINDS)
+    assert all(kind.title and kind_title(name) == kind.title for name, kind in KINDS.items())
+    assert (kind_title(SWEEP), kind_title("of a later version")) == ("Sweep", "of a later version")

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("streamlit")
 
 from headviz.errors import TaskError
+from headviz.tasks.readers import file_name
 from headviz.ui.pages.data import source
 from headviz.ui.parts import scoring
 from headviz.ui.shell import loaders, uploads
@@ -49,7 +50,11 @@ def test_a_name_never_becomes_a_path(given: str, kept: str) -> None:
     folder = uploads.uploads()[place]
     assert folder.parent == uploads.uploads_folder()
     assert {p.name for p in folder.iterdir()} == {".name", "dev.csv"}
-    assert uploads.with_own_name("dev.csv, line 3, of train_dev.csv", place) == f"{kept}, line 3, of train_dev.csv"
+    with uploads.naming():
+        assert file_name(folder / "dev.csv") == kept
+        assert file_name(folder / "train_dev.csv") == "train_dev.csv"
+        assert file_name(folder.parent / "dev.csv") == "dev.csv"
+    assert file_name(folder / "dev.csv") == "dev.csv"
 
 
 def test_other_places_have_no_name(tmp_path: Path) -> None:
@@ -127,11 +132,17 @@ def test_what_a_single_table_lacks_is_said_with_its_name_and_without_the_servers
     with pytest.raises(TaskError) as caught:
         loaders.train(view_of(place))
     assert str(caught.value) == f"mine.csv {uploads.LACKS_TRAIN}"
-    folder = uploads.uploads()[place]
-    assert uploads.with_readable_places(f"{folder} has no dev file.") == "mine.csv has no dev file."
-    assert (
-        uploads.with_readable_places("/elsewhere/upload-x has no train file") == "/elsewhere/upload-x has no train file"
-    )
+    (uploads.uploads()[place] / "dev.csv").unlink()
+    with pytest.raises(TaskError) as caught:
+        loaders.dataset(replace(view_of(place), limit=1))
+    assert str(caught.value) == f"mine.csv {uploads.LACKS_OTHER}"
+
+
+def test_a_cell_that_says_the_stored_name_is_left_as_it_is() -> None:
+    place = uploads.keep_upload(b"text,label\na dog,dev.csv\na cat,\n", "csv", "mine.csv")
+    assert loaders.dataset(view_of(uploads.keep_upload(ROWS, "csv", "mine.csv"))).origin == "file: mine.csv"
+    with pytest.raises(TaskError, match=r"^mine\.csv has no column 'dev\.csv'"):
+        loaders.dataset(replace(view_of(place), columns="dev.csv"))
 
 
 def test_scores_say_that_they_come_from_dev_and_from_how_few() -> None:

@@ -275,6 +275,7 @@ def cost_grid(found: Ablation, key: str) -> Grid:
         },
         COST,
         PAIRED,
+        losses=True,
     )
 
 
@@ -291,4 +292,5 @@ ANALYSIS = Analysis(
     MASKABLE,
     (METRIC,),
     published.one_head_off,
+    over_draws=True,
 )

@@ -109,6 +109,7 @@ class Grid:
     formula: str = ""
     source: str = ""
     form: str = "%+.2f"  # printf format of a value, as text
+    losses: bool = False  # what is lost without a head: more is worse, and 0 is nothing
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,8 @@ class Analysis:
     page: str = ""  # the dashboard's page that shows it, where that is not Analyses
     command: str = ""  # of its own, where it is not ``analyse NAME``
     lines: Lines | None = None
+    over_draws: bool = False  # takes the mean over several draws of what stands in a head's place; the others take one
+    names_heads: Literal["", "abilities", "looks"] = ""  # other pages name heads by what its newest result says of them
 
     @property
     def takes_mask_away(self) -> bool:

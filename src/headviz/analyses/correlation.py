@@ -200,6 +200,7 @@ def run(given: Given) -> CorrelationGrids:
         heads = range(given.option("heads"))
         fresh = [replace(given.load(base, fresh_labels=clf.labels, seed=s), cut_at=most) for s in heads]
         return correlation_grids(clf, fresh, lambda model: given.score(model, score, data), **known)
+    from ..scores.catalogue import SCORES
     from ..scores.masked_place import masked_rows, mean_of
     from ..scores.masked_place import source as place_of
 
@@ -209,7 +210,7 @@ def run(given: Given) -> CorrelationGrids:
         if model is not mlm:
             table: NDArray = given.score(model, score, data)
             return table
-        statistic = score.removeprefix("conductance-")
+        statistic = SCORES[score].correlation
         seed = given.option("seed")
         return mean_of(masked_rows(model, data, statistic, copies=copies, seed=seed, progress=given.progress))
 

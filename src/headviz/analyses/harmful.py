@@ -132,4 +132,5 @@ ANALYSIS = Analysis(
     lambda _: Recipe((found_by("harmful", Call("headviz.ablate", (EVALUATOR,))),), ("evaluator",)),
     MASKABLE,
     (METRIC,),
+    over_draws=True,
 )

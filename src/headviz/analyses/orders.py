@@ -1,4 +1,4 @@
-"""How good an order of heads is: what is left of a model when heads are removed in it, and who agrees with it."""
+"""How good an order of heads is: what is left when heads are removed in it, and how far two orders agree."""
 
 from __future__ import annotations
 

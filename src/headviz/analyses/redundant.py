@@ -23,7 +23,7 @@ from ..evaluation.significance import benjamini_hochberg
 from ..evaluation.verdict import clear
 from ..heads import CLASSIFICATION, HeadId, HeadMask
 from ..progress import Cancel, Progress, stop_if
-from ..results import Result
+from ..results import Result, drawn
 from ..tasks import predicted
 from .ablation import Ablation, ablate
 from .analysis import ENDS, METRIC, Analysis, Option, Picture, Table, View, in_points
@@ -80,6 +80,10 @@ class Redundant(Result):
     budget_seconds: float
     seconds: float
     pairs: tuple[RedundantPair, ...]
+
+    def plot(self, most: int = 20) -> Figure:
+        """The excess of at most so many pairs, the largest first."""
+        return drawn(self, most=most)
 
 
 def redundant(

@@ -109,7 +109,7 @@ def parts_of(clf: Classifier, text: str, pair: str | None, mask: HeadMask | None
     """The parts of one text's scores, its tokens, and the heads that are on."""
     require_model(clf)
     clf.check_classes()
-    if clf.classes is None or not isinstance(stages_for(clf), PostNormStages):
+    if not isinstance(stages_for(clf), PostNormStages):
         raise ModelError(
             f"The class scores of {clf.title} are not a sum over the first token's states that headviz can take apart: "
             "that needs layer norms behind each block, and positions that do not depend on what a query or key says. "

@@ -34,7 +34,8 @@ class Flow:
     """
 
     def __init__(self, clf: Classifier, text: Encoding, mask: HeadMask) -> None:
-        if clf.classes is None or not is_fast(clf):
+        clf.check_classes()
+        if not is_fast(clf):
             raise ModelError(
                 f"{clf.title} does not answer from the first token's state behind layers of BERT's kind, so what flows "
                 "to the answer cannot be followed. Integrated gradients work."

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..heads import HeadMask
-from ..results import Shown
+from ..results import Shown, drawn
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +43,11 @@ class Maps(Shown):
             f"<Maps by {self.method}: {self.attention.shape[0]}×{self.attention.shape[1]} heads, "
             f"{len(self.tokens)} tokens, '{self.target_label}' explained, error {100 * self.error:.1f} %>"
         )
+
+    def plot(self, head: tuple[int, int] | str | None = None, what: str = "attribution") -> Figure:
+        """All heads by the strength of their attributions; with ``head``, its map of ``what``: "attribution" or
+        "attention"."""
+        return drawn(self, head=head, what=what)
 
     @property
     def target_label(self) -> str:

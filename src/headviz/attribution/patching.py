@@ -150,8 +150,7 @@ def check_pairs(pairs: object) -> None:
 
 def encoded(clf: Classifier, text: Text) -> list[Encoding]:
     require_model(clf)
-    if clf.classes is None:
-        raise ModelError(f"'{clf.name}' does not classify texts, so no answer can be patched.")
+    clf.check_classes(ModelError(f"'{clf.name}' does not classify texts, so no answer can be patched."))
     if isinstance(text, str):
         return encode(clf, [text], None)
     if not isinstance(text, (tuple, list)) or len(text) != 2:

@@ -102,16 +102,14 @@ def head_map(values: np.ndarray, name: str, low: np.ndarray | None = None, high:
     ends = None
     if low is not None and high is not None:
         ends = [[f" [{a:.3g}, {b:.3g}]" for a, b in zip(*row, strict=True)] for row in zip(low, high, strict=True)]
-    costs = name.startswith("cost")
-    scale = scale_for([float(v) for v in values.ravel()], signed=True if costs else None)
+    scale = scale_for([float(v) for v in values.ravel()])
     fig = go.Figure(
         go.Heatmap(
             z=values,
             customdata=ends,
             zmin=scale.lo,
             zmax=scale.hi,
-            colorscale=either_scale(scale.diverging or costs),
-            reversescale=costs,
+            colorscale=either_scale(scale.diverging),
             xgap=1.5,
             ygap=1.5,
             colorbar={"thickness": 9, "len": 0.9, "tickformat": ".2~g"},

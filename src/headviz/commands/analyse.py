@@ -158,9 +158,8 @@ class FromArguments:
 
     @cached_property
     def stand_in(self) -> tuple[StandIn, Dataset | None]:
-        """One draw where it is drawn; only the table of single heads is a mean over draws."""
         chosen, reference = ablation_of(self.args)
-        return (chosen if self.args.analysis == "harmful" else replace(chosen, draws=1)), reference
+        return (chosen if ANALYSES[self.args.analysis].over_draws else replace(chosen, draws=1)), reference
 
     def on(self, data: Dataset, clf: TransformerModel | None = None) -> Evaluator:
         own: Any = self.clf if clf is None else clf

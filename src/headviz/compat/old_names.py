@@ -9,6 +9,7 @@ from importlib import import_module
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -59,6 +60,7 @@ scores.taskloss scores.task_loss
 scores.threads scores.spare_core
 analyses.table analyses.catalogue
 analyses.bench analyses.given
+analyses.doing analyses.common
 pruning.table pruning.algorithms
 pruning.gradients scores.scoring
 pruning.igspf pruning.algorithms
@@ -88,6 +90,7 @@ distillation.rnn distillation.recurrent_partition
 distillation.seq2seq distillation.sentences
 distillation.state distillation.run_state
 charts_analyses analyses.catalogue
+charts_curves analyses.catalogue
 charts_distil charts.distil
 charts_heads charts.heads
 charts_maps charts.maps
@@ -98,6 +101,7 @@ report reports.run_report
 report_heads reports.heads
 report_steps reports.steps
 htmlpage reports.html_page
+maskedit ui.shell.mask_edit
 runs.heart runs.heartbeat
 runs.stepmaps runs.step_maps
 runs.jobs.scoring runs.jobs.score
@@ -106,6 +110,70 @@ runs.jobs.finetuning runs.jobs.finetune
 runs.jobs.distilling runs.jobs.distill
 runs.jobs.ablation runs.jobs.ablate
 analyses.progress progress
+""".strip().splitlines()
+)
+
+# names that are elsewhere now than their old module: the old module and the name, and where it is; both below headviz
+NAMES: dict[str, str] = dict(
+    line.split()
+    for line in """
+translating.evaluator_of evaluation.dispatch:evaluator_of
+significance.accuracy_intervals evaluation.intervals:accuracy_intervals
+rules.PathSum attribution.path_sum:PathSum
+path.Options attribution.rules:Options
+path.PRECISIONS attribution.rules:PRECISIONS
+attattr_maps.RULES attribution.rules:RULES
+attattr_maps.DEFAULT_STEPS attribution.rules:DEFAULT_STEPS
+evaluator.GIB evaluation.evaluator_options:GIB
+inputs.NUM_TEXTS models.classifier:NUM_TEXTS
+scores.table.Given scores.measures:Given
+scores.table.ablation scores.measures:ablation
+scores.table.attattr_max scores.measures:attattr_max
+scores.table.conductance_kendall scores.measures:conductance_kendall
+scores.table.conductance_max scores.measures:conductance_max
+scores.table.conductance_pearson scores.measures:conductance_pearson
+scores.table.conductance_spearman scores.measures:conductance_spearman
+scores.table.fisher scores.measures:fisher
+scores.table.magnitude scores.measures:magnitude
+scores.table.random scores.measures:random
+scores.table.taylor scores.measures:taylor
+analyses.table.MICHEL analyses.analysis:MICHEL
+analyses.table.THESIS analyses.analysis:THESIS
+analyses.bench.Bench analyses.given:Given
+analyses.doing.ablation analyses.ablation:run
+analyses.doing.all_but_one analyses.all_but_one:run
+analyses.doing.by_slice analyses.by_slice:run
+analyses.doing.correlation analyses.correlation:run
+analyses.doing.cross analyses.cross_dataset:run
+analyses.doing.curves analyses.pruning_curve:run
+analyses.doing.dynamics analyses.dynamics:run
+analyses.doing.harmful analyses.harmful:run
+analyses.doing.redundant analyses.redundant:run
+analyses.doing.scatter analyses.scatter:run
+analyses.doing.speed analyses.speed:run
+analyses.doing.stacks analyses.stacks:run
+charts_analyses.write_html charts.style:write_html
+charts_curves.all_but_one analyses.all_but_one:figure
+charts_curves.dynamics analyses.dynamics:figure
+charts_curves.pruning_curves analyses.pruning_curve:figure
+charts_curves.speed analyses.speed:figure
+charts_heads.ablation analyses.ablation:figure
+charts_heads.by_slice analyses.by_slice:figure
+charts_heads.correlation_grids analyses.correlation:figure
+charts_heads.cross_dataset analyses.cross_dataset:figure
+charts_heads.harmful analyses.harmful:figure
+charts_heads.redundant analyses.redundant:figure
+charts_heads.scatter analyses.scatter:figure
+charts_runs.learning_curve charts.training:learning_curve
+distillation.translating.require_translation evaluation.translation:require_translation
+pruning.gradients.gate_gradients scores.gate_scores:gate_gradients
+pruning.transfer.Matrix pruning.tickets.transfer_matrix:Matrix
+pruning.transfer.matrix pruning.tickets.transfer_matrix:matrix
+runs.kinds.Tools runs.protocol:Tools
+runs.stepmaps.open_run runs.saving:open_run
+runs.sweep.Row runs.sweep_table:Row
+runs.sweep.full_models runs.sweep_table:full_models
+runs.sweep.results runs.reading:RunView.results
 """.strip().splitlines()
 )
 
@@ -122,7 +190,11 @@ class OldPaths:
         if package != "headviz" or old not in MOVED:
             return None
         warn(name, f"headviz.{MOVED[old]}", 2)
-        return ModuleSpec(name, SameModule(import_module(f"headviz.{MOVED[old]}")))
+        module = import_module(f"headviz.{MOVED[old]}")
+        if any(known.rpartition(".")[0] == old for known in NAMES):
+            _old_paths.setdefault(module.__name__, []).append(old)
+            vars(module).setdefault("__getattr__", moved_names(module.__name__))
+        return ModuleSpec(name, SameModule(module))
 
 
 class SameModule(Loader):
@@ -149,6 +221,23 @@ def names_of(package: str, *modules: str) -> Callable[[str], Any]:
                     warn(f"{package}.{name}", f"{held.__name__}.{name}", 2)
                     return vars(held)[name]
         raise AttributeError(f"module '{package}' has no attribute '{name}'")
+
+    return getattribute
+
+
+_old_paths: dict[str, list[str]] = {}  # of a module of today: the old paths by which it was imported
+
+
+def moved_names(module: str) -> Callable[[str], Any]:
+    """``__getattr__`` of a module: names that it had under an old path, or has given to another module, are found."""
+
+    def getattribute(name: str) -> Any:
+        for old in (*_old_paths.get(module, ()), module.removeprefix("headviz.")):
+            if (place := NAMES.get(f"{old}.{name}")) is not None:
+                where, _, path = place.partition(":")
+                warn(f"headviz.{old}.{name}", f"headviz.{where}.{path}", 2)
+                return attrgetter(path)(import_module(f"headviz.{where}"))
+        raise AttributeError(f"module '{module}' has no attribute '{name}'")
 
     return getattribute
 

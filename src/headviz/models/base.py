@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
 
 from ..attention import NAME, Gate, HeadCall, Kernel, RunOrder, gates_for
-from ..errors import ModelError, OptionError
+from ..errors import ModelError, OptionError, UserError
 from ..heads import ENCODER, HeadMask
 from .cost import Cost, cost
 from .families import CROSS, DECODER
 from .network import Network
 from .saving import export_masked, save
+from .stand_in import MEAN, ZERO
 
 
 class Model(Protocol):
@@ -60,7 +61,7 @@ class Model(Protocol):
 
     def row_name(self, row: int) -> str: ...
     def under(self, mask: HeadMask | None) -> HeadMask: ...
-    def check_classes(self) -> None: ...
+    def check_classes(self, refusal: UserError | None = None) -> None: ...
     def check_texts(self, paired: bool) -> None: ...
     def gates(self, mask: HeadMask | None) -> tuple[Gate, ...]: ...
     def save(self, folder: str | Path) -> Path: ...
@@ -77,7 +78,19 @@ class Encoded(Protocol):
     def truncated(self) -> bool: ...
     @property
     def special(self) -> list[bool]: ...  # [CLS], [SEP] and the like
+    @property
+    def target(self) -> list[int] | None: ...  # the reference of a sentence to translate
     def __len__(self) -> int: ...
+
+
+class Asked(TypedDict, total=False):
+    """What one forward pass keeps and edits, as ``HeadCall`` has it."""
+
+    keep_probs: bool
+    keep_outputs: bool
+    edit_probs: Callable[[int, Tensor], Tensor] | None
+    edit_outputs: Callable[[int, Tensor], Tensor] | None
+    edit_inputs: Callable[[int, Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]] | None
 
 
 DEFAULT_LENGTH = 512  # tokens, of models without a bound of their own (relative positions)
@@ -111,13 +124,24 @@ class TransformerModel(Network, ABC):
         return None
 
     @property
+    def ablations(self) -> tuple[str, ...]:
+        """What can stand in the place of its heads."""
+        return ZERO, MEAN
+
+    @property
     @abstractmethod
     def answers(self) -> str:
         """What it answers with, in words."""
 
-    def check_classes(self) -> None:
-        """Complain unless it answers with a class, or a number, that can be explained."""
-        raise ModelError(f"'{self.name}' is a {self.kind} model and has no classes to explain. Load a classifier.")
+    def about_answers(self) -> dict[str, Any]:
+        """What it answers with, as ``headviz info --json`` has it."""
+        return {"labels": list(self.classes or ()), "answers": self.answers, "regression": False}
+
+    def check_classes(self, refusal: UserError | None = None) -> None:
+        """Raise ``refusal``, or a ``ModelError``, unless it answers with a class, or a number, to explain."""
+        raise refusal or ModelError(
+            f"'{self.name}' is a {self.kind} model and has no classes to explain. Load a classifier."
+        )
 
     def check_texts(self, paired: bool) -> None:
         """Complain about a pair for a model of single texts, and the reverse."""
@@ -186,7 +210,7 @@ class TransformerModel(Network, ABC):
         fill = None if self.fill is None else self.fill.values
         return gates_for(mask, self.present, self.dtype, self.device, fill)
 
-    def call(self, mask: HeadMask | None = None, kernel: Kernel = "sdpa", **asked: Any) -> HeadCall:
+    def call(self, mask: HeadMask | None = None, kernel: Kernel = "sdpa", **asked: Unpack[Asked]) -> HeadCall:
         """A fresh ``HeadCall`` for one forward pass, or one translated batch, under a mask."""
         return HeadCall(self.gates(mask), kernel, order=self.order, **asked)
 

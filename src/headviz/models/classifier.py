@@ -6,16 +6,17 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ..attention import HeadCall, running
-from ..errors import ModelError, TaskError
+from ..errors import ModelError, TaskError, UserError
 from ..heads import CLASSIFICATION, MASKED_LM
 from ..tasks import TASKS
 from .base import DEFAULT_LENGTH, TransformerModel
+from .stand_in import ABLATIONS
 
 # a model may say in its config.json how many texts it reads; headviz writes it when it fine-tunes
 NUM_TEXTS = "headviz_num_texts"
@@ -31,6 +32,11 @@ class Encoding(NamedTuple):
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def target(self) -> None:
+        """A text that is classified has no reference."""
+        return None
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # one line for a notebook, as every model has
@@ -55,8 +61,15 @@ class Classifier(TransformerModel):
         return self.labels
 
     @property
+    def ablations(self) -> tuple[str, ...]:
+        return ABLATIONS
+
+    @property
     def answers(self) -> str:
         return "a number (regression)" if self.is_regression else ", ".join(self.labels)
+
+    def about_answers(self) -> dict[str, Any]:
+        return super().about_answers() | {"regression": self.is_regression}
 
     @property
     def num_labels(self) -> int:
@@ -105,9 +118,9 @@ class Classifier(TransformerModel):
                 f"Leave the pair out; if the model does take pairs, set {NUM_TEXTS} to 2 in its config.json."
             )
 
-    def check_classes(self) -> None:
+    def check_classes(self, refusal: UserError | None = None) -> None:
         if self.kind != CLASSIFICATION:
-            super().check_classes()
+            super().check_classes(refusal)
 
     def check_maps(self) -> None:
         """Complain about a family whose heads' maps cannot be drawn beside one list of tokens."""

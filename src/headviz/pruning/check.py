@@ -146,15 +146,15 @@ def _check_data(context: Context, plan: PruningPlan) -> None:
     score = PRESETS[plan.score].score if plan.score in PRESETS else plan.score
     if score in SCORES and not ALGORITHMS[plan.algorithm].only_score and context.score is None:
         check_kind(SCORES[score], clf.kind)
-    if clf.classes is None:
-        if plan.label_order is not None:
-            raise OptionError("A translation has no classes: leave label_order out.")
-        if plan.score_source != "fine-tuned":
-            raise OptionError("Masked-language scores are for encoders; a translation model has no such head.")
-    elif not task.is_regression and plan.label_order is None and len(clf.classes) != len(task.label_names):
+    if plan.label_order is not None:
+        clf.check_classes(OptionError("A translation has no classes: leave label_order out."))
+    if plan.score_source != "fine-tuned":
+        clf.check_classes(OptionError("Masked-language scores are for encoders; a translation model has no such head."))
+    classes = clf.classes or ()
+    if not task.is_regression and plan.label_order is None and len(classes) != len(task.label_names):
         raise TaskError(
             f"Task '{task.name}' has {len(task.label_names)} labels ({', '.join(task.label_names)}), but "
-            f"'{clf.name}' has {len(clf.classes)} ({', '.join(clf.classes)}). Choose a model that was fine-tuned on "
+            f"'{clf.name}' has {len(classes)} ({', '.join(classes)}). Choose a model that was fine-tuned on "
             "this task, or say with --label-order which output means what."
         )
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from ..errors import RunError
 from .files import RunFiles, write_json
-from .kinds import RunJob, make_job
+from .kinds import make_job
+from .protocol import RunJob
 from .record import RunRecord
 from .registry import Registry
 from .states import FINISH

@@ -39,8 +39,8 @@ def is_out_of_memory(error: BaseException) -> bool:
     """
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
-    if type(error).__name__ == "AcceleratorError":  # any error of the device
-        return "memory" in str(error)
+    if type(error).__name__ == "AcceleratorError":
+        return "out of memory" in str(error)  # CUDA's own name of this one; "illegal memory access" is a fault
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     return isinstance(error, RuntimeError) and (

@@ -117,7 +117,14 @@ class RunView(Shown):
 
 
 def show(run_id: str, *, log_lines: int = 30, registry: Registry | None = None) -> RunView:
-    """One run, with its steps and the end of its log."""
+    """One run, with its steps and the end of its log.
+
+    >>> from headviz.runs import reading, service
+    >>> run = service.wait_for(service.start("rehearsal", {"steps": 2}).id)
+    >>> found = reading.show(run.id)
+    >>> found.state, found.share_done
+    ('done', 1.0)
+    """
     registry = registry or Registry()
     record = look(registry, run_id)
     children = registry.records(parent=record.id) if record.kind == SWEEP else []
@@ -125,7 +132,13 @@ def show(run_id: str, *, log_lines: int = 30, registry: Registry | None = None) 
 
 
 def overview(*, archived: bool | None = False, registry: Registry | None = None) -> list[RunView]:
-    """Every run, newest first, without logs; a sweep's runs are its children. Also starts what is waiting."""
+    """Every run, newest first, without logs; a sweep's runs are its children. Also starts what is waiting.
+
+    >>> from headviz.runs import reading, service
+    >>> run = service.wait_for(service.start("rehearsal", {"steps": 1}).id)
+    >>> reading.overview()[0].record.id == run.id
+    True
+    """
     registry = registry or Registry()
     records = look_at_all(registry, archived=archived)
     children: dict[str, list[RunRecord]] = {}

@@ -19,7 +19,8 @@ from typing import Any
 from .. import __version__, plugins
 from ..errors import Cancelled, RunError
 from ..storage.writing import replace_file
-from .kinds import Tools, make_job
+from .kinds import make_job
+from .protocol import Tools
 
 TELL = 0.5  # seconds between two reports of progress
 TOPIC = "headviz"

@@ -82,10 +82,26 @@ def default_threads() -> int:
     return os.cpu_count() or 1
 
 
-def start(kind: str, spec: Mapping[str, Any], *, registry: Registry | None = None, **about: Any) -> RunRecord:
-    """Record a run and start it, or let it wait its turn. ``about``: title, owner, executor, device, threads."""
+def start(
+    kind: str,
+    spec: Mapping[str, Any],
+    *,
+    title: str = "",
+    owner: str | None = None,
+    executor: str = LOCAL,
+    device: str = "cpu",
+    threads: int | None = None,
+    registry: Registry | None = None,
+) -> RunRecord:
+    """Record a run and start it, or let it wait its turn. Without an owner it is the user's of this process.
+
+    >>> from headviz.runs import service
+    >>> run = service.start("rehearsal", {"steps": 2}, title="does it work here?")
+    >>> service.wait_for(run.id).state
+    'done'
+    """
     registry = registry or Registry()
-    record = new_record(kind, spec, **about)
+    record = new_record(kind, spec, title=title, owner=owner, executor=executor, device=device, threads=threads)
     if record.executor == DASK:
         from .address import cluster_address
 
@@ -99,7 +115,14 @@ def start(kind: str, spec: Mapping[str, Any], *, registry: Registry | None = Non
 def cancel(
     run_id: str, user: str | None = None, *, wait: float = CANCEL_WAIT, registry: Registry | None = None
 ) -> RunRecord:
-    """Ask a run to stop and wait for it a little. Finished steps stay; a sweep stops with all its runs."""
+    """Ask a run to stop and wait for it a little. Finished steps stay; a sweep stops with all its runs.
+
+    >>> from headviz.runs import service
+    >>> run = service.start("rehearsal", {"steps": 500, "seconds": 0.1})
+    >>> run = service.cancel(run.id)
+    >>> service.wait_for(run.id).state
+    'cancelled'
+    """
     registry = registry or Registry()
     record = look(registry, run_id)
     check_owner(record, this_user() if user is None else user, "cancel")
@@ -126,7 +149,14 @@ def _ask(registry: Registry, record: RunRecord, who: str) -> None:
 
 
 def resume(run_id: str, user: str | None = None, *, registry: Registry | None = None) -> RunRecord:
-    """Continue a cancelled, failed or lost run from its last step; for a sweep all such runs of it."""
+    """Continue a cancelled, failed or lost run from its last step; for a sweep all such runs of it.
+
+    >>> from headviz.runs import service
+    >>> run = service.cancel(service.start("rehearsal", {"steps": 20, "seconds": 0.05}).id)
+    >>> run = service.wait_for(run.id)
+    >>> service.wait_for(service.resume(run.id).id).state
+    'done'
+    """
     registry = registry or Registry()
     record = look(registry, run_id)
     check_owner(record, this_user() if user is None else user, "resume")
@@ -158,7 +188,13 @@ def wait_for(
     timeout: float | None = None,
     registry: Registry | None = None,
 ) -> RunRecord:
-    """Wait until a run has ended. Interrupting the wait does not stop the run."""
+    """Wait until a run has ended. Interrupting the wait does not stop the run.
+
+    >>> from headviz.runs import service
+    >>> run = service.start("rehearsal", {"steps": 1})
+    >>> service.wait_for(run.id, timeout=60).state
+    'done'
+    """
     registry = registry or Registry()
     begun = monotonic()
     while True:

@@ -18,9 +18,9 @@ from .carrier import Carrier
 from .failure import outcome_of
 from .files import RunFiles
 from .heartbeat import Heartbeat
-from .kinds import Tools
 from .niceness import niceness
 from .process import Identity, be_nice, kill_children
+from .protocol import Tools
 from .queue import dispatch
 from .record import DASK, RunRecord
 from .registry import Registry, Superseded

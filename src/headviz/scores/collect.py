@@ -65,7 +65,7 @@ class Collector:
         c = self.chunk
         e = c.encodings[i]
         gold = None if c.gold is None else c.gold[i].item()
-        reference = getattr(e, "target", None)  # of a sentence to translate
+        reference = e.target  # of a sentence to translate
         if reference is not None:
             settings = {**settings, "reference": reference}
         return make_key(

@@ -98,7 +98,7 @@ def whole_of(
 
 
 def _digest(encoding: Any, gold: float | int | None) -> str:
-    told = [list(encoding.ids), list(encoding.types), gold, getattr(encoding, "target", None)]
+    told = [list(encoding.ids), list(encoding.types), gold, encoding.target]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 

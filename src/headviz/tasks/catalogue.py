@@ -31,6 +31,7 @@ class Source:
     splits: Mapping[str, tuple[str, str]] = field(default_factory=dict, hash=False)
     headerless: tuple[str, ...] | None = None
     module: str | None = None  # a module of headviz with read_split(split), for data that are shipped
+    own: bool = False  # the user's own files, of which there are none to be had
 
     def hub_file(self, split: str) -> str:
         """Path of one split inside the hub repository."""
@@ -112,10 +113,10 @@ _STSB = _glue("stsb", _PAIR, "STS-B", local_label="score")
 _ROTTEN = Source("cornell-movie-review-data/rotten_tomatoes", "", ("text",), "", ("text",), "label", _REVIEWS)
 _LARGE_REVIEWS = Source("stanfordnlp/imdb", "plain_text", ("text",), "", ("text",), "label", _IMDB)
 _SHIPPED = Source(local_columns=_PREMISE, splits=_DEMO, module="headviz.demo")
-_YOURS = Source(splits=_CUSTOM)
+_YOURS = Source(splits=_CUSTOM, own=True)
 _SENTENCES = ("source", "target")
 _VESHAN = Source(local_columns=_SENTENCES, splits=_DEMO, module="headviz.demo.translation")
-_YOUR_PAIRS = Source(local_columns=_SENTENCES, splits=_CUSTOM)
+_YOUR_PAIRS = Source(local_columns=_SENTENCES, splits=_CUSTOM, own=True)
 
 
 _TABLE = (

@@ -61,7 +61,7 @@ def load_task(
         raise TaskError(f"regression= is for task 'custom'; task '{name}' already says what its labels are.")
     if data is not None:
         found = _load_local(task, split, outside_path(data, "the data"), texts, label_column, slice_column, regression)
-    elif task.name.startswith("custom"):
+    elif task.source.own:
         raise TaskError(
             f"Task '{task.name}' needs your files: give a folder with train and dev files, --data FOLDER (data=).",
             options=("data",),
@@ -165,7 +165,7 @@ def _load_local(
     mapping = _map_local(task, table, texts, label, slice_column)
     if task.name == "custom":
         task = _define_custom(task, split, folder, path, table, mapping, regression)
-    return _dataset(task, split, table, mapping, f"file: {path.name}", published)
+    return _dataset(task, split, table, mapping, f"file: {table.name}", published)
 
 
 def _dataset(task: Task, split: str, table: Table, mapping: Mapping, origin: str, published: bool) -> Dataset:
@@ -188,7 +188,7 @@ def find_file(task: Task, split: str, folder: Path) -> Path:
     if folder.is_file():
         return folder
     if not folder.is_dir():
-        whose = "your own files" if task.name.startswith("custom") else f"the {task.title} files"
+        whose = "your own files" if task.source.own else f"the {task.title} files"
         raise TaskError(f"There is no folder or file {folder}. Give the folder with {whose} (--data).")
     own = task.source.splits[split][1]
     stems = dict.fromkeys((own, split, *_OTHER_STEMS.get(split, ())))

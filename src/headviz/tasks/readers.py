@@ -10,7 +10,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,24 @@ from ..storage.paths import read_small
 FORMATS = ("tsv", "csv", "jsonl", "parquet")
 LARGEST_FILE = 4 * 2**30  # bytes of a file, or of what a parquet file unpacks to: it is held in memory
 PART = 4096  # rows of a parquet file that are unpacked at once
+
+_naming: ContextVar[Callable[[Path], str] | None] = ContextVar("naming", default=None)
+
+
+@contextmanager
+def files_named_by(name_of: Callable[[Path], str]) -> Iterator[None]:
+    """In this block, messages call a file ``name_of(path)``, or by its own name where that is empty."""
+    before = _naming.set(name_of)
+    try:
+        yield
+    finally:
+        _naming.reset(before)
+
+
+def file_name(path: Path) -> str:
+    """What messages call a file."""
+    name_of = _naming.get()
+    return (name_of(path) if name_of is not None else "") or path.name
 
 
 @dataclass(frozen=True)
@@ -48,18 +68,18 @@ def read_table(path: Path, headerless: tuple[str, ...] | None = None, lenient: b
     """
     ending = path.suffix.lower().removeprefix(".")
     if ending not in FORMATS:
-        raise TaskError(f"{path.name} is none of the formats headviz reads: {', '.join(FORMATS)}.")
+        raise TaskError(f"{file_name(path)} is none of the formats headviz reads: {', '.join(FORMATS)}.")
     if ending == "parquet":
         return read_parquet(path)
     text = _decode(path)
     if ending == "jsonl":
-        table = _read_jsonl(path.name, text)
+        table = _read_jsonl(file_name(path), text)
     elif ending == "tsv":
-        table = _from_rows(path.name, _tsv_rows(text), headerless, lenient)
+        table = _from_rows(file_name(path), _tsv_rows(text), headerless, lenient)
     else:
-        table = _from_rows(path.name, _csv_rows(path.name, text), headerless, lenient)
+        table = _from_rows(file_name(path), _csv_rows(file_name(path), text), headerless, lenient)
     if not len(table):
-        raise TaskError(f"{path.name} has no rows. Give a file with at least one example.")
+        raise TaskError(f"{file_name(path)} has no rows. Give a file with at least one example.")
     return table
 
 
@@ -73,19 +93,21 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Table:
             names = file.schema_arrow.names
             doubled = sorted({c for c in names if names.count(c) > 1})
             if doubled:
-                raise TaskError(f"{path.name} has more than one column called '{doubled[0]}'. Rename one of them.")
+                raise TaskError(
+                    f"{file_name(path)} has more than one column called '{doubled[0]}'. Rename one of them."
+                )
             wanted = names if columns is None else [c for c in columns if c in names]
             data, rows = _in_parts(path, file, wanted)
     except (pa.ArrowException, ValueError, OverflowError, RecursionError) as error:
         raise TaskError(
-            f"{path.name} is not a complete parquet file ({_first_line(error)}). Delete it and get it again."
+            f"{file_name(path)} is not a complete parquet file ({_first_line(error)}). Delete it and get it again."
         ) from error
     except OSError as error:
         # pyarrow reports damaged pages as OSError, too
-        raise TaskError(f"{path.name} cannot be read: {_first_line(error)}.") from error
+        raise TaskError(f"{file_name(path)} cannot be read: {_first_line(error)}.") from error
     if not rows:
-        raise TaskError(f"{path.name} has no rows. Give a file with at least one example.")
-    return Table(path.name, data, range(1, rows + 1), place="row")
+        raise TaskError(f"{file_name(path)} has no rows. Give a file with at least one example.")
+    return Table(file_name(path), data, range(1, rows + 1), place="row")
 
 
 def _in_parts(path: Path, file: Any, columns: Sequence[str]) -> tuple[dict[str, list[Any]], int]:
@@ -95,7 +117,7 @@ def _in_parts(path: Path, file: Any, columns: Sequence[str]) -> tuple[dict[str, 
     for part in file.iter_batches(batch_size=PART, columns=list(columns)):
         rows, size = rows + part.num_rows, size + part.nbytes
         if size > LARGEST_FILE:
-            raise TaskError(f"{path.name} unpacks to more than {LARGEST_FILE:,} bytes. Give a smaller file.")
+            raise TaskError(f"{file_name(path)} unpacks to more than {LARGEST_FILE:,} bytes. Give a smaller file.")
         for name in columns:
             data[name] += part.column(name).to_pylist()
     return data, rows
@@ -112,14 +134,14 @@ def _decode(path: Path) -> str:
     except OptionError as wrong:
         cause = wrong.__cause__
         why = cause.strerror if isinstance(cause, OSError) else f"no plain file of at most {LARGEST_FILE:,} bytes"
-        raise TaskError(f"{path.name} cannot be read: {why}.") from wrong
+        raise TaskError(f"{file_name(path)} cannot be read: {why}.") from wrong
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise TaskError(
-            f"{path.name} is not UTF-8: byte 0x{raw[error.start]:02X} on line {line}. Save it as UTF-8, "
-            f"for instance with: iconv -f latin1 -t utf-8 {path.name}"
+            f"{file_name(path)} is not UTF-8: byte 0x{raw[error.start]:02X} on line {line}. Save it as UTF-8, "
+            f"for instance with: iconv -f latin1 -t utf-8 {file_name(path)}"
         ) from error
 
 

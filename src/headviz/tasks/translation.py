@@ -44,7 +44,7 @@ def local_pairs(task: Task, split: str, path: Path, columns: Sequence[str] | Non
         pairs=references,
         slices=slices,
         slice_name=slice_column,
-        origin=f"file: {path.name}",
+        origin=f"file: {table.name}",
         notes=notes,
     )
 

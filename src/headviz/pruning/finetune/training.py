@@ -124,10 +124,12 @@ def head_labels(train: Dataset, label_order: Sequence[str] | str | None = None) 
 def require_trainable(clf: Classifier, train: Dataset, dev: Dataset | None, options: FinetuneOptions) -> None:
     """A ``UserError`` if this training cannot begin."""
     check_gold(clf, train, "training needs them")
-    if clf.classes is None and _measures(options):
-        raise OptionError(
-            "Dev metrics per epoch and early stopping are for classifiers: translating dev after each epoch takes "
-            "longer than the epoch. Leave them out and measure the trained model."
+    if _measures(options):
+        clf.check_classes(
+            OptionError(
+                "Dev metrics per epoch and early stopping are for classifiers: translating dev after each epoch takes "
+                "longer than the epoch. Leave them out and measure the trained model."
+            )
         )
     if len(train) < 1:
         raise TaskError("There is nothing to train on: the data set has no examples.")

@@ -22,7 +22,6 @@ from .moments import Moments, moments, weights_of
 
 if TYPE_CHECKING:
     from ...models.base import TransformerModel
-    from ...models.translator import Translator
     from ...progress import Cancel, Progress
     from ...tasks import Dataset
 
@@ -41,7 +40,7 @@ def sentence_moments(
 
 
 def sentence_layers(
-    full: Translator, small: Translator, data: Dataset, progress: Progress | None, cancel: Cancel | None
+    full: TransformerModel, small: TransformerModel, data: Dataset, progress: Progress | None, cancel: Cancel | None
 ) -> Iterator[tuple[nn.Linear, int, Moments]]:
     """``streams.text_layers`` for translation models: W_O of the rows in the order of running."""
     # hooks read the sums: on copies, because the models may be in use elsewhere
@@ -55,7 +54,11 @@ def sentence_layers(
 
 
 def _pairs(
-    teacher: Translator, student: Translator, row: int, given: Sequence[dict[str, Any]], cancel: Cancel | None
+    teacher: TransformerModel,
+    student: TransformerModel,
+    row: int,
+    given: Sequence[dict[str, Any]],
+    cancel: Cancel | None,
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """(outputs of the kept heads [N, W], the wanted result of W_O and its bias [N, D]), batch by batch."""
     weights = torch.from_numpy(weights_of(student.projections(row).output))
@@ -66,7 +69,7 @@ def _pairs(
         yield outputs, wanted.double().cpu() - (own.double().cpu() - attended)
 
 
-def _sum(clf: Translator, row: int, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
+def _sum(clf: TransformerModel, row: int, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
     """The stream after a row's attention [N, D], and the outputs of the row's heads [N, W]."""
     stack, layer = clf.place(row)
     seen: list[Tensor] = []
@@ -94,7 +97,7 @@ def _real(clf: TransformerModel, row: int, batch: dict[str, Any], outputs: Tenso
 
 def _batches(clf: Any, data: Dataset) -> list[dict[str, Any]]:
     encodings = encode_data(clf, data)
-    lengths = [max(len(e), len(getattr(e, "target", None) or ())) for e in encodings]
+    lengths = [max(len(e), len(e.target or ())) for e in encodings]
     return [clf.collate([encodings[i] for i in index]) for index in batches(lengths, BATCH_TOKENS)]
 
 
@@ -102,5 +105,5 @@ def _constant(clf: TransformerModel, row: int) -> bool:
     return clf.projections(row).output.bias is not None
 
 
-def _copy(clf: Translator) -> Translator:
+def _copy(clf: TransformerModel) -> TransformerModel:
     return dataclasses.replace(clf, model=copy.deepcopy(clf.model))

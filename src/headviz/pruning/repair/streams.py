@@ -103,7 +103,7 @@ def rebuild(
     total = {"before": 0.0, "after": 0.0, "energy": 0.0}
 
     if len(full.stacks) > 1:
-        parts = sentence_layers(full, small, data, progress, cancel)  # type: ignore[arg-type]
+        parts = sentence_layers(full, small, data, progress, cancel)
     else:
         parts = text_layers(full, small, data, progress, cancel)
     for matrix, size, m in parts:

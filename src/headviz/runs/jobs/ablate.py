@@ -14,7 +14,7 @@ from ...heads import HeadMask
 from ...models.stand_in import EXAMPLES, ZERO, StandIn
 from ...progress import of_phase
 from ...pruning.options import read_options
-from ..kinds import RunJob, Tools
+from ..protocol import RunJob, Tools
 from .loaded import JobSpec
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...distillation.plan import TEACHER, DistillationPlan
 from ...distillation.run_state import State, absorb, begin, checked, outcome, ready, save
-from ..kinds import RunJob, Tools
+from ..protocol import RunJob, Tools
 
 if TYPE_CHECKING:
     from ...distillation.context import Context

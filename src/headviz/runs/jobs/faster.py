@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...pruning.options import FinetuneOptions, read_options, tuples, without_repeats
-from ..kinds import RunJob, Tools
+from ..protocol import RunJob, Tools
 from .loaded import JobSpec
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...progress import of_phase
 from ...pruning.options import FinetuneOptions, read_options, seed_number
 from ..files import write_json
-from ..kinds import RunJob, Tools
+from ..protocol import RunJob, Tools
 from .loaded import JobSpec
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from ...pruning.plan import BESIDE_THE_PLAN, PruningPlan
 from ...pruning.state import BUILD, Done, ScorePart, State, Work, tidy
 from ...storage.files import pack, unpack
 from ..files import RunFiles
-from ..kinds import RunJob, Tools
+from ..protocol import RunJob, Tools
 from ..record import RunRecord
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import Any
 
 from ...errors import Cancelled, OptionError, UserError
 from ...pruning.options import read_options
-from ..kinds import RunJob, Tools
+from ..protocol import RunJob, Tools
 
 PHASES = ("scoring", "training", "evaluating")
 

@@ -17,7 +17,7 @@ from ...progress import of_phase
 from ...pruning.options import choice, read_options
 from ...pruning.plan import LENGTH_FILTERS
 from ...storage.files import pack, unpack
-from ..kinds import RunJob, Tools
+from ..protocol import RunJob, Tools
 from .loaded import JobSpec
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ Every page asks here, so that a head has one story everywhere.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -64,6 +65,10 @@ def remember_roles(view: View, found: Roles) -> None:
     if len(_looks) >= MOST:
         _looks.clear()
     _looks[_source(view)] = {head: _role(role.name, role.share) for head, role in found.first().items()}
+
+
+# by ``Analysis.names_heads``
+REMEMBER: dict[str, Callable[[View, Any], None]] = {"abilities": remember, "looks": remember_roles}
 
 
 def _role(name: str, share: float) -> str:

@@ -68,7 +68,7 @@ def compute(view: View) -> None:
     if _enough(view, COST):
         return
     key = ("cost", *scoring.key_of(view, COST))
-    clf = loaders.classifier(view)
+    clf = loaders.model(view)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> bool:
         import headviz

@@ -17,6 +17,7 @@ from ..shell.view import View
 
 if TYPE_CHECKING:
     from ...evaluation.comparison import Comparison
+    from ...models.base import TransformerModel
     from ...models.classifier import Classifier
     from ...tasks import Dataset
 
@@ -47,7 +48,7 @@ class Measured:
         return "" if self.whole else f"on {len(self.gold):,} of {self.of:,} examples so far"
 
 
-def key_of(clf: Classifier, data: Dataset, *more: object) -> tuple[object, ...]:
+def key_of(clf: TransformerModel, data: Dataset, *more: object) -> tuple[object, ...]:
     """The key of a computation: weights, precision, device, data, and ``more``."""
     return (clf.digest, str(clf.dtype), str(clf.device), data.digest, *more)
 

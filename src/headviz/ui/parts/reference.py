@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import OptionError
 from ...models.stand_in import ZERO, StandIn
@@ -11,7 +11,9 @@ from ..shell.view import View
 
 if TYPE_CHECKING:
     from ...heads import HeadMask
-    from ...models.classifier import Classifier
+    from ...models.base import TransformerModel
+
+M = TypeVar("M", bound="TransformerModel")
 
 
 def chosen() -> StandIn:
@@ -36,7 +38,7 @@ def of_model(mask: HeadMask) -> StandIn:
     return StandIn() if not mask.off or now.of_the_text else now
 
 
-def filled(clf: Classifier) -> Classifier | None:
+def filled(clf: M) -> M | None:
     """The model with the choice in the place of heads that are off; None while it is measured."""
     now, view = of_model(state.mask(clf.present)), state.view()
     if now.kind == ZERO:
@@ -44,11 +46,11 @@ def filled(clf: Classifier) -> Classifier | None:
     loaders.require_source(view)
     source = (view.task, view.data, view.seed, view.columns, view.label, view.groups)
 
-    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Classifier:
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> M:
         from ...evaluation.stand_ins import standing_in
 
         return standing_in(clf, now, loaders.reference(view, now), progress=progress, cancel=cancel)
 
     key = (clf.digest, str(clf.dtype), str(clf.device), "reference", now, source)
-    found: Classifier | None = jobs.need(key, "Measuring what stands in a head's place", work)
+    found: M | None = jobs.need(key, "Measuring what stands in a head's place", work)
     return found

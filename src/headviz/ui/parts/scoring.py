@@ -18,7 +18,7 @@ from ..shell import jobs, loaders, show
 from ..shell.view import View
 
 if TYPE_CHECKING:
-    from ...models.classifier import Classifier
+    from ...models.base import TransformerModel
     from ...tasks import Dataset
 
 FRESH_HEADS = 5  # fresh classifiers put on the pre-trained encoder; their grids are averaged
@@ -108,11 +108,14 @@ def from_plain(e: dict[str, Any]) -> HeadScores:
     )
 
 
-def sample(view: View, clf: Classifier) -> Dataset:
+def lengths_of(clf: TransformerModel, data: Dataset) -> list[int]:
+    """The tokens of each example."""
+    return [len(e) for e in clf.encode(list(data.texts), None if data.pairs is None else list(data.pairs))]
+
+
+def sample(view: View, clf: TransformerModel) -> Dataset:
     """The examples that scores are computed on: balanced, of usual length, from train if there is a train split."""
     import headviz
-
-    from ...evaluation.plain import encode_data
 
     try:
         source = loaders.train(view)
@@ -120,7 +123,7 @@ def sample(view: View, clf: Classifier) -> Dataset:
         if wrong.code != "no-split":
             raise
         source = loaders.dataset(view)
-    lengths = [len(e) for e in encode_data(clf, source)] if counts_tokens(view) else None
+    lengths = lengths_of(clf, source) if counts_tokens(view) else None
     return headviz.sample(source, min(view.samples, len(source)), seed=view.seed, lengths=lengths)
 
 
@@ -157,7 +160,7 @@ def compute(view: View, weights: str = "fine-tuned") -> HeadScores | None:
 
 
 def _fine_tuned(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
-    clf = loaders.classifier(view)
+    clf = loaders.model(view)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> HeadScores:
         import headviz

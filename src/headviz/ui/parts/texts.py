@@ -41,10 +41,15 @@ def current(view: View, data: Dataset) -> Text:
     example = data[min(view.example, len(data) - 1)]
     if not (view.a or view.b or view.blank):
         return Text(example.text, example.pair, example.label, example.slice)
-    if data.is_translation:
+    if _one_field(data):
         return Text(view.a or view.b, None, own=True)
     paired = data.pairs is not None
     return Text(view.a, view.b if paired else (view.b or None), own=True)
+
+
+def _one_field(data: Dataset) -> bool:
+    """Whether one's own sentence is all there is to write: the pair of a sentence to translate is its reference."""
+    return data.is_translation
 
 
 def choose(data: Dataset, key: str) -> Text:
@@ -104,7 +109,7 @@ def _chips(data: Dataset, key: str) -> None:
 
 def _names(data: Dataset, shown: Text) -> list[str]:
     """What the fields are called: one for each text that the model reads."""
-    if data.is_translation:
+    if _one_field(data):
         return ["Sentence"]
     if shown.pair is None:
         return ["Text"]

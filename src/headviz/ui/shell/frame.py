@@ -163,10 +163,14 @@ def _notices(place: st.delta_generator.DeltaGenerator) -> None:
 
 def _translation_task() -> None:
     """A button for the usual mistake: a translation model with a task that is not a translation."""
+    from ...tasks import TASKS
+
     view = state.view()
     with suppress(UserError, ImportError):
         shape = loaders.shape(view)
-        if shape.stacks and not shape.labels and "translation" not in view.task:  # a bare encoder has neither
+        task = TASKS.get(view.task)
+        # a bare encoder has neither stacks nor labels
+        if shape.stacks and not shape.labels and not (task is not None and task.is_translation):
             st.button(
                 "Use the demo translation task",
                 key="take_translation",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import streamlit as st
 
@@ -33,12 +33,13 @@ from .view import View
 
 if TYPE_CHECKING:
     from ...evaluation.evaluator import Evaluator
+    from ...models.base import Model, TransformerModel
     from ...models.classifier import Classifier
     from ...models.cost import Cost
     from ...tasks import Dataset
 
 MODELS, DATASETS, EVALUATORS = 4, 8, 3  # kept for all sessions together
-_models: Memo[Classifier] = Memo(MODELS)
+_models: Memo[TransformerModel] = Memo(MODELS)
 _datasets: Memo[Dataset] = Memo(DATASETS)
 _evaluators: Memo[Evaluator] = Memo(EVALUATORS)
 _costs: Memo[Cost] = Memo(64)
@@ -82,18 +83,25 @@ def model_name(name: str) -> str:
 
 
 def classifier(view: View) -> Classifier:
+    """The model of a view, which must answer with classes: a ``ModelError`` otherwise."""
+    found = model(view)
+    found.check_classes()
+    return cast("Classifier", found)
+
+
+def model(view: View) -> TransformerModel:
     """The model of a view. All sessions share it, which is safe because masks are arguments."""
     if "imports" not in _settled:
         with st.spinner("Loading torch and transformers, once after the start …"):
             settle()
     asked = (model_name(view.model), view.revision, view.device, view.dtype)
     if asked in _models:
-        return _models.get(asked, lambda: _classifier(*asked))
+        return _models.get(asked, lambda: _model(*asked))
     with st.spinner("Loading the model …", show_time=True):
-        return _models.get(asked, lambda: _classifier(*asked))
+        return _models.get(asked, lambda: _model(*asked))
 
 
-def _classifier(name: str, revision: str, device: str, dtype: str) -> Classifier:
+def _model(name: str, revision: str, device: str, dtype: str) -> TransformerModel:
     import headviz
 
     found: Any = headviz.load(name, revision=revision or None, device=device, dtype=dtype or None)
@@ -146,7 +154,7 @@ def shape(view: View) -> Shape:
     """Grid and labels of the model. It is loaded only if there is no local configuration."""
     name = model_name(view.model)
     folder = _folder(name)
-    return _shape_of_folder(str(folder)) if folder else _shape_of_model(classifier(view))
+    return _shape_of_folder(str(folder)) if folder else _shape_of_model(model(view))
 
 
 def _folder(name: str) -> Path | None:
@@ -190,19 +198,19 @@ def _stacks(config: dict[str, Any]) -> tuple[tuple[str, int], ...]:
     return tuple(zip(STACKS, (layers[0], layers[1], layers[1]), strict=True))
 
 
-def _shape_of_model(clf: Classifier) -> Shape:
+def _shape_of_model(clf: TransformerModel) -> Shape:
     several = len(clf.stacks) > 1
     return Shape(clf.present, clf.classes or (), tuple((n, len(r)) for n, r in clf.stacks.items()) if several else ())
 
 
-def rows_of(clf: Classifier) -> tuple[str, ...] | None:
+def rows_of(clf: TransformerModel) -> tuple[str, ...] | None:
     """The names of the rows of a loaded model's grid; None where they are plain layers."""
     return _shape_of_model(clf).rows
 
 
 def dataset(view: View, split: str = "dev") -> Dataset:
     """The view's data: a seeded subset of one split."""
-    with naming(view.data):
+    with naming():
         key = _dataset_key(view, split)
         return _datasets.get(key, lambda: _dataset(*key))
 
@@ -285,14 +293,14 @@ def reference(view: View, stand_in: StandIn) -> Dataset:
     return headviz.sample(train(view), stand_in.examples, seed=stand_in.seed, length_filter=None)
 
 
-def check(clf: Classifier, data: Dataset) -> None:
+def check(clf: Model, data: Dataset) -> None:
     """Refuse a model and data that do not fit together. Faster than making an evaluator."""
     from ...evaluation.dispatch import check_fit
 
     check_fit(clf, data)
 
 
-def mismatch(clf: Classifier, data: Dataset) -> str:
+def mismatch(clf: Model, data: Dataset) -> str:
     """Why this model cannot be evaluated on these data; empty if it can."""
     try:
         check(clf, data)
@@ -301,7 +309,7 @@ def mismatch(clf: Classifier, data: Dataset) -> str:
     return ""
 
 
-def cost(clf: Classifier, mask: HeadMask | None = None) -> Cost:
+def cost(clf: TransformerModel, mask: HeadMask | None = None) -> Cost:
     """Parameters and FLOPs under a mask. Kept, because counting them visits all modules."""
     return _costs.get((clf.digest, mask and mask.hex), lambda: clf.cost(mask))
 

@@ -35,33 +35,17 @@ def upload_name(place: str, split: str = "dev") -> str:
     return (folder / _NAMES[split]).read_text(encoding="utf-8")
 
 
-def with_own_name(text: str, place: str) -> str:
-    """A message with the names of the uploaded files instead of the names under which they are stored."""
-    text = with_readable_places(text)
-    return _STORED.sub(lambda found: upload_name(place, found[1]) or found[0], text)
-
-
-def with_readable_places(text: str) -> str:
-    """A message without the server's folders of uploads."""
-    folders = re.escape(str(uploads_folder()))
-    return re.sub(rf"{folders}[/\\](upload-[0-9a-f]{{16}})", lambda found: _called(found[1]), text)
-
-
 def about(wrong: UserError) -> str:
     """An error's text for the user who uploaded a table: without the server's folders, and with what to do."""
     place = wrong.parameters.get("place")
-    lacks_train = wrong.code == "no-split" and wrong.parameters["split"] == "train"
-    if lacks_train and place is not None and place in uploads().values():
-        return f"{_called(place.name)} {LACKS_TRAIN}"
-    return with_readable_places(str(wrong))
-
-
-def _called(place: str) -> str:
-    return upload_name(place) or "The uploaded table"
+    if wrong.code == "no-split" and place is not None and place in uploads().values():
+        called = upload_name(place.name) or "The uploaded table"
+        return f"{called} {LACKS_TRAIN if wrong.parameters['split'] == 'train' else LACKS_OTHER}"
+    return str(wrong)
 
 
 LACKS_TRAIN = "has no table to train on, which runs and fine-tuning need. Upload both: Data & model, Upload."
-_STORED = re.compile(r"(?<![\w./-])(dev|train)\.(?:csv|tsv|jsonl|parquet)\b")
+LACKS_OTHER = "is not stored here in full. Upload it again: Data & model, Upload."
 
 
 def is_gone(place: str) -> bool:
@@ -76,12 +60,21 @@ def has_train(place: str) -> bool:
 
 
 @contextmanager
-def naming(place: str) -> Iterator[None]:
-    """Errors in this block name an uploaded file by its own name."""
+def naming() -> Iterator[None]:
+    """What is read in this block calls an uploaded file by its own name."""
+
+    def name_of(path: Path) -> str:
+        folder = uploads().get(path.parent.name)
+        ours = folder is not None and folder.resolve() == path.parent.resolve()
+        return upload_name(path.parent.name, path.stem) if ours and path.stem in _NAMES else ""
+
+    from ...tasks.readers import files_named_by
+
     try:
-        yield
+        with files_named_by(name_of):
+            yield
     except UserError as wrong:
-        raise wrong.reworded(with_own_name(about(wrong), place)) from wrong
+        raise wrong.reworded(about(wrong)) from wrong
 
 
 def readable_name(name: str) -> str:

@@ -45,7 +45,7 @@ def _parts(view: View) -> None:
 
 def _grid(grid: Grid, rows: Sequence[str]) -> None:
     stem = grid.key.removesuffix("_grid")
-    lost = scale_of_losses([float(v) for v in np.ravel(grid.values)]) if grid.name.startswith("cost") else None
+    lost = scale_of_losses([float(v) for v in np.ravel(grid.values)]) if grid.losses else None
     look = Look(
         name=grid.name,
         scale=lost,

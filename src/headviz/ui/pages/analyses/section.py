@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 SAMPLES = 500  # training examples to choose heads and to score on
 SECONDS = 20.0  # of a search that takes what it is given
 OTHER = {"mnli": "mnli-mm", "mnli-mm": "mnli"}
-DRAWS = ("ablation", "harmful")  # analyses that take the mean over several draws of what stands in a head's place
 UNSEEN = ("demo", "demo-translation")  # tasks that come with a second evaluation split
 
 
@@ -62,10 +61,9 @@ class FromPage:
         return self.on(self.data)
 
     def on(self, data: Dataset, clf: TransformerModel | None = None) -> Evaluator:
-        """With the view's choice in the place of heads, of which the table of single heads alone takes several
-        draws."""
+        """With the view's choice in the place of heads."""
         own: Any = clf or self.clf
-        now = self.stand_in if self.analysis.name in DRAWS else replace(self.stand_in, draws=1)
+        now = self.stand_in if self.analysis.over_draws else replace(self.stand_in, draws=1)
         return loaders.evaluator(own, data, (now, self.view), progress=self.progress, cancel=self.cancel)
 
     def sample(self, clf: TransformerModel | None = None) -> Dataset:
@@ -179,10 +177,8 @@ def section(name: str, clf: Classifier, data: Dataset) -> None:
         st.caption(show.plain(told))
     result = _result(analysis, given)
     if result is not None:
-        if analysis.name == "by-slice":
-            abilities.remember(view, result)
-        if analysis.name == "roles":
-            abilities.remember_roles(view, result)
+        if analysis.names_heads:
+            abilities.REMEMBER[analysis.names_heads](view, result)
         shown = result if analysis.lines is None else drawing.chosen_lines(result, analysis.lines)
         drawing.draw(analysis.view(shown))
     published.section(name, data.task.name)

@@ -13,6 +13,7 @@ from ...parts.texts import Text
 from ...shell import state
 
 if TYPE_CHECKING:
+    from ....models.base import TransformerModel
     from ....models.classifier import Classifier
 
 
@@ -39,7 +40,7 @@ def columns(clf: Classifier, other: Classifier | None = None) -> list[Column]:
     return [replace(c, name=name) for c, name in zip(out, distinct([c.name for c in out], TAKEN), strict=True)]
 
 
-def masks(clf: Classifier) -> list[tuple[str, HeadMask]]:
+def masks(clf: TransformerModel) -> list[tuple[str, HeadMask]]:
     """The full model, the current mask and the saved masks, each with its name."""
     mask = state.mask(clf.present)
     size = clf.num_layers, clf.num_heads

@@ -32,7 +32,7 @@ FORMAT = (
 
 def section(clf: Classifier, demo: bool) -> None:
     """What to patch, the grid of mean effects, and the heads that carry the difference."""
-    if state.view().present or not clf.classes:
+    if state.view().present:
         return
     with st.expander("Many pairs at once"):
         try:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from ....errors import Cancelled, UserError
+from ....errors import UserError
+from ....progress import stop_if
 from ...parts import remarks
 from ...shell import jobs, show
 from .answering import Column, answer
@@ -58,8 +59,7 @@ def section(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
         _complain([*wrong, *found.wrong])
         for remark in found.remarks:
             st.info(show.plain(remark))
-        header, rows = many_rows(lines, paired, given, found.values, clf.labels)
-        changed = sum("→" in str(row[-1]) for row in rows)
+        header, rows, changed = many_rows(lines, paired, given, found.values, clf.labels)
         said = "" if clf.is_regression else f"{changed} of {len(rows)} answers change."
         show.table(header, rows, "compare_many", caption=said)
 
@@ -84,8 +84,7 @@ def _answers(
     for at, column in enumerate(given):
         values = np.full((len(lines), max(1, len(column.clf.labels))), np.nan)
         for i in range(0, len(lines), 32):
-            if cancel():
-                raise Cancelled
+            stop_if(cancel)
             part = range(i, min(i + 32, len(lines)))
             try:
                 values[part] = _answer(column, [lines[k] for k in part], paired)
@@ -141,10 +140,14 @@ def many_rows(
     given: Sequence[Column],
     found: Sequence[np.ndarray],
     labels: Sequence[str],
-) -> tuple[list[str], list[list[object]]]:
-    """One row per text: every column's answer, and what changed against the first."""
+) -> tuple[list[str], list[list[object]], int]:
+    """The header, one row per text, and how many answers change.
+
+    A row has every column's answer, and what changed against the first column.
+    """
     header = ["text", *(["pair"] if paired else []), *(c.name for c in given), "change"]
     rows: list[list[object]] = []
+    changed = 0
     for i, (a, b) in enumerate(lines):
         texts = [a, *([b] if paired else [])]
         if found[0].shape[1] == 1:
@@ -158,5 +161,6 @@ def many_rows(
         best = [labels[int(p.argmax())] for p in said]
         cells = [f"{name} {p.max():.2f}" for name, p in zip(best, said, strict=True)]
         other = [x for x in best[1:] if x != best[0]]
+        changed += bool(other)
         rows.append([*texts, *cells, f"{best[0]} → {other[0]}" if other else "same"])
-    return header, rows
+    return header, rows, changed

@@ -17,10 +17,10 @@ from ...shell.view import View
 from .answering import masks
 
 if TYPE_CHECKING:
-    from ....models.classifier import Classifier
+    from ....models.translator import Translator
 
 
-def translations(clf: Classifier, text: str, under: Sequence[HeadMask]) -> list[str] | None:
+def translations(clf: Translator, text: str, under: Sequence[HeadMask]) -> list[str] | None:
     """The translation under each mask, or None while progress is shown on the page."""
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> list[str]:
@@ -28,7 +28,7 @@ def translations(clf: Classifier, text: str, under: Sequence[HeadMask]) -> list[
 
         out = []
         for done, mask in enumerate(under, 1):
-            found, _ = translate(clf, [text], mask, cancel=cancel)  # type: ignore[arg-type]
+            found, _ = translate(clf, [text], mask, cancel=cancel)
             out.append(found[0])
             progress(done, len(under))
         return out
@@ -47,7 +47,7 @@ def words(first: str, other: str) -> list[tuple[str, bool]]:
     return list(zip(b, new, strict=True))
 
 
-def section(clf: Classifier, shown: Text) -> None:
+def section(clf: Translator, shown: Text) -> None:
     """The translation of every column, and the reference if the sentence is an example of the data."""
     if not shown.text.strip():
         st.info("Write a sentence to translate.", icon=":material/edit:")
@@ -80,7 +80,7 @@ def marked(first: str, other: str) -> str:
     )
 
 
-def recipe(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
+def recipe(view: View, clf: Translator, shown: Text) -> tuple[str, str]:
     mask = state.mask(clf.present)
     lines = (
         recipes.HEADVIZ,

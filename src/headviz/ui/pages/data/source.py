@@ -16,6 +16,7 @@ from ...shell import jobs, loaders, numbers, recipes, show, state, uploads
 from ...shell.view import FIELDS, View, defaults
 
 if TYPE_CHECKING:
+    from ....models.base import Model
     from ....models.classifier import Classifier
     from ....tasks import Dataset
 
@@ -81,7 +82,7 @@ def model_form(view: View) -> None:
 def try_model(view: View, wanted: View) -> None:
     try:
         with st.spinner("Loading the model …"):
-            clf = loaders.classifier(wanted)
+            clf = loaders.model(wanted)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
         return
@@ -101,7 +102,7 @@ def try_model(view: View, wanted: View) -> None:
     st.rerun()
 
 
-def fitting_task(view: View, clf: Classifier) -> dict[str, Any]:
+def fitting_task(view: View, clf: Model) -> dict[str, Any]:
     """The task of a shipped model, where the data of the view are for another kind of model."""
     if view.model not in NAMED:
         return {}
@@ -206,7 +207,7 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
     kind = main.kind
     try:
         place = uploads.keep_upload(main.content, kind, main.called, train)
-        with uploads.naming(place):
+        with uploads.naming():
             table = peek(place, kind)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
@@ -293,7 +294,7 @@ def data_card(data: Dataset) -> None:
     """Size, classes, slices and notes of the data."""
     st.markdown(f"**{show.plain(data.task.title)}**, {show.plain(data.split)}: {len(data):,} examples")
     for note in (data.origin, *data.notes):
-        st.caption(show.plain(uploads.with_own_name(note, state.view().data)))
+        st.caption(show.plain(note))
     if data.labels is not None and not data.is_regression:
         rows = [[k, v, v / max(1, len(data))] for k, v in data.class_counts().items()]
         show.table(["class", "examples", "share"], rows, "classes", caption="How many examples each class has.")

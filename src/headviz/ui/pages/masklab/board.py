@@ -91,7 +91,7 @@ def toolbar(present: HeadMask, found: HeadScores | None = None, scores: Sequence
 
 def _json(mask: HeadMask, view: View) -> str:
     """The mask's file, with the digest of the weights. Made at the click, because the model may still be loading."""
-    return mask_json(mask, model=view.model, digest=loaders.classifier(view).digest, ablation=view.ablation)
+    return mask_json(mask, model=view.model, digest=loaders.model(view).digest, ablation=view.ablation)
 
 
 def _many(present: HeadMask, mask: HeadMask, found: HeadScores | None) -> None:

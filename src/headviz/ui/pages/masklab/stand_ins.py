@@ -27,7 +27,7 @@ TITLES = {
 
 
 def choose(classifies: bool) -> None:
-    """The select box; a translation model has zero and the mean."""
+    """The select box, before the model is loaded; a translation model has zero and the mean."""
     now, known = chosen(), ABLATIONS if classifies else (ZERO, MEAN)
     options = [*known] if now.text in ABLATIONS else [*known, now.text]
     state.choose(
@@ -57,7 +57,7 @@ def how_much(clf: Classifier, data: Dataset, found: Measured) -> None:
     if not st.toggle("How much does the answer depend on what stands there?", key="compare_stand_ins"):
         return
     now = chosen()
-    kinds = [k for k in ABLATIONS if k in (ZERO, MEAN, now.kind) or (k in (BY_PLACE, RESAMPLE) and clf.classes)]
+    kinds = [k for k in clf.ablations if k in (ZERO, MEAN, BY_PLACE, RESAMPLE, now.kind)]
     rows: list[tuple[str, Delta]] = []
     for kind in kinds:
         one = measure.measured(clf, data, found.mask, (StandIn(kind, now.examples), state.view()))
@@ -75,7 +75,7 @@ def how_much(clf: Classifier, data: Dataset, found: Measured) -> None:
         caption="The same mask with each thing in the heads' place; change in points.",
         formats={"masked": "%.3f", **dict.fromkeys(("change", "95 % low", "95 % high"), "%+.1f")},
     )
-    if clf.classes and CONSTANT not in kinds:
+    if CONSTANT in clf.ablations and CONSTANT not in kinds:
         st.caption("A learned vector takes longer; choose it above to see it here too.")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....errors import RunError
+from ....runs.kinds import kind_title
 from ...shell import frame, show
 from . import actions as runactions
 from . import faster, finetuned
@@ -19,17 +20,6 @@ from . import sweep as sweepview
 if TYPE_CHECKING:
     from ....runs.reading import RunView
 
-KINDS = {
-    "prune": "Pruning",
-    "finetune": "Fine-tuning",
-    "sweep": "Sweep",
-    "distill": "Distillation",
-    "faster": "Faster models",
-    "ablation": "Ablation",
-    "score": "Scores of heads",
-    "rehearsal": "Rehearsal",
-}
-
 
 def watch(ids: Sequence[str]) -> RunView:
     """The first run with all its details, the others as further curves on its figure. Gives the first."""
@@ -37,7 +27,7 @@ def watch(ids: Sequence[str]) -> RunView:
     first = views[0]
     record = first.record
     st.subheader(show.plain(record.title))
-    st.caption(f"{show.plain(KINDS.get(record.kind, record.kind))}  ·  {show.plain(runsview.about(first))}")
+    st.caption(f"{show.plain(kind_title(record.kind))}  ·  {show.plain(runsview.about(first))}")
     busy = any(map(runsview.busy, views))
     st.fragment(_live, run_every=runsview.POLL if busy else None)(_seen(views), [v.record.id for v in views])
     if record.parent and frame.controls():

@@ -177,7 +177,7 @@ def _open_analyses(spec: dict[str, Any], found: Ablation) -> None:
     """Open Analyses: with this result if it is about the same model, data and metric, else with its *Run* button."""
     try:
         look_at(spec, analysis="ablation", limit=int(spec.get("limit") or 0), groups="")
-        clf, data = loaders.classifier(state.view()), loaders.dataset(state.view())
+        clf, data = loaders.model(state.view()), loaders.dataset(state.view())
     except UserError as wrong:
         state.notify(str(wrong))
         return

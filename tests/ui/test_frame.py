@@ -1,0 +1,35 @@
+"""What stands around every page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("streamlit")
+
+import streamlit as st
+
+from headviz.heads import HeadMask
+from headviz.tasks import TASKS
+from headviz.ui.shell import frame, loaders, state
+from headviz.ui.shell.view import View
+
+
+@pytest.mark.parametrize(
+    ("task", "offered"), [("demo", True), ("demo-translation", False), ("mine", False), ("translationese", True)]
+)
+def test_the_translation_task_is_offered_to_a_translation_model_by_what_the_task_is(
+    monkeypatch: Any, task: str, offered: bool
+) -> None:
+    """Not by what it is called."""
+    monkeypatch.setitem(TASKS, "mine", replace(TASKS["demo-translation"], name="mine"))
+    monkeypatch.setitem(TASKS, "translationese", replace(TASKS["demo"], name="translationese"))
+    shape = loaders.Shape(HeadMask.full(6, 4), (), (("encoder", 2), ("cross", 2), ("decoder", 2)))
+    monkeypatch.setattr(loaders, "shape", lambda view: shape)
+    monkeypatch.setattr(state, "view", lambda: replace(View(), task=task))
+    buttons: list[str] = []
+    monkeypatch.setattr(st, "button", lambda text, **_: buttons.append(text))
+    frame._translation_task()
+    assert bool(buttons) is offered
