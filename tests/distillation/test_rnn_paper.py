@@ -9,7 +9,7 @@ import torch
 
 import headviz
 from distillation.test_rnn import SOURCES, TARGETS, batch, translator
-from headviz.distillation.partition import zeroed_model
+from headviz.distillation.partition import USELESS, zeroed_model
 from headviz.distillation.recurrent_partition import without_attention
 from headviz.models.recurrent import BEGIN, END, RnnTranslator
 from headviz.models.recurrent_beam import beam
@@ -43,6 +43,24 @@ def test_the_attention_is_removed_exactly_either_way(reads: str) -> None:
     given = batch(teacher)
     with torch.no_grad():
         torch.testing.assert_close(student(*given), zeroed_model(teacher.model, partition)(*given), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("by", ["", "keys"])
+def test_without_its_energies_nothing_of_the_attention_has_influence(by: str) -> None:
+    """By v_a or by U_a: the rest of the attention may be anything, and the student is the same."""
+    teacher = translator()
+    student, partition = without_attention(teacher.model, by)
+    given = batch(teacher)
+    zeroed = zeroed_model(teacher.model, partition)
+    with torch.no_grad():
+        before = zeroed(*given)
+        torch.testing.assert_close(student(*given), before, atol=1e-5, rtol=0)
+        for name, p in zeroed.named_parameters():
+            p[partition.roles(name) == USELESS] += 0.7
+        torch.testing.assert_close(zeroed(*given), before, atol=1e-5, rtol=0)
+        assert not torch.allclose(teacher.model(*given), before, atol=1e-2)
+    names = {piece.name for piece in partition.zeroed}
+    assert names == {"attention.key.weight" if by else "attention.energy.weight"}
 
 
 @pytest.mark.parametrize(("attention", "reads"), KINDS)

@@ -94,7 +94,7 @@ def open_context(plan: DistillationPlan, folder: Path) -> Context:
             raise OptionError(
                 f"'{plan.model}' is a recurrent translator, and {plan.remove} is not in it. Choose --remove attention."
             )
-        student, partition = without_attention(teacher.model)
+        student, partition = without_attention(teacher.model, removal.by)
         train, dev = _data(plan, teacher)
         rnn_problem = RnnTranslating(teacher, train, dev, plan.beams)
         return Context(plan, folder, teacher, rnn_problem, rnn_problem.with_model(teacher, student), partition)
