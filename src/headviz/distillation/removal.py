@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ..errors import OptionError, unknown_choice
 from ..heads import ENCODER, HeadId, parse_heads
 
-PARTS = ("heads", "heads-v", "heads-qkv", "layers", "ffn", "attention", "attention-keys")
+PARTS = ("heads", "layers", "ffn", "attention", "heads-v", "heads-qkv", "attention-keys")
 # which weights are zeroed: the usual ones (W_O's columns, v_a), or these
 BY = {"heads": ("v", "qkv"), "attention": ("keys",)}
 NAMED = re.compile(r"[a-z]{2,}\.[0-9]{1,6}\.[0-9]{1,6}")
