@@ -166,7 +166,8 @@ class Rnn(nn.Module):
         h, c = self.first(states, mask)
         keys = self.keys(states)
         forced = torch.rand(given.shape, device=given.device) < forcing
-        word, found = given[:, 0], []
+        word = given[:, 0]
+        found: list[Tensor] = []
         for t in range(given.shape[1]):
             if t:
                 word = torch.where(forced[:, t], given[:, t], found[-1].detach().argmax(-1))
