@@ -1,9 +1,10 @@
 """The curves of docs/distillation.md: students of three removals, from every start, over seeds.
 
-    python bench/distillation.py [--work FOLDER] [--parts rnn,rnn-total,decoder,heads] [--seeds 0,1,2,3,4] [--threads 1]
+    python bench/distillation.py [--work FOLDER] [--parts rnn,rnn-total,rnn-paper,decoder,heads] [--seeds 0,1,2,3,4]
 
 Stop it whenever you like and start it again with the same options: it goes on from its last checkpoint, and what is
-done is not done again. The recurrent teacher is trained here; the other two are the models that headviz ships.
+done is not done again. The recurrent teachers are trained here; the other two are the models that headviz ships.
+``--parts none`` computes nothing and writes the page anew from the files.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import json
 import platform
 import sys
 import time
+from collections.abc import Mapping
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import headviz
+from headviz.distillation.conditional import FAR
 from headviz.distillation.curves import steps_to
 from headviz.distillation.driver import distil
 from headviz.distillation.methods import COPY, LIKELIHOOD, METHODS, Method
@@ -27,11 +31,13 @@ from headviz.distillation.options import IterateOptions, PosteriorOptions, Train
 from headviz.distillation.plan import DistillationPlan
 from headviz.distillation.recurrent import RnnTranslating
 from headviz.distillation.students import train
+from headviz.distillation.teacher_updates import teacher_updates
 from headviz.errors import UserError
 from headviz.models.recurrent import RnnTranslator
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
+LOSS = "training loss"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 INITS = ("random", "copy", "conditional", "variational", "kd")
 COLOURS = {"random": "#8a8f98", "copy": "#c4651f", "conditional": "#0b7285", "variational": "#7b4fa3", "kd": "#3f7d3a"}
@@ -54,10 +60,16 @@ class Part:
     train_limit: int | None = None
     inits: tuple[str, ...] = INITS
     teacher: str = ""  # the part whose teacher is taken
+    network: Mapping[str, Any] = field(default_factory=dict)  # of a recurrent teacher
+    teaching: TrainingOptions | None = None  # of a recurrent teacher
+    beams: int = 1
+    longest: int | None = None  # train on so many of the longest pairs, and measure on long ones
 
 
 SIZES = {"embedding": 32, "hidden": 64, "units": 32}
 TEACHING = TrainingOptions(steps=2000, batch=32, learning_rate=6e-3, every=200, warmup=0.02)
+# kept out of the files: what the page says of a part, and what the other fields say already
+UNWRITTEN = ("title", "about", "inits", "teacher")
 PARTS = {
     "rnn": Part(
         "LSTM encoder-decoder without its attention",
@@ -70,8 +82,11 @@ PARTS = {
         "bleu",
         TrainingOptions(steps=TEACHING.steps, batch=32, learning_rate=3e-3, every=200, anneal=0.3),
         IterateOptions(count=10, gap=10, batch=32, learning_rate=3e-4),
-        PosteriorOptions(scale=100.0),
+        # what the iterates support by themselves; left to itself, the library declines it and copies
+        PosteriorOptions(scale=100.0, shrinkage=0.75),
         dev_limit=140,
+        network=SIZES,
+        teaching=TEACHING,
     ),
     "decoder": Part(
         "Transformer without a decoder layer",
@@ -108,7 +123,25 @@ TOTAL = dataclasses.replace(
     inits=("random",),
     teacher="rnn",
 )
-PARTS = {"rnn": PARTS["rnn"], "rnn-total": TOTAL, **PARTS}
+PAPER = dataclasses.replace(
+    PARTS["rnn"],
+    title="LSTM encoder-decoder without its attention, as in the paper",
+    about="The same network and as many updates for teacher and students, with what the paper has and the sections "
+    "above have not: 10,000 pairs, the longest of the 20,000; an output layer that reads the decoder's state alone "
+    "(eq. 2.25); uniform weights; dropout; half of the target words the model's own while it learns; beam search. "
+    "The shares and widths are ours.",
+    task="custom-translation",
+    training=dataclasses.replace(PARTS["rnn"].training, forcing=0.5),
+    posterior=PosteriorOptions(scale=100.0),
+    inits=("random", "copy", "conditional"),
+    dev_limit=None,
+    network={**SIZES, "reads": "state", "initialisation": "uniform", "dropout": 0.1},
+    teaching=dataclasses.replace(TEACHING, forcing=0.5),
+    beams=4,
+    longest=10_000,
+)
+PARTS = {"rnn": PARTS["rnn"], "rnn-total": TOTAL, "rnn-paper": PAPER, **PARTS}
+DEV = 140  # pairs that the students of the longest are measured on
 
 
 def main() -> None:
@@ -120,7 +153,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     seeds = tuple(int(s) for s in args.seeds.split(","))
-    for name in args.parts.split(","):
+    for name in args.parts.split(",") if args.parts != "none" else ():
         try:
             result = run(name, PARTS[name], Path(args.work), seeds)
         except UserError as error:
@@ -131,7 +164,8 @@ def main() -> None:
 
 
 def run(name: str, part: Part, work: Path, seeds: tuple[int, ...]) -> dict[str, Any]:
-    model = part.model or str(rnn_teacher(part, work / f"{part.teacher or name}-teacher"))
+    data = None if part.longest is None else str(long_pairs(part.longest, work / f"{name}-data"))
+    model = part.model or str(rnn_teacher(part, work / f"{part.teacher or name}-teacher", data))
     plan = DistillationPlan(
         model=model,
         task=part.task,
@@ -143,22 +177,37 @@ def run(name: str, part: Part, work: Path, seeds: tuple[int, ...]) -> dict[str, 
         posterior=part.posterior,
         dev_limit=part.dev_limit,
         train_limit=part.train_limit,
+        data=data,
+        beams=part.beams,
     )
     return distil(plan, work / f"{name}-students", Say(name))
 
 
-def rnn_teacher(part: Part, folder: Path) -> Path:
+def long_pairs(count: int, folder: Path) -> Path:
+    """The longest training pairs of the demo, in their order, and every fifth of the longest dev pairs."""
+    for split, most, every in (("train", count, 1), ("dev", 5 * DEV, 5)):
+        data = headviz.load_task("demo-translation", split=split)
+        pairs = list(zip(data.texts, data.references, strict=True))
+        order = sorted(range(len(pairs)), key=lambda i: (-len(" ".join(pairs[i]).split()), i))
+        lines = ["\t".join(pairs[i]) for i in sorted(order[:most])[::every]]
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def rnn_teacher(part: Part, folder: Path, place: str | None = None) -> Path:
     """Trained once, checkpointed on the way."""
     if folder.exists():
         return folder
-    data = headviz.load_task(part.task, split="train")
-    dev = headviz.load_task(part.task, split="dev", limit=part.dev_limit)
-    fresh = RnnTranslator.new(data.texts, data.references, seed=0, **SIZES)
+    assert part.teaching is not None
+    data = headviz.load_task(part.task, split="train", data=place)
+    dev = headviz.load_task(part.task, split="dev", limit=part.dev_limit, data=place)
+    fresh = RnnTranslator.new(data.texts, data.references, seed=0, **part.network)
     trained = train(
         fresh,
-        RnnTranslating(fresh, data, dev),
+        RnnTranslating(fresh, data, dev, part.beams),
         Method("as drawn", COPY, LIKELIHOOD),
-        TEACHING,
+        part.teaching,
         0,
         folder=folder.with_name(f"{folder.name}-training"),
         progress=lambda done, total: Say("teacher")("training", done, total),
@@ -192,11 +241,17 @@ def say(line: str) -> None:
 # results ---------------------------------------------------------------------------------------
 
 
+def updates(part: Part) -> int | None:
+    """What the teacher was trained with."""
+    return teacher_updates(part.model) if part.model else part.teaching.steps if part.teaching else None
+
+
 def keep(name: str, result: dict[str, Any]) -> None:
     """Figures only: no weights, no sentences."""
     part = PARTS[name]
     record = {
-        "part": {k: v for k, v in dataclasses.asdict(part).items() if k not in ("title", "about", "inits", "teacher")},
+        "part": {k: v for k, v in dataclasses.asdict(part).items() if k not in UNWRITTEN},
+        "teacher_updates": updates(part),
         "seeds": result["seeds"],
         "teacher": result["teacher"],
         "notes": result["notes"],
@@ -210,7 +265,8 @@ def keep(name: str, result: dict[str, Any]) -> None:
     }
     DOCS.mkdir(exist_ok=True)
     (DOCS / f"distillation-{name}.json").write_text(json.dumps(record, indent=1) + "\n")
-    (DOCS / f"distillation-{name}.svg").write_text(picture(part, record))
+    (DOCS / f"distillation-{name}.svg").write_text(picture(record, part.metric))
+    (DOCS / f"distillation-{name}-loss.svg").write_text(picture(record, LOSS))
 
 
 def write() -> None:
@@ -240,11 +296,18 @@ def section(name: str) -> str:
         f"{gap['largest']:.2g}, {gap['changed']:.1%} of predictions differ). "
         f"{len(found['seeds'])} seeds; intervals are 95 %, Student's t.",
         "",
-        f"![Learning curves](distillation-{name}.svg)",
+        budget(found),
         "",
-        f"| model | {metric} | before training | steps to the random start's end | seconds per student |",
-        "|---|---|---|---|---|",
-        f"| teacher | {teacher['metrics'][metric]:.3g} | | | |",
+        f"![Learning curves](distillation-{name}.svg)",
+    ]
+    told = "loss" in found["students"][0]["curve"][-1]  # files of earlier versions have no loss
+    lines += [f"![Training loss](distillation-{name}-loss.svg)"] * told
+    lines += [
+        "",
+        f"| model | {metric} | before training | steps to the random start's end | seconds per student |"
+        + " training loss at the end |" * told,
+        "|---|---|---|---|---|" + "---|" * told,
+        f"| teacher | {teacher['metrics'][metric]:.3g} | | | |" + " |" * told,
     ]
     ends = {s["init"]: s["metrics"][metric] for s in found["students"]}
     for s in found["students"]:
@@ -254,20 +317,44 @@ def section(name: str) -> str:
         lines.append(
             f"| {s['title']} | {s['metrics'][metric]:.3g}{interval} | {s['curve'][0]['metrics'][metric]:.3g} "
             f"| {'never' if reached is None else reached} | {s['seconds']:.0f} |"
+            + (f" {s['curve'][-1]['loss']:.3g} |" if told else "")
         )
-    prior = teacher["prior"]
-    shrinkage = None if prior is None else prior.get("shrinkage", found["part"]["posterior"]["shrinkage"])
-    moved = (
-        ""
-        if prior is None
-        else (
-            f"\nThe conditional mean lies {prior['moved']:.2g} times as far from the copied weights as those are long "
-            f"(rank {prior['rank']}, {prior['iterates']} iterates, shrinkage {shrinkage:g}): where "
-            "that is not small, v2 = 0 lies far outside what the iterates span, and the conditional mean is an "
-            "extrapolation."
-        )
+    return "\n".join([*lines, "", verdict(found, metric), how_far(found), ""])
+
+
+def budget(found: dict[str, Any]) -> str:
+    """Who was trained how long: students are only under equal conditions where both numbers are the same."""
+    had, given = found["teacher_updates"], found["part"]["training"]["steps"]
+    share = "as many" if had == given else f"{100 * given / had:.3g} % of that"
+    return (
+        f"Budget: the teacher had {had:,} updates, every student gets {given:,} ({share}), of "
+        f"{found['part']['training']['batch']} examples."
     )
-    return "\n".join([*lines, "", verdict(found, metric), moved, ""])
+
+
+def how_far(found: dict[str, Any]) -> str:
+    """Where the conditional mean lies, and who chose the shrinkage."""
+    prior, given = found["teacher"]["prior"], found["part"]["posterior"]["shrinkage"]
+    if prior is None:
+        return ""
+    of = f"rank {prior['rank']}, {prior['iterates']} iterates"
+    if "declined" in prior:
+        return (
+            f"\nThe iterates support shrinkage {prior['declined']['shrinkage']:g} ({of}), but the conditional mean "
+            f"would then lie {prior['declined']['moved']:.2g} times as far from the copied weights as those are long. "
+            "It is declined: the covariance is taken as diagonal, and the conditional mean is the copied weights."
+        )
+    shrinkage = prior.get("shrinkage", given)
+    if shrinkage == 1:
+        return f"\nThe covariance is diagonal ({of}): the conditional mean is the copied weights."
+    who = "chosen by what the iterates support" if given is None else "given by hand"
+    end = " Left to itself, the library declines such a mean today and copies." if prior["moved"] > FAR else ""
+    return (
+        f"\nThe conditional mean lies {prior['moved']:.2g} times as far from the copied weights as those are long "
+        f"({of}, shrinkage {shrinkage:g}, {who}): where "
+        "that is not small, v2 = 0 lies far outside what the iterates span, and the conditional mean is an "
+        f"extrapolation.{end}"
+    )
 
 
 def verdict(found: dict[str, Any], metric: str) -> str:
@@ -292,14 +379,26 @@ def verdict(found: dict[str, Any], metric: str) -> str:
     return f"{order} Here: {'; '.join(parts)}."
 
 
-def picture(part: Part, found: dict[str, Any], width: int = 720, height: int = 380) -> str:
+Points = list[tuple[int, float, float | None, float | None]]  # step, mean, low, high
+
+
+def points(student: dict[str, Any], metric: str) -> Points:
+    """A student's curve of a metric, or of the training loss, which has no interval; undefined points left out."""
+    if metric == LOSS:
+        return [(p["step"], p["loss"], None, None) for p in student["curve"] if p["loss"] is not None]
+    found = (
+        (p["step"], *(p[k][metric] for k in ("metrics", "interval_low", "interval_high"))) for p in student["curve"]
+    )
+    return [point for point in found if point[1] is not None]
+
+
+def picture(found: dict[str, Any], metric: str, width: int = 720, height: int = 380) -> str:
     """Curves as plain SVG: mean over seeds, interval as a band, the teacher as a dashed line."""
-    metric = part.metric
     left, right, top, bottom = 52, 150, 16, 40
     last = found["students"][0]["curve"][-1]["step"]
-    teacher = found["teacher"]["metrics"][metric]
-    values = [p["metrics"][metric] for s in found["students"] for p in s["curve"]] + [teacher]
-    best, least = max(v for v in values if v is not None) * 1.04, 0.0
+    teacher = found["teacher"]["metrics"].get(metric)  # it has no training loss here
+    values = [p[1] for s in found["students"] for p in points(s, metric)] + ([] if teacher is None else [teacher])
+    best, least = max(values) * 1.04, 0.0
 
     def x(step: float) -> float:
         return left + (width - left - right) * step / last
@@ -326,21 +425,23 @@ def picture(part: Part, found: dict[str, Any], width: int = 720, height: int = 3
         'fill="#333">training steps</text>'
     )
     out.append(f'<text x="{left - 44}" y="{top - 4}" fill="#333">{metric}</text>')
-    out.append(
-        f'<line x1="{left}" x2="{width - right}" y1="{y(teacher):.1f}" y2="{y(teacher):.1f}" '
-        'stroke="#333" stroke-dasharray="5 4"/>'
-    )
-    labels = [(y(teacher), f"teacher {teacher:.3g}", "#333")]
+    labels = []
+    if teacher is not None:
+        out.append(
+            f'<line x1="{left}" x2="{width - right}" y1="{y(teacher):.1f}" y2="{y(teacher):.1f}" '
+            'stroke="#333" stroke-dasharray="5 4"/>'
+        )
+        labels.append((y(teacher), f"teacher {teacher:.3g}", "#333"))
     for s in found["students"]:
         colour = COLOURS[s["init"]]
-        curve = [p for p in s["curve"] if p["metrics"][metric] is not None]
-        if all(p["interval_low"][metric] is not None for p in curve):
-            up = " ".join(f"{x(p['step']):.1f},{y(p['interval_high'][metric]):.1f}" for p in curve)
-            down = " ".join(f"{x(p['step']):.1f},{y(p['interval_low'][metric]):.1f}" for p in reversed(curve))
+        curve = points(s, metric)
+        if all(low is not None and high is not None for _, _, low, high in curve):
+            up = " ".join(f"{x(step):.1f},{y(high):.1f}" for step, _, _, high in curve)
+            down = " ".join(f"{x(step):.1f},{y(low):.1f}" for step, _, low, _ in reversed(curve))
             out.append(f'<polygon points="{up} {down}" fill="{colour}" opacity="0.14"/>')
-        line = " ".join(f"{x(p['step']):.1f},{y(p['metrics'][metric]):.1f}" for p in curve)
+        line = " ".join(f"{x(step):.1f},{y(mean):.1f}" for step, mean, _, _ in curve)
         out.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        labels.append((y(curve[-1]["metrics"][metric]), f"{s['init']} {curve[-1]['metrics'][metric]:.3g}", colour))
+        labels.append((y(curve[-1][1]), f"{s['init']} {curve[-1][1]:.3g}", colour))
     at = 0.0
     for height_at, text, colour in sorted(labels):
         at = max(at + 14, height_at + 4)  # labels of near curves stand below each other

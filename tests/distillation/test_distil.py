@@ -7,10 +7,13 @@ import torch
 
 import headviz
 from headviz import cli
-from headviz.distillation.driver import distil, perform
+from headviz.distillation import conditional
+from headviz.distillation.context import open_context
+from headviz.distillation.driver import _as_begun, distil, perform
 from headviz.distillation.options import PosteriorOptions
-from headviz.distillation.plan import DistillationPlan
-from headviz.distillation.run_state import begin, outcome, ready
+from headviz.distillation.plan import TEACHER, DistillationPlan
+from headviz.distillation.run_state import begin, load, outcome, ready
+from headviz.distillation.shrinkage import Chosen
 from headviz.errors import Cancelled, OptionError, RunError, UserError
 from headviz.models.recurrent import RnnTranslator
 from support.loaded import loaded_by
@@ -214,6 +217,39 @@ def test_a_posterior_of_trainings(teacher, data, tmp_path):
         )
 
 
+def test_a_shrinkage_that_moves_too_far_is_declined_and_says_so(teacher, data, tmp_path, monkeypatch):
+    """The result tells what was declined, and students of a begun distillation keep the shrinkage of its teacher."""
+    monkeypatch.setattr(conditional, "chosen", lambda *args, **how: Chosen(0.5, 0.4, 0.3))
+    asked = plan(teacher, data, inits=("conditional",))
+    monkeypatch.setattr(conditional, "FAR", 0.0)
+    found = distil(asked, tmp_path / "far")
+    prior = found["teacher"]["prior"]
+    assert (prior["shrinkage"], prior["moved"]) == (1, 0)
+    assert prior["declined"]["shrinkage"] == 0.5
+    assert prior["declined"]["moved"] > 0
+    assert any("the conditional mean is the copied weights" in note for note in found["notes"])
+    copied = distil(plan(teacher, data, inits=("copy",)), tmp_path / "copy")
+    assert found["students"][0]["metrics"] == copied["students"][0]["metrics"]
+    # a state that an earlier version began, whose teacher had no such bound
+    state = load(asked, tmp_path / "far")
+    state = {**state, "teacher": {**state["teacher"], "prior": {**prior, "shrinkage": 0.5}}}
+    context = _as_begun(open_context(asked, tmp_path / "far"), state)
+    assert context.shrinkage == 0.5
+    perform(context, TEACHER)
+    assert context.prior.posterior.shrinkage == 0.5
+    assert context.prior.moved > 0
+
+
+def test_beams_and_words_of_its_own_are_for_translators(teacher, data, tmp_path):
+    with pytest.raises(OptionError, match="does not search"):
+        distil(plan(teacher, data, beams=2), tmp_path / "out")
+    with pytest.raises(OptionError, match="Only recurrent"):
+        distil(plan(teacher, data, training={**TRAINING, "forcing": 0.5}), tmp_path / "out")
+    with pytest.raises(OptionError, match="beams"):
+        plan(teacher, data, beams=0)
+    assert not (tmp_path / "out").exists()
+
+
 def test_recurrent_translators_through_the_command(pairs, tmp_path, capsys):
     train = headviz.load_task("custom-translation", split="train", data=pairs)
     RnnTranslator.new(train.texts, train.references, embedding=8, hidden=12, units=8).save(tmp_path / "rnn")
@@ -239,6 +275,10 @@ def test_recurrent_translators_through_the_command(pairs, tmp_path, capsys):
         "3",
         "--gap",
         "1",
+        "--beams",
+        "2",
+        "--forcing",
+        "0.5",
     ]
     assert cli.main([*words, "--out", str(tmp_path / "out"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -247,6 +287,11 @@ def test_recurrent_translators_through_the_command(pairs, tmp_path, capsys):
     assert found["teacher"]["partition"]["difference"]["largest"] < 1e-5
     student = RnnTranslator.load(tmp_path / "out")
     assert student.model.attention is None
+    searched = headviz.evaluate(student, headviz.load_task("custom-translation", data=pairs), beams=2)
+    assert found["metrics"]["bleu"] == pytest.approx(searched.metrics["bleu"])
+    assert [p["loss"] is None for p in found["curve"]] == [True, False, False]
+    written = json.loads((tmp_path / "out" / "distillation.json").read_text())["plan"]
+    assert (written["beams"], written["training"]["forcing"]) == (2, 0.5)
     assert student.parameters == found["parameters"]
     assert cli.main([*words[:8], "heads:0.0", "--out", str(tmp_path / "b")]) == 2
     assert "--remove attention" in capsys.readouterr().err

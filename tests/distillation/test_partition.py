@@ -10,7 +10,7 @@ import headviz
 from headviz.distillation.partition import KEPT, USELESS, ZEROED, Partition, remove, zeroed_model
 from headviz.distillation.removal import Removal
 from headviz.errors import MaskError, ModelError, OptionError
-from headviz.models.layer_removal import Piece
+from headviz.models.layer_removal import Piece, trim
 from support.tiny import PAIRS, PRUNABLE, TEXTS, tiny_classifier
 
 TRUNKED = (*PRUNABLE, "modernbert")
@@ -25,7 +25,13 @@ def zeroed(clf, partition):
 
 
 @pytest.mark.parametrize("family", PRUNABLE)
-@pytest.mark.parametrize("text", ["heads:0.1,0.3,2.0", "ffn:1", "heads:1.0,1.1,1.2,1.3+ffn:1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("heads:0.1,0.3,2.0", "heads-v:0.1,0.3,2.0", "heads-qkv:0.1,0.3,2.0", "ffn:1"),
+        *("heads:1.0,1.1,1.2,1.3+ffn:1", "heads-v:1.0,1.1,1.2,1.3+ffn:1"),
+    ],
+)
 def test_heads_and_feed_forward_blocks_are_exact(family, text):
     clf = tiny_classifier(family)
     found = remove(clf, Removal.parse(text))
@@ -101,11 +107,12 @@ def test_every_weight_has_one_role_and_the_student_holds_the_kept_ones(family, t
         assert torch.equal(p, copied[name]), name
 
 
+@pytest.mark.parametrize("by", ["", "-v", "-qkv"])
 @pytest.mark.parametrize("family", PRUNABLE)
-def test_useless_weights_are_useless(family):
+def test_useless_weights_are_useless(family, by):
     """With v2 at zero, whatever v1 is changes nothing; with v2 as it was, it does."""
     clf = tiny_classifier(family)
-    partition = remove(clf, Removal.parse("heads:0.1+ffn:1+layers:2")).partition
+    partition = remove(clf, Removal.parse(f"heads{by}:0.1+ffn:1+layers:2")).partition
     plain, zero = clf, zeroed(clf, partition)
     before = logits(plain), logits(zero)
     for one in (plain, zero):
@@ -115,6 +122,34 @@ def test_useless_weights_are_useless(family):
                 p.data[partition.roles(name) == USELESS] += 0.7
     assert torch.equal(logits(zero), before[1])
     assert not torch.allclose(logits(plain), before[0], atol=1e-3)
+
+
+def test_what_is_zeroed_is_what_was_named():
+    """By W_O the columns of the head, by V its rows and bias of W_V, by Q, K and V those of all three."""
+    clf = tiny_classifier("bert")
+    size, hidden = clf.head_size, clf.config.hidden_size
+    place = "bert.encoder.layer.1.attention."
+    maps = {"query": "self.query", "key": "self.key", "value": "self.value"}
+    for by, named in (("", ()), ("-v", ("value",)), ("-qkv", ("query", "key", "value"))):
+        found = remove(clf, Removal.parse(f"heads{by}:1.2"))
+        roles = {n: found.partition.roles(n) for n, _ in clf.model.named_parameters()}
+        rows, others = slice(2 * size, 3 * size), [i for i in range(hidden) if i // size != 2]
+        for name, path in maps.items():
+            role = ZEROED if name in named else USELESS
+            for kind in ("weight", "bias"):
+                assert (roles[f"{place}{path}.{kind}"][rows] == role).all()
+                assert (roles[f"{place}{path}.{kind}"][others] == KEPT).all()
+        output = roles[f"{place}output.dense.weight"]
+        assert (output[:, rows] == (USELESS if named else ZEROED)).all()
+        assert (output[:, others] == KEPT).all()
+        assert torch.equal(logits(found.student), logits(remove(clf, Removal.parse("heads:1.2")).student))
+
+
+def test_shared_values_cannot_be_zeroed(monkeypatch):
+    clf = tiny_classifier("bert")
+    monkeypatch.setattr(type(clf), "group_size", 2)
+    with pytest.raises(ModelError, match="whose zeros are in W_O"):
+        trim(clf, headviz.HeadMask.full(3, 4).without([(0, 1)]), by="v")
 
 
 @pytest.mark.parametrize("family", TRUNKED)
@@ -208,6 +243,9 @@ def test_a_removed_feed_forward_block_comes_back_as_zeros_in_a_masked_export(tmp
         ("layers:x", OptionError, "not a layer"),
         ("heads:", OptionError, "names nothing"),
         ("attention+ffn:1", OptionError, "recurrent"),
+        ("heads-v:0.1+heads:0.2", OptionError, "in one way"),
+        ("heads-w:0.1", OptionError, "Did you mean 'heads-v'"),
+        ("layers-v:1", OptionError, "Choose one of"),
     ],
 )
 def test_bad_removals_get_one_clear_line(text, kind, words):
@@ -228,6 +266,12 @@ def test_a_removal_is_written_as_it_is_read():
     assert removal.text == "heads:3.5,7.0+layers:decoder.1,0+ffn:2"
     assert Removal.parse(removal.text) == removal
     assert Removal.parse(["heads:1.1", "heads:0.0"]).text == "heads:0.0,1.1"
+    for text in ("heads-v:3.5", "heads-qkv:0.1,cross.1.5+ffn:1", "attention-keys"):
+        assert Removal.parse(text).text == text
+    with pytest.raises(OptionError, match="no head is named"):
+        Removal(ffn=(("encoder", 1),), by="v")
+    with pytest.raises(OptionError, match="Nothing is removed by 'keys'"):
+        Removal(heads=((0, 1),), by="keys")
 
 
 def test_a_weight_cannot_be_kept_and_zeroed():

@@ -29,7 +29,16 @@ def close(ours, theirs):
 
 
 @each_family
-@pytest.mark.parametrize("text", ["heads:0.1,2.0,3.3,6.2", "ffn:0,decoder.1", "heads:5.0,5.1,5.2,5.3+ffn:decoder.0"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "heads:0.1,2.0,3.3,6.2",
+        "heads-qkv:0.1,2.0,3.3,6.2",
+        "heads-v:cross.1.2",
+        "ffn:0,decoder.1",
+        "heads:5.0,5.1,5.2,5.3+ffn:decoder.0",
+    ],
+)
 def test_heads_and_feed_forward_blocks_are_exact_in_every_stack(family, text):
     clf = tiny_translator(family)
     found = remove(clf, Removal.parse(text))

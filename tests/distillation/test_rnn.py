@@ -167,8 +167,8 @@ def test_a_recurrent_translator_takes_no_head_no_other_precision_and_no_classes(
     with pytest.raises(TaskError, match="is no translation"):
         headviz.evaluate(made, Dataset(get_task("demo"), "dev", ("a",), ("b",), np.array([0])))
     data = Dataset(TASKS["custom-translation"], "dev", tuple(SOURCES), tuple(TARGETS))
-    with pytest.raises(OptionError, match="leave beams"):
-        headviz.evaluate(made, data, beams=2)
+    with pytest.raises(OptionError, match="number of beams"):
+        headviz.evaluate(made, data, beams=0)
     with pytest.raises(ModelError, match="no attention heads"):
         headviz.evaluate(made, data, HeadMask.full(1, 1))
     with pytest.raises(ModelError, match="no attention heads"):
@@ -196,6 +196,10 @@ def test_words_and_sentences():
 def test_bad_networks_get_one_clear_line():
     with pytest.raises(OptionError, match="hidden"):
         RnnConfig(5, 5, hidden=0)
+    with pytest.raises(OptionError, match="Did you mean 'state'"):
+        RnnConfig(5, 5, reads="stat")
+    with pytest.raises(OptionError, match="initialisation"):
+        RnnConfig(5, 5, initialisation="xavier")
     student, _ = without_attention(translator().model)
     with pytest.raises(ModelError, match="no attention"):
         without_attention(student)

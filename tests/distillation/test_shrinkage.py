@@ -1,14 +1,17 @@
 """The shrinkage that iterates support: noise supports none, a shared direction does, and a dense formula agrees."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
 from distillation.test_conditional import SHAPES, dense, partition
+from headviz.distillation.conditional import FAR, Prior, supported
 from headviz.distillation.iterates import MemoryIterates
 from headviz.distillation.options import PosteriorOptions
 from headviz.distillation.partition import KEPT, ZEROED
+from headviz.distillation.posterior import Posterior
 from headviz.distillation.shrinkage import GRID, _gains, _rows, chosen
 
 OPTIONS = PosteriorOptions()
@@ -71,6 +74,43 @@ def test_what_is_foretold_is_the_conditional_mean_of_the_dense_formula() -> None
         expected = 1 - float((target - guess).square().sum() / target.square().sum())
         assert float(gain) == pytest.approx(expected, abs=1e-4)
     assert (roles == ZEROED).any()
+
+
+def far_iterates() -> tuple[dict[str, torch.Tensor], MemoryIterates]:
+    """One shared direction, and zeroed weights that lie many steps away from zero."""
+    its = along(10)
+    mean = {n: torch.ones(shape) for n, shape in SHAPES.items()}
+    for piece in partition().zeroed:
+        piece.fill(mean[piece.name], 200.0)
+    return mean, MemoryIterates(its)
+
+
+def test_a_supported_shrinkage_is_declined_where_it_moves_the_mean_too_far() -> None:
+    part, (mean, its) = partition(), far_iterates()
+    found = chosen(its, part, OPTIONS, independent=True)
+    assert found.shrinkage < 1
+    alone = Prior(Posterior(mean, its, replace(OPTIONS, shrinkage=found.shrinkage)), part)
+    assert alone.moved > FAR
+    prior = supported(mean, its, OPTIONS, part, independent=True)
+    assert prior.posterior.shrinkage == 1
+    assert prior.moved == 0
+    for name, weights in prior.mean().items():
+        assert torch.equal(weights, part.copied(mean)[name])
+    assert f"With shrinkage {found.shrinkage:g}" in prior.notes[0]
+    assert f"{alone.moved:.2g} times" in prior.notes[0]
+    assert "the conditional mean is the copied weights" in prior.notes[0]
+
+
+def test_a_supported_shrinkage_that_moves_little_stays() -> None:
+    """The same iterates, with the zeroed weights near zero."""
+    part, (mean, its) = partition(), far_iterates()
+    near = {n: 10 * t for n, t in mean.items()}
+    for piece in part.zeroed:
+        piece.fill(near[piece.name], 0.5)
+    prior = supported(near, its, OPTIONS, part, independent=True)
+    assert 0 < prior.moved <= FAR
+    assert prior.posterior.shrinkage == chosen(its, part, OPTIONS, independent=True).shrinkage
+    assert prior.notes[0].startswith("Shrinkage ")
 
 
 def test_two_iterates_say_nothing() -> None:

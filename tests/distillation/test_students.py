@@ -13,6 +13,7 @@ from headviz.distillation.iterates import MemoryIterates
 from headviz.distillation.methods import METHODS
 from headviz.distillation.options import PosteriorOptions, TrainingOptions
 from headviz.distillation.partition import remove
+from headviz.distillation.plan import DistillationPlan
 from headviz.distillation.posterior import Posterior
 from headviz.distillation.problem import Batches
 from headviz.distillation.recurrent import RnnTranslating
@@ -268,6 +269,37 @@ def test_recurrent_translators_learn_by_every_method():
         assert set(found.metrics) == {"bleu", "chrf"}
 
 
+def test_the_share_of_given_words_is_that_of_the_options():
+    """A training with words of its own goes another way, is repeatable, and only a recurrent model has them."""
+    data = Dataset(get_task("custom-translation"), "train", ("a b c", "b c a", "c a b"), ("c b a", "a c b", "b a c"))
+    teacher = RnnTranslator.new(data.texts, data.references, embedding=4, hidden=6, units=4)
+    problem = RnnTranslating(teacher, data, data)
+    options = [dataclasses.replace(FAST, batch=3, forcing=share) for share in (1.0, 0.3, 0.3, 0.0)]
+    for name in ("copy", "kd"):
+        found = [
+            train(teacher, problem, METHODS[name], o, 0, teacher=teacher.model).subject.model.output.weight
+            for o in options
+        ]
+        assert torch.equal(found[1], found[2])
+        assert not torch.equal(found[0], found[1])
+        assert not torch.equal(found[1], found[3])
+    clf, classes = classifying()
+    with pytest.raises(OptionError, match="Only recurrent"):
+        train(clf, classes, METHODS["copy"], options[1])
+
+
+def test_what_an_earlier_version_began_goes_on():
+    """Later options at their defaults are not written: plans and checkpoints of version 0.1 keep their digests."""
+    assert "forcing" not in TrainingOptions().record
+    assert TrainingOptions(forcing=0.5).record["forcing"] == 0.5
+    plan = DistillationPlan("demo", "demo", "layers:3", training=TrainingOptions(steps=7))
+    assert plan.digest == "b6635467fc1dad93030c15baa4c35179c4b77a31c2a7f2645a6ffc8899947ff1"
+    assert "beams" not in plan.to_dict()
+    other = DistillationPlan("demo", "demo", "layers:3", training={"forcing": 0.5}, beams=4)
+    assert DistillationPlan.from_dict(other.to_dict()) == other
+    assert len({plan.digest, other.digest, dataclasses.replace(other, beams=5).digest}) == 3
+
+
 # small things ----------------------------------------------------------------------------------
 
 
@@ -296,7 +328,15 @@ def test_rates_and_weights_over_time():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"steps": 0}, {"batch": 1.5}, {"learning_rate": 0.0}, {"anneal": 2.0}, {"kl_weight": -1.0}, {"schedule": "step"}],
+    [
+        {"steps": 0},
+        {"batch": 1.5},
+        {"learning_rate": 0.0},
+        {"anneal": 2.0},
+        {"kl_weight": -1.0},
+        {"schedule": "step"},
+        {"forcing": 1.5},
+    ],
 )
 def test_bad_options_get_one_clear_line(wrong):
     with pytest.raises(OptionError):
@@ -315,8 +355,9 @@ def test_bands_over_seeds():
     assert band([0.5]).low is None
     assert band([None, 0.5, float("nan")]).seeds == 1
     assert band([None]).mean is None
-    first = [Point(0, {"bleu": 1.0}), Point(5, {"bleu": 8.0})]
-    curve = merged([first, [Point(0, {"bleu": 3.0}), Point(5, {"bleu": 6.0})]])
+    first = [Point(0, {"bleu": 1.0}), Point(5, {"bleu": 8.0}, loss=2.0)]
+    curve = merged([first, [Point(0, {"bleu": 3.0}), Point(5, {"bleu": 6.0}, loss=4.0)]])
+    assert [p["loss"] for p in curve] == [None, 3.0]
     assert [p["metrics"]["bleu"] for p in curve] == [2.0, 7.0]
     assert steps_to(curve, "bleu", 5.0) == 5
     assert steps_to(curve, "bleu", 9.0) is None

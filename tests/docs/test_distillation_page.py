@@ -11,6 +11,9 @@ from types import ModuleType
 
 import pytest
 
+import headviz
+from headviz.models.recurrent_network import RnnConfig
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 TEXT = re.sub(r"\s+", " ", (DOCS / "distillation.md").read_text(encoding="utf-8"))
@@ -74,6 +77,76 @@ def test_the_claims_about_heads_and_layers_are_the_files() -> None:
     assert f"moves the weights by {moved('decoder'):.1f} %" in TEXT
     assert f"without a layer's heads, {moved('heads'):.1f} %" in TEXT
     assert f"moves them by {round(moved('rnn'), -1):.0f} %" in TEXT
+
+
+def test_every_table_stands_beside_its_budget_and_says_who_chose_the_shrinkage() -> None:
+    for path in sorted(DOCS.glob("distillation-*.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        had, given = found["teacher_updates"], found["part"]["training"]["steps"]
+        assert f"the teacher had {had:,} updates, every student gets {given:,} (" in TEXT
+    decoder = json.loads((DOCS / "distillation-decoder.json").read_text(encoding="utf-8"))
+    by_hand = decoder["part"]["posterior"]["shrinkage"] is not None
+    assert ("given by hand" in TEXT.split("## What the figures show")[0]) == by_hand
+    assert ("a shrinkage given by hand, and another day" in TEXT) == by_hand
+
+
+def test_no_table_of_the_page_lacks_a_file() -> None:
+    """Figures stand between the marks, which the files fill; the two tables behind them had no file."""
+    behind = (DOCS / "distillation.md").read_text(encoding="utf-8").split("<!-- measured: end -->")[1]
+    rows = [line for line in behind.splitlines() if line.lstrip().startswith("|")]
+    assert [r for r in rows if "distance from the copied weights" in r] == []
+    assert len([r for r in rows if set(r.strip()) <= set("|-")]) == 1  # that of what differs from the paper
+
+
+def test_what_differs_from_the_paper_is_what_the_parts_say(bench: ModuleType) -> None:
+    said = {
+        row.split("|")[1].strip(): [cell.strip() for cell in row.split("|")[2:-1]]
+        for row in (DOCS / "distillation.md")
+        .read_text(encoding="utf-8")
+        .split("## Not as in the paper")[1]
+        .splitlines()
+        if row.startswith("|")
+    }
+    for column, name in ((1, "rnn"), (2, "rnn-paper")):
+        part, network = bench.PARTS[name], bench.PARTS[name].network
+        config = RnnConfig(9, 9, **network)
+        state = {"state": "the decoder's state", "state-and-context": "state and context"}[config.reads]
+        assert said["output layer reads"][column] == state
+        assert said["first weights"][column].startswith("uniform") == (config.initialisation == "uniform")
+        assert said["dropout"][column] == (f"{config.dropout:g}" if config.dropout else "none")
+        beams = "greedy" if part.beams == 1 else f"beam search, {part.beams} beams"
+        assert said["translations"][column] == beams
+        forced = {1.0: "the reference's", 0.5: "half the reference's, half its own"}
+        assert said["target words while learning"][column] == forced[part.training.forcing]
+        assert part.teaching.forcing == part.training.forcing
+        assert part.teaching.steps == part.training.steps
+        sizes = f"{config.embedding}, {config.hidden}, {config.units}"
+        assert said["embedding, hidden, attention"][column] == sizes
+    assert f"the longest {bench.PARTS['rnn-paper'].longest:,} of these" in TEXT
+    assert ("has not been computed yet" in TEXT) != (DOCS / "distillation-rnn-paper.json").exists()
+
+
+def test_the_longest_pairs_are_the_longest(bench: ModuleType, tmp_path: Path) -> None:
+    folder = bench.long_pairs(50, tmp_path)
+    pairs = {}
+    for split in ("train", "dev"):
+        data = headviz.load_task("demo-translation", split=split)
+        sizes = sorted(len(f"{s} {t}".split()) for s, t in zip(data.texts, data.references, strict=True))
+        long = headviz.load_task("custom-translation", split=split, data=str(folder))
+        pairs[split] = list(zip(long.texts, long.references, strict=True))
+        assert set(pairs[split]) <= set(zip(data.texts, data.references, strict=True))
+        least = min(len(f"{s} {t}".split()) for s, t in pairs[split])
+        assert least >= sizes[-(50 if split == "train" else 5 * bench.DEV)]
+    assert (len(pairs["train"]), len(pairs["dev"])) == (50, bench.DEV)
+
+
+def test_training_losses_are_drawn_where_there_are_some(bench: ModuleType) -> None:
+    curve = [{"step": 0, "loss": None}, {"step": 5, "loss": 4.0}, {"step": 10, "loss": 2.0}]
+    found = {"students": [{"init": "copy", "curve": curve}], "teacher": {"metrics": {"bleu": 3.0}}}
+    drawn = bench.picture(found, bench.LOSS)
+    assert "copy 2" in drawn
+    assert "teacher" not in drawn
+    assert bench.points(found["students"][0], bench.LOSS) == [(5, 4.0, None, None), (10, 2.0, None, None)]
 
 
 def moved(part: str) -> float:

@@ -14,7 +14,9 @@ from .number_types import between, positive_int, rate, share, whole
 if TYPE_CHECKING:
     from ..distillation.plan import DistillationPlan
 
-TRAINING = "steps batch learning_rate every warmup schedule weight_decay temperature teacher_share kl_weight anneal"
+TRAINING = (
+    "steps batch learning_rate every warmup schedule weight_decay temperature teacher_share kl_weight anneal forcing"
+)
 POSTERIOR = "covariance rank shrinkage scale"
 
 
@@ -35,13 +37,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="PART",
         help="heads:3.5,7.0 or layers:4 or ffn:2 (of a translator heads:cross.1.5, layers:decoder.2), or attention for "
-        "a recurrent translator; give it several times, or join parts by +",
+        "a recurrent translator; give it several times, or join parts by +. heads-v, heads-qkv and attention-keys "
+        "remove the same by zeros in other weights",
     )
     parser.add_argument(
         "--init",
         default="copy",
         metavar="A[,B]",
         help="random, copy (default), conditional, variational; also kd and kd-copy, which learn the teacher's logits",
+    )
+    parser.add_argument(
+        "--beams", type=whole(1, 64), metavar="N", help="translation: measure by a search with N beams (1)"
     )
     parser.add_argument("--seeds", default="0", metavar="0,1,2", help="one training for each (0)")
     parser.add_argument("--out", required=True, metavar="DIR", help="a new folder, or one to go on in")
@@ -67,6 +73,9 @@ def _training(group: Any) -> None:
     )
     group.add_argument("--teacher-share", type=share, metavar="S", help="of the loss, for kd (0.5)")
     group.add_argument("--kl-weight", type=between(0, 1e6), metavar="W", help="of the divergence, for variational (1)")
+    group.add_argument(
+        "--forcing", type=share, metavar="S", help="recurrent: share of target words from the reference (1)"
+    )
     group.add_argument("--anneal", type=share, metavar="S", help="share of the updates over which it rises (0)")
 
 
@@ -108,6 +117,7 @@ def read_plan(args: argparse.Namespace) -> DistillationPlan:
         label_order=_list(args.label_order),
         train_limit=args.train_limit,
         dev_limit=args.limit,
+        beams=given.get("beams", 1),
     )
     # asked last: a slip in another option is told before a model is downloaded
     if args.steps is not None or not (own := teacher_updates(args.model, args.revision)):

@@ -12,12 +12,19 @@ m is the copied weights.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
+from .iterates import Iterates
+from .options import PosteriorOptions
 from .partition import Partition
 from .posterior import Block, Posterior
-from .shrinkage import Chosen
+from .shrinkage import Chosen, chosen
+
+FAR = 0.5  # of the copied weights' length: a conditional mean farther away is an extrapolation
 
 
 class Prior:
@@ -93,3 +100,24 @@ class Prior:
             far += float((self.block(name).mean - copied).double().square().sum())
             size += float(copied.double().square().sum())
         return (far / size) ** 0.5 if size else 0.0
+
+
+def supported(
+    mean: Mapping[str, Tensor],
+    iterates: Iterates,
+    options: PosteriorOptions,
+    partition: Partition,
+    *,
+    independent: bool,
+) -> Prior:
+    """The prior with the shrinkage that the iterates support.
+
+    What they foretell of one step says little about zero, which lies many steps away. Where the conditional mean would
+    be far from the copied weights it is therefore not believed, and the covariance is diagonal.
+    """
+    found = chosen(iterates, partition, options, independent=independent)
+    prior = Prior(Posterior(mean, iterates, replace(options, shrinkage=found.shrinkage)), partition, found)
+    if found.shrinkage == 1 or (moved := prior.moved) <= FAR:
+        return prior
+    copying = replace(found, shrinkage=1.0, declined=found.shrinkage, moved=moved)
+    return Prior(Posterior(mean, iterates, replace(options, shrinkage=1.0)), partition, copying)

@@ -15,17 +15,16 @@ from ..evaluation.dispatch import check_data
 from ..models.base import Model
 from ..models.recurrent import RnnTranslator
 from .classifying import Classifying
-from .conditional import Prior
+from .conditional import Prior, supported
 from .iterates import FileIterates, Iterates, MemoryIterates
 from .partition import Partition, remove, zeroed_model
 from .plan import DistillationPlan
 from .posterior import Posterior
-from .problem import Problem
+from .problem import Problem, check_forcing
 from .recurrent import RnnTranslating
 from .recurrent_partition import without_attention
 from .removal import Removal
 from .sentences import Translating
-from .shrinkage import chosen
 
 if TYPE_CHECKING:
     from ..tasks import Dataset
@@ -44,6 +43,7 @@ class Context:
     problem: Problem
     subject: Any
     partition: Partition
+    shrinkage: float | None = None  # chosen already, when the teacher was looked at
 
     @property
     def iterate_paths(self) -> list[Path]:
@@ -53,11 +53,11 @@ class Context:
     def prior(self) -> Prior:
         """The student's prior. The piece ``teacher`` must be done, because it collects the iterates."""
         mean, iterates, options = dict(self.teacher.model.named_parameters()), self._iterates(), self.plan.posterior
-        found = None
+        if options.shrinkage is None and self.shrinkage is not None:
+            options = replace(options, shrinkage=self.shrinkage)
         if options.shrinkage is None and options.covariance != "diagonal":
-            found = chosen(iterates, self.partition, options, independent=self.plan.trainings is not None)
-            options = replace(options, shrinkage=found.shrinkage)
-        return Prior(Posterior(mean, iterates, options), self.partition, found)
+            return supported(mean, iterates, options, self.partition, independent=self.plan.trainings is not None)
+        return Prior(Posterior(mean, iterates, options), self.partition)
 
     def _iterates(self) -> Iterates:
         if self.plan.trainings is None:
@@ -94,15 +94,18 @@ def open_context(plan: DistillationPlan, folder: Path) -> Context:
             raise OptionError(
                 f"'{plan.model}' is a recurrent translator, and {plan.remove} is not in it. Choose --remove attention."
             )
-        student, partition = without_attention(teacher.model)
+        student, partition = without_attention(teacher.model, removal.by)
         train, dev = _data(plan, teacher)
-        rnn_problem = RnnTranslating(teacher, train, dev)
+        rnn_problem = RnnTranslating(teacher, train, dev, plan.beams)
         return Context(plan, folder, teacher, rnn_problem, rnn_problem.with_model(teacher, student), partition)
+    check_forcing(teacher.model, plan.training)
+    if plan.beams > 1 and teacher.classes is not None:
+        raise OptionError(f"'{plan.model}' is a classifier and does not search. Leave beams at 1.")
     removed = remove(teacher, removal)
     train, dev = _data(plan, teacher)
     problem: Problem
     if teacher.classes is None:
-        problem = Translating(teacher, train, dev)
+        problem = Translating(teacher, train, dev, plan.beams)
     else:
         problem = Classifying(teacher, train, dev, plan.label_order)
     return Context(plan, folder, teacher, problem, removed.student, removed.partition)

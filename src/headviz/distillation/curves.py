@@ -53,7 +53,10 @@ def band(values: Sequence[float | None]) -> Band:
 
 
 def merged(curves: Sequence[Sequence[Point]]) -> list[dict[str, Any]]:
-    """Point by point over seeds: {step, metrics, interval_low, interval_high, seeds}."""
+    """Point by point over seeds: {step, metrics, interval_low, interval_high, loss}.
+
+    ``loss`` is the mean training loss since the point before; None where nothing was trained yet.
+    """
     out = []
     for points in zip(*curves, strict=True):
         bands = {name: band([p.metrics[name] for p in points]) for name in points[0].metrics}
@@ -63,6 +66,7 @@ def merged(curves: Sequence[Sequence[Point]]) -> list[dict[str, Any]]:
                 "metrics": {name: b.mean for name, b in bands.items()},
                 "interval_low": {name: b.low for name, b in bands.items()},
                 "interval_high": {name: b.high for name, b in bands.items()},
+                "loss": band([p.loss for p in points]).mean,
             }
         )
     return out

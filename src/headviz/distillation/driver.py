@@ -16,6 +16,7 @@ from ..errors import RunError, require_kind
 from ..progress import Cancel, PhaseProgress, of_phase
 from ..storage.paths import outside_path
 from ..storage.writing import DiskError, disk_errors
+from .conditional import FAR
 from .context import ITERATES, Context, open_context
 from .iterates import save_iterate
 from .methods import COPY, LIKELIHOOD, METHODS, TEACHER, Method
@@ -26,7 +27,6 @@ from .run_state import FILE, State, absorb, begin, load, outcome, ready, save
 from .students import train
 from .teacher_updates import teacher_updates
 
-FAR = 0.5  # of the copied weights' length: a conditional mean farther away is an extrapolation
 WORK = "training"
 
 
@@ -62,15 +62,18 @@ def _teacher(context: Context, progress: PhaseProgress | None, cancel: Cancel | 
             collect(context, progress, cancel)
         found = context.prior
         notes += found.notes
-        if found.moved > FAR:
+        moved = found.moved
+        if moved > FAR:  # only with a shrinkage that was given
             notes.append(
-                f"The conditional mean is far from the copied weights ({found.moved:.2g} times their length): zero is "
+                f"The conditional mean is far from the copied weights ({moved:.2g} times their length): zero is "
                 "far outside what the iterates show, so the covariance extrapolates. Copied weights will probably do "
                 "better; more shrinkage (1 = diagonal) brings the mean nearer."
             )
         posterior = found.posterior
-        prior = {"rank": posterior.rank, "iterates": posterior.count, "moved": found.moved}
+        prior = {"rank": posterior.rank, "iterates": posterior.count, "moved": moved}
         prior["shrinkage"] = posterior.shrinkage
+        if found.chosen is not None and found.chosen.declined is not None:
+            prior["declined"] = {"shrinkage": found.chosen.declined, "moved": found.chosen.moved}
     return {
         "metrics": {k: (float(v) if math.isfinite(v) else None) for k, v in metrics.items()},
         "constant": context.problem.constants,
@@ -96,6 +99,7 @@ def collect(context: Context, progress: PhaseProgress | None = None, cancel: Can
         every=options.gap,  # a checkpoint with every iterate
         warmup=0.0,
         schedule="constant",
+        forcing=context.plan.training.forcing,
     )
 
     def keep(step: int, model: nn.Module) -> None:
@@ -187,6 +191,7 @@ def distil(
     if ready(plan, state):
         context = open_context(plan, place)
         _same(context, state)
+        context = _as_begun(context, state)
         new = not (place / FILE).exists()
         try:
             with disk_errors(place):
@@ -238,6 +243,12 @@ def _same(context: Context, state: State) -> None:
                 code="source-changed",
                 resumable=False,
             )
+
+
+def _as_begun(context: Context, state: State) -> Context:
+    """All students of a distillation have the shrinkage that was chosen with its teacher, by whatever version."""
+    prior = None if state["teacher"] is None else state["teacher"]["prior"]
+    return context if prior is None else dataclasses.replace(context, shrinkage=prior.get("shrinkage"))
 
 
 def tidy(folder: Path) -> None:

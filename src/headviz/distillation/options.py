@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from ..errors import OptionError
 from ..pruning.options import LARGEST_RATE, choice, number, whole
 
 SCHEDULES = ("linear", "constant")
 COVARIANCES = ("low-rank", "diagonal")
+LATER = {"forcing": 1.0}  # training options that earlier versions do not have, as they had it
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """One training. The seed is not here, because one plan trains with several."""
+    """One training. The seed is not here, because one plan trains with several.
+
+    ``steps`` is 300 whatever the teacher had. The command and the page give students as many updates as the teacher
+    had, where its folder tells; in Python, ask ``teacher_updates(model)`` and say so.
+    """
 
     steps: int = 300
     batch: int = 32
@@ -27,17 +33,23 @@ class TrainingOptions:
     teacher_share: float = 0.5  # of the loss, against the gold labels
     kl_weight: float = 1.0  # 1 = the evidence lower bound
     anneal: float = 0.0  # share of the steps over which the KL's weight rises from zero
+    forcing: float = 1.0  # share of target words that are the reference's, the rest the model's own; recurrent only
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "every"):
             whole(getattr(self, name), name, 1)
         for name, most in (("learning_rate", LARGEST_RATE), ("max_grad_norm", 1e9), ("temperature", 1000.0)):
             number(getattr(self, name), name, 0, most, above=True)
-        for name in ("warmup", "teacher_share", "anneal"):
+        for name in ("warmup", "teacher_share", "anneal", "forcing"):
             number(getattr(self, name), name, 0, 1)
         for name in ("weight_decay", "kl_weight"):
             number(getattr(self, name), name, 0, 1e6)
         choice(self.schedule, "schedule", SCHEDULES)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """As it is written. Later fields at their defaults are left out, so that what older versions began goes on."""
+        return {k: v for k, v in asdict(self).items() if k not in LATER or v != LATER[k]}
 
     def rate_at(self, step: int) -> float:
         """The learning rate of a step: a linear rise, then level or a linear fall to zero."""

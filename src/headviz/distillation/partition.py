@@ -97,7 +97,7 @@ def remove(clf: TransformerModel, removal: Removal) -> Removed:
         )
     removal = removal.in_rows(clf.stacks)
     mask = _mask(clf, removal) if removal.heads else None
-    trimmed = trim(clf, mask, removal.ffn, removal.layers)
+    trimmed = trim(clf, mask, removal.ffn, removal.layers, removal.by)
     shapes = {name: p.shape for name, p in clf.model.named_parameters()}
     partition = Partition(shapes, trimmed.kept, trimmed.zeroed, trimmed.exact, trimmed.remark)
     _check(trimmed.classifier.model, partition)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import OptionError
-from ..pruning.options import Source, choice, read_options, seed_number, tuples, without_repeats
+from ..pruning.options import Source, choice, read_options, seed_number, tuples, whole, without_repeats
 from .methods import METHODS
 from .options import IterateOptions, PosteriorOptions, TrainingOptions
 from .removal import Removal
@@ -42,6 +42,7 @@ class DistillationPlan(Source):
     dev_split: str = "dev"
     train_limit: int | None = None
     dev_limit: int | None = None
+    beams: int = 1  # of the search by which translations are measured
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -60,6 +61,7 @@ class DistillationPlan(Source):
         without_repeats(self.seeds, "seed")
         for seed in self.seeds:
             seed_number(seed)
+        whole(self.beams, "beams", 1)
         self._check_rank()
 
     def _check_rank(self) -> None:
@@ -90,8 +92,14 @@ class DistillationPlan(Source):
         return init, int(seed)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON's own types; ``from_dict`` reads them back to an equal plan."""
-        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        """JSON's own types; ``from_dict`` reads them back to an equal plan.
+
+        Later fields at their defaults are left out, so that the plan of an older version keeps its digest.
+        """
+        written = {**dataclasses.asdict(self), "training": self.training.record}
+        if self.beams == 1:
+            del written["beams"]
+        plain: dict[str, Any] = json.loads(json.dumps(written))
         return plain
 
     @classmethod

@@ -11,10 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import ModelError
+from ..errors import ModelError, OptionError
 from ..models.fresh_weights import fresh
+from ..models.recurrent_network import Rnn
 from ..progress import Cancel
 from ..tasks import constant
+from .options import TrainingOptions
 
 if TYPE_CHECKING:
     from ..models.base import TransformerModel
@@ -92,6 +94,12 @@ class TransformerData(TaskData):
     def fresh(self, model: nn.Module, seed: int) -> nn.Module:
         made: nn.Module = fresh(model, seed)
         return made
+
+
+def check_forcing(model: nn.Module, options: TrainingOptions) -> None:
+    """Only a recurrent translator makes its translation word by word while it learns."""
+    if options.forcing < 1 and not isinstance(model, Rnn):
+        raise OptionError("Only recurrent translators learn from words of their own. Leave forcing at 1.")
 
 
 class Batches:

@@ -22,8 +22,9 @@ CHUNK = 256  # sentences translated between two looks at the cancel flag
 class RnnTranslating(TaskData):
     """Sentence pairs. A target word is one observation, the end of the sentence included."""
 
-    def __init__(self, teacher: RnnTranslator, train: Dataset, dev: Dataset) -> None:
+    def __init__(self, teacher: RnnTranslator, train: Dataset, dev: Dataset, beams: int = 1) -> None:
         super().__init__(train, dev)
+        self.beams = beams
         self.device = teacher.device
         self.sources = [teacher.source.encode(t) for t in train.texts]
         self.targets = [teacher.target.encode(t) for t in train.references]
@@ -48,7 +49,7 @@ class RnnTranslating(TaskData):
 
         found: list[str] = []
         for at in tracked(range(0, len(self.dev), CHUNK), cancel=cancel):
-            found += subject.translate(self.dev.texts[at : at + CHUNK])
+            found += subject.translate(self.dev.texts[at : at + CHUNK], beams=self.beams)
         return metrics(self.dev.task, found, self.dev.references)
 
     def fresh(self, model: nn.Module, seed: int) -> nn.Module:

@@ -12,8 +12,11 @@ from ..models.recurrent_network import Rnn
 from .partition import Partition
 
 
-def without_attention(model: Rnn) -> tuple[Rnn, Partition]:
-    """The student with the teacher's weights, and the partition: v2 is v_a, v1 is W_a and U_a."""
+def without_attention(model: Rnn, by: str = "") -> tuple[Rnn, Partition]:
+    """The student with the teacher's weights, and the partition: v2 is v_a, v1 is W_a and U_a.
+
+    By ``keys`` it is the other way round: with U_a at zero all source words have the same energy, too.
+    """
     if model.attention is None:
         raise ModelError("This translator has no attention that could be removed.")
     student = Rnn(dataclasses.replace(model.config, attention=False))
@@ -23,4 +26,5 @@ def without_attention(model: Rnn) -> tuple[Rnn, Partition]:
             p.copy_(weights[name])
     shapes = {name: p.shape for name, p in weights.items()}
     kept = {name: Piece(name) for name, _ in student.named_parameters()}
-    return student.eval(), Partition(shapes, kept, (Piece("attention.energy.weight"),))
+    zeroed = Piece("attention.key.weight" if by == "keys" else "attention.energy.weight")
+    return student.eval(), Partition(shapes, kept, (zeroed,))

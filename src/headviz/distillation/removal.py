@@ -2,7 +2,7 @@
 
 Several parts are joined by ``+``. Layers and heads of translation models name their stack: ``layers:decoder.1``,
 ``heads:cross.1.5`` (``heads:4.5`` is the head in that row of the grid). ``in_rows`` turns stacks into rows of a model's
-grid.
+grid. ``heads-v:``, ``heads-qkv:`` and ``attention-keys`` remove the same, but set other weights to zero (``BY``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from ..errors import OptionError, unknown_choice
 from ..heads import ENCODER, HeadId, parse_heads
 
-PARTS = ("heads", "layers", "ffn", "attention")
+PARTS = ("heads", "layers", "ffn", "attention", "heads-v", "heads-qkv", "attention-keys")
+# which weights are zeroed: the usual ones (W_O's columns, v_a), or these
+BY = {"heads": ("v", "qkv"), "attention": ("keys",)}
 NAMED = re.compile(r"[a-z]{2,}\.[0-9]{1,6}\.[0-9]{1,6}")
 Place = tuple[str, int]  # stack and layer
 
@@ -28,6 +30,7 @@ class Removal:
     ffn: tuple[Place, ...] = ()
     attention: bool = False
     named: tuple[str, ...] = ()  # heads with their stack, such as cross.1.5
+    by: str = ""  # of ``BY``, for heads or for the attention
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "heads", tuple(sorted({HeadId(*h) for h in self.heads})))
@@ -35,6 +38,10 @@ class Removal:
             object.__setattr__(self, name, tuple(sorted(set(getattr(self, name)))))
         if not (self.heads or self.named or self.layers or self.ffn or self.attention):
             raise OptionError("Nothing to remove. Name heads, layers or feed-forward blocks, such as heads:3.5.")
+        if self.by and self.by not in BY["attention" if self.attention else "heads"]:
+            raise OptionError(f"Nothing is removed by '{self.by}' here. Choose one of: {', '.join(PARTS)}.")
+        if self.by and not (self.heads or self.named or self.attention):
+            raise OptionError(f"'{self.by}' says how heads are removed, and no head is named.")
         if self.attention and (self.heads or self.named or self.layers or self.ffn):
             raise OptionError("'attention' is for recurrent models, which have no heads or layers. Name only one.")
         lost = [h.dotted for h in self.heads if (ENCODER, h.layer) in self.layers]
@@ -54,13 +61,16 @@ class Removal:
         heads: list[HeadId] = []
         named: list[str] = []
         places: dict[str, list[Place]] = {"layers": [], "ffn": []}
-        attention = False
+        attention, ways = False, set()
         for part in parts:
             kind, _, rest = part.partition(":")
             if kind not in PARTS:
                 raise OptionError(
                     unknown_choice("part", kind, PARTS) + " Write for example heads:3.5,7.0 or layers:4 or ffn:2."
                 )
+            kind, _, by = kind.partition("-")
+            if kind in BY:
+                ways.add(by)
             if kind == "attention":
                 if rest:
                     raise OptionError(
@@ -77,7 +87,10 @@ class Removal:
                         heads += parse_heads(head)
             else:
                 places[kind] += [_place(p, kind) for p in rest.split(",") if p.strip()]
-        return cls(tuple(heads), tuple(places["layers"]), tuple(places["ffn"]), attention, tuple(named))
+        if len(ways) > 1:
+            raise OptionError("All heads of a removal are removed in one way: heads, heads-v or heads-qkv.")
+        named_places = tuple(places["layers"]), tuple(places["ffn"])
+        return cls(tuple(heads), *named_places, attention, tuple(named), ways.pop() if ways else "")
 
     def in_rows(self, stacks: Mapping[str, range]) -> Removal:
         """The same removal with every head as a row of a model's grid."""
@@ -89,11 +102,15 @@ class Removal:
         """The canonical form; ``parse`` reads it back to an equal removal."""
         parts = []
         if self.heads or self.named:
-            parts.append("heads:" + ",".join([*(h.dotted for h in self.heads), *self.named]))
+            parts.append(_by("heads", self.by) + ":" + ",".join([*(h.dotted for h in self.heads), *self.named]))
         for name in ("layers", "ffn"):
             if getattr(self, name):
                 parts.append(f"{name}:" + _written(getattr(self, name)))
-        return "+".join([*parts, *(["attention"] if self.attention else [])])
+        return "+".join([*parts, *([_by("attention", self.by)] if self.attention else [])])
+
+
+def _by(part: str, by: str) -> str:
+    return f"{part}-{by}" if by else part
 
 
 def _layer_of(name: str) -> Place:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 class Translating(TransformerData):
     """Sentence pairs, teacher-forced. A token of the reference is one observation, its end mark included."""
 
-    def __init__(self, teacher: Translator, train: Dataset, dev: Dataset) -> None:
+    def __init__(self, teacher: Translator, train: Dataset, dev: Dataset, beams: int = 1) -> None:
         super().__init__(teacher, train, dev)
+        self.beams = beams
         self.teacher = teacher
         self.encodings = teacher.encode(list(train.texts), list(train.references))
 
@@ -41,5 +42,5 @@ class Translating(TransformerData):
         return logits[real].float(), gold[real]
 
     def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
-        found: dict[str, float] = evaluate(subject, self.dev, cancel=cancel).metrics
+        found: dict[str, float] = evaluate(subject, self.dev, beams=self.beams, cancel=cancel).metrics
         return found

@@ -4,7 +4,8 @@ Correlations among a hundred thousand weights cannot be had from ten iterates un
 row is left out in turn, and the others foretell its kept weights from its zeroed ones, as the conditional mean does.
 Rows are the steps from one iterate to the next, since iterates of one training share most of their way, or independent
 trainings themselves. The shrinkage that foretells most is taken; where none foretells more than chance would, it is 1:
-a diagonal covariance, whose conditional mean is the copied weights.
+a diagonal covariance, whose conditional mean is the copied weights. ``conditional.supported`` declines a shrinkage
+whose conditional mean lies too far away.
 """
 
 from __future__ import annotations
@@ -29,16 +30,29 @@ SURE = 0.95  # one-sided
 @dataclass(frozen=True)
 class Chosen:
     """``foretold``: the share of the left-out rows' squared length that the others foretell, at the best shrinkage
-    below 1. ``low`` is its one-sided 95 % limit. Where ``low`` is not above 0, ``shrinkage`` is 1."""
+    below 1. ``low`` is its one-sided 95 % limit. Where ``low`` is not above 0, ``shrinkage`` is 1.
+
+    ``declined`` is a shrinkage that was supported, but moved the conditional mean too far: ``moved`` times the copied
+    weights' length. ``shrinkage`` is then 1, too (``conditional.supported``).
+    """
 
     shrinkage: float
     foretold: float
     low: float
+    declined: float | None = None
+    moved: float = 0.0
 
     @property
     def note(self) -> str:
         """What was found, for the user."""
         found = f"{100 * self.foretold:.2g} % of steps that were left out"
+        if self.declined is not None:
+            return (
+                f"With shrinkage {self.declined:g} the iterates' correlations foretell {found}, but the conditional "
+                f"mean would lie {self.moved:.2g} times the copied weights' length away from them: zero is far outside "
+                "what the iterates show. So the covariance is taken as diagonal and the conditional mean is the "
+                "copied weights."
+            )
         if self.shrinkage == 1:
             return (
                 f"The iterates' correlations foretell nothing ({found}, at least {100 * self.low:.2g} %), so the "

@@ -8,13 +8,13 @@ noise of a step are drawn from the seed and the step's number, so no state of a 
 from __future__ import annotations
 
 import copy
-import dataclasses
 import hashlib
 import json
 import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from .conditional import Prior
 from .curves import Point
 from .methods import COPY, RANDOM, TEACHER, VARIATIONAL, Method
 from .options import TrainingOptions
-from .problem import Batches, Call, Problem
+from .problem import Batches, Call, Problem, check_forcing
 from .variational import Divergence, draw, nats_per_weight, starting_log_sd
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -124,6 +124,7 @@ class _Run:
         if method.objective == TEACHER and teacher is None:
             raise ValueError("learning from a teacher needs the teacher")
         self.problem, self.method, self.options, self.seed = problem, method, options, seed
+        check_forcing(subject.model, options)
         self.teacher = teacher
         self.batches = Batches(problem.lengths, options.batch, seed)
         self.model = start_weights(subject, problem, method, prior, seed).requires_grad_(True)
@@ -178,13 +179,17 @@ class _Run:
         self.seconds += time.perf_counter() - start
 
     def _loss(self, index: Sequence[int]) -> tuple[Tensor, float | None]:
+        # only where it is asked for: other models do not know the word
+        more = {"forcing": self.options.forcing} if self.options.forcing < 1 else {}
+        call: Call
         if self.divergence is None:
-            logits, gold = self.problem.outputs(self.model, index)
+            call = partial(self.model, **more)
+            logits, gold = self.problem.outputs(call, index)
             if self.method.objective != TEACHER:
                 return self._likelihood(logits, gold), None
             return self._distilled(logits, gold, index), None
         sampled = draw(self.weights, self.log_sd)
-        call: Call = lambda *args, **kwargs: functional_call(self.model, sampled, args, kwargs)  # noqa: E731
+        call = lambda *args, **kwargs: functional_call(self.model, sampled, args, kwargs | more)  # noqa: E731
         logits, gold = self.problem.outputs(call, index)
         kl = self.divergence(self.weights, self.log_sd)
         weight = self.options.kl_weight_at(self.step) / self.problem.observations
@@ -230,8 +235,8 @@ class _Run:
         start = hashlib.sha256()
         for w in self.weights.values():
             start.update(w.detach().cpu().contiguous().numpy().tobytes())
-        method, options = self.method, dataclasses.asdict(self.options)
-        said = [method.start, method.objective, options, self.seed, self.problem.digest]
+        method = self.method
+        said = [method.start, method.objective, self.options.record, self.seed, self.problem.digest]
         return hashlib.sha256(f"{json.dumps(said)}{start.hexdigest()}".encode()).hexdigest()
 
     def resume(self, place: Path | None) -> None:

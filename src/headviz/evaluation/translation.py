@@ -118,16 +118,14 @@ def _recurrent(
     progress: Progress | None,
     cancel: Cancel | None,
 ) -> _Found:
-    """Greedy translations of a model without heads, in words of its own vocabulary."""
+    """Translations of a model without heads, in words of its own vocabulary."""
     if mask is not None:
         clf.gates(mask)  # says that it has no heads
-    if beams != 1:
-        raise OptionError(f"'{clf.name}' is {clf.title} and translates greedily: leave beams at 1.")
     require_sentences(clf.name, data)
     texts: list[str] = []
     parts = [data.texts[at : at + SENTENCES] for at in range(0, len(data), SENTENCES)]
     for sentences in tracked(parts, progress, cancel, size=len):
-        texts += clf.translate(sentences)
+        texts += clf.translate(sentences, beams=beams)
     return _Found(texts, sum(len(words_of(t)) >= clf.max_length for t in texts))
 
 

@@ -57,9 +57,17 @@ class Trimmed:
 
 
 def trim(
-    clf: TransformerModel, heads: HeadMask | None = None, ffn: Sequence[Place] = (), layers: Sequence[Place] = ()
+    clf: TransformerModel,
+    heads: HeadMask | None = None,
+    ffn: Sequence[Place] = (),
+    layers: Sequence[Place] = (),
+    by: str = "",
 ) -> Trimmed:
-    """Remove these heads, blocks and layers at once. What is left keeps the teacher's weights."""
+    """Remove these heads, blocks and layers at once. What is left keeps the teacher's weights.
+
+    Heads are switched off by zeros in their columns of W_O, or ``by`` zeros in W_V ("v") or in all of W_Q, W_K and
+    W_V ("qkv"), with their biases. The student is the same.
+    """
     stacks = removable(clf.family) if ffn or layers else {}
     for place in (*ffn, *layers):
         require_place(clf, stacks, place)
@@ -70,7 +78,7 @@ def trim(
     if heads is not None:
         require_prunable(clf)
         smaller = prune(clf, heads)
-        _heads(clf, smaller.present, kept, zeroed)
+        _heads(clf, smaller.present, kept, zeroed, by)
     else:
         smaller = dataclasses.replace(clf, model=copy.deepcopy(clf.model))
     names = {id(m): name for name, m in smaller.model.named_modules()}
@@ -98,22 +106,39 @@ def trim(
     return Trimmed(smaller, kept, tuple(zeroed), exact, remark)
 
 
-def _heads(clf: TransformerModel, present: HeadMask, kept: dict[str, Piece], zeroed: list[Piece]) -> None:
+def _heads(clf: TransformerModel, present: HeadMask, kept: dict[str, Piece], zeroed: list[Piece], by: str) -> None:
     names = {id(m): name for name, m in clf.model.named_modules()}
     for row in range(clf.num_layers):
         if clf.present.kept_in(row) == present.kept_in(row):
             continue
+        own = _own_maps(clf, row, by)
         for part in parts(clf, row, clf.present, present):
             matrix, index = part.matrix, part.index.cpu()
             name = f"{names[id(matrix)]}.weight"
             kept[name] = Piece(name, part.dim, index)
+            there = torch.ones(matrix.weight.shape[part.dim], dtype=torch.bool)
+            there[index] = False
+            gone = there.nonzero()[:, 0]
             if part.side == IN:
-                gone = torch.ones(matrix.weight.shape[part.dim], dtype=torch.bool)
-                gone[index] = False
-                zeroed.append(Piece(name, part.dim, gone.nonzero()[:, 0]))
-            elif matrix.bias is not None:
+                zeroed += [] if by else [Piece(name, part.dim, gone)]
+                continue
+            switched = any(matrix is m for m in own)
+            zeroed += [Piece(name, part.dim, gone)] if switched else []
+            if matrix.bias is not None:
                 name = f"{names[id(matrix)]}.bias"
                 kept[name] = Piece(name, 0, index)
+                zeroed += [Piece(name, 0, gone)] if switched else []
+
+
+def _own_maps(clf: TransformerModel, row: int, by: str) -> list[Any]:
+    """The maps whose outputs are zeroed: none, W_V, or W_Q, W_K and W_V."""
+    query, key, value, _ = clf.projections(row)
+    if by and (query is key or clf.group_size > 1):
+        raise ModelError(
+            f"{clf.family.title} keeps W_Q, W_K and W_V in one matrix, or shares them among heads. Remove its heads by "
+            "heads:, whose zeros are in W_O."
+        )
+    return {"": [], "v": [value], "qkv": [query, key, value]}[by]
 
 
 def _tables(clf: TransformerModel, smaller: TransformerModel, kept: dict[str, Piece]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import re
@@ -20,6 +19,7 @@ from ..errors import ModelError, OptionError
 from ..heads import TRANSLATION
 from ..storage.paths import outside_path
 from .folder_check import naming, numbers_in, read_json
+from .recurrent_beam import beam
 from .recurrent_network import Rnn, RnnConfig
 from .saving import size_of, write_folder
 
@@ -112,11 +112,10 @@ class RnnTranslator:
         return f"<{type(self).__name__} '{self.name}': {self.title}, {self.device}>"
 
     @classmethod
-    def new(cls, sources: Sequence[str], targets: Sequence[str], seed: int = 0, **sizes: int) -> RnnTranslator:
-        """An untrained translator for these sentences."""
+    def new(cls, sources: Sequence[str], targets: Sequence[str], seed: int = 0, **config: Any) -> RnnTranslator:
+        """An untrained translator for these sentences. Further keywords are those of ``RnnConfig``."""
         source, target = Vocabulary.of(sources), Vocabulary.of(targets)
-        config = RnnConfig(len(source), len(target), **sizes)  # type: ignore[arg-type]
-        return cls(Rnn(config, seed), source, target)
+        return cls(Rnn(RnnConfig(len(source), len(target), **config), seed), source, target)
 
     @property
     def device(self) -> torch.device:
@@ -124,7 +123,7 @@ class RnnTranslator:
 
     @cached_property
     def digest(self) -> str:
-        sha = hashlib.sha256(json.dumps(dataclasses.asdict(self.model.config), sort_keys=True).encode())
+        sha = hashlib.sha256(json.dumps(self.model.config.record, sort_keys=True).encode())
         sha.update("\n".join((*self.source.words, "", *self.target.words)).encode())
         for name, p in sorted(self.model.named_parameters()):
             sha.update(name.encode())
@@ -163,16 +162,20 @@ class RnnTranslator:
     def parameters(self) -> int:
         return sum(p.numel() for p in self.model.parameters())
 
-    def translate(self, texts: Sequence[str], batch: int = 128) -> list[str]:
-        """Greedy translations, in the texts' order."""
+    def translate(self, texts: Sequence[str], batch: int = 128, beams: int = 1) -> list[str]:
+        """Translations in the texts' order: greedy, or by a search with ``beams`` hypotheses."""
+        if beams < 1:
+            raise OptionError(f"The number of beams must be at least 1, not {beams}.")
         out = [""] * len(texts)
         rows = [self.source.encode(t) for t in texts]
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
         for at in range(0, len(order), batch):
             index = order[at : at + batch]
-            numbers = self.model.greedy(
-                *padded([rows[i] for i in index], self.device), begin=BEGIN, end=END, longest=LONGEST
-            )
+            given = padded([rows[i] for i in index], self.device)
+            if beams == 1:
+                numbers = self.model.greedy(*given, begin=BEGIN, end=END, longest=LONGEST)
+            else:
+                numbers = beam(self.model, *given, begin=BEGIN, end=END, longest=LONGEST, width=beams)
             for i, row in zip(index, numbers.tolist(), strict=True):
                 out[i] = self.target.decode(row)
         return out
@@ -183,7 +186,7 @@ class RnnTranslator:
 
         record = {
             "format": FORMAT,
-            "config": dataclasses.asdict(self.model.config),
+            "config": self.model.config.record,
             "source": self.source.words[len(SPECIAL) :],
             "target": self.target.words[len(SPECIAL) :],
         }

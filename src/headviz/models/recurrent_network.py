@@ -1,5 +1,7 @@
 """LSTM encoder-decoder with Bahdanau attention, and the same without: the context is then the encoder states' mean.
 
+The paper's output layer reads the decoder's state alone (its eq. 2.25); ``RnnConfig.reads`` says which it is here.
+
 The attention's energies are v_a . tanh(W_a s + U_a h). With v_a = 0 they are all zero, the softmax is uniform over
 the source's words, and the context is their mean: the teacher with v_a at zero is the student, exactly.
 
@@ -9,14 +11,19 @@ Shapes: B sentences, S source words, T target words, E embedding, H hidden, A at
 from __future__ import annotations
 
 import copy
+import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ..errors import OptionError
+from ..errors import OptionError, unknown_choice
 
 LOWEST = torch.finfo(torch.float32).min
+BOTH, STATE = "state-and-context", "state"  # what the output layer reads
+NORMAL, UNIFORM = "normal", "uniform"  # how embeddings are drawn; uniform also draws the biases
+LATER = {"reads": BOTH, "initialisation": NORMAL}  # fields that earlier versions do not have, as they had it
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,8 @@ class RnnConfig:
     units: int = 512  # of the attention
     attention: bool = True
     dropout: float = 0.0
+    reads: str = BOTH
+    initialisation: str = NORMAL
 
     def __post_init__(self) -> None:
         for name in ("source_words", "target_words", "embedding", "hidden", "units"):
@@ -38,6 +47,15 @@ class RnnConfig:
                 raise OptionError(f"{name} is a whole number of at least 1, not {value!r}.")
         if not 0 <= self.dropout < 1:
             raise OptionError(f"dropout is a share below 1, not {self.dropout!r}.")
+        for name, valid in (("reads", (BOTH, STATE)), ("initialisation", (NORMAL, UNIFORM))):
+            if getattr(self, name) not in valid:
+                raise OptionError(unknown_choice(name, getattr(self, name), valid))
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """As it is written. Later fields at their defaults are left out, so that an older model keeps its digest."""
+        found = dataclasses.asdict(self)
+        return {k: v for k, v in found.items() if k not in LATER or v != LATER[k]}
 
 
 class Recurrent(nn.Module):
@@ -102,7 +120,7 @@ class Rnn(nn.Module):
         self.bridge = nn.Linear(h, h)
         self.attention = Bahdanau(h, config.units) if config.attention else None
         self.decoder = Recurrent(e + h, h)
-        self.output = nn.Linear(2 * h, config.target_words)
+        self.output = nn.Linear(2 * h if config.reads == BOTH else h, config.target_words)
         self.drop = nn.Dropout(config.dropout)
 
     def draw(self, seed: int) -> None:
@@ -112,36 +130,69 @@ class Rnn(nn.Module):
             for name, module in sorted(self.named_modules()):
                 if name.startswith("attention"):
                     continue
-                _draw(module)
+                _draw(module, self.config.initialisation)
             if self.attention is not None:
                 for module in self.attention.modules():
-                    _draw(module)
+                    _draw(module, self.config.initialisation)
 
-    def forward(self, source: Tensor, mask: Tensor, given: Tensor, wanted: Tensor | None = None) -> Tensor:
+    def forward(
+        self, source: Tensor, mask: Tensor, given: Tensor, wanted: Tensor | None = None, forcing: float = 1.0
+    ) -> Tensor:
         """Logits [B, T, V] after each of the given target words [B, T]; those of the ``wanted`` places [n, V] alone.
 
-        The output layer is most of the work, so places of padding are better not asked for.
+        The output layer is most of the work, so places of padding are better not asked for. ``forcing`` is the share
+        of places that get the given word; the others get the likeliest word after the place before.
         """
         states = self.encode(source)
+        if forcing < 1:
+            return self._free(states, mask, given, wanted, forcing)
         h, c = self.first(states, mask)
         words = self.drop(self.target(given))
         if self.attention is None:
             context = mean_of(states, mask)[:, None].expand(-1, given.shape[1], -1)
             out = self.decoder(torch.cat([words, context], -1), h, c)
-            return self._read(out, context, wanted)
-        keys = self.attention.key(states)
+            return self.read(out, context, wanted)
+        keys = self.keys(states)
         outs, contexts = [], []
         for t in range(given.shape[1]):
-            context = (self.attention(h, keys, mask)[:, None] @ states)[:, 0]
+            context = self.look(h, keys, states, mask)
             h, c = self.decoder.step(torch.cat([words[:, t], context], -1), h, c)
             outs.append(h)
             contexts.append(context)
-        out, context = torch.stack(outs, 1), torch.stack(contexts, 1)
-        return self._read(out, context, wanted)
+        return self.read(torch.stack(outs, 1), torch.stack(contexts, 1), wanted)
 
-    def _read(self, out: Tensor, context: Tensor, wanted: Tensor | None) -> Tensor:
-        both = torch.cat([self.drop(out), context], -1)
-        return self.output(both if wanted is None else both[wanted])
+    def _free(self, states: Tensor, mask: Tensor, given: Tensor, wanted: Tensor | None, forcing: float) -> Tensor:
+        """The forward pass word by word, with the model's own words at some places, drawn from torch's generator."""
+        h, c = self.first(states, mask)
+        keys = self.keys(states)
+        forced = torch.rand(given.shape, device=given.device) < forcing
+        word = given[:, 0]
+        found: list[Tensor] = []
+        for t in range(given.shape[1]):
+            if t:
+                word = torch.where(forced[:, t], given[:, t], found[-1].detach().argmax(-1))
+            context = self.look(h, keys, states, mask)
+            h, c = self.decoder.step(torch.cat([self.drop(self.target(word)), context], -1), h, c)
+            found.append(self.read(h, context))
+        logits = torch.stack(found, 1)
+        return logits if wanted is None else logits[wanted]
+
+    def keys(self, states: Tensor) -> Tensor | None:
+        """What the attention compares a decoder's state with: the projected encoder states."""
+        return None if self.attention is None else self.attention.key(states)
+
+    def look(self, h: Tensor, keys: Tensor | None, states: Tensor, mask: Tensor) -> Tensor:
+        """The context [B, H] for a decoder's state."""
+        if self.attention is None or keys is None:
+            return mean_of(states, mask)
+        return (self.attention(h, keys, mask)[:, None] @ states)[:, 0]
+
+    def read(self, out: Tensor, context: Tensor, wanted: Tensor | None = None) -> Tensor:
+        """Logits of the decoder's states, and of the context where the output layer reads it."""
+        seen = self.drop(out)
+        if self.config.reads == BOTH:
+            seen = torch.cat([seen, context], -1)
+        return self.output(seen if wanted is None else seen[wanted])
 
     def encode(self, source: Tensor) -> Tensor:
         """Encoder states [B, S, H]. Padding stands behind the words, so it cannot reach their states."""
@@ -159,16 +210,14 @@ class Rnn(nn.Module):
         """The likeliest next word, again and again: [B, at most ``longest``], with ``end`` and whatever follows it."""
         states = self.encode(source)
         h, c = self.first(states, mask)
-        keys = None if self.attention is None else self.attention.key(states)
-        context = mean_of(states, mask)
+        keys = self.keys(states)
         word = torch.full((len(source),), begin, dtype=torch.long, device=source.device)
         done = torch.zeros_like(word, dtype=torch.bool)
         words = []
         for _ in range(longest):
-            if self.attention is not None:
-                context = (self.attention(h, keys, mask)[:, None] @ states)[:, 0]
+            context = self.look(h, keys, states, mask)
             h, c = self.decoder.step(torch.cat([self.target(word), context], -1), h, c)
-            word = self.output(torch.cat([h, context], -1)).argmax(-1)
+            word = self.read(h, context).argmax(-1)
             words.append(word)
             done |= word == end
             if bool(done.all()):
@@ -182,14 +231,22 @@ def mean_of(states: Tensor, mask: Tensor) -> Tensor:
     return (weight[:, None] @ states)[:, 0] / weight.sum(1, keepdim=True)
 
 
-def _draw(module: nn.Module) -> None:
+def _draw(module: nn.Module, initialisation: str) -> None:
+    uniform = initialisation == UNIFORM
     if isinstance(module, Recurrent):
         module.draw()
     elif isinstance(module, nn.Embedding):
-        nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
+        bound = module.embedding_dim**-0.5
+        if uniform:
+            nn.init.uniform_(module.weight, -bound, bound)
+        else:
+            nn.init.normal_(module.weight, std=bound)
     elif isinstance(module, nn.Linear):
-        nn.init.uniform_(module.weight, -(module.in_features**-0.5), module.in_features**-0.5)
-        if module.bias is not None:
+        bound = module.in_features**-0.5
+        nn.init.uniform_(module.weight, -bound, bound)
+        if module.bias is not None and uniform:
+            nn.init.uniform_(module.bias, -bound, bound)
+        elif module.bias is not None:
             nn.init.zeros_(module.bias)
 
 
