@@ -222,7 +222,7 @@ _ENTRIES = (
         "At each step learn which heads to keep when exactly so many may stay, from the gates of the step before on; "
         "evaluate θ* under each mask. A head may come back.",
         "One learning in pieces, no training of the weights: some 200 forward and backward passes of 32 examples.",
-        "Li, Cotterell and Sachan 2021",
+        "after Li, Cotterell and Sachan 2021",
         by_exact_gates,
         masked,
         only_score="gates-exact",

@@ -87,8 +87,9 @@ def pressed(price: float) -> Rule:
 def falling_count(first: int, last: int, temperature: float = 1.0) -> Rule:
     """Exactly so many heads are kept, from ``first`` before the first update to ``last`` at the end.
 
-    Kept are the highest of the logits with Gumbel noise, whose temperature falls (Li, Cotterell and Sachan 2021). The
-    gradient is that of ``soft_subset``.
+    Kept are the highest of the logits with Gumbel noise, which falls to 0. The gradient is that of ``soft_subset``. Li,
+    Cotterell and Sachan (2021) keep the noise and let the temperature of that softmax fall, which keeps less here
+    (``bench/gate_temperatures.py``).
     """
 
     def draw(logits: Tensor, done: float, generator: torch.Generator) -> Drawn:

@@ -37,8 +37,10 @@ LEARNED = (
         name="gates-exact",
         title="Learned gates, exact number",
         meaning="How long a head is kept when ever fewer heads are kept, and which ones is learned.",
-        formula="share of the updates in which the head is among the k highest logits, k falling from all to none",
-        source="Li, Cotterell and Sachan 2021; here with frozen weights",
+        formula="share of the updates in which the head is among the k highest logits with Gumbel noise, k falling "
+        "from all to none; the noise falls to 0, and the gradient is that of a softmax at temperature 1",
+        source="after Li, Cotterell and Sachan 2021, whose temperature falls in place of the noise; here with frozen "
+        "weights",
         measure="gate_scores:gates_exact",
         needs=SAMPLE,
         options=CountOptions,
