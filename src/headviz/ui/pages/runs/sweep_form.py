@@ -10,7 +10,7 @@ import streamlit as st
 
 from ....errors import OptionError, UserError
 from ...parts import score_form as scoreform
-from ...shell import jobs, loaders, show
+from ...shell import graded, jobs, loaders, show
 from ...shell.view import View
 from . import listing as runsview
 from . import plans
@@ -34,7 +34,7 @@ def form(view: View) -> None:
     names = a.multiselect(
         "Algorithms", list(ALGORITHMS), list(WITHOUT_TRAINING), format_func=plans.title_of, key="sweep_algorithms"
     )
-    known = loaders.shape(view).scores
+    known = graded.sorted_names(view.source, loaders.shape(view).scores)
     at = view.order if view.order in known else known[0]
     scores = b.multiselect("Scores", known, list(dict.fromkeys([at, "random"])), key="sweep_scores")
     algorithms = [ALGORITHMS[n] for n in names]
