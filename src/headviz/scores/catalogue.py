@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import OptionError, is_one_of, unknown_choice
+from ..heads import CLASSIFICATION
 from .options import (
     AblationOptions,
     AttAttrScoreOptions,
@@ -330,6 +331,11 @@ def correlates(name: str) -> bool:
 def names_for(kind: str) -> tuple[str, ...]:
     """The scores that this kind of model has."""
     return tuple(s.name for s in SCORES.values() if kind in s.kinds)
+
+
+def to_prune_by(kind: str = CLASSIFICATION) -> str:
+    """The default order of pruning: the best on the recorded board of the scores that this kind of model has."""
+    return names_for(kind)[0]
 
 
 def check_kind(score: Score, kind: str) -> None:

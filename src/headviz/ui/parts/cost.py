@@ -56,6 +56,13 @@ def ordering(view: View) -> HeadScores | None:
     return found
 
 
+def removing(view: View) -> str:
+    """The score that a run removes heads by where the user has not said another: the best of the grades here, else of
+    the recorded board."""
+    names = loaders.shape(view).scores
+    return view.told_order if view.told_order in names else names[0]
+
+
 def _enough(view: View, score: str) -> bool:
     """Whether there is a table of as many examples as are asked for."""
     found = scoring.scores(view, score)

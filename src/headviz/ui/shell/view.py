@@ -84,11 +84,16 @@ class View:
     story: int = 0  # the step of the demonstration that this view belongs to; 0 = none
 
     @property
-    def order(self) -> str:
-        """The score that heads are ordered by: the user's choice, else the best of the grades, else cost."""
+    def told_order(self) -> str | None:
+        """The score to remove heads by: the user's choice, else the best of the grades; None without either."""
         if self.beside or self.score != DEFAULT:
             return self.beside or self.score
-        return graded.best(self.source, self.on_demo) or COST
+        return graded.best(self.source, self.on_demo)
+
+    @property
+    def order(self) -> str:
+        """The score that heads are ordered by: as told, else cost."""
+        return self.told_order or COST
 
     @property
     def source(self) -> tuple[object, ...]:

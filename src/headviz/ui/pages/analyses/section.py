@@ -16,8 +16,7 @@ from ....errors import TaskError, UserError
 from ....evaluation.verdict import MARGIN
 from ....heads import HeadMask
 from ....models.stand_in import ZERO, StandIn
-from ...parts import abilities, published, recorded, reference, scoring
-from ...parts.cost import MEANWHILE
+from ...parts import abilities, cost, published, recorded, reference, scoring
 from ...parts.measure import key_of
 from ...shell import graded, jobs, loaders, show, state
 from ...shell.view import View
@@ -119,10 +118,8 @@ def options(view: View, analysis: Analysis, longest: int, known: Sequence[str]) 
 
 
 def orders(view: View, known: Sequence[str]) -> list[str]:
-    """Scores to prune by: those that have tables, else the view's own, else the quickest estimate of a cost."""
-    if known:
-        return list(known)
-    return [view.score if view.score in loaders.shape(view).scores else MEANWHILE]
+    """Scores to prune by: those that have tables, else the one that a run would take."""
+    return list(known) or [cost.removing(view)]
 
 
 def checkpoints(view: View) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....errors import UserError
+from ...parts import cost
 from ...parts import score_form as scoreform
 from ...shell import graded, jobs, loaders, show
 from ...shell.view import View
@@ -52,7 +53,7 @@ def form(view: View) -> None:
     options: dict[str, Any] = {"algorithm": name}
     with middle:
         fixed = algorithm.only_score
-        at = known.index(view.order) if view.order in known else 0
+        at = known.index(cost.removing(view))
         names = [fixed] if fixed else known
         score = options["score"] = st.selectbox(
             "Score",
