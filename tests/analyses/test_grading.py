@@ -154,6 +154,13 @@ def test_the_demos_known_heads_are_found_by_exact_cost_and_not_by_chance(monkeyp
     assert found["taylor"].area > found["random"].area
 
 
+def test_translations_are_refused_with_the_reason() -> None:
+    from support.tiny_translation import tiny_translator
+
+    with pytest.raises(UserError, match="areas count right answers"):
+        grade(tiny_translator(), headviz.load_task("demo-translation", limit=4))
+
+
 def test_what_cannot_be_graded(clf: headviz.Classifier, data: Dataset) -> None:
     with pytest.raises(UserError, match="at least 40"):
         grade(clf, data.subset(range(39)), ["taylor"])

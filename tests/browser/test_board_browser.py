@@ -39,11 +39,14 @@ def test_one_click_grades_a_model_of_ones_own(visit: Open, query: dict[str, str]
     v = visit()
     own = {**query, "model": str(small), "data": str(data), "limit": "", "score": "magnitude", "side": "board"}
     v.go("heads", **{k: value for k, value in own.items() if value})
-    compute = v.page.get_by_role("button", name=re.compile("^Compute"))
+    compute = v.page.locator(".st-key-compute_fine-tuned_magnitude button")
     board = v.page.get_by_role("button", name="Grade the scores here")
     compute.or_(board).first.wait_for()
+    v.settle()
     if compute.count():
-        compute.first.click()
+        compute.click()
+    board.wait_for()
+    v.settle()
     board.click()
     v.page.get_by_role("button", name="Stop").or_(v.page.get_by_text("Measured here on")).first.wait_for()
     v.page.get_by_text("Measured here on").wait_for(timeout=LONG)

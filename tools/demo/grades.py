@@ -34,7 +34,8 @@ Written by `python -m tools.demo.grades`, and with `--add A,B` for scores that c
 `headviz grade` answers it for a model and data of your own. Heads are removed in the order of a score that was measured
 on the other half of the data, both ways. *Area* is the share of what the model knows above one class for all that is
 left, averaged over 10 to 90 % of the heads off: 1 = everything, 0 = nothing. `shapley` is graded where it is named: it
-takes minutes.
+takes minutes. Translation models are not graded: areas count right answers, above those of one class for all, and
+translations have neither.
 
 ## On the demo"""
 COLUMNS_READ = """\

@@ -39,6 +39,7 @@ ABLATION, SHAPLEY = "ablation", "shapley"
 SEEDS = 20  # orders that the random score is averaged over
 LEAST = 40  # examples
 TIMED = 8  # examples that a score is timed on, with nothing from the cache
+WHY_CLASSES = "areas count right answers, above those of one class for all, and translations have neither"
 MIB = "areas as in the Mechanistic Interpretability Benchmark (ICML 2025)"
 
 
@@ -70,6 +71,8 @@ def grade(
 
     require_model(clf)
     require_dataset(data)
+    if clf.kind not in ANALYSIS.kinds:
+        raise OptionError(f"Scores of {clf.kind} models such as '{clf.name}' are not graded: {WHY_CLASSES}.")
     usual = [name for name, score in SCORES.items() if clf.kind in score.kinds and not score.slow]
     if isinstance(scores, str) or not isinstance(scores, Sequence | None):
         raise OptionError(f"scores are a list of names, such as ['taylor', 'random'], not {shown(scores)}.")
