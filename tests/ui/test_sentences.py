@@ -119,7 +119,7 @@ def test_an_order_is_computed_where_none_is_at_hand(monkeypatch: pytest.MonkeyPa
     from headviz.ui.shell.view import View
 
     for kind, wanted in (("classification", ["attattr-max"]), ("translation", ["ranks"])):
-        shape = SimpleNamespace(scores=names_for(kind))
+        shape = SimpleNamespace(scores=names_for(kind), kind=kind)
         monkeypatch.setattr(loaders, "shape", lambda _, shape=shape: shape)
         assert analyses.orders(View(model="another"), []) == wanted
     assert analyses.orders(View(), ["fisher"]) == ["fisher"]

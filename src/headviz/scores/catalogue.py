@@ -264,7 +264,7 @@ _ENTRIES = (
 )
 # in the order of the recorded board of grades, best first; what it has not graded comes last
 _GRADED = (
-    "attattr-max ranks gim gates-exact conductance-max gates gnorm magnitude fisher ablation hies taylor "
+    "attattr-max shapley ranks gim gates-exact conductance-max gates gnorm magnitude fisher ablation hies taylor "
     "conductance-pearson gates-causal random conductance-spearman conductance-kendall"
 ).split()
 SCORES: dict[str, Score] = {s.name: s for s in sorted(_ENTRIES, key=lambda s: (*_GRADED, s.name).index(s.name))}
@@ -334,8 +334,8 @@ def names_for(kind: str) -> tuple[str, ...]:
 
 
 def to_prune_by(kind: str = CLASSIFICATION) -> str:
-    """The default order of pruning: the best on the recorded board of the scores that this kind of model has."""
-    return names_for(kind)[0]
+    """The default order of pruning: of this kind's scores, but for slow ones, the best on the recorded board."""
+    return next(name for name in names_for(kind) if not SCORES[name].slow)
 
 
 def check_kind(score: Score, kind: str) -> None:
