@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 import headviz
 from findings_models import FOLDERS, Cell, data_of, model_of, size_of
@@ -90,13 +87,11 @@ class Kept(dict[str, Measured]):
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         read = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")}
-        super().__init__({name: Measured(**{**m, "areas": np.array(m["areas"])}) for name, m in read.items()})
+        super().__init__({name: Measured.read(m) for name, m in read.items()})
 
     def __setitem__(self, name: str, found: Measured) -> None:
         super().__setitem__(name, found)
-        values = {f.name: getattr(found, f.name) for f in fields(found)}
-        text = json.dumps({**values, "areas": found.areas.tolist()})
-        replace_file(self.folder / f"{name}.json", text + "\n")
+        replace_file(self.folder / f"{name}.json", found.to_json() + "\n")
 
 
 def graded(encoder: str, task: str, args: argparse.Namespace, cancel: Cancel) -> dict[str, Any]:

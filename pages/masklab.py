@@ -5,13 +5,13 @@ import streamlit as st
 from headviz.ui.pages.masklab import board, cost, stand_ins, two_masks
 from headviz.ui.parts import cost as scores
 from headviz.ui.parts import measure, reference, story
-from headviz.ui.shell import frame, loaders, part, state
+from headviz.ui.shell import frame, graded, loaders, part, state
 
 view = frame.begin()
 story.line()
 shape = loaders.shape(view)
 if frame.controls():
-    board.toolbar(shape.present, scores.ordering(view), shape.scores)
+    board.toolbar(shape.present, scores.ordering(view), graded.sorted_names(view.source, shape.scores))
     view = state.view()  # a score that a link named wrongly is corrected there
 left, right = st.columns([5, 6], gap="large")
 with left:

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import headviz
 from headviz import plugins
 from headviz.cli import main
-from headviz.errors import OptionError
+from headviz.errors import Cancelled, OptionError
 from headviz.scores import SCORES, score_heads
 from headviz.storage.store import default_store
 from support.plugin_files import ANALYSIS, EXAMPLES, FAMILY, ROOT, SCORE, TASK, forget, nothing_stays, written
@@ -92,6 +93,33 @@ def test_an_analysis_of_a_file_works_at_the_command_line(tmp_path: Path, capsys:
     assert main(["analyse", "counting", *words, "--task", "demo", "--figure", str(tmp_path / "page.html")]) == 0
     assert "It has 12 heads." in capsys.readouterr().out
     assert (tmp_path / "page.html").is_file()
+
+
+@pytest.mark.slow
+def test_a_plugins_score_is_graded_like_the_others(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from headviz.analyses import grading
+
+    monkeypatch.setattr(grading, "SEEDS", 2)
+    words = ["grade", "--plugin", str(EXAMPLES / "my_score.py"), "--model", "demo", "--task", "demo", "--limit", "40"]
+    assert main([*words, "--scores", "loss-spread,random", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["best"] == "loss-spread"
+    (row,) = [g for g in found["scores"] if g["score"] == "loss-spread"]
+    assert row["area_low"] <= row["area"] <= row["area_high"]
+    assert row["auroc"] > 0.5
+    assert row["seconds"] > 0
+    asked: list[str] = []
+
+    def stop(names: list[str], *more: object) -> None:
+        asked.extend(names)
+        raise Cancelled
+
+    monkeypatch.setattr(grading, "tracked", stop)
+    with pytest.raises(Cancelled):
+        headviz.grade(headviz.load("demo"), headviz.load_task("demo", limit=40))
+    assert "loss-spread" in asked  # without names as well
 
 
 def test_every_command_says_in_its_help_that_it_takes_plugins(capsys: pytest.CaptureFixture[str]) -> None:

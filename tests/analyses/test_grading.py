@@ -13,13 +13,16 @@ from tools.demo.grades import Work, added, page
 import headviz
 from headviz import HeadMask, UserError
 from headviz.analyses import board, grading
-from headviz.analyses.grading import Grade, Grades, figure, finding, grade
+from headviz.analyses.grade_view import cost, curves, figure, finding, view
+from headviz.analyses.grades import Grade, Grades
+from headviz.analyses.grading import grade
 from headviz.analyses.orders import SHARES, auroc, halves_of, precision
 from headviz.cli import main
 from headviz.demo import planted_heads
 from headviz.heads import HeadId, lowest
 from headviz.tasks import Dataset
 from support.analysed import learnt
+from support.graded import graded
 from support.marks import all_in_ci
 from support.plain import evaluate
 
@@ -46,7 +49,7 @@ def test_areas_are_those_of_pruning_by_hand(clf: headviz.Classifier, data: Datas
     found = grade(clf, data, [name])
     halves = halves_of(data)
     assert sorted(t for half in halves for t in half.texts) == sorted(data.texts)
-    areas, benchmark = [], []
+    areas, left, benchmark = [], [], []
     for scored, pruned in (halves, halves[::-1]):
         values = headviz.score_heads(clf, scored, name).values
         gold = np.asarray(pruned.gold)
@@ -55,13 +58,17 @@ def test_areas_are_those_of_pruning_by_hand(clf: headviz.Classifier, data: Datas
         counts = (0, *(round(share * 12) for share in SHARES), 12)
         masks = [clf.full_mask.without(lowest(values, count, clf.full_mask.kept)) for count in counts]
         metrics = [evaluate(clf, pruned, mask).metrics["accuracy"] for mask in masks]
-        areas.append(np.mean([(m - floor) / (full - floor) for m in metrics[1:-1]]))
+        left.append([(m - floor) / (full - floor) for m in metrics[1:-1]])
+        areas.append(np.mean(left[-1]))
         f = [(m - metrics[-1]) / (full - metrics[-1]) for m in metrics]
         trapezoids = [[(a + b) / 2 * 0.1 for a, b in pairwise(x)] for x in (f, [abs(1 - v) for v in f])]
         benchmark.append([sum(t) for t in trapezoids])
     (one,) = [g for g in found.scores if g.score == name]
     assert one.area == pytest.approx(np.mean(areas), abs=1e-9)
     assert one.area_low <= one.area <= one.area_high
+    assert len(one.curve) == len(SHARES)
+    assert np.mean(one.curve) == pytest.approx(one.area)
+    np.testing.assert_allclose(one.curve, np.mean(left, axis=0), atol=1e-9)
     assert one.cpr == pytest.approx(np.mean([b[0] for b in benchmark]), abs=1e-9)
     assert one.cmd == pytest.approx(np.mean([b[1] for b in benchmark]), abs=1e-9)
 
@@ -147,6 +154,13 @@ def test_the_demos_known_heads_are_found_by_exact_cost_and_not_by_chance(monkeyp
     assert found["taylor"].area > found["random"].area
 
 
+def test_translations_are_refused_with_the_reason() -> None:
+    from support.tiny_translation import tiny_translator
+
+    with pytest.raises(UserError, match="areas count right answers"):
+        grade(tiny_translator(), headviz.load_task("demo-translation", limit=4))
+
+
 def test_what_cannot_be_graded(clf: headviz.Classifier, data: Dataset) -> None:
     with pytest.raises(UserError, match="at least 40"):
         grade(clf, data.subset(range(39)), ["taylor"])
@@ -171,12 +185,6 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "random orders" in capsys.readouterr().out
 
 
-def graded(name: str, area: float, lead: tuple[float, float, float], behind: float | None) -> Grade:
-    ends = (None, None) if behind is None else (behind - 0.05, behind + 0.05)
-    ends_of = (area - 0.1, area + 0.1, 0.2, 0.7, 0.3)
-    return Grade(name, None, area, *ends_of, *lead, behind, *ends, 0.5, None, None, 0.5, 0.1)
-
-
 def test_a_score_that_is_worse_than_random_is_not_passed_over() -> None:
     good, equal = graded("taylor", 0.8, (0.3, 0.2, 0.4), None), graded("fisher", 0.79, (0.29, 0.2, 0.4), 0.01)
     worse, unclear = graded("magnitude", 0.3, (-0.2, -0.3, -0.1), 0.5), graded("kurtosis", 0.5, (0.0, -0.1, 0.1), 0.3)
@@ -190,6 +198,41 @@ def test_a_score_that_is_worse_than_random_is_not_passed_over() -> None:
     (line,) = figure(found).layout.shapes
     assert line.x0 == pytest.approx(0.5)
     assert "not shown to be better" in finding(Grades((unclear, worse), "kurtosis", 0, 100, "some data"))
+
+
+def test_the_rows_are_the_scores() -> None:
+    rows = (graded("taylor", 0.8, (0.3, 0.2, 0.4), None), graded("fisher", 0.7, (0.2, 0.1, 0.3), 0.1))
+    found = Grades(rows, "taylor", 0, 100, "some data")
+    assert [row.score for row in found] == ["taylor", "fisher"]
+    assert (len(found), found[0], found[-1], found[:1]) == (2, rows[0], rows[1], rows[:1])
+
+
+def test_curves_costs_and_distances_from_the_best_are_shown() -> None:
+    rows = [graded(f"score-{i}", 0.9 - i / 20, (0.3, 0.2, 0.4), None if i == 0 else i / 20) for i in range(7)]
+    rows += [graded("random", 0.5, (0.0, 0.0, 0.0), 0.4)]
+    found = Grades(tuple(rows), "score-0", 0, 100, "some data")
+    lines = {line.name: line for line in curves(found).data}
+    assert lines["score-1"].y == (1.0, *rows[1].curve)
+    assert [name for name, line in lines.items() if line.showlegend] == ["random", *(f"score-{i}" for i in range(5))]
+    assert lines["random"].line.dash == "dot"
+    cheap = replace(rows[1], seconds=0.01)
+    (points,) = cost(replace(found, scores=(rows[0], cheap, *rows[2:]))).data
+    assert points.text == ("score-1", "score-0", "", "", "", "", "")
+    shown = view(found)
+    assert [part.key for part in shown.parts] == ["grades", "grades_curves", "grades_cost", "grades_table"]
+    table = shown.parts[-1]
+    at = table.columns.index("behind the best [low, high]")
+    assert [row[at] for row in table.rows[:2]] == [None, "0.050 [0.000, 0.100]"]
+    assert "| 0.050 [0.000, 0.100] |" in "\n".join(page(board.Recorded(found, "2026-01-01", "0.2.0", "headviz grade")))
+
+
+def test_a_record_without_curves_is_shown_without_them() -> None:
+    found = Grades((graded("taylor", 0.8, (0.3, 0.2, 0.4), None),), "taylor", 39, 100, "some data")
+    old = json.loads(board.Recorded(found, "2026-01-01", "0.2.0", "headviz grade").to_json())
+    del old["grades"]["scores"][0]["curve"]
+    opened = board.read(old).grades
+    assert opened[0] == replace(found[0], curve=())
+    assert "grades_curves" not in [part.key for part in view(opened).parts]
 
 
 def test_a_recorded_board_is_read_back_as_it_was() -> None:
@@ -248,3 +291,34 @@ def test_further_scores_join_a_recorded_board_only_where_nothing_else_has_change
     measured(best, graded("gim", 0.9, (0.4, 0.3, 0.5), None), chance)
     with pytest.raises(SystemExit, match="new best"):
         added(old, ["gim"], 9)
+
+
+def test_shapley_values_that_join_a_board_are_compared_with_those_that_stand_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    best, chance = graded("taylor", 0.8, (0.3, 0.2, 0.4), None), graded("random", 0.5, (0.0, 0.0, 0.0), 0.3)
+    old = board.Recorded(Grades((best, chance), "taylor", 0, 9, ""), "then", "1", "grade")
+    asked: list[str] = []
+
+    def measured(limit: int, names: list[str]) -> board.Recorded:
+        asked.extend(names)
+        new = replace(graded("shapley", 0.7, (0.2, 0.1, 0.3), 0.1), shapley=0.9)
+        again = (replace(best, shapley=0.4, seconds=7.0), new, replace(chance, shapley=0.1))
+        return board.Recorded(Grades(again, "taylor", 0, 9, ""), "now", "2", "grade --scores shapley")
+
+    monkeypatch.setattr(tool, "measure", measured)
+    joined = added(old, ["shapley"], 9).grades
+    assert asked == ["shapley", "taylor", "random"]
+    assert [(g.score, g.shapley) for g in joined] == [("taylor", 0.4), ("shapley", 0.9), ("random", 0.1)]
+    assert joined[0].seconds == best.seconds
+
+
+def test_shapley_values_that_were_kept_are_compared_as_well(
+    clf: headviz.Classifier, data: Dataset, tmp_path: Path
+) -> None:
+    """They were compared only with what was measured after them in the same call."""
+    few = data.subset(range(60))
+    whole = grade(clf, few, ["magnitude", "shapley"], kept=Work(tmp_path))
+    again = grade(clf, few, ["magnitude", "shapley", "random"], kept=Work(tmp_path))
+    assert [g.shapley for g in again if g.score == "magnitude"] == [g.shapley for g in whole if g.score == "magnitude"]
+    assert all(g.shapley is not None for g in again)

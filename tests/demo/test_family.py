@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from tools.family import __main__ as family
-from tools.family.page import page
+from tools.family.page import alone, page
 from tools.family.planting import ABILITIES, FAMILY, TRIGGERS, Planting, texts
 from tools.family.train import gates_of, inputs, model_of, part_of, plant, train
 
@@ -115,6 +115,57 @@ def test_the_page_says_who_is_ahead_only_where_every_model_agrees():
     assert "Not told apart from it: `random`" not in said((0.9, 0.6), (0.92, 0.6), (0.91, 0.62))
     assert "Not told apart from it: `other`" in said((0.9, 0.6), (0.92, 0.95), (0.91, 0.85))
     assert "better than chance: `other`" in said((0.9, 0.4), (0.9, 0.6), (0.9, 0.8))
+
+
+class ByMask:
+    """A model's answers, right on the texts of an ability that has a head of ``needs`` on and none of ``harm``."""
+
+    def __init__(self, needs, harm, data):
+        self.needs, self.harm, self.data = needs, harm, data
+
+    def predictions(self, mask):
+        off = set() if mask is None else set(mask.off)
+        right = np.array([bool(set(self.needs[int(s.split()[1])]) - off) for s in self.data.slices])
+        right[:3] &= self.harm <= off
+        return np.where(right, self.data.gold, -1)
+
+
+def test_single_heads_are_checked_against_the_planting(monkeypatch):
+    from types import SimpleNamespace
+
+    from headviz import HeadMask
+
+    planting = Planting("x", 1, 6, 6, per_ability=3, harmful=2)
+    slices = tuple(f"ability {a}" for a in range(ABILITIES)) * 4
+    data = SimpleNamespace(slices=slices, gold=np.zeros(len(slices), dtype=int))
+    clf = SimpleNamespace(full_mask=HeadMask.full(6, 6))
+    needs = {a: heads if a else heads[:1] for a, heads in enumerate(planting.needed)}
+    monkeypatch.setattr(
+        family.headviz, "Evaluator", lambda c, d: ByMask(needs, {planting.harmful_heads[0]}, d), raising=False
+    )
+    said = family.checked(planting, clf, data)
+    first = planting.needed[0]
+    assert said[0] == f"ability 0: {first[1]}, {first[2]} alone cost nothing"  # one head does it all
+    assert said[1] == f"ability 1: {', '.join(map(str, planting.needed[1]))} alone cost nothing"
+    assert said[-1] == f"harmful {planting.harmful_heads[1]} alone: nothing is gained"
+
+
+def test_the_page_counts_models_whose_single_heads_disagree():
+    def member(name, **exact):
+        named = {"one of 3" if kind == "needed" else kind: value for kind, value in exact.items()}
+        scores = {s: {"needed": 0.9, **named} for s in ("ablation", "random")}
+        return {"name": name, "grid": [2, 2], "accuracy": 1.0, "disagreements": [], "scores": scores}
+
+    members = [member("a", needed=1.0), member("b", needed=0.5, harmful=0.1), member("mixed-9", needed=0.8)]
+    assert alone(members[:1]).startswith("Removed one at a time, every needed head costs more")
+    assert alone(members).endswith(
+        "in 2 of 3 models, by the AUROC of exact ablation: needed heads outside backups in b (0.50), mixed-9 (0.80); "
+        "harmful heads in b (0.10)."
+    )
+    members[2]["scores"]["random"]["needed"] = 0.3
+    line = next(x for x in page({"members": members, "summary": family.summary(members)}) if x.startswith("| `random`"))
+    assert line.startswith("| `random` | 0.70 [")
+    assert line.split(" | ")[2] == "0.90 [0.90, 0.90]"
 
 
 def test_the_shipped_page_is_made_from_the_shipped_figures():

@@ -179,7 +179,7 @@ def test_a_mask_has_transferred_where_random_ones_have_not(study: ModuleType) ->
 
 
 def test_the_board_names_the_best_and_what_is_no_better_than_chance(study: ModuleType) -> None:
-    from headviz.analyses.grading import Grade, Grades
+    from headviz.analyses.grades import Grade, Grades
 
     def grade(score: str, area: float, lead: float, behind: float | None) -> Grade:
         numbers = dict.fromkeys(("area_top", "cpr", "cmd", "agreement", "stability", "seconds"), 0.5)

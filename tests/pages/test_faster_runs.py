@@ -30,6 +30,32 @@ def test_the_form_starts_a_run_with_what_was_chosen(open_page: Callable[..., Any
     assert (record.kind, record.spec["targets"], record.spec["length"]) == ("faster", [1.3, 1.6], 12)
 
 
+def test_the_smaller_models_can_be_trained(open_page: Callable[..., Any], home: Path) -> None:
+    from headviz.pruning.options import FinetuneOptions
+
+    app = open_page("runs", limit="24")
+    app = app.segmented_control(key="new_what").set_value("A faster model").run()
+    assert not [e for e in app.number_input if "_epochs" in str(e.key)]
+    app = app.checkbox(key="fast_retrain").check().run()
+    assert not app.exception
+
+    def field(kind: Any, name: str) -> Any:
+        return next(e for e in kind if str(e.key).startswith("fast_train_") and str(e.key).endswith(name))
+
+    field(app.text_input, "_rate").set_value("fast")
+    assert "A learning rate is a number" in " ".join(e.value for e in app.run().error)
+    field(app.text_input, "_rate").set_value("3e-4")
+    field(app.number_input, "_epochs").set_value(0.5)
+    field(app.number_input, "_limit").set_value(16)
+    app = app.number_input(key="fast_length").set_value(12).run()
+    press(app, "fast_plan", new_box=True)
+    assert not list(app.error), [e.value for e in app.error]
+    press(app, "fast_start", new_box=True)
+    (record,) = Registry().records()
+    trained = FinetuneOptions.from_dict(record.spec["finetune"])
+    assert (trained.learning_rate, trained.epochs, record.spec["train_limit"]) == (3e-4, 0.5, 16)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("state", ["running", "done"])
 def test_a_run_shows_what_each_speed_keeps(

@@ -74,11 +74,28 @@ def test_fine_tuning_options_are_checked(options):
         FinetuneOptions(**options)
 
 
-def test_defaults_are_the_thesis_ones():
+def test_the_default_score_is_the_best_on_the_recorded_board():
+    from headviz.analyses.board import recorded
+    from headviz.scores.catalogue import DEFAULT, SCORES, to_prune_by
+
+    best = recorded().grades.best
+    assert to_prune_by() == best != DEFAULT
+    assert PruningPlan(model="m", task="demo", algorithm="iterative").score == best
+    assert PruningPlan(model="m", task="a plugin's", algorithm="iterative").score == best
+    translation = PruningPlan(model="m", task="demo-translation", algorithm="iterative").score
+    graded = [g.score for g in recorded().grades if "translation" in SCORES[g.score].kinds and not SCORES[g.score].slow]
+    assert translation == to_prune_by("translation") == graded[0]
+    masked = PruningPlan(model="m", task="demo", algorithm="iterative", base="b", score_source="masked-lm")
+    assert SCORES[masked.score].pretrained
+    stored = PruningPlan(model="m", task="demo", algorithm="iterative", score=DEFAULT).to_dict()
+    assert PruningPlan.from_dict(stored).score == DEFAULT  # as it was stored before the default was another
+
+
+def test_defaults_are_the_thesis_ones_but_for_the_score():
     o = FinetuneOptions()
     assert (o.epochs, o.batch, o.learning_rate, o.epsilon) == (3, 32, 2e-5, 1e-8)
     p = PruningPlan(model="m", task="demo", algorithm="iterative")
-    assert (p.score, p.repair, p.samples, p.keep_per_layer) == ("conductance-spearman", "none", 2000, 0)
+    assert (p.repair, p.samples, p.keep_per_layer) == ("none", 2000, 0)
     fisher = PruningPlan(model="m", task="demo", algorithm="mask-search")
     assert (fisher.score, fisher.repair) == ("fisher", "tune")
 

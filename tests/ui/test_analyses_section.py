@@ -31,10 +31,11 @@ def test_an_analysis_says_itself_whether_it_takes_several_draws(monkeypatch: Any
     assert [one.draws for one in seen] == [draws]
 
 
-def test_whose_results_name_heads_on_other_pages_and_whose_take_draws() -> None:
+def test_whose_results_other_pages_show_and_whose_take_draws() -> None:
     assert {a.name for a in ANALYSES.values() if a.over_draws} == {"ablation", "harmful"}
-    names = {a.name: abilities.REMEMBER[a.names_heads] for a in ANALYSES.values() if a.names_heads}
-    assert names == {"by-slice": abilities.remember, "roles": abilities.remember_roles}
+    told = {a.name: section.REMEMBER[a.tells] for a in ANALYSES.values() if a.tells}
+    assert set(told) == {"by-slice", "roles", "grade"}
+    assert (told["by-slice"], told["roles"]) == (abilities.remember, abilities.remember_roles)
 
 
 @pytest.mark.parametrize("losses", [True, False])

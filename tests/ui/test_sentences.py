@@ -138,11 +138,12 @@ def test_an_order_is_computed_where_none_is_at_hand(monkeypatch: pytest.MonkeyPa
     from headviz.ui.shell import loaders
     from headviz.ui.shell.view import View
 
-    for kind, wanted in (("classification", ["conductance-spearman"]), ("translation", ["taylor"])):
-        shape = SimpleNamespace(scores=names_for(kind))
+    for kind, wanted in (("classification", ["attattr-max"]), ("translation", ["ranks"])):
+        shape = SimpleNamespace(scores=names_for(kind), kind=kind)
         monkeypatch.setattr(loaders, "shape", lambda _, shape=shape: shape)
-        assert analyses.orders(View(), []) == wanted
+        assert analyses.orders(View(model="another"), []) == wanted
     assert analyses.orders(View(), ["fisher"]) == ["fisher"]
+    assert analyses.orders(View(score="fisher"), []) == ["fisher"]
 
 
 def test_a_distillation_of_one_seed_promises_no_intervals() -> None:

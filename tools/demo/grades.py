@@ -12,11 +12,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
-
 from headviz import __version__
 from headviz.analyses import board
-from headviz.analyses.grading import COLUMNS, RANDOM, Grade, Measured, finding
+from headviz.analyses.grade_view import COLUMNS, columns_of, finding
+from headviz.analyses.grades import RANDOM, Grade
+from headviz.analyses.grading import SHAPLEY, Measured
 from headviz.demo import DATA
 from headviz.scores.catalogue import SCORES
 from headviz.storage.writing import replace_file
@@ -34,14 +34,17 @@ Written by `python -m tools.demo.grades`, and with `--add A,B` for scores that c
 `headviz grade` answers it for a model and data of your own. Heads are removed in the order of a score that was measured
 on the other half of the data, both ways. *Area* is the share of what the model knows above one class for all that is
 left, averaged over 10 to 90 % of the heads off: 1 = everything, 0 = nothing. `shapley` is graded where it is named: it
-takes minutes.
+takes minutes. Translation models are not graded: areas count right answers, above those of one class for all, and
+translations have neither.
 
 ## On the demo"""
 COLUMNS_READ = """\
-Intervals (95 %) are over examples drawn again. *Lead* is the area minus that of 20 random orders. *CPR* and *CMD* are
-the areas of the Mechanistic Interpretability Benchmark. *Agreement* is Spearman's correlation with the exact cost of
-each head. *AUROC* and *precision* are against the {planted} heads to which the demo's training gave a part; a head may
-matter without being one of them. *Stability* is the share of the lowest fifth that both halves name."""
+Intervals (95 %) are over examples drawn again. *Behind the best* is paired: the same draws for both scores. *Lead* is
+the area minus that of 20 random orders. *CPR* and *CMD* are the areas of the Mechanistic Interpretability Benchmark.
+*Agreement* is Spearman's correlation with the exact cost of each head, or with its Shapley value, on the other half.
+*AUROC* and *precision* are against the {planted} heads to which the demo's training gave a part; a head may matter
+without being one of them. *Stability* is the share of the lowest fifth that both halves name. The page *Heads*, *Which
+score*, draws the curves behind the areas, and the areas against the seconds."""
 READ = """\
 ## Where recent formulas were read
 
@@ -49,7 +52,6 @@ READ = """\
 eq. (1) and appendix B.2.1; appendix D.8 writes the entropy without "1 −", against the paper's own reading. Its code was
 not published. `gnorm`: the formula in the authors' repository (github.com/dionysus23334/Greedy-Gnorm), over single
 examples; their scripts (github.com/Sheridan-Stable/greedy-gnorm) take norms over batches of 128, with dropout."""
-SHOWN = tuple(name for name in COLUMNS if name != "agreement with Shapley")
 
 
 class Work(dict[str, Measured]):
@@ -59,8 +61,7 @@ class Work(dict[str, Measured]):
         super().__init__()
         self.folder = folder
         for path in sorted(folder.glob("*.json")):
-            told = json.loads(path.read_text(encoding="utf-8"))
-            super().__setitem__(path.stem, Measured(**told | {"areas": np.array(told["areas"])}))
+            super().__setitem__(path.stem, Measured.read(json.loads(path.read_text(encoding="utf-8"))))
 
     def __setitem__(self, name: str, found: Measured) -> None:
         super().__setitem__(name, found)
@@ -85,17 +86,23 @@ def measure(limit: int, scores: Sequence[str] | None) -> board.Recorded:
 def added(recorded: board.Recorded, names: Sequence[str], limit: int) -> board.Recorded:
     """The recorded grades with those of further scores, measured beside the recorded best and random orders.
 
+    With Shapley values the others are measured again as well, for their agreement with them.
+
     Refused where that is not the same as if all had been measured at once: other examples or weights, or a new best,
     whose lead over each of the others is not known.
     """
     old = {g.score: g for g in recorded.grades.scores}
-    found = measure(limit, list(dict.fromkeys([*names, recorded.grades.best, RANDOM])))
+    others = list(old) if SHAPLEY in names else [recorded.grades.best, RANDOM]
+    found = measure(limit, list(dict.fromkeys([*names, *others])))
     for g in found.grades.scores:
         if g.score not in names and abs(g.area - old[g.score].area) > SAME:
             raise SystemExit(f"{g.score} has another area than recorded: measure all scores again, without --add.")
     if found.grades.best != recorded.grades.best:
         raise SystemExit(f"{found.grades.best} is the new best: measure all scores again, without --add.")
-    new: dict[str, Grade] = {g.score: g for g in found.grades.scores if g.score in names}
+    agreed = {g.score: replace(old[g.score], shapley=g.shapley) for g in found.grades if g.score in old}
+    new: dict[str, Grade] = {g.score: g for g in found.grades if g.score in names}
+    if SHAPLEY in names:
+        new = agreed | new
     joined = tuple(sorted((old | new).values(), key=lambda g: -g.area))
     command = f"{recorded.command}; {', '.join(names)} added on {found.date} with headviz {found.version}"
     return replace(recorded, grades=replace(recorded.grades, scores=joined), command=command)
@@ -109,11 +116,12 @@ def page(found: board.Recorded) -> Iterator[str]:
     yield ""
     yield f"**{finding(found.grades)}**"
     yield ""
-    yield f"| {' | '.join(SHOWN)} |"
-    yield f"|{'---|' * len(SHOWN)}"
-    for grade in found.grades.scores:
-        values = [getattr(grade, COLUMNS[name]) for name in SHOWN]
-        yield f"| {' | '.join(_cell(v) for v in values)} |"
+    shown = columns_of(found.grades)
+    yield f"| {' | '.join(shown)} |"
+    yield f"|{'---|' * len(shown)}"
+    for grade in found.grades:
+        values = [getattr(grade, COLUMNS[name]) for name in shown[1:]]
+        yield f"| `{grade.score}` | {' | '.join(_cell(v) for v in values)} |"
     yield ""
     yield from COLUMNS_READ.format(planted=found.grades.planted).splitlines()
     yield ""
@@ -132,7 +140,7 @@ def page(found: board.Recorded) -> Iterator[str]:
 def _cell(value: object) -> str:
     if value is None:
         return "–"
-    return f"{value:.3f}" if isinstance(value, float) else f"`{value}`"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def write(found: board.Recorded) -> None:

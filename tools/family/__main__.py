@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import t as student
 
 import headviz
 from headviz.analyses.orders import auroc, precision
@@ -18,7 +17,7 @@ from headviz.scores.catalogue import SCORES
 from headviz.tasks import Dataset, get_task
 
 from ..demo.training_state import write_whole
-from .page import page
+from .page import page, summary
 from .planting import CLASSES, FAMILY, HARMFUL, Planting, texts
 from .train import STEPS, train
 
@@ -37,12 +36,12 @@ def data_of(planting: Planting, skip: int = 0) -> Dataset:
 
 
 def checked(planting: Planting, clf: Any, data: Dataset) -> list[str]:
-    """Where exact ablation disagrees with the planting; an ability's own texts decide."""
+    """Where exact ablation disagrees with the planting; an ability's own texts decide, for harmful heads all texts."""
     evaluator, said = headviz.Evaluator(clf, data), []
     kinds = np.array(data.slices)
 
-    def right(off: tuple[HeadId, ...], ability: int) -> float:
-        rows = kinds == f"ability {ability}"
+    def right(off: tuple[HeadId, ...], ability: int | None = None) -> float:
+        rows = slice(None) if ability is None else kinds == f"ability {ability}"
         return float((evaluator.predictions(clf.full_mask.without(off)) == data.gold)[rows].mean())
 
     for ability, heads in enumerate(planting.needed):
@@ -55,6 +54,10 @@ def checked(planting: Planting, clf: Any, data: Dataset) -> list[str]:
                 for h in heads
                 if whole - right((h,), ability) > 0.1
             ]
+        elif idle_alone := [str(h) for h in heads if right((h,), ability) >= whole]:
+            said.append(f"ability {ability}: {', '.join(idle_alone)} alone cost nothing")
+    if no_gain := [str(h) for h in planting.harmful_heads if right((h,)) <= right(())]:
+        said.append(f"harmful {', '.join(no_gain)} alone: nothing is gained")
     idle = float((evaluator.predictions(clf.full_mask.without(planting.loud)) != evaluator.predictions(None)).mean())
     if idle > 0.01:
         said.append(f"idle heads change {idle:.1%} of the answers")
@@ -107,22 +110,6 @@ def member(planting: Planting, out: Path, names: list[str], steps: int) -> dict[
             write_whole(path, json.dumps(found, indent=1) + "\n")
             print(planting.name, name, found["scores"][name], flush=True)
     return {"name": planting.name, "grid": [planting.layers, planting.heads], **found}
-
-
-def summary(members: list[dict[str, Any]]) -> dict[str, dict[str, list[float | int]]]:
-    """Score -> kind -> mean over the models, the ends of its 95 % interval, and how many models there are."""
-    out: dict[str, dict[str, list[float | int]]] = {}
-    for name in members[0]["scores"]:
-        kinds = dict.fromkeys(kind for m in members for kind in m["scores"].get(name, {}))
-        out[name] = {}
-        for kind in kinds:
-            values = np.array([m["scores"][name][kind] for m in members if kind in m["scores"].get(name, {})])
-            half = 0.0
-            if len(values) > 1:
-                half = float(student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
-            mean = float(values.mean())
-            out[name][kind] = [round(mean, 4), round(mean - half, 4), round(mean + half, 4), len(values)]
-    return out
 
 
 def main(arguments: list[str] | None = None) -> None:

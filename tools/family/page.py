@@ -22,11 +22,11 @@ the other half are *loud*: they write noise, a quarter of what changes none of 6
 active a head is, not whether it is needed, is led astray by those."""
 READING = """\
 AUROC: the probability that a needed head has a higher score than an idle one. 1 is perfect, .5 is what random numbers
-get. Means over the models, with a 95 % interval (t) over them. *Loud*: the idle heads are loud ones only. *One*,
-*three*, *six*: how many heads share an ability. *Backup*: either of two heads is enough, so neither is missed alone.
-*Harmful*: the probability that a harmful head stands below an idle one. *Precision*: of the k highest heads, the share
-that is needed, where k heads are. *Shuffled*: the AUROC of heads drawn at random in place of the needed ones, which
-should be .5."""
+get. Means over the models, with a 95 % interval (t) over them. *Without mixed-9*: needed heads, without the model whose
+idle heads change a fifth of the answers. *Loud*: the idle heads are loud ones only. *One*, *three*, *six*: how many heads
+share an ability. *Backup*: either of two heads is enough, so neither is missed alone. *Harmful*: the probability that a
+harmful head stands below an idle one. *Precision*: of the k highest heads, the share that is needed, where k heads are.
+*Shuffled*: the AUROC of heads drawn at random in place of the needed ones, which should be .5."""
 COLUMNS = {
     "needed": "needed",
     "loud": "needed or loud",
@@ -38,40 +38,95 @@ COLUMNS = {
     "precision": "precision",
     "shuffled": "shuffled",
 }
+LEFT_OUT = "mixed-9"  # its idle heads are not idle
+ALONE = """\
+Training robs an ability of all its heads at once, and harmful heads are made together, so one alone may change nothing.
+*One by one*: the AUROC of exact ablation, of needed heads outside backups and of harmful ones. It is 1 where each needed
+head alone costs more, or each harmful one less, than every idle head, and .5 where they cost as little as idle ones. The
+last column is about whole abilities, either head of a backup, and all idle heads together."""
 LEVEL = 0.5
 
 
 def page(found: dict[str, Any]) -> Iterator[str]:
     """The document, line by line."""
-    summary, members = found["summary"], found["members"]
-    order = sorted(summary, key=lambda name: -summary[name]["needed"][0])
+    means, members = found["summary"], found["members"]
+    order = sorted(means, key=lambda name: -means[name]["needed"][0])
     yield from INTRODUCTION.splitlines()
     yield ""
-    yield f"**{finding(summary, order, members)}**"
+    yield f"**{finding(means, order, members)}**"
     yield ""
-    yield f"| score | {' | '.join(COLUMNS)} |"
-    yield f"|{'---|' * (len(COLUMNS) + 1)}"
+    fewer = summary([m for m in members if m["name"] != LEFT_OUT])
+    first, *rest = COLUMNS
+    yield f"| score | {first} | without {LEFT_OUT} | {' | '.join(rest)} |"
+    yield f"|{'---|' * (len(COLUMNS) + 2)}"
     for name in order:
-        yield f"| `{name}` | {' | '.join(_cell(summary[name].get(key)) for key in COLUMNS.values())} |"
+        cells = [means[name].get(key) for key in COLUMNS.values()]
+        cells.insert(1, fewer[name]["needed"])
+        yield f"| `{name}` | {' | '.join(_cell(value) for value in cells)} |"
     yield ""
     yield from READING.splitlines()
     yield ""
     yield "## The models"
     yield ""
-    yield "| model | grid | accuracy | what exact ablation says against the planting |"
-    yield "|---|---|---|---|"
+    yield from ALONE.splitlines()
+    yield ""
+    yield f"**{alone(members)}**"
+    yield ""
+    yield "| model | grid | accuracy | needed, one by one | harmful, one by one | what ablation of all of them says |"
+    yield "|---|---|---|---|---|---|"
     for member in members:
         layers, heads = member["grid"]
         said = "; ".join(member["disagreements"]) or "nothing"
-        yield f"| {member['name']} | {layers}×{heads} | {member['accuracy']:.3f} | {said} |"
+        singly = " | ".join(
+            "" if v is None else f"{v:.2f}" for v in (_exact(member, "one of"), _exact(member, HARMFUL))
+        )
+        yield f"| {member['name']} | {layers}×{heads} | {member['accuracy']:.3f} | {singly} | {said} |"
 
 
-def finding(summary: dict[str, Any], order: list[str], members: list[dict[str, Any]]) -> str:
+def alone(members: list[dict[str, Any]]) -> str:
+    """In how many models exact ablation of single heads does not tell a kind of head from idle ones, and how far."""
+    needed = {m["name"]: found for m in members if (found := _exact(m, "one of")) is not None and found < 1}
+    harmful = {m["name"]: found for m in members if (found := _exact(m, HARMFUL)) is not None and found < 1}
+    told = "; ".join(
+        f"{what} in {', '.join(f'{name} ({found:.2f})' for name, found in some.items())}"
+        for what, some in (("needed heads outside backups", needed), ("harmful heads", harmful))
+        if some
+    )
+    count = len(needed.keys() | harmful.keys())
+    if not count:
+        return "Removed one at a time, every needed head costs more than every idle one, and every harmful head less."
+    said = f"Removed one at a time, heads do not stand where the planting puts them in {count} of {len(members)} models"
+    return f"{said}, by the AUROC of exact ablation: {told}."
+
+
+def _exact(member: dict[str, Any], kind: str) -> float | None:
+    """The AUROC of exact ablation on this kind of planting; None where the model has none."""
+    kinds: dict[str, float] = member["scores"].get("ablation", {})
+    return next((found for name, found in kinds.items() if name.startswith(kind)), None)
+
+
+def summary(members: list[dict[str, Any]]) -> dict[str, dict[str, list[float | int]]]:
+    """Score -> kind -> mean over the models, the ends of its 95 % interval, and how many models there are."""
+    out: dict[str, dict[str, list[float | int]]] = {}
+    for name in members[0]["scores"]:
+        kinds = dict.fromkeys(kind for m in members for kind in m["scores"].get(name, {}))
+        out[name] = {}
+        for kind in kinds:
+            values = np.array([m["scores"][name][kind] for m in members if kind in m["scores"].get(name, {})])
+            half = 0.0
+            if len(values) > 1:
+                half = float(student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+            mean = float(values.mean())
+            out[name][kind] = [round(mean, 4), round(mean - half, 4), round(mean + half, 4), len(values)]
+    return out
+
+
+def finding(means: dict[str, Any], order: list[str], members: list[dict[str, Any]]) -> str:
     """Whose mean is highest, which scores are as good as far as these models tell, and which no better than chance."""
-    best = summary[order[0]]["needed"]
+    best = means[order[0]]["needed"]
     said = f"Over {len(members)} models `{order[0]}` has the highest AUROC of needed heads: {_cell(best)}."
     equal = [name for name in order[1:] if not _behind(members, name, order[0])]
-    chance = [name for name in order if name != "random" and summary[name]["needed"][1] <= LEVEL]
+    chance = [name for name in order if name != "random" and means[name]["needed"][1] <= LEVEL]
     for what, names in (("told apart from it", equal), ("shown to be better than chance", chance)):
         if names:
             said += f" Not {what}: {', '.join(f'`{name}`' for name in names)}."

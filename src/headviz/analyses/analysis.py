@@ -159,7 +159,7 @@ class Analysis:
     command: str = ""  # of its own, where it is not ``analyse NAME``
     lines: Lines | None = None
     over_draws: bool = False  # takes the mean over several draws of what stands in a head's place; the others take one
-    names_heads: Literal["", "abilities", "looks"] = ""  # other pages name heads by what its newest result says of them
+    tells: Literal["", "abilities", "looks", "scores"] = ""  # what other pages show of its newest result
 
     @property
     def takes_mask_away(self) -> bool:

@@ -333,5 +333,5 @@ ANALYSIS = Analysis(
     lambda _: Recipe((found_by("by_slice", EVALUATOR),), ("evaluator",)),
     (*MASKABLE, "slices"),
     (METRIC,),
-    names_heads="abilities",
+    tells="abilities",
 )

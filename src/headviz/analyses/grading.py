@@ -15,80 +15,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..charts.numbers import number
 from ..errors import OptionError, shown
 from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, tracked
 from ..recipes.structure import Name
 from ..results import Result
 from ..scores.catalogue import SCORES, score_named
-from .analysis import Analysis, Option, Picture, Table, View
+from ..storage.restoring import restored
+from .analysis import Analysis, Option
+from .grade_view import figure, view
+from .grades import RANDOM, Grade, Grades
 from .orders import Half, auroc, halves_of, overlap, planted_in, precision, spearman
 from .recipe import Recipe, found_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping
 
-    from plotly.graph_objects import Figure
-
     from ..models.classifier import Classifier
     from ..tasks import Dataset
     from .given import Given
 
-RANDOM, ABLATION, SHAPLEY = "random", "ablation", "shapley"
+ABLATION, SHAPLEY = "ablation", "shapley"
 SEEDS = 20  # orders that the random score is averaged over
 LEAST = 40  # examples
 TIMED = 8  # examples that a score is timed on, with nothing from the cache
-KEPT = "What is kept of what the model knows: 1 = everything, 0 = one class for all. Dotted: random orders."
-MEASURED = """Measured on one half of the data, removed on the other, both ways. CPR, CMD: areas of the Mechanistic \
-Interpretability Benchmark. AUROC, precision: against the heads whose part is known."""
+WHY_CLASSES = "areas count right answers, above those of one class for all, and translations have neither"
 MIB = "areas as in the Mechanistic Interpretability Benchmark (ICML 2025)"
-
-
-@dataclass(frozen=True)
-class Grade(Result):
-    """One score. Intervals: 95 %, over examples drawn again, the same draws for all scores."""
-
-    score: str
-    auroc: float | None  # against heads whose part is known; None where none is
-    area: float  # lowest heads removed first: high is good
-    area_low: float
-    area_high: float
-    area_top: float  # highest heads removed first: low is good
-    cpr: float  # area of the share of the metric kept, lowest first, from no head to all: high is good
-    cmd: float  # area of its distance from the full metric: low is good
-    lead: float  # area minus that of random orders
-    lead_low: float
-    lead_high: float
-    behind: float | None  # the best area minus this one; None for the best
-    behind_low: float | None
-    behind_high: float | None
-    agreement: float  # Spearman with the exact cost of removing each head, on the other half
-    shapley: float | None  # Spearman with Shapley values, on the other half; None where they are not graded
-    precision: float | None  # share of known heads among as many of the highest; None where none is known
-    stability: float  # share of the lowest fifth that both halves name
-    seconds: float  # of processor time per example: other work on the machine does not count
-
-
-@dataclass(frozen=True)
-class Grades(Result):
-    """``scores`` from the largest area to the smallest."""
-
-    scores: tuple[Grade, ...]
-    best: str
-    planted: int  # heads whose part is known
-    n: int
-    data: str
-
-    @property
-    def untold(self) -> tuple[str, ...]:
-        """Scores that these examples do not show to be better than random orders; some may be worse."""
-        return tuple(g.score for g in self.scores if g.score != RANDOM and g.lead_low <= 0)
-
-    @property
-    def equals(self) -> tuple[str, ...]:
-        """Scores that these examples cannot tell from the best."""
-        return tuple(g.score for g in self.scores if g.behind_low is not None and g.behind_low <= 0)
 
 
 def grade(
@@ -119,6 +71,8 @@ def grade(
 
     require_model(clf)
     require_dataset(data)
+    if clf.kind not in ANALYSIS.kinds:
+        raise OptionError(f"Scores of {clf.kind} models such as '{clf.name}' are not graded: {WHY_CLASSES}.")
     usual = [name for name, score in SCORES.items() if clf.kind in score.kinds and not score.slow]
     if isinstance(scores, str) or not isinstance(scores, Sequence | None):
         raise OptionError(f"scores are a list of names, such as ['taylor', 'random'], not {shown(scores)}.")
@@ -135,25 +89,23 @@ def grade(
         planted_in(clf),
     )
     found: MutableMapping[str, Measured] = {} if kept is None else kept
-    work = sorted([*names, *([RANDOM] if RANDOM not in names else [])], key=lambda name: name != SHAPLEY)
-    for name in tracked(work, progress, cancel):
+    for name in tracked([*names, *([RANDOM] if RANDOM not in names else [])], progress, cancel):
         if name not in found:
             found[name] = _measured(clf, halves, truth, name, cancel)
-    base = found[RANDOM]
+    base, fair = found[RANDOM], found[SHAPLEY] if SHAPLEY in names else None
     best = max((name for name in names if name != RANDOM), key=lambda name: found[name].area, default=RANDOM)
-    grades = [_graded(name, found[name], base, found[best] if name != best else None) for name in names]
+    grades = [_graded(name, found[name], base, found[best] if name != best else None, fair) for name in names]
     grades.sort(key=lambda g: -g.area)
     known = 0 if truth.planted is None else len(truth.planted)
     return Grades(tuple(grades), best, known, len(data), data.task.title)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Truth:
-    """What scores are compared with: of both halves, exact costs and, once they are measured, Shapley values."""
+    """What scores are compared with: the exact costs on both halves, and the heads whose part is known."""
 
     costs: Sequence[NDArray]
     planted: frozenset[HeadId] | None
-    shapley: Sequence[NDArray] | None = None
 
 
 @dataclass(frozen=True)
@@ -167,49 +119,61 @@ class Measured(Result):
     auroc: float | None
     precision: float | None
     agreement: float
-    shapley: float | None
     stability: float
     seconds: float
+    curve: tuple[float, ...] = ()  # what is left at each share; empty in older files, as are the tables
+    tables: tuple[tuple[NDArray[np.float64], ...], ...] = ()  # [half][order]: several orders of the random score
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Measured:
+        """What ``to_dict`` wrote; what is no longer kept is passed over."""
+        found: Measured = restored(cls, given, (0, 0))
+        return found
 
     @property
     def area(self) -> float:
         return float(self.areas[0])
 
+    def agrees(self, other: Measured) -> float | None:
+        """Spearman with the tables of another score, each on the half that this one has not seen."""
+        if not self.tables or not other.tables:
+            return None
+        both = ((values, other.tables[1 - half][0]) for half in (0, 1) for values in self.tables[half])
+        return float(np.mean([spearman(mine, theirs) for mine, theirs in both]))
+
 
 def _measured(clf: Classifier, halves: Sequence[Half], truth: Truth, name: str, cancel: Cancel | None) -> Measured:
     per_half, seconds = _tables(clf, halves, name, cancel)
-    if name == SHAPLEY:
-        truth.shapley = [tables[0] for tables in per_half]
     present = clf.full_mask
-    areas, tops, bench, agreements, shared, rocs, precise = [], [], [], [], [], [], []
+    curves, tops, bench, agreements, rocs, precise = [], [], [], [], [], []
     for measured, other in ((0, 1), (1, 0)):
         half = halves[other]
         for values in per_half[measured]:
             curve = half.curve(present, values, cancel)
-            areas.append(half.area(curve))
+            curves.append(half.left(curve))
             bench.append(half.benchmark(present, curve))
             # a random order from its other end is another random order
             again = curve if name == RANDOM else half.curve(present, -values, cancel)
-            tops.append(half.area(again)[0])
+            tops.append(half.left(again)[:, 0].mean())
             agreements.append(spearman(values, truth.costs[other]))
-            if truth.shapley is not None:
-                shared.append(spearman(values, truth.shapley[other]))
             if truth.planted is not None:
                 rocs.append(auroc(values, truth.planted))
                 precise.append(precision(values, truth.planted))
     stable = [overlap(a, b, present) for a, b in zip(*per_half, strict=True)]
     cpr, cmd = np.mean(bench, axis=0)
+    left = np.mean(curves, axis=0)
     return Measured(
-        np.mean(areas, axis=0),
+        left.mean(axis=0),
         float(np.mean(tops)),
         float(cpr),
         float(cmd),
         float(np.mean(rocs)) if rocs else None,
         float(np.mean(precise)) if precise else None,
         float(np.mean(agreements)),
-        float(np.mean(shared)) if shared else None,
         float(np.mean(stable)),
         seconds,
+        tuple(left[:, 0].tolist()),
+        tuple(tuple(tables) for tables in per_half),
     )
 
 
@@ -230,7 +194,7 @@ def _tables(
     return [[score_heads(clf, half.data, name, **how, **m).values for m in more] for half in halves], seconds
 
 
-def _graded(name: str, mine: Measured, base: Measured, best: Measured | None) -> Grade:
+def _graded(name: str, mine: Measured, base: Measured, best: Measured | None, shapley: Measured | None) -> Grade:
     low, high = np.percentile(mine.areas[1:], [2.5, 97.5])
     lead = mine.areas - base.areas
     lead_low, lead_high = np.percentile(lead[1:], [2.5, 97.5])
@@ -252,80 +216,18 @@ def _graded(name: str, mine: Measured, base: Measured, best: Measured | None) ->
         ends[0],
         ends[1],
         mine.agreement,
-        mine.shapley,
+        None if shapley is None else mine.agrees(shapley),
         mine.precision,
         mine.stability,
         mine.seconds,
+        tuple(mine.curve),
     )
-
-
-# how it is shown ------------------------------------------------------------------------------
-
-COLUMNS = {  # heading -> field of a grade
-    "score": "score",
-    "area": "area",
-    "95 % low": "area_low",
-    "95 % high": "area_high",
-    "lead over random": "lead",
-    "area, highest removed first": "area_top",
-    "CPR": "cpr",
-    "CMD": "cmd",
-    "agreement with exact cost": "agreement",
-    "agreement with Shapley": "shapley",
-    "AUROC": "auroc",
-    "precision": "precision",
-    "stability": "stability",
-    "CPU seconds per example": "seconds",
-}
 
 
 def run(given: Given) -> Grades:
     asked = given.option("scores")
     names = None if asked is None else [name.strip() for name in asked.split(",") if name.strip()]
     return grade(given.clf, given.data, names, given.progress, label_order=given.label_order, cancel=given.cancel)
-
-
-def figure(found: Grades) -> Figure:
-    """The area of each score with its interval, the best on top; the line is that of random orders."""
-    from plotly.graph_objects import Figure, Scatter
-
-    from ..charts.style import FAINT, ROW, frame, whisker
-
-    shown = found.scores[::-1]
-    fig = frame(Figure(), 80 + ROW * len(shown), xaxis_title="area: share that is kept")
-    ends = whisker([g.area for g in shown], [g.area_low for g in shown], [g.area_high for g in shown])
-    fig.add_vline(shown[0].area - shown[0].lead, line={"dash": "dot", "color": FAINT})
-    return fig.add_trace(
-        Scatter(x=[g.area for g in shown], y=[g.score for g in shown], mode="markers", error_x=ends, name="area")
-    )
-
-
-def finding(found: Grades) -> str:
-    """One sentence: what to use here, and what is no better than chance."""
-    first = next(g for g in found.scores if g.score == found.best)
-    if first.lead_low <= 0:
-        return "On these examples the largest area is not shown to be better than that of random orders."
-    said = f"On this model use {found.best}: it keeps {number(first.area, 2)} of what the model knows, on average over "
-    said += "10 to 90 % of the heads removed"
-    same = [name for name in found.equals if name != RANDOM]
-    said += f", not told from {', '.join(same)}" if same else ""
-    return f"{said}. Not shown to be better than random orders: {', '.join(found.untold) or 'none'}."
-
-
-def view(found: Grades) -> View:
-    columns = tuple(c for c, name in COLUMNS.items() if any(getattr(g, name) is not None for g in found.scores))
-    rows = [[getattr(g, COLUMNS[c]) for c in columns] for g in found.scores]
-    truth = f"{found.planted} heads with a known part" if found.planted else "no head's part is known: AUROC is empty"
-    return View(
-        finding(found),
-        (
-            Picture("grades", lambda: figure(found), KEPT),
-            Table(
-                "grades_table", columns, rows, MEASURED, dict.fromkeys(columns[1:-1], "%.3f") | {columns[-1]: "%.4f"}
-            ),
-        ),
-        about=(("data", f"{found.data}, {found.n:,} examples"), ("truth", truth)),
-    )
 
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
@@ -347,4 +249,5 @@ ANALYSIS = Analysis(
     options=(Option("scores", None, "names separated by commas (default: all)", metavar="A,B"),),
     kinds=(CLASSIFICATION,),
     command="grade",
+    tells="scores",
 )

@@ -72,11 +72,11 @@ class Half:
             left.append(self._metric(self.evaluator.predictions(present.without(gone), keep=False)))
         return np.array(left)
 
-    def area(self, curve: NDArray) -> NDArray[np.float64]:
-        """[1 + draws]: what is left above one class for all, averaged over the shares."""
+    def left(self, curve: NDArray) -> NDArray[np.float64]:
+        """[shares, 1 + draws]: the share that is left of what the full model has above one class for all."""
         known = self.full - self.constant
         with np.errstate(divide="ignore", invalid="ignore"):
-            left: NDArray[np.float64] = np.where(known > 0, (curve - self.constant) / known, 0.0).mean(axis=0)
+            left: NDArray[np.float64] = np.where(known > 0, (curve - self.constant) / known, 0.0)
         return left
 
     def benchmark(self, present: HeadMask, curve: NDArray) -> tuple[float, float]:

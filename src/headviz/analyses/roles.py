@@ -330,5 +330,5 @@ ANALYSIS = Analysis(
     ),
     kinds=(CLASSIFICATION,),
     command="roles",
-    names_heads="looks",
+    tells="looks",
 )

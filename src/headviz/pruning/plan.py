@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import OptionError
+from ..heads import CLASSIFICATION, TRANSLATION
 from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
-from ..scores.catalogue import DEFAULT as DEFAULT_SCORE
-from ..scores.catalogue import SCORES, Score
+from ..scores.catalogue import SCORES, Score, to_prune_by
+from ..tasks.catalogue import TASKS
 from .algorithms import ALGORITHMS
 from .options import (
     LEAST_STEP,
@@ -62,7 +63,7 @@ class PruningPlan(Source):
     """
 
     algorithm: str
-    score: str = ""  # empty = the thesis's, or the algorithm's own
+    score: str = ""  # empty = the best of the recorded board, or the algorithm's own
     base: str | None = None  # θ0: the pre-trained encoder; algorithms that retrain need one
     base_revision: str | None = None
 
@@ -106,11 +107,18 @@ class PruningPlan(Source):
         object.__setattr__(self, "score_options", tuple(sorted((str(k), v) for k, v in pairs)))
         algorithm = ALGORITHMS.get(self.algorithm)
         if algorithm is not None:
-            object.__setattr__(self, "score", self.score or algorithm.only_score or DEFAULT_SCORE)
+            object.__setattr__(self, "score", self.score or algorithm.only_score or self._usual())
             object.__setattr__(self, "repair", self.repair or algorithm.default_repair)
         if isinstance(self.finetune, Mapping):
             object.__setattr__(self, "finetune", FinetuneOptions.from_dict(self.finetune))
         self._check()
+
+    def _usual(self) -> str:
+        """The score that the model of this task is pruned by where none is named."""
+        if self.score_source == "masked-lm":
+            return masked_lm_scores()[0]
+        task = TASKS.get(self.task) if isinstance(self.task, str) else None
+        return to_prune_by(TRANSLATION if task is not None and task.is_translation else CLASSIFICATION)
 
     def _check(self) -> None:
         choice(self.algorithm, "algorithm", ALGORITHMS)

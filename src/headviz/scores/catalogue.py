@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import OptionError, is_one_of, unknown_choice
+from ..heads import CLASSIFICATION
 from .learned_lines import LEARNED
 from .options import (
     AblationOptions,
@@ -224,8 +225,8 @@ _ENTRIES = (
 )
 # in the order of the recorded board of grades, best first; what it has not graded comes last
 _GRADED = (
-    "attattr-max ranks gim gates-exact conductance-max gates gates-hard gnorm magnitude fisher ablation hies taylor "
-    "conductance-pearson gates-causal random conductance-spearman conductance-kendall"
+    "attattr-max shapley ranks gim gates-exact conductance-max gates gates-hard gnorm magnitude fisher ablation hies "
+    "taylor conductance-pearson gates-causal random conductance-spearman conductance-kendall"
 ).split()
 SCORES: dict[str, Score] = {s.name: s for s in sorted(_ENTRIES, key=lambda s: (*_GRADED, s.name).index(s.name))}
 
@@ -300,6 +301,11 @@ def correlates(name: str) -> bool:
 def names_for(kind: str) -> tuple[str, ...]:
     """The scores that this kind of model has."""
     return tuple(s.name for s in SCORES.values() if kind in s.kinds)
+
+
+def to_prune_by(kind: str = CLASSIFICATION) -> str:
+    """The default order of pruning: of this kind's scores, but for slow ones, the best on the recorded board."""
+    return next(name for name in names_for(kind) if not SCORES[name].slow)
 
 
 def check_kind(score: Score, kind: str) -> None:

@@ -37,7 +37,7 @@ _looks: dict[tuple[object, ...], dict[HeadId, str]] = {}
 
 def carried(view: View) -> dict[HeadId, str]:
     """What each head is known to carry. Empty where this has not been measured."""
-    return _of_demo() if known(view) else _found.get(_source(view), {})
+    return _of_demo() if known(view) else _found.get(view.source, {})
 
 
 def carriers(view: View) -> dict[str, list[HeadId]]:
@@ -57,17 +57,17 @@ def remember(view: View, found: BySlice) -> None:
             told.setdefault(HeadId(*(int(i) for i in at)), []).append(one.name)
     if len(_found) >= MOST:
         _found.clear()
-    _found[_source(view)] = {head: _words(names) for head, names in told.items()}
+    _found[view.source] = {head: _words(names) for head, names in told.items()}
 
 
 def remember_roles(view: View, found: Roles) -> None:
     """Keep what *What heads look at* has found, so that grids and the gallery name these heads."""
     if len(_looks) >= MOST:
         _looks.clear()
-    _looks[_source(view)] = {head: _role(role.name, role.share) for head, role in found.first().items()}
+    _looks[view.source] = {head: _role(role.name, role.share) for head, role in found.first().items()}
 
 
-# by ``Analysis.names_heads``
+# by ``Analysis.tells``
 REMEMBER: dict[str, Callable[[View, Any], None]] = {"abilities": remember, "looks": remember_roles}
 
 
@@ -78,7 +78,7 @@ def _role(name: str, share: float) -> str:
 def looks(view: View) -> dict[HeadId, str]:
     """What each head looks at more than by chance, with its share of attention: as measured here, or as recorded for
     the demo. Empty where it was not measured."""
-    found = _looks.get(_source(view))
+    found = _looks.get(view.source)
     return _recorded() if found is None and known(view) else found or {}
 
 
@@ -92,11 +92,6 @@ def look_tips(view: View, present: HeadMask) -> dict[str, list[list[str]]]:
     if not found:
         return {}
     return {"looks at": [[found.get(HeadId(i, j), "–") for j in heads] for i in range(present.num_layers)]}
-
-
-def _source(view: View) -> tuple[object, ...]:
-    data = (view.task, view.data, view.columns, view.label, view.groups, view.limit, view.seed)
-    return (view.model, view.revision, view.dtype, *data)
 
 
 @cache

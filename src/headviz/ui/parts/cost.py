@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...charts.palette import Scale, scale_for, scale_of_losses
 from ...evaluation.verdict import undecided
-from ...scores.catalogue import correlates
+from ...scores.catalogue import correlates, to_prune_by
 from ..shell import jobs, loaders
 from ..shell.view import COST, View
 from . import scoring
@@ -54,6 +54,13 @@ def ordering(view: View) -> HeadScores | None:
     if found is None and view.order == COST:
         return scoring.scores(view, MEANWHILE) or scoring.scores(view, view.score)
     return found
+
+
+def removing(view: View) -> str:
+    """The score that a run removes heads by where the user has not said another: the best of the grades here, else of
+    the recorded board."""
+    shape = loaders.shape(view)
+    return view.told_order if view.told_order in shape.scores else to_prune_by(shape.kind)
 
 
 def _enough(view: View, score: str) -> bool:

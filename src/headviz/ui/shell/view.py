@@ -11,10 +11,10 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import urlencode
 
-from ...analyses import board
 from ...errors import one_line
 from ...evaluation.verdict import MARGIN
 from ...scores.catalogue import DEFAULT
+from . import graded
 
 COST = "ablation"  # the score that says what each head costs
 LONGEST_TEXT = 1500  # characters of a text that an address carries; longer ones stay in the session
@@ -84,12 +84,22 @@ class View:
     story: int = 0  # the step of the demonstration that this view belongs to; 0 = none
 
     @property
-    def order(self) -> str:
-        """The score that heads are ordered by: the user's choice, else the best of the recorded grades, else cost."""
+    def told_order(self) -> str | None:
+        """The score to remove heads by: the user's choice, else the best of the grades; None without either."""
         if self.beside or self.score != DEFAULT:
             return self.beside or self.score
-        graded = board.recorded() if self.on_demo else None
-        return COST if graded is None or graded.grades.best is None else graded.grades.best
+        return graded.best(self.source, self.on_demo)
+
+    @property
+    def order(self) -> str:
+        """The score that heads are ordered by: as told, else cost."""
+        return self.told_order or COST
+
+    @property
+    def source(self) -> tuple[object, ...]:
+        """Which weights and examples are shown."""
+        data = (self.task, self.data, self.columns, self.label, self.groups, self.limit, self.seed)
+        return (self.model, self.revision, self.dtype, *data)
 
     @property
     def on_demo(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,11 +16,10 @@ from ....errors import TaskError, UserError
 from ....evaluation.verdict import MARGIN
 from ....heads import HeadMask
 from ....models.stand_in import ZERO, StandIn
-from ...parts import abilities, published, recorded, reference, scoring
-from ...parts.cost import MEANWHILE
+from ...parts import abilities, cost, published, recorded, reference, scoring
 from ...parts.measure import key_of
-from ...shell import jobs, loaders, show, state
-from ...shell.view import COST, View
+from ...shell import graded, jobs, loaders, show, state
+from ...shell.view import View
 from . import drawing
 
 if TYPE_CHECKING:
@@ -32,6 +31,12 @@ if TYPE_CHECKING:
 SAMPLES = 500  # training examples to choose heads and to score on
 SECONDS = 20.0  # of a search that takes what it is given
 OTHER = {"mnli": "mnli-mm", "mnli-mm": "mnli"}
+GRADE = "grade"
+# what other pages show of a result, by ``Analysis.tells``
+REMEMBER: dict[str, Callable[[View, Any], None]] = {
+    **abilities.REMEMBER,
+    "scores": lambda view, found: graded.remember(view.source, found),
+}
 UNSEEN = ("demo", "demo-translation")  # tasks that come with a second evaluation split
 
 
@@ -103,18 +108,16 @@ def options(view: View, analysis: Analysis, longest: int, known: Sequence[str]) 
     given: dict[str, Any] = {"samples": SAMPLES, "seed": view.seed, "select": view.select, "seconds": SECONDS}
     given["margin"] = view.margin
     given["length"] = min(128, longest)
-    exact = COST if analysis.command == "grade" else ORACLE  # of single ablations, each by its own name
-    given["scores"] = ",".join(dict.fromkeys([*orders(view, known), exact]))
+    if analysis.name != GRADE:  # which names all scores itself
+        given["scores"] = ",".join(dict.fromkeys([*orders(view, known), ORACLE]))
     if analysis.asks("checkpoints"):
         given["checkpoints"] = checkpoints(view)
     return {name: value for name, value in given.items() if analysis.asks(name)}
 
 
 def orders(view: View, known: Sequence[str]) -> list[str]:
-    """Scores to prune by: those that have tables, else the view's own, else the quickest estimate of a cost."""
-    if known:
-        return list(known)
-    return [view.score if view.score in loaders.shape(view).scores else MEANWHILE]
+    """Scores to prune by: those that have tables, else the one that a run would take."""
+    return list(known) or [cost.removing(view)]
 
 
 def checkpoints(view: View) -> str:
@@ -169,25 +172,33 @@ def section(name: str, clf: Classifier, data: Dataset) -> None:
     if not state.view().present:
         controls(analysis, state.view())
     view = state.view()
-    known = scoring.all_known(view, clf.present)
-    stand_in = reference.chosen() if analysis.evaluates else StandIn()
-    given = FromPage(analysis, clf, data, view, state.mask(clf.present), known, stand_in)
-    if stand_in.kind != ZERO:
-        told = f"In the place of a head that is off stands {stand_in.meaning}. The Mask lab has the choice."
+    given = _given(analysis, clf, data, view)
+    if given.stand_in.kind != ZERO:
+        told = f"In the place of a head that is off stands {given.stand_in.meaning}. The Mask lab has the choice."
         st.caption(show.plain(told))
     result = _result(analysis, given)
     if result is not None:
-        if analysis.names_heads:
-            abilities.REMEMBER[analysis.names_heads](view, result)
         shown = result if analysis.lines is None else drawing.chosen_lines(result, analysis.lines)
         drawing.draw(analysis.view(shown))
     published.section(name, data.task.name)
     st.caption(show.plain(f"Source: {analysis.source}."))
 
 
-def _result(analysis: Analysis, given: FromPage) -> Any:
-    """The result, or None while *Run* or the progress is shown."""
-    view = given.view
+def _given(analysis: Analysis, clf: Classifier, data: Dataset, view: View) -> FromPage:
+    known = scoring.all_known(view, clf.present)
+    stand_in = reference.chosen() if analysis.evaluates else StandIn()
+    return FromPage(analysis, clf, data, view, state.mask(clf.present), known, stand_in)
+
+
+def computed(name: str, clf: Classifier, data: Dataset) -> Any:
+    """The result of an analysis that another page asks for; None while its progress is shown."""
+    given = _given(ANALYSES[name], clf, data, state.view())
+    return _needed(given, _key(given))
+
+
+def _key(given: FromPage) -> tuple[Any, ...]:
+    """What the result depends on."""
+    analysis, view = given.analysis, given.view
     depends = (
         view.select if analysis.asks("select") else "",
         view.base if analysis.asks("checkpoints") else "",
@@ -195,7 +206,12 @@ def _result(analysis: Analysis, given: FromPage) -> Any:
         *((view.margin,) if analysis.asks("margin") else ()),
         *(() if given.stand_in.kind == ZERO else (given.stand_in,)),
     )
-    key = key_of(given.clf, given.data, "analysis", analysis.name, *depends)
+    return key_of(given.clf, given.data, "analysis", analysis.name, *depends)
+
+
+def _result(analysis: Analysis, given: FromPage) -> Any:
+    """The result, or None while *Run* or the progress is shown."""
+    view, key = given.view, _key(given)
     if jobs.find(key) is None and st.session_state.get("analysis_asked") != key:
         usual = view.select == "other" and view.margin == MARGIN and not view.base and given.stand_in.kind == ZERO
         made = recorded.analysis(analysis.name, given.clf, given.data, view.on_demo) if usual else None
@@ -209,10 +225,22 @@ def _result(analysis: Analysis, given: FromPage) -> Any:
             _run_button(analysis, key, "Run")
         return None if made is None else made.result
 
-    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
-        return analysis.run(replace(given, progress=progress, cancel=cancel))
+    return _needed(given, key)
 
-    return jobs.need(key, analysis.title, work)
+
+def _needed(given: FromPage, key: tuple[Any, ...]) -> Any:
+    """The result of the job, which other pages learn of; None while its progress is shown."""
+    remember = REMEMBER.get(given.analysis.tells, lambda view, result: None)
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
+        made = given.analysis.run(replace(given, progress=progress, cancel=cancel))
+        remember(given.view, made)  # also where nobody looks when it ends
+        return made
+
+    result = jobs.need(key, given.analysis.title, work)
+    if result is not None:
+        remember(given.view, result)
+    return result
 
 
 def _run_button(analysis: Analysis, key: tuple[Any, ...], label: str) -> None:

@@ -14,7 +14,7 @@ from ....heads import HeadScores
 from ....recipes.structure import Call, Command, Each, Get, Lambda, Let, Name, Recipe
 from ....scores.catalogue import SCORES, correlates
 from ...parts import abilities, cost, scoring
-from ...shell import jobs, part, recipes, show, state
+from ...shell import graded, jobs, part, recipes, show, state
 from ...shell.loaders import Shape
 from ...shell.view import COST, View
 from ...widgets.grid import Look
@@ -63,7 +63,9 @@ def choose(view: View, shape: Shape) -> None:
     if view.present:
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="first_place"):
-        state.choose("score", "Score", shape.scores, width=230, label_visibility="collapsed")
+        state.choose(
+            "score", "Score", graded.sorted_names(view.source, shape.scores), width=230, label_visibility="collapsed"
+        )
         options(view, shape)
 
 
@@ -71,7 +73,7 @@ def choose_beside(view: View, shape: Shape) -> None:
     """The score of the second grid; empty means what each head costs."""
     if view.present:
         return
-    others = ["", *(s for s in shape.scores if s != COST or view.beside == COST)]
+    others = ["", *(s for s in graded.sorted_names(view.source, shape.scores) if s != COST or view.beside == COST)]
     told = {"": f"{COST}: what each head costs"}
     state.choose(
         "beside",

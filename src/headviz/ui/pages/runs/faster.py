@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from ....errors import OptionError, UserError
 from ....tasks import points_in
-from ...shell import numbers, show, state
+from ...parts import training
+from ...shell import loaders, numbers, show, state
 from ...shell.view import View
 from . import plans, take_away
 
@@ -29,7 +31,12 @@ def form(view: View) -> None:
     length = numbers.field(c, "Tokens of each", 1, 4096, 32, "fast_length")
     samples = numbers.field(d, "Examples to choose on", 4, 20_000, 1024, "fast_samples")
     repair = st.selectbox("Kept weights", list(REPAIRS), format_func=REPAIRS.__getitem__, key="fast_repair")
-    beside = st.checkbox("Heads only, beside it", True, key="fast_beside")
+    with st.container(horizontal=True, gap="medium"):
+        beside = st.checkbox("Heads only, beside it", True, key="fast_beside")
+        retrained = st.checkbox(
+            "Train the smaller models", False, key="fast_retrain", help="On the train split, once parts have gone"
+        )
+    training_of: Callable[[], dict[str, Any]] = _training(view) if retrained else dict
     try:
         spec = _spec(
             view,
@@ -39,6 +46,7 @@ def form(view: View) -> None:
             samples=samples(),
             repair=repair,
             beside=beside,
+            **training_of(),
         )
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
@@ -48,6 +56,15 @@ def form(view: View) -> None:
         (device, note), place = ready
         st.caption(show.plain(note))
         plans.start(place, "fast", lambda owner: _start(spec, device, owner))
+
+
+def _training(view: View) -> Callable[[], dict[str, Any]]:
+    """The fields of a training of the smaller models; what they say is read and checked later."""
+    recipe = training.recipe_for(loaders.model_name(view.model))
+    with st.expander("Training of the smaller models", icon=":material/model_training:"):
+        st.caption(show.plain(recipe.said(view)))
+        options, limit, _ = training.fields(f"fast_train_{view.model}", recipe, None)
+    return lambda: {"finetune": options().to_dict(), "train_limit": limit or None}
 
 
 def _speeds(text: str) -> list[float]:

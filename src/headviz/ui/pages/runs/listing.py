@@ -12,7 +12,7 @@ import streamlit as st
 
 from ....errors import RunError
 from ....recipes.structure import Call, Command, Get, Import, Recipe
-from ...parts import recorded
+from ...parts import cost, recorded
 from ...shell import recipes, show, state
 from ...shell.view import View
 from . import actions as runactions
@@ -261,13 +261,14 @@ def recipe(view: View, run: RunView | None = None) -> tuple[str, str]:
         steps = Get(Call("reading.show", (run.record.id,)), "steps")
         return replace(again, lines=(*again.lines, Import("headviz.runs", ("reading",)), steps)).written()
     name = st.session_state.get("new_algorithm", DEFAULT)
-    plan = {"model": view.model, "task": view.task, "algorithm": name, "score": view.order}
+    score = cost.removing(view)
+    plan = {"model": view.model, "task": view.task, "algorithm": name, "score": score}
     data = {
         **dict(recipes.data_given(replace(view, groups="", seed=0))),
         "limit": None,
         "dev-limit": view.limit or None,
     }
-    given = (*recipes.model_given(view), *data.items(), ("algorithm", name), ("score", view.order))
+    given = (*recipes.model_given(view), *data.items(), ("algorithm", name), ("score", score))
     return Recipe(lines_of(plan), Command(("run", "start"), given)).written()
 
 

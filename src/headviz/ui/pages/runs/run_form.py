@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....errors import UserError
+from ...parts import cost
 from ...parts import score_form as scoreform
-from ...shell import jobs, loaders, show
+from ...shell import graded, jobs, loaders, show
 from ...shell.view import View
 from . import faster, plans
 from . import listing as runsview
@@ -44,7 +45,7 @@ def form(view: View) -> None:
     """The options of one pruning run."""
     from ....pruning.algorithms import ALGORITHMS
 
-    known = loaders.shape(view).scores
+    known = graded.sorted_names(view.source, loaders.shape(view).scores)
     left, middle, right = st.columns([2, 2, 1])
     with left:
         name = st.selectbox("Algorithm", list(ALGORITHMS), format_func=plans.title_of, key="new_algorithm")
@@ -52,8 +53,8 @@ def form(view: View) -> None:
     options: dict[str, Any] = {"algorithm": name}
     with middle:
         fixed = algorithm.only_score
-        at = known.index(view.order) if view.order in known else 0
-        names = [fixed] if fixed else list(known)
+        at = known.index(cost.removing(view))
+        names = [fixed] if fixed else known
         score = options["score"] = st.selectbox(
             "Score",
             names,

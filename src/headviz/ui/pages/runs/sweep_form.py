@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....errors import OptionError, UserError
+from ...parts import cost
 from ...parts import score_form as scoreform
-from ...shell import jobs, loaders, show
+from ...shell import graded, jobs, loaders, show
 from ...shell.view import View
 from . import listing as runsview
 from . import plans
@@ -34,8 +35,8 @@ def form(view: View) -> None:
     names = a.multiselect(
         "Algorithms", list(ALGORITHMS), list(WITHOUT_TRAINING), format_func=plans.title_of, key="sweep_algorithms"
     )
-    known = loaders.shape(view).scores
-    at = view.order if view.order in known else known[0]
+    known = graded.sorted_names(view.source, loaders.shape(view).scores)
+    at = cost.removing(view)
     scores = b.multiselect("Scores", known, list(dict.fromkeys([at, "random"])), key="sweep_scores")
     algorithms = [ALGORITHMS[n] for n in names]
     if fixed := [x for x in algorithms if x.only_score]:

@@ -1,0 +1,152 @@
+"""How grades are shown: one sentence, the areas, the curves behind them, what a score costs, and the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..charts.numbers import number
+from .analysis import Picture, Table, View
+from .grades import RANDOM, Grade, Grades
+from .orders import SHARES
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+KEPT = "What is kept of what the model knows: 1 = everything, 0 = one class for all. Dotted: random orders."
+CURVES = "What is kept with ever more heads removed, the lowest first. Dotted: random orders; grey: the other scores."
+COST = "The area against the time that a score takes. A name stands where no cheaper score keeps more."
+MEASURED = """Measured on one half of the data, removed on the other, both ways. Behind the best: paired on the same \
+examples, 95 %. CPR, CMD: areas of the Mechanistic Interpretability Benchmark. AUROC, precision: against the heads \
+whose part is known."""
+FIRST = 5  # curves that have a colour: more cannot be told apart
+LEAST_SECONDS = 1e-5  # the axis is logarithmic
+
+COLUMNS = {  # heading -> field of a grade
+    "score": "score",
+    "area": "area",
+    "95 % low": "area_low",
+    "95 % high": "area_high",
+    "behind the best [low, high]": "behind_best",
+    "lead over random": "lead",
+    "area, highest removed first": "area_top",
+    "CPR": "cpr",
+    "CMD": "cmd",
+    "agreement with exact cost": "agreement",
+    "agreement with Shapley": "shapley",
+    "AUROC": "auroc",
+    "precision": "precision",
+    "stability": "stability",
+    "CPU seconds per example": "seconds",
+}
+TEXTS = ("score", "behind the best [low, high]")
+
+
+def figure(found: Grades) -> Figure:
+    """The area of each score with its interval, the best on top; the line is that of random orders."""
+    from plotly.graph_objects import Figure, Scatter
+
+    from ..charts.style import FAINT, ROW, frame, whisker
+
+    shown = found.scores[::-1]
+    fig = frame(Figure(), 80 + ROW * len(shown), xaxis_title="area: share that is kept")
+    ends = whisker([g.area for g in shown], [g.area_low for g in shown], [g.area_high for g in shown])
+    fig.add_vline(shown[0].area - shown[0].lead, line={"dash": "dot", "color": FAINT})
+    return fig.add_trace(
+        Scatter(x=[g.area for g in shown], y=[g.score for g in shown], mode="markers", error_x=ends, name="area")
+    )
+
+
+def curves(found: Grades) -> Figure:
+    """What is left of what the model knows against the heads removed, a line for each score that has its points."""
+    from plotly.graph_objects import Figure
+
+    from ..charts.palette import CLASSES, NEUTRAL
+    from ..charts.style import FAINT, frame
+
+    fig = Figure()
+    drawn = [g for g in found if g.curve]
+    first = [g.score for g in drawn if g.score != RANDOM][:FIRST]
+    for g in sorted(drawn, key=lambda g: g.score in first):  # the coloured ones on top
+        line = {"color": FAINT, "width": 1}
+        if g.score in first:
+            line = {"color": CLASSES[first.index(g.score)], "width": 2}
+        elif g.score == RANDOM:
+            line = {"color": NEUTRAL, "width": 2, "dash": "dot"}
+        fig.add_scatter(
+            x=[0, *(100 * share for share in SHARES)],
+            y=[1.0, *g.curve],
+            mode="lines",
+            name=g.score,
+            line=line,
+            showlegend=g.score in (*first, RANDOM),
+            hovertemplate="%{x:.0f} % removed: %{y:.3f} kept",
+        )
+    fig.update_xaxes(title="heads removed, %")
+    fig.update_yaxes(title="share that is kept")
+    return frame(fig, 380, top=34)
+
+
+def cost(found: Grades) -> Figure:
+    """The area against the seconds per example, on a logarithmic axis; random orders cost nothing and are left out."""
+    from plotly.graph_objects import Figure
+
+    from ..charts.palette import CLASSES
+    from ..charts.style import FAINT, frame, whisker
+
+    shown = sorted((g for g in found if g.score != RANDOM), key=_seconds)
+    named = [g.area > max((c.area for c in shown[:at]), default=float("-inf")) for at, g in enumerate(shown)]
+    areas = [g.area for g in shown]
+    fig = Figure()
+    fig.add_scatter(
+        x=[_seconds(g) for g in shown],
+        y=areas,
+        mode="markers+text",
+        text=[g.score if wanted else "" for g, wanted in zip(shown, named, strict=True)],
+        textposition="bottom center",
+        customdata=[g.score for g in shown],
+        marker={"size": 8, "color": [CLASSES[0] if wanted else FAINT for wanted in named]},
+        error_y=whisker(areas, [g.area_low for g in shown], [g.area_high for g in shown]),
+        hovertemplate="%{customdata}: %{y:.3f}, %{x:.2g} s<extra></extra>",
+        showlegend=False,
+    )
+    fig.update_xaxes(title="CPU seconds per example", type="log")
+    fig.update_yaxes(title="area")
+    return frame(fig, 340)
+
+
+def _seconds(grade: Grade) -> float:
+    return max(grade.seconds, LEAST_SECONDS)
+
+
+def finding(found: Grades) -> str:
+    """One sentence: what to use here, and what is no better than chance."""
+    first = next(g for g in found.scores if g.score == found.best)
+    if first.lead_low <= 0:
+        return "On these examples the largest area is not shown to be better than that of random orders."
+    said = f"On this model use {found.best}: it keeps {number(first.area, 2)} of what the model knows, on average over "
+    said += "10 to 90 % of the heads removed"
+    same = [name for name in found.equals if name != RANDOM]
+    said += f", not told from {', '.join(same)}" if same else ""
+    return f"{said}. Not shown to be better than random orders: {', '.join(found.untold) or 'none'}."
+
+
+def columns_of(found: Grades) -> tuple[str, ...]:
+    """The columns in which some score has a value."""
+    return tuple(c for c, name in COLUMNS.items() if any(getattr(g, name) is not None for g in found))
+
+
+def view(found: Grades) -> View:
+    columns = columns_of(found)
+    rows = [[getattr(g, COLUMNS[c]) for c in columns] for g in found.scores]
+    truth = f"{found.planted} heads with a known part" if found.planted else "no head's part is known: AUROC is empty"
+    formats = {c: "%.3f" for c in columns if c not in TEXTS} | {columns[-1]: "%.4f"}
+    pictures = [Picture("grades", lambda: figure(found), KEPT)]
+    if any(g.curve for g in found):
+        pictures.append(Picture("grades_curves", lambda: curves(found), CURVES))
+    if any(g.score != RANDOM for g in found):
+        pictures.append(Picture("grades_cost", lambda: cost(found), COST))
+    return View(
+        finding(found),
+        (*pictures, Table("grades_table", columns, rows, MEASURED, formats)),
+        about=(("data", f"{found.data}, {found.n:,} examples"), ("truth", truth)),
+    )

@@ -1,0 +1,83 @@
+"""The board of scores on the Heads page: one click on a user's own model, and what its result decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headviz.analyses import grading
+from headviz.ui.shell import graded
+from headviz.ui.shell.view import COST, View
+
+USUAL = ("conductance-spearman", "taylor", "magnitude", "ablation", "random")  # what the small model is graded on
+
+
+@pytest.fixture
+def own(open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The address of a small model and data that it knows everything of. After ``open_page``, which has another."""
+    from support import studio
+
+    monkeypatch.setenv("HEADVIZ_ROOTS", str(tmp_path))
+    monkeypatch.setattr(grading, "SEEDS", 3)
+    monkeypatch.setattr(grading, "SCORES", {name: grading.SCORES[name] for name in USUAL})
+    monkeypatch.setattr(graded, "_own", {})
+    studio.make_model(tmp_path / "model", layers=3, heads=4)
+    studio.make_data(tmp_path / "data", rows=60)
+    folder = studio.answered(tmp_path / "model", tmp_path / "data")
+    return {"model": str(tmp_path / "model"), "data": str(folder), "device": "cpu", "limit": "45", "samples": "24"}
+
+
+def said(app: Any) -> str:
+    return " ".join(str(m.value).replace("\\", "") for kind in ("markdown", "caption") for m in app.get(kind))
+
+
+@pytest.mark.slow
+def test_one_click_on_heads_grades_all_scores_and_the_result_orders_the_choice(
+    open_page: Callable[..., Any], own: dict[str, str]
+) -> None:
+    app = open_page("heads", **own, side="board", score="taylor")
+    next(b for b in app.button if b.key == "compute_fine-tuned_taylor").click()
+    app.run()
+    assert "It has not been measured on this model" in said(app)
+    app = next(b for b in app.button if b.key == "grade_here").click().run()
+    assert not app.exception
+    (found,) = graded._own.values()
+    assert {g.score for g in found} == set(USUAL)
+    assert "Measured here on" in said(app)
+    assert not [b for b in app.button if b.key == "grade_here"]
+    app.run()
+    choice = next(s for s in app.selectbox if s.label == "Score")
+    assert list(choice.options)[: len(USUAL)] == [g.score for g in found]
+    view = app.session_state["headviz"].view
+    other = View(**{**view.__dict__, "score": View().score})
+    assert other.order == (COST if found.best in found.untold else found.best)
+
+
+@pytest.mark.slow
+def test_the_analyses_page_grades_all_scores_not_those_that_have_tables(
+    open_page: Callable[..., Any], own: dict[str, str]
+) -> None:
+    app = open_page("analyses", **own | {"limit": "44"}, analysis="grade")  # the other test has had 45
+    app = next(b for b in app.button if b.key == "run_grade").click().run()
+    assert not app.exception
+    (found,) = graded._own.values()
+    assert {g.score for g in found} == set(USUAL)
+    assert "--scores" not in app.code[-1].value
+
+
+def test_a_best_that_is_no_better_than_chance_orders_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from support.graded import graded_as
+
+    monkeypatch.setattr(graded, "_own", {})
+    view = View(model="another")
+    assert view.order == COST
+    graded.remember(view.source, graded_as(taylor=0.8, fisher=0.7))
+    assert view.order == "taylor"
+    assert graded.sorted_names(view.source, ["gates", "fisher", "taylor"]) == ["taylor", "fisher", "gates"]
+    assert View(model="a third").order == COST
+    graded.remember(view.source, graded_as(taylor=0.5))
+    assert view.order == COST
+    assert View().order != COST  # the demo's, as recorded
