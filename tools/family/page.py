@@ -23,8 +23,8 @@ active a head is, not whether it is needed, is led astray by those."""
 READING = """\
 AUROC: the probability that a needed head has a higher score than an idle one. 1 is perfect, .5 is what random numbers
 get. Means over the models, with a 95 % interval (t) over them. *Without mixed-9*: needed heads, without the model whose
-idle heads change a fifth of the answers. *Loud*: the idle heads are loud ones only. *One*, *three*, *six*: how many heads
-share an ability. *Backup*: either of two heads is enough, so neither is missed alone. *Harmful*: the probability that a
+idle heads change a fifth of the answers. *Loud*: the idle heads are loud ones only. *One*, *three*, *six*: how many
+heads share an ability. *Backup*: either of two heads is enough, so neither is missed alone. *Harmful*: the probability that a
 harmful head stands below an idle one. *Precision*: of the k highest heads, the share that is needed, where k heads are.
 *Shuffled*: the AUROC of heads drawn at random in place of the needed ones, which should be .5."""
 COLUMNS = {
@@ -40,10 +40,10 @@ COLUMNS = {
 }
 LEFT_OUT = "mixed-9"  # its idle heads are not idle
 ALONE = """\
-Training robs an ability of all its heads at once, and harmful heads are made together, so one alone may change nothing.
-*One by one*: the AUROC of exact ablation, of needed heads outside backups and of harmful ones. It is 1 where each needed
-head alone costs more, or each harmful one less, than every idle head, and .5 where they cost as little as idle ones. The
-last column is about whole abilities, either head of a backup, and all idle heads together."""
+Training robs an ability of all its heads at once, and harmful heads are made together, so one alone may change
+nothing. *One by one*: the AUROC of exact ablation, of needed heads outside backups and of harmful ones. It is 1 where
+each needed head alone costs more, or each harmful one less, than every idle head, and .5 where they cost as little as
+idle ones. The last column is about whole abilities, either head of a backup, and all idle heads together."""
 LEVEL = 0.5
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import OptionError
-from ..heads import CLASSIFICATION, TRANSLATION
+from ..heads import CLASSIFICATION
 from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
 from ..scores.catalogue import SCORES, Score, to_prune_by
 from ..tasks.catalogue import TASKS
@@ -118,7 +118,7 @@ class PruningPlan(Source):
         if self.score_source == "masked-lm":
             return masked_lm_scores()[0]
         task = TASKS.get(self.task) if isinstance(self.task, str) else None
-        return to_prune_by(TRANSLATION if task is not None and task.is_translation else CLASSIFICATION)
+        return to_prune_by(CLASSIFICATION if task is None else task.kind)
 
     def _check(self) -> None:
         choice(self.algorithm, "algorithm", ALGORITHMS)

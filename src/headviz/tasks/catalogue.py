@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..errors import TaskError, is_one_of, unknown_choice
+from ..heads import CLASSIFICATION, TRANSLATION
 
 GLUE = "nyu-mll/glue"
 
@@ -51,6 +52,11 @@ class Task:
     slice_name: str | None = None
     is_regression: bool = False
     is_translation: bool = False  # texts are sources, pairs are references, and there are no labels
+
+    @property
+    def kind(self) -> str:
+        """The kind of model that does it."""
+        return TRANSLATION if self.is_translation else CLASSIFICATION
 
     @property
     def primary_metric(self) -> str:

@@ -170,7 +170,7 @@ def _translation_task() -> None:
         shape = loaders.shape(view)
         task = TASKS.get(view.task)
         # a bare encoder has neither stacks nor labels
-        if shape.stacks and not shape.labels and not (task is not None and task.is_translation):
+        if shape.stacks and not shape.labels and (task is None or task.kind != shape.kind):
             st.button(
                 "Use the demo translation task",
                 key="take_translation",

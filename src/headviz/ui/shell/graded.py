@@ -33,7 +33,7 @@ def best(source: Source, on_demo: bool) -> str | None:
     found = own(source)
     if found is None:
         recorded = board.recorded() if on_demo else None
-        found = recorded and recorded.grades
+        found = None if recorded is None else recorded.grades
     return None if found is None or found.best in found.untold else found.best
 
 
