@@ -25,7 +25,7 @@ AUROC: the probability that a needed head has a higher score than an idle one. 1
 get. Means over the models, with a 95 % interval (t) over them. *Without mixed-9*: needed heads, without the model whose
 idle heads change a fifth of the answers. *Loud*: the idle heads are loud ones only. *One*, *three*, *six*: how many
 heads share an ability. *Backup*: either of two heads is enough, so neither is missed alone. *Harmful*: the probability
-that a harmful head stands below an idle one. *Precision*: of the k highest heads, the share that is needed, where k are.
+that a harmful head stands below an idle one. *Precision*: of the k highest heads, the share that is needed, if k are.
 *Shuffled*: the AUROC of heads drawn at random in place of the needed ones, which should be .5."""
 COLUMNS = {
     "needed": "needed",
