@@ -76,7 +76,7 @@ NAMES_ANY = {
     "compat.old_names": "it names where old modules are now",
 }
 KNOWN_NAMED = {
-    ("scores.catalogue", "scores.gate_scores"): "learned gates score heads to find their starting values",
+    ("scores.learned_lines", "scores.gate_scores"): "learned gates score heads to find their starting values",
     ("scores.catalogue", "scores.ranks"): "the mean of ranks is made of other scores",
 }
 

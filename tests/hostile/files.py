@@ -192,7 +192,7 @@ def upload_case(draw: random.Random, place: Place) -> Case:
         body = table(kind, own) if kind in ("csv", "tsv", "jsonl", "parquet") else own.randbytes(100)
         kept = uploads.keep_upload(damaged(body, own) if own.random() < 0.5 else body, kind, called)
         assert uploads.uploads()[kept].parent == uploads.uploads_folder()
-        with uploads.naming(kept):
+        with uploads.naming():
             columns = source.peek(kept, kind)
         source.guess_label(columns)
 

@@ -141,4 +141,4 @@ def test_every_analysis_shows_its_own_result() -> None:
     for analysis in ANALYSES.values():
         kind = analysis.run.__annotations__["return"]
         found = getattr(__import__(analysis.run.__module__, fromlist=[kind]), kind)
-        assert display._described(object.__new__(found)) is analysis
+        assert display.made_by(object.__new__(found)) is analysis

@@ -42,7 +42,7 @@ ANALYSES = {
     "--margin 2 --samples 500 --seed 0",
 }
 ANALYSED = DATA / "analyses.json"
-PLACE = "…/headviz/demo/data"  # what the records say in place of the folder that they were made in
+TOLD_FOLDER = "…/headviz/demo/data"  # what the records say in place of the folder that they were made in
 DISTIL = {
     "model": "demo",
     "task": "demo",
@@ -94,11 +94,11 @@ def analysed(name: str) -> dict[str, Any]:
             raise SystemExit(f"The analysis {name} failed.")
     print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
     model, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=500)
-    result = json.loads(out.getvalue().replace(str(DATA), PLACE))
+    result = json.loads(out.getvalue().replace(str(DATA), TOLD_FOLDER))
     names = {} if name != "roles" else {"names": named(result.pop("heads"))}
     return {
         **names,
-        "command": ANALYSES[name].replace(str(DATA), PLACE),
+        "command": ANALYSES[name].replace(str(DATA), TOLD_FOLDER),
         "digest": model.digest,
         "data": data.digest,
         "result": rounded(result),

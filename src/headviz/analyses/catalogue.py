@@ -36,7 +36,16 @@ def analyses_for(kind: str) -> list[Analysis]:
     return [analysis for analysis in ANALYSES.values() if kind in analysis.kinds]
 
 
+def made_by(found: Any) -> Analysis | None:
+    """The analysis whose ``run`` returns this kind of result; None for parts of results and for all else."""
+    kind = type(found)
+    returned = {name: a.run.__annotations__.get("return") for name, a in ANALYSES.items()}
+    return next((ANALYSES[name] for name, told in returned.items() if told in (kind, kind.__name__)), None)
+
+
 def figure(found: Any) -> Figure:
-    """The figure of any result, as the module of its type draws it."""
-    drawn: Figure = import_module(type(found).__module__).ANALYSIS.figure(found)
+    """The figure of any result, as its analysis draws it."""
+    analysis = made_by(found)
+    assert analysis is not None
+    drawn: Figure = analysis.figure(found)
     return drawn

@@ -99,13 +99,13 @@ def open_context(plan: DistillationPlan, folder: Path) -> Context:
         rnn_problem = RnnTranslating(teacher, train, dev, plan.beams)
         return Context(plan, folder, teacher, rnn_problem, rnn_problem.with_model(teacher, student), partition)
     check_forcing(teacher.model, plan.training)
-    if plan.beams > 1 and teacher.classes is not None:
-        raise OptionError(f"'{plan.model}' is a classifier and does not search. Leave beams at 1.")
     removed = remove(teacher, removal)
     train, dev = _data(plan, teacher)
     problem: Problem
     if teacher.classes is None:
         problem = Translating(teacher, train, dev, plan.beams)
+    elif plan.beams > 1:
+        raise OptionError(f"'{plan.model}' is a classifier and does not search. Leave beams at 1.")
     else:
         problem = Classifying(teacher, train, dev, plan.label_order)
     return Context(plan, folder, teacher, problem, removed.student, removed.partition)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Unpack
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ from ..heads import TRANSLATION
 from ..storage.paths import outside_path
 from .folder_check import naming, numbers_in, read_json
 from .recurrent_beam import beam
-from .recurrent_network import Rnn, RnnConfig
+from .recurrent_network import Rnn, RnnConfig, RnnOptions
 from .saving import size_of, write_folder
 
 RECORD = "rnn.json"
@@ -112,7 +112,9 @@ class RnnTranslator:
         return f"<{type(self).__name__} '{self.name}': {self.title}, {self.device}>"
 
     @classmethod
-    def new(cls, sources: Sequence[str], targets: Sequence[str], seed: int = 0, **config: Any) -> RnnTranslator:
+    def new(
+        cls, sources: Sequence[str], targets: Sequence[str], seed: int = 0, **config: Unpack[RnnOptions]
+    ) -> RnnTranslator:
         """An untrained translator for these sentences. Further keywords are those of ``RnnConfig``."""
         source, target = Vocabulary.of(sources), Vocabulary.of(targets)
         return cls(Rnn(RnnConfig(len(source), len(target), **config), seed), source, target)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,18 @@ LOWEST = torch.finfo(torch.float32).min
 BOTH, STATE = "state-and-context", "state"  # what the output layer reads
 NORMAL, UNIFORM = "normal", "uniform"  # how embeddings are drawn; uniform also draws the biases
 LATER = {"reads": BOTH, "initialisation": NORMAL}  # fields that earlier versions do not have, as they had it
+
+
+class RnnOptions(TypedDict, total=False):
+    """What may be chosen of a network whose words are known; see ``RnnConfig``."""
+
+    embedding: int
+    hidden: int
+    units: int
+    attention: bool
+    dropout: float
+    reads: str
+    initialisation: str
 
 
 @dataclass(frozen=True)

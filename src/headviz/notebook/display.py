@@ -6,13 +6,13 @@ fields as a table.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..analyses.analysis import Grid, Table, View
+from ..analyses.catalogue import made_by
 from ..charts import numbers
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask, HeadScores, head_of
@@ -44,7 +44,7 @@ def figure(value: Any, **options: Any) -> Figure:
     """What ``.plot()`` gives."""
     draw = _named(_FIGURES, value)
     if draw is None:
-        described = _described(value)
+        described = made_by(value)
         if described is None:
             raise OptionError(f"{type(value).__name__} has no figure of its own.")
         draw = described.figure
@@ -58,20 +58,13 @@ def view_of(value: Any) -> View:
     if make is not None:
         view: View = make(value)
         return view
-    described = _described(value)
+    described = made_by(value)
     found: View = _fields(value) if described is None else described.view(value)
     return found
 
 
 def _named(table: dict[str, Callable[..., Any]], value: Any) -> Callable[..., Any] | None:
     return next((table[kind.__name__] for kind in type(value).__mro__ if kind.__name__ in table), None)
-
-
-def _described(value: Any) -> Any:
-    """The analysis whose result this is; None for parts of results and for all else."""
-    analysis = getattr(sys.modules[type(value).__module__], "ANALYSIS", None)
-    returned = None if analysis is None else analysis.run.__annotations__.get("return")
-    return analysis if returned in (type(value), type(value).__name__) else None
 
 
 def _fields(value: Any) -> View:
