@@ -207,7 +207,7 @@ def _one_by_one(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> I
     enough = [float(v) for v in find("michel", "table6").rows["table6"]]
     yield from [
         "Published (Table 6, BERT-base on MNLI): the best single head of a layer changes accuracy by "
-        f"{min(enough):+.2f} to {max(enough):+.2f} points.".replace("-", "−"),
+        + f"{min(enough):+.2f} to {max(enough):+.2f} points.".replace("-", "−"),
         "",
     ]
     if courses:
