@@ -128,6 +128,8 @@ def test_as_many_curves_are_drawn_as_can_be_told_apart() -> None:
     assert shown_lines(names, "fisher", "random,taylor") == ["taylor", "random"]
     assert shown_lines(names, "fisher", "no such order") == names  # of a link made elsewhere
     assert shown_lines(["attattr-max"], "taylor", "") == ["attattr-max"]
+    assert shown_lines(["attattr-max", "oracle"], "taylor", "") == ["attattr-max", "oracle"]
+    assert shown_lines(["taylor", "oracle"], "fisher", "oracle") == ["oracle"]
 
 
 def test_an_order_is_computed_where_none_is_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,9 +76,7 @@ def grade(
     usual = [name for name, score in SCORES.items() if clf.kind in score.kinds and not score.slow]
     if isinstance(scores, str) or not isinstance(scores, Sequence | None):
         raise OptionError(f"scores are a list of names, such as ['taylor', 'random'], not {shown(scores)}.")
-    names = list(dict.fromkeys(usual if scores is None else scores))
-    for name in names:
-        score_named(name)
+    names = list(dict.fromkeys(score_named(name).name for name in (usual if scores is None else scores)))
     if not names:
         raise OptionError("Name at least one score to grade.")
     if len(data) < LEAST:
