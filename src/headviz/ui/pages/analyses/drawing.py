@@ -122,7 +122,7 @@ def _take_lines() -> None:
 
 
 def shown_lines(names: Sequence[str], score: str, chosen: str) -> list[str]:
-    """The lines to draw: the chosen ones, else the usual ones with the last one, the oracle, which is not drawn alone."""
+    """The lines to draw: the chosen ones, else the usual ones and the oracle, which is last and not drawn alone."""
     wanted = chosen.split(",") if chosen else [score, *USUAL]
     found = [n for n in names if n in wanted or (not chosen and n == names[-1])]
     return found if (chosen and found) or len(found) > 1 else list(names)
