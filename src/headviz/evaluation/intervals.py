@@ -68,9 +68,8 @@ def class_intervals(joint: NDArray, metric: str, level: float = LEVEL) -> Ends:
     occurs = asked | before | after  # what nobody says or asks for gets no example
     changed = changed & asked[..., :, None, None] & occurs[..., None, :, None] & occurs[..., None, None, :]
     slope = SLOPES[metric]
-    with np.errstate(
-        divide="ignore", invalid="ignore"
-    ):  # undefined without the added examples: NaN, which is passed over
+    # undefined without the added examples: NaN, which fmin and fmax pass over
+    with np.errstate(divide="ignore", invalid="ignore"):
         seen = slope(joint.sum(axis=-2))[0] - slope(joint.sum(axis=-1))[0]
     joint = joint + EXTRA * _added(level) * changed
     before, by_full = slope(joint.sum(axis=-1))
