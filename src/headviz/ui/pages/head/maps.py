@@ -18,7 +18,7 @@ from ...parts import abilities, answers, reference
 from ...parts.texts import Text
 from ...shell import jobs, memory, recipes, show, state
 from ...shell import view_report as viewreport
-from ...shell.view import View
+from ...shell.view import LIMITS, View
 from ...widgets.grid import Look
 from ...widgets.maps import ORDERS, SCALES, Panel, linked_maps
 from . import gallery, relation
@@ -121,7 +121,7 @@ def controls(clf: Classifier, shown: Text) -> None:
         state.choose("target", "Class explained", [*targets, *([] if clf.is_regression else clf.labels)], width=170)
         with st.popover("More"):
             state.choose("rule", "Integration rule", list(RULES))
-            state.number("steps", "Integration steps (0 = default)", 0, 400)
+            state.number("steps", "Integration steps (0 = default)", *LIMITS["steps"])
             state.number("mass", "Arcs: share of the map that they carry, %", 10, 100)
         state.tick(
             "special", "[CLS], [SEP]", help="Show the special tokens, at the edge. Hiding them changes no value."
