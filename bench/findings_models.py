@@ -117,5 +117,5 @@ def followed(plan: PruningPlan, folder: Path, cancel: Cancel) -> tuple[Context, 
     except RunError:
         state = start(context, plan, cancel=cancel)
     for state in run_plan(plan, context, state, cancel=cancel):  # noqa: B020 - each state is the next one
-        print(f"  {len(state.records)} of {len(state.sizes) * len(plan.seeds)} networks", flush=True)
+        print(f"  {len(state.records)} networks, the full one too; {len(state.sizes)} sparsities", flush=True)
     return context, state

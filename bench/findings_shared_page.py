@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from headviz.analyses.board import recorded
+from headviz.scores.catalogue import TO_PRUNE_BY
+
 Cells = list[dict[str, Any]]
 
 
@@ -58,22 +61,60 @@ def boards(found: Cells, trained: Cells) -> Iterator[str]:
             "",
             f"`headviz grade` on {cell['n']} dev examples: scored on one half, removed on the other, and the reverse. "
             "*Area* is under the metric while the lowest heads go first, corrected for chance; *lead* is over random "
-            "orders.",
+            "orders, *behind* the best score of the table.",
             "",
         ]
         rows = [
             [
                 f"`{g['score']}`",
-                f"{g['area']:.3f} [{g['area_low']:.3f}, {g['area_high']:.3f}]",
+                f"{g['area']:.3f} [{g['area_low']:.3f}, {g['area_high']:.3f}]".replace("-", "−"),
                 "–" if g["score"] == "random" else _ends(g["lead"], g["lead_low"], g["lead_high"]),
+                _behind(g),
                 f"{g['agreement']:+.2f}".replace("-", "−") if g["agreement"] is not None else "–",
                 "–" if g["seconds"] is None else f"{g['seconds']:.3f}",
             ]
             for g in grades["scores"]
         ]
-        header = ["score", "area", "lead", "agreement with single ablation", "seconds per example"]
+        header = ["score", "area", "lead", "behind", "agreement with single ablation", "seconds per example"]
         yield from [*table(header, rows), ""]
         yield from [_best(grades), ""]
+    if found:
+        yield from _all_boards(found)
+
+
+def _behind(grade: dict[str, Any]) -> str:
+    """How far behind the best, with its ends."""
+    if grade["behind"] is None:
+        return "–"
+    return f"{grade['behind']:.3f} [{grade['behind_low']:.3f}, {grade['behind_high']:.3f}]".replace("-", "−")
+
+
+def behind(found: Cells) -> dict[str, list[float]]:
+    """How far each score is behind the best of every board, the demo's first; the smallest maximum comes first."""
+    shipped = recorded()
+    assert shipped is not None, "the package came without its board"
+    every = [shipped.grades.to_dict()["scores"], *(cell["grades"]["scores"] for cell in found)]
+    maps = [{g["score"]: g["behind"] or 0.0 for g in grades} for grades in every]
+    out = {score: [one[score] for one in maps] for score in maps[0] if all(score in one for one in maps)}
+    return dict(sorted(out.items(), key=lambda item: max(item[1])))
+
+
+def _all_boards(found: Cells) -> Iterator[str]:
+    """The scores that every board has, by how far they are behind where that is most."""
+    of = behind(found)
+    names = ["demo", *(" on ".join(cell["cell"].split("-")[1:3]) for cell in found)]
+    least = next(iter(of))
+    yield from [
+        "### Over all boards",
+        "",
+        f"How far each score is behind the best of its board. The demo's board is [its own](scores.md#on-the-demo).",
+        "",
+        *table(["score", *names, "most"], [[f"`{s}`", *(f"{v:.3f}" for v in [*vs, max(vs)])] for s, vs in of.items()]),
+        "",
+        f"`{least}` is the least behind where it is furthest behind, by {max(of[least]):.3f}. Runs remove heads by "
+        f"`{TO_PRUNE_BY}` where no score is named.",
+        "",
+    ]
 
 
 def _best(grades: dict[str, Any]) -> str:

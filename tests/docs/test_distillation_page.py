@@ -83,7 +83,8 @@ def test_the_claims_about_heads_and_layers_are_the_files() -> None:
     assert heads["conditional"][1] < heads["copy"][0] < heads["conditional"][2]  # not told apart
     assert f"{heads['variational'][0]:.0f} against {heads['conditional'][0]:.0f} % without a layer's heads" in TEXT
     assert f"{decoder['variational'][0]:.0f} against {decoder['conditional'][0]:.1f} BLEU" in TEXT
-    assert decoder["conditional"][0] < decoder["copy"][0] and decoder["copy"][1] < decoder["conditional"][2]
+    assert decoder["conditional"][0] < decoder["copy"][0]
+    assert decoder["copy"][1] < decoder["conditional"][2]
     assert f"{decoder['copy'][0] - decoder['conditional'][0]:.0f}" == "1"  # BLEU point
     assert f"moves the weights by {moved('decoder'):.1f} %" in TEXT
     assert f"without a layer's heads, {moved('heads'):.1f} %" in TEXT

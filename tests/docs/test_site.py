@@ -32,20 +32,6 @@ def test_the_reference_has_every_public_name() -> None:
     assert sorted(named) == sorted(set(headviz.__all__) - {"__version__"})
 
 
-def test_the_finding_about_scores_is_the_boards() -> None:
-    from headviz.analyses import board
-
-    grades = board.recorded().grades
-    area = {grade.score: grade.area for grade in grades.scores}
-    said = " ".join((DOCS / "findings.md").read_text(encoding="utf-8").split())
-    values = [f"{area[name]:.2f}" for name in ("attattr-max", "ablation", "taylor", "random")]
-    best, exact, slope, chance = values
-    assert f"`attattr-max` keeps {best} of what the model knows, by exact single ablation {exact}" in said
-    assert f"by `taylor` {slope}, at random {chance}" in said
-    assert grades.best == "attattr-max"
-    assert "conductance-spearman" in [g.score for g in grades.scores if g.area_low <= area["random"]]
-
-
 def test_links_between_documents_lead_somewhere() -> None:
     site = script(DOCS / "site_pages.py")
     pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*") if path.suffix != ".py"} | set(site.PAGES)

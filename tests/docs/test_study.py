@@ -206,6 +206,28 @@ def test_the_board_names_the_best_and_what_is_no_better_than_chance(study: Modul
     assert "| `random` | 0.690 [0.680, 0.700] | – |" in said
 
 
+def test_the_finding_about_scores_is_the_boards(study: ModuleType) -> None:
+    from findings_shared_page import behind
+    from headviz.analyses.board import recorded
+
+    cells = {name: cell for name, cell in study.read().items() if cell["experiment"] == "B"}
+    of = behind(list(cells.values()))
+    said = " ".join((study.PAGE.parent / "findings.md").read_text(encoding="utf-8").split())
+    boards = [recorded().grades.to_dict(), *(cell["grades"] for cell in cells.values())]
+    assert [*cells] == ["board-minilm-mrpc-0", "board-minilm-sst2-0"]
+    assert [board["best"] for board in boards] == ["attattr-max", "gates", "taylor"]
+    assert "another winner: `attattr-max`, `taylor`, `gates`" in said
+    first, second, *_ = of
+    assert first == "gates"
+    assert len(of) - ("random" in of) == 13
+    assert f"learned gates keep at most {max(of['gates']):.2f} less" in said
+    assert f"is somewhere {max(of[second]):.2f} or more behind" in said
+    assert f"`taylor` {of['taylor'][1]:.2f} and `attattr-max` {of['attattr-max'][1]:.2f}, both on MRPC" in said
+    leads = [grade["lead_low"] for b in boards for grade in b["scores"] if grade["score"] == "conductance-spearman"]
+    assert len(leads) == 3
+    assert max(leads) <= 0
+
+
 def test_one_class_for_all_is_not_ahead_of_a_model_that_tells_some_apart(study: ModuleType) -> None:
     import numpy as np
 

@@ -43,7 +43,8 @@ ALONE = """\
 Training robs an ability of all its heads at once, and harmful heads are made together, so one alone may change
 nothing. *One by one*: the AUROC of exact ablation, of needed heads outside backups and of harmful ones. It is 1 where
 each needed head alone costs more, or each harmful one less, than every idle head, and .5 where they cost as little as
-idle ones. The last column is about whole abilities, either head of a backup, and all idle heads together."""
+idle ones. The last column is about whole abilities, either head of a backup, all idle heads together, and it names the
+needed and harmful heads that exact ablation does not find one at a time."""
 LEVEL = 0.5
 
 

@@ -24,7 +24,7 @@ from ..heads import HeadMask, lowest
 from ..progress import Cancel, Progress, part
 from ..recipes.structure import Call, Each, Get, Let, Name
 from ..results import Result
-from ..scores.catalogue import to_prune_by
+from ..scores.catalogue import TO_PRUNE_BY
 from . import published
 from .analysis import (
     ENDS,
@@ -180,7 +180,7 @@ def run(given: Given) -> PruningCurves:
     steps = {"step": given.option("step"), "until": given.option("until")}
     keep, metric = given.option("keep-per-layer"), given.option("metric")
     check_steps(**steps, keep_per_layer=keep, heads=given.clf.num_heads)
-    asked = given.option("scores") or to_prune_by(given.clf.kind)
+    asked = given.option("scores") or TO_PRUNE_BY
     names = [name for name in map(str.strip, asked.split(",")) if name]
     for name in names:
         check_score(name)
@@ -303,7 +303,7 @@ def parts(found: PruningCurves, key: str, caption: str) -> tuple[Picture, Table]
 
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
-    names = [name for name in (options.get("scores") or to_prune_by()).split(",") if name != ORACLE]
+    names = [name for name in (options.get("scores") or TO_PRUNE_BY).split(",") if name != ORACLE]
     oracle = Get(Call("headviz.ablate", (EVALUATOR,)), "values")
     return Recipe(
         (
@@ -334,7 +334,7 @@ ANALYSIS = Analysis(
     recipe,
     options=(
         METRIC,
-        Option("scores", None, f"{ORDERS} (default: the board's best)", metavar="A,B,…"),
+        Option("scores", None, f"{ORDERS} (default: {TO_PRUNE_BY})", metavar="A,B,…"),
         STEP,
         Option("until", 1.0, "last sparsity", "share", "S"),
         Option("keep-per-layer", 0, "heads that stay in every layer", "number", "N"),

@@ -9,7 +9,6 @@ from dataclasses import fields
 from typing import Any
 
 from ..errors import OptionError
-from ..heads import TRANSLATION
 from ..pruning.algorithms import ALGORITHMS
 from ..pruning.options import FinetuneOptions
 from ..pruning.plan import (
@@ -22,7 +21,7 @@ from ..pruning.plan import (
     PruningPlan,
 )
 from ..pruning.repair.kinds import REPAIRS
-from ..scores.catalogue import to_prune_by
+from ..scores.catalogue import TO_PRUNE_BY
 from .finetune import add_training, training_options
 from .number_types import positive_int, short
 
@@ -105,11 +104,10 @@ PLAN: dict[str, tuple[str, Callable[[str], Any], str]] = {
 def add_plan(parser: argparse.ArgumentParser, several: bool = False) -> None:
     """The flags of one plan; with ``several`` tasks, algorithms and scores take lists."""
     many = " (several with commas)" if several else ""
-    best = f"{to_prune_by()}, of translation models {to_prune_by(TRANSLATION)}"
     parser.add_argument("--model", metavar="M", help="'demo', a hub id, or a folder with the fine-tuned model")
     parser.add_argument("--task", metavar="T", help=f"demo, mnli, mrpc, sst2, …, or custom{many}")
     parser.add_argument("--algorithm", metavar="NAME", help=f"{', '.join(ALGORITHMS)}{many}")
-    usual = "" if several else f" (default: the best of the board, {best})"
+    usual = "" if several else f" (default: {TO_PRUNE_BY})"
     parser.add_argument("--score", metavar="NAME", help=f"the heads' score, such as taylor{usual}{many}")
     for flag, (field, read, text) in PLAN.items():
         parser.add_argument(flag, dest=field, type=read, metavar=flag[2:].upper(), help=text)

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import OptionError
-from ..heads import CLASSIFICATION
 from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
-from ..scores.catalogue import SCORES, Score, to_prune_by
-from ..tasks.catalogue import TASKS
+from ..scores.catalogue import SCORES, TO_PRUNE_BY, Score
 from .algorithms import ALGORITHMS
 from .options import (
     LEAST_STEP,
@@ -63,7 +61,7 @@ class PruningPlan(Source):
     """
 
     algorithm: str
-    score: str = ""  # empty = the best of the recorded board, or the algorithm's own
+    score: str = ""  # empty = the usual one, or the algorithm's own
     base: str | None = None  # θ0: the pre-trained encoder; algorithms that retrain need one
     base_revision: str | None = None
 
@@ -107,18 +105,12 @@ class PruningPlan(Source):
         object.__setattr__(self, "score_options", tuple(sorted((str(k), v) for k, v in pairs)))
         algorithm = ALGORITHMS.get(self.algorithm)
         if algorithm is not None:
-            object.__setattr__(self, "score", self.score or algorithm.only_score or self._usual())
+            usual = masked_lm_scores()[0] if self.score_source == "masked-lm" else TO_PRUNE_BY
+            object.__setattr__(self, "score", self.score or algorithm.only_score or usual)
             object.__setattr__(self, "repair", self.repair or algorithm.default_repair)
         if isinstance(self.finetune, Mapping):
             object.__setattr__(self, "finetune", FinetuneOptions.from_dict(self.finetune))
         self._check()
-
-    def _usual(self) -> str:
-        """The score that the model of this task is pruned by where none is named."""
-        if self.score_source == "masked-lm":
-            return masked_lm_scores()[0]
-        task = TASKS.get(self.task) if isinstance(self.task, str) else None
-        return to_prune_by(CLASSIFICATION if task is None else task.kind)
 
     def _check(self) -> None:
         choice(self.algorithm, "algorithm", ALGORITHMS)

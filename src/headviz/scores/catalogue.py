@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import OptionError, is_one_of, unknown_choice
-from ..heads import CLASSIFICATION
 from .learned_lines import LEARNED
 from .options import (
     AblationOptions,
@@ -31,6 +30,7 @@ from .options import (
 from .score import SAMPLE, Score
 
 DEFAULT = "conductance-spearman"
+TO_PRUNE_BY = "gates"  # where none is named: over the boards measured, the least behind the best where it is furthest
 THESIS = "Integrated Gradients for Structured Pruning on BERT (2024)"
 RANKED = ("gim", "gnorm", "magnitude")  # whose ranks ``ranks`` averages: cheap ones, as far as the model has them
 
@@ -301,11 +301,6 @@ def correlates(name: str) -> bool:
 def names_for(kind: str) -> tuple[str, ...]:
     """The scores that this kind of model has."""
     return tuple(s.name for s in SCORES.values() if kind in s.kinds)
-
-
-def to_prune_by(kind: str = CLASSIFICATION) -> str:
-    """The default order of pruning: of this kind's scores, but for slow ones, the best on the recorded board."""
-    return next(name for name in names_for(kind) if not SCORES[name].slow)
 
 
 def check_kind(score: Score, kind: str) -> None:

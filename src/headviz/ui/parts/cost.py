@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...charts.palette import Scale, scale_for, scale_of_losses
 from ...evaluation.verdict import undecided
-from ...scores.catalogue import correlates, to_prune_by
+from ...scores.catalogue import TO_PRUNE_BY, correlates
 from ..shell import jobs, loaders
 from ..shell.view import COST, View
 from . import scoring
@@ -57,10 +57,10 @@ def ordering(view: View) -> HeadScores | None:
 
 
 def removing(view: View) -> str:
-    """The score that a run removes heads by where the user has not said another: the best of the grades here, else of
-    the recorded board."""
+    """The score that a run removes heads by where the user has not said another: the best of the grades of this
+    model, else the usual one."""
     shape = loaders.shape(view)
-    return view.told_order if view.told_order in shape.scores else to_prune_by(shape.kind)
+    return view.told_order if view.told_order in shape.scores else TO_PRUNE_BY
 
 
 def _enough(view: View, score: str) -> bool:
