@@ -107,7 +107,7 @@ def _all_boards(found: Cells) -> Iterator[str]:
     yield from [
         "### Over all boards",
         "",
-        f"How far each score is behind the best of its board. The demo's board is [its own](scores.md#on-the-demo).",
+        "How far each score is behind the best of its board. The demo's board is [its own](scores.md#on-the-demo).",
         "",
         *table(["score", *names, "most"], [[f"`{s}`", *(f"{v:.3f}" for v in [*vs, max(vs)])] for s, vs in of.items()]),
         "",
