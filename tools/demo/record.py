@@ -38,8 +38,8 @@ ANALYSES = {
     "--samples 500 --seed 0",
     "redundant": f"headviz analyse redundant {ON_DEMO} --seconds 20",
     "interactions": f"headviz analyse interactions {ON_DEMO} --samples 64 --seconds 60 --seed 0",
-    "pruning-curves": f"headviz analyse pruning-curves {ON_DEMO} --scores taylor,ablation,magnitude,random,oracle "
-    "--margin 2 --samples 500 --seed 0",
+    "pruning-curves": f"headviz analyse pruning-curves {ON_DEMO} "
+    "--scores gates,attattr-max,taylor,ablation,magnitude,random,oracle --margin 2 --samples 500 --seed 0",
 }
 ANALYSED = DATA / "analyses.json"
 TOLD_FOLDER = "…/headviz/demo/data"  # what the records say in place of the folder that they were made in

@@ -16,7 +16,7 @@ from ...shell import show, state
 from ...widgets.grid import Look
 
 # the lines drawn by default beside the view's own score: more cannot be told apart
-USUAL = ("taylor", "ablation", "magnitude", "random")
+USUAL = ("gates", "attattr-max", "taylor", "ablation", "random")
 
 
 def draw(view: View) -> None:
