@@ -115,7 +115,7 @@ def test_as_many_curves_are_drawn_as_can_be_told_apart() -> None:
     from headviz.ui.pages.analyses.drawing import shown_lines
 
     names = [
-        "conductance-spearman",
+        "gates",
         "conductance-kendall",
         "taylor",
         "fisher",
@@ -124,7 +124,7 @@ def test_as_many_curves_are_drawn_as_can_be_told_apart() -> None:
         "oracle (ablation)",
     ]
     usual = shown_lines(names, "fisher", "")
-    assert usual == ["taylor", "fisher", "magnitude", "random", "oracle (ablation)"]
+    assert usual == ["gates", "taylor", "fisher", "random", "oracle (ablation)"]
     assert shown_lines(names, "fisher", "random,taylor") == ["taylor", "random"]
     assert shown_lines(names, "fisher", "no such order") == names  # of a link made elsewhere
     assert shown_lines(["attattr-max"], "taylor", "") == ["attattr-max"]

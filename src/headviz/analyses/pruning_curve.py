@@ -208,7 +208,7 @@ def figure(found: PruningCurves) -> Figure:
     """Metric against percentage pruned; bands are the paired interval of the change. Dotted: one class for all."""
     import plotly.graph_objects as go
 
-    from ..charts.palette import CLASSES
+    from ..charts.palette import CLASSES, NEUTRAL
     from ..charts.style import FAINT, band, constant_line, frame, safe
 
     fig, unit = go.Figure(), found.subject.scale
@@ -216,7 +216,7 @@ def figure(found: PruningCurves) -> Figure:
     if found.constant is not None:
         constant_line(fig, found.constant)
     for k, curve in enumerate(found.curves):
-        shade = CLASSES[k % len(CLASSES)]
+        shade = NEUTRAL if curve.name == ORACLE_NAME else CLASSES[k % len(CLASSES)]
         x = [100 * p.sparsity for p in curve.points]
         low = [found.baseline + p.interval_low for p in curve.points]
         band(fig, x, low, [found.baseline + p.interval_high for p in curve.points], shade, legendgroup=curve.name)
