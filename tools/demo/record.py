@@ -21,9 +21,9 @@ from headviz.demo import DATA
 
 PLACE = DATA / "recorded.json"
 COMMANDS = {
-    "pruning": "headviz run start --model demo --task demo --algorithm one-importance --score magnitude",
+    "pruning": "headviz run start --model demo --task demo --algorithm one-importance --score gates",
     "sweep": "headviz run sweep --model demo --task demo --algorithm one-importance "
-    "--score magnitude,ablation,taylor,conductance-spearman,random --seeds 0,1,2 --samples 128 --dev-limit 500",
+    "--score gates,magnitude,taylor,conductance-spearman,random --seeds 0,1,2 --samples 512 --dev-limit 500",
 }
 ON_DEMO = "--model demo --task demo --limit 500"  # the dashboard's own view of the demo
 ORDERS = ",".join(t["score"] for t in json.loads((DATA / "scores.json").read_text())["scores"])
@@ -173,7 +173,8 @@ def main() -> None:
                 ANALYSED.write_text(json.dumps(made, separators=(",", ":"), ensure_ascii=False) + "\n")
     if not fresh:
         return
-    runs = [r for r in kept if r["name"] not in given.only] + fresh
+    shown = [*COMMANDS, "distillation"]  # the pages list them in this order
+    runs = sorted([r for r in kept if r["name"] not in given.only] + fresh, key=lambda r: shown.index(r["name"]))
     PLACE.write_text(json.dumps({"runs": runs}, separators=(",", ":"), ensure_ascii=False) + "\n")
     print(f"{PLACE.name}: {PLACE.stat().st_size / 1024:.0f} KiB")
 
