@@ -581,3 +581,26 @@ def test_the_sentence_of_a_sweep_names_no_winner_of_a_tie() -> None:
         "With 50 % of the heads removed, all reach the same accuracy: 0.900 ± 0.010."
     )
     assert finding([row("taylor", 0.9)]) == ""
+
+
+def test_the_sentence_of_a_sweep_says_what_its_intervals_do_not_tell_apart() -> None:
+    from types import SimpleNamespace as Some
+
+    from headviz.runs.sweep_table import results
+    from headviz.ui.pages.runs.sweep import finding
+
+    def run(score: str, seed: int, delta: float, half: float | None) -> Some:
+        ends = {"low": delta - half, "high": delta + half} if half is not None else {"low": None, "high": None}
+        step = {"sparsity": 0.5, "metrics": {"accuracy": 0.9 + delta}, "change": {"accuracy": {"delta": delta, **ends}}}
+        spec = {"task": "demo", "algorithm": "isp", "score": score, "seeds": [seed]}
+        return Some(record=Some(spec=spec, kind="prune"), steps=[{**step, "role": "pruned"}], baseline=[])
+
+    def said(half: float | None) -> str:
+        runs = [run("taylor", 0, -0.01, half), run("gates", 0, -0.02, half), run("random", 0, -0.3, half)]
+        runs.append(run("gates", 1, -0.03, half))  # the seed that reaches farthest decides
+        return finding(results(runs), runs)
+
+    assert said(0.011).endswith("Not told apart from the highest: isp by gates.")
+    assert "Not told apart" not in said(0.002)
+    assert "Not told apart" not in said(None)
+    assert "isp by gates, isp by random." in said(0.2)

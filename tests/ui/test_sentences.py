@@ -114,15 +114,7 @@ def test_published_points_of_another_metric_are_not_taken_for_ours(metric: str, 
 def test_as_many_curves_are_drawn_as_can_be_told_apart() -> None:
     from headviz.ui.pages.analyses.drawing import shown_lines
 
-    names = [
-        "gates",
-        "conductance-kendall",
-        "taylor",
-        "fisher",
-        "magnitude",
-        "random",
-        "oracle (ablation)",
-    ]
+    names = ["gates", "conductance-kendall", "taylor", "fisher", "magnitude", "random", "oracle (ablation)"]
     usual = shown_lines(names, "fisher", "")
     assert usual == ["gates", "taylor", "fisher", "random", "oracle (ablation)"]
     assert shown_lines(names, "fisher", "random,taylor") == ["taylor", "random"]

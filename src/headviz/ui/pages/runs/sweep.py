@@ -31,7 +31,7 @@ def detail(view: RunView) -> None:
     rows = view.results()
     tasks = list(dict.fromkeys(r.task for r in rows))
     if rows:
-        if said := one_class_of(view.children) + finding(rows):
+        if said := one_class_of(view.children) + finding(rows, view.children):
             show.finding(said)
         task = runfigures.chosen("Task", tasks, "sweep_task")
         drawn = curves(view, task)
@@ -79,7 +79,7 @@ def one_class_of(children: Sequence[RunView]) -> str:
     return f"{title}: {said.strip()}{more} "
 
 
-def finding(rows: Sequence[Row]) -> str:
+def finding(rows: Sequence[Row], children: Sequence[RunView] = ()) -> str:
     """Which combination is best at half of the heads, or at the nearest share that all have."""
     metric = rows[0].metric
     task = rows[0].task
@@ -99,8 +99,29 @@ def finding(rows: Sequence[Row]) -> str:
         return f"With {100 * share:.0f} % of the heads removed, all reach the same {metric}: {_spread(best)}."
     return (
         f"With {100 * share:.0f} % of the heads removed, {_named(best)} reaches the highest {metric}: {_spread(best)}. "
-        f"Lowest is {_named(worst)}: {_spread(worst)}."
+        f"Lowest is {_named(worst)}: {_spread(worst)}.{_untold(at, best, children)}"
     )
+
+
+def _untold(at: Sequence[Row], best: Row, children: Sequence[RunView]) -> str:
+    """Which others the best is not shown to be better than: their intervals over the examples reach into its own."""
+    own = _changes(best, children)
+    near = [_named(r) for r in at if r is not best and (ends := _changes(r, children)) and own and ends[1] >= own[0]]
+    if not near:
+        return ""
+    return f" Not told apart from the highest: {', '.join(near)}."
+
+
+def _changes(r: Row, children: Sequence[RunView]) -> tuple[float, float] | None:
+    """The ends of a combination's paired changes, the widest over its seeds; None where a run has no intervals."""
+    own = [c for c in children if (c.record.spec["algorithm"], c.record.spec["score"]) == (r.algorithm, r.score)]
+    steps = [
+        s for c in own if c.record.spec["task"] == r.task for s in c.steps if round(s["sparsity"], 9) == r.sparsity
+    ]
+    found = [(s.get("change") or {}).get(r.metric) or {} for s in steps]
+    if not found or any(f.get("low") is None or f.get("high") is None for f in found):
+        return None
+    return min(f["low"] for f in found), max(f["high"] for f in found)
 
 
 def _named(r: Row) -> str:
