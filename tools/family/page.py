@@ -23,7 +23,7 @@ active a head is, not whether it is needed, is led astray by those."""
 READING = """\
 AUROC: the probability that a needed head has a higher score than an idle one. 1 is perfect, .5 is what random numbers
 get. Means over the models, with a 95 % interval (t) over them. *Without mixed-9*: needed heads, without the model whose
-idle heads change a fifth of the answers. *Loud*: the idle heads are loud ones only. *One*, *three*, *six*: how many
+idle heads change the most answers. *Loud*: the idle heads are loud ones only. *One*, *three*, *six*: how many
 heads share an ability. *Backup*: either of two heads is enough, so neither is missed alone. *Harmful*: the probability
 that a harmful head stands below an idle one. *Precision*: of the k highest heads, the share that is needed, if k are.
 *Shuffled*: the AUROC of heads drawn at random in place of the needed ones, which should be .5."""
