@@ -228,6 +228,29 @@ def test_the_finding_about_scores_is_the_boards(study: ModuleType) -> None:
     assert max(leads) <= 0
 
 
+def test_the_finding_about_random_orders_is_the_pages(study: ModuleType) -> None:
+    sections = study.TARGET.read_text(encoding="utf-8").split("## E3")[0].split("### minilm on ")
+    told = {part.split("\n")[0]: part for part in sections[1:]}
+
+    def shares(task: str, order: str, side: str) -> list[str]:
+        line = next(x for x in told[task].splitlines() if x.startswith(f"- {order}: "))
+        parts = [p for p in line.rstrip(".").split(": ", 1)[1].split("; ") if p.startswith(side)]
+        return [p.split("%")[0].split()[-1] for p in parts[0].split(", ")] if parts else []
+
+    known = ("sst2", "mrpc", "cola")
+    wide = ["39", "58", "78"]
+    assert all(shares(task, "One importance, `gates`", "ahead")[:3] == wide for task in known)
+    assert all(shares(task, "One importance, `taylor`", "ahead")[:3] == wide for task in ("sst2", "cola"))
+    assert shares("mrpc", "Iterative, `taylor`", "ahead") == ["58", "78"]
+    own = [x for task in known for x in told[task].splitlines() if x.startswith("- ") and "`thesis-2024`" in x]
+    assert len(own) >= 4
+    assert not any(": ahead" in x for x in own)
+    assert [shares(task, "One importance, `thesis-2024`", "behind") for task in known] == [[], [], ["39"]]
+    by_code = "One importance, `thesis-2024-code`"
+    assert [shares(task, by_code, "ahead") for task in known] == [[], [], ["39", "58"]]
+    assert [shares(task, by_code, "behind") for task in known] == [["78"], [], []]
+
+
 def test_one_class_for_all_is_not_ahead_of_a_model_that_tells_some_apart(study: ModuleType) -> None:
     import numpy as np
 
