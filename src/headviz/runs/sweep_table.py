@@ -45,9 +45,7 @@ def results(children: Sequence[SweepRun]) -> list[Row]:
     """The table of the runs of a sweep so far; a metric that is undefined for a seed counts as missing."""
     groups: dict[tuple[str, str, str], list[SweepRun]] = {}
     for child in children:
-        spec = child.record.spec
-        key = tuple(str(spec.get(n) or child.record.kind) for n in ("task", "algorithm", "score"))
-        groups.setdefault(key, []).append(child)  # type: ignore[arg-type]
+        groups.setdefault(combination(child), []).append(child)
     rows = []
     for (task, algorithm, score), runs in groups.items():
         found: dict[tuple[float, str], list[float]] = {}
@@ -75,6 +73,12 @@ def results(children: Sequence[SweepRun]) -> list[Row]:
                 )
             )
     return rows
+
+
+def combination(run: SweepRun) -> tuple[str, str, str]:
+    """Task, algorithm and score of a run: the ``Row`` that it is counted in."""
+    task, algorithm, score = (str(run.record.spec.get(n) or run.record.kind) for n in ("task", "algorithm", "score"))
+    return task, algorithm, score
 
 
 def full_models(run: SweepRun) -> list[Mapping[str, Any]]:

@@ -114,10 +114,10 @@ def _untold(at: Sequence[Row], best: Row, children: Sequence[RunView]) -> str:
 
 def _changes(r: Row, children: Sequence[RunView]) -> tuple[float, float] | None:
     """The ends of a combination's paired changes, the widest over its seeds; None where a run has no intervals."""
-    own = [c for c in children if (c.record.spec["algorithm"], c.record.spec["score"]) == (r.algorithm, r.score)]
-    steps = [
-        s for c in own if c.record.spec["task"] == r.task for s in c.steps if round(s["sparsity"], 9) == r.sparsity
-    ]
+    from ....runs.sweep_table import combination
+
+    own = [c for c in children if combination(c) == (r.task, r.algorithm, r.score)]
+    steps = [s for c in own for s in c.steps if round(s["sparsity"], 9) == r.sparsity]
     found = [(s.get("change") or {}).get(r.metric) or {} for s in steps]
     if not found or any(f.get("low") is None or f.get("high") is None for f in found):
         return None
