@@ -43,7 +43,7 @@ with right:
     shown = measure.last(clf, data, found)
     if shown is not None:
         with st.container(key="slices" if found else "slices_before"):
-            cost.by_slice(data, shown)
+            cost.by_slice(clf, data, shown)
     if found is not None:
         stand_ins.how_much(clf, data, found)
 if found is not None:

@@ -1,6 +1,7 @@
 """The README and the tables say what the code has."""
 
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -78,11 +79,20 @@ def test_the_findings_are_those_that_the_notebooks_show() -> None:
     said = " ".join(README.replace("−", "-").split())
     for ability, before in (("negation", "negation falls by"), ("role-swap", "role swaps by")):
         row = re.search(rf"{ability} \d+ [\d.]+ [\d.]+ (\S+) (\S+) (\S+)", shown("demo"))
-        change, low, high = (f"{float(value.replace('−', '-')):.1f}" for value in row.groups())
-        assert f"{before} {change.lstrip('-')} " in said
-        assert f"{low} to {high})" in said
+        change, low, high = (float(value.replace("−", "-")) for value in row.groups())
+        assert f"{before} {-change:.1f} " in said
+        assert f"{math.floor(10 * low) / 10:.1f} to {math.ceil(10 * high) / 10:.1f})" in said
+    table = shown("demo").replace("−", "-").partition("accuracy by slice.")[2].partition("as text")[0]
+    rows = [[float(x) for x in row] for row in re.findall(r" \d+ [01]\.\d+ [01]\.\d+ (\S+) (\S+) (\S+) ", table)]
+    others = [row for row in rows if row[0] > -20]
+    assert len(others) == 11
+    assert sum(row[0] == 0 for row in others) == 7
+    assert all(low < 0 < high for _, low, high in others)
+    assert "Of the other eleven abilities, seven keep their accuracy to the digit" in said
     curve = shown("pruning-curve")
-    assert "40 % of the heads can go in the order of magnitude: a loss of more than 2.0 points is excluded" in curve
-    assert "40 % can go by the size of their weights" in said
+    assert "50 % of the heads can go in the order of magnitude: a loss of more than 1.6 points is excluded" in curve
+    assert "50 % can go by the size of their weights, and 30 % by the gradient" in said
+    assert re.search(r"taylor 30 % of the heads magnitude 50 % of the heads random 0 %", curve)
+    assert "in random order none" in said
     assert re.search(r"accuracy changes by 0\.0 points \[[−-]2\.5, \+2\.5\]", shown("own-model"))
     assert "a loss of up to 2.5 points is possible" in said

@@ -119,7 +119,8 @@ def _run(name: str, words: list[str]) -> int:
             raise UserError(f"The argument {word[:40]!a} is not UTF-8. Write it as UTF-8.")
     if name not in COMMANDS:
         if not (name in NAMED or "/" in name or os.path.isdir(name)):
-            raise UserError(unknown_choice("command", name[:60], COMMANDS))
+            wrong = unknown_choice("command", name[:60], COMMANDS)
+            raise UserError(f"{wrong} To open a model of this name: headviz serve {name[:60]}")
         name, words = "serve", [name, *words]  # `headviz MODEL` opens the dashboard on it
     module_name, text = COMMANDS[name]
     plugins.load_environment()

@@ -80,6 +80,8 @@ def test_the_exact_order_beats_its_reverse_and_random_is_its_own_baseline(
     found = {g.score: g for g in grade(clf, data, ["ablation", "random"]).scores}
     assert found["ablation"].area > found["ablation"].area_top
     assert found["random"].lead == 0
+    assert found["random"].stability is None  # its two halves see no data, so they agree for nothing
+    assert 0 <= found["ablation"].stability <= 1
     assert found["ablation"].auroc is None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from headviz.attribution.arcs import Arc
@@ -56,6 +58,15 @@ def test_slices_show_both_values_and_the_interval_of_the_change() -> None:
     assert np.isclose(masked.error_x.arrayminus[at], 0.2)
     assert masked.marker.color[at] == charts.WORSE
     assert masked.marker.color[1 - at] == charts.NEUTRAL
+
+
+def test_whiskers_of_a_share_end_where_a_share_ends() -> None:
+    top = Delta("accuracy", 40, 1.0, 0.98, -0.1, 0.06, 0.5, "negation")
+    masked = charts.slices([top], "accuracy").data[-1]
+    assert np.isclose(masked.error_x.array[0], 0.02)
+    assert np.isclose(masked.error_x.arrayminus[0], 0.08)
+    free = replace(top, full=3.0, masked=2.98)  # not a share
+    assert np.isclose(charts.slices([free], "mse").data[-1].error_x.array[0], 0.08)
 
 
 def test_confusion_counts_and_changes() -> None:

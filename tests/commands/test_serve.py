@@ -139,6 +139,7 @@ def test_a_models_name_alone_opens_the_dashboard_on_it(
     ("words", "said"),
     [
         (["demoo"], "Unknown command 'demoo'"),
+        (["bert-base-uncased", "mrpc"], "To open a model of this name: headviz serve bert-base-uncased"),
         (["./nowhere"], "There is no folder './nowhere' with the model"),
         (["demo", "mprc"], "Did you mean 'mrpc'?"),
         (["demo", "mrpc", "/nowhere/at/all"], "There is no folder '/nowhere/at/all' with the data"),

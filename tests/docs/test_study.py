@@ -241,7 +241,8 @@ def test_the_finding_about_random_orders_is_the_pages(study: ModuleType) -> None
     wide = ["39", "58", "78"]
     assert all(shares(task, "One importance, `gates`", "ahead")[:3] == wide for task in known)
     assert all(shares(task, "One importance, `taylor`", "ahead")[:3] == wide for task in ("sst2", "cola"))
-    assert shares("mrpc", "Iterative, `taylor`", "ahead") == ["58", "78"]
+    on_mrpc = [f"{way}, `taylor`" for way in ("One importance", "Iterative")]
+    assert not any(shares("mrpc", way, "ahead") or shares("mrpc", way, "behind") for way in on_mrpc)
     own = [x for task in known for x in told[task].splitlines() if x.startswith("- ") and "`thesis-2024`" in x]
     assert len(own) >= 4
     assert not any(": ahead" in x for x in own)

@@ -8,7 +8,7 @@ import pytest
 import headviz
 from headviz.evaluation.comparison import Answers, deltas
 from headviz.evaluation.constant import corrected, counts, remark, remark_on
-from headviz.evaluation.verdict import clear, excluded, possible_loss, undecided, verdict, within
+from headviz.evaluation.verdict import clear, excluded, outward, points_up, possible_loss, undecided, verdict, within
 from headviz.tasks import constant, metric
 
 NAN = float("nan")
@@ -125,3 +125,16 @@ def test_answers_of_one_class_are_said_to_be() -> None:
     assert remark({"yes": 408, "no": 0}, majority=0.99) == ""  # nearly all gold labels are
     assert remark_on(np.ones(50, int), np.array([0, 1] * 25), ("no", "yes")) == "All 50 answers are “yes”."
     assert counts(np.array([0, -1, 1, 1]), ("no", "yes")) == {"no": 1, "yes": 2, "none of the classes": 1}
+
+
+def test_an_interval_is_rounded_outward_and_so_agrees_with_its_bound() -> None:
+    assert outward(-0.08108, -0.06111, 100) == pytest.approx((-0.082, -0.061))
+    rng = np.random.default_rng(0)
+    for low, high in np.sort(rng.normal(0, 0.05, (200, 2)), axis=1):
+        ends = outward(low, high, 100)
+        assert ends[0] <= low + 1e-12
+        assert ends[1] >= high - 1e-12
+        assert ends[0] > low - 0.001
+        if low < 0:
+            assert f"{-100 * ends[0]:.1f}" == points_up(-100 * low)
+    assert outward(-0.02, 0.02, 100) == pytest.approx((-0.02, 0.02))

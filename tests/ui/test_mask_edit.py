@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from headviz.errors import MaskError
@@ -81,6 +82,18 @@ def test_lowest_k_leaves_removed_heads_alone() -> None:
     assert maskedit.off_to_count(FULL, values, 2, present).off == (HeadId(0, 2), HeadId(0, 3))
     with pytest.raises(MaskError, match="10"):
         maskedit.off_to_count(FULL, values, 11, present)
+
+
+def test_the_lowest_of_equal_heads_are_drawn_and_said() -> None:
+    values = np.zeros((3, 4))
+    values[2, 3], values[2, 2], values[2, 1] = -1.0, 5.0, np.nan
+    picked = maskedit.off_to_count(FULL, values, 4, FULL)
+    assert picked == maskedit.off_to_count(FULL, values, 4, FULL)
+    assert HeadId(2, 3) in picked.off
+    assert not {HeadId(2, 2), HeadId(2, 1)} & set(picked.off)
+    assert set(picked.off) != {HeadId(2, 3), HeadId(0, 0), HeadId(0, 1), HeadId(0, 2)}
+    assert maskedit.tie_at(values, 4, FULL) == "3 of the 4 are drawn from 9 heads with the same value."
+    assert not any(maskedit.tie_at(values, count, FULL) for count in (0, 1, 10, 11, 12))
 
 
 def test_random_is_exact_seeded_and_among_those_there() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,20 @@ from headviz.ui.pages.heads import grids as headgrid
 from headviz.ui.parts import scoring
 from headviz.ui.shell import loaders
 from headviz.ui.shell.view import View
+
+
+def test_words_that_stand_twice_are_told_apart_by_place() -> None:
+    from headviz.attribution.token_explanations import TokenExplanations
+    from headviz.ui.pages.compare.explanations import said
+
+    blank = {f.name: None for f in fields(TokenExplanations)}
+    values = np.array([[0, 2.0, 1, 0, 0], [0, 0, 1, 2.0, 0]])
+    tokens, special = ("[CLS]", "dog", "sees", "dog", "[SEP]"), (True, False, False, False, True)
+    known = {"methods": ("a", "b"), "tokens": tokens, "special": special, "rank_correlation": np.ones((2, 2))}
+    found = TokenExplanations(**{**blank, **known, "values": values, "target_label": "neutral"})
+    assert said(found).endswith("2 different words come first.")
+    assert said(replace(found, values=values[[0, 0]])).endswith("all put the same word first.")
+
 
 LABELS = ("entailment", "neutral", "contradiction")
 

@@ -32,7 +32,7 @@ class Grade(Result):
     agreement: float  # Spearman with the exact cost of removing each head, on the other half
     shapley: float | None  # Spearman with Shapley values, on the other half; None where they are not graded
     precision: float | None  # share of known heads among as many of the highest; None where none is known
-    stability: float  # share of the lowest fifth that both halves name
+    stability: float | None  # share of the lowest fifth that both halves name; None for random orders: they see no data
     seconds: float  # of processor time per example: other work on the machine does not count
     curve: tuple[float, ...] = ()  # what is left at each of ``SHARES`` heads removed; empty in older records
 

@@ -216,7 +216,7 @@ def _graded(name: str, mine: Measured, base: Measured, best: Measured | None, sh
         mine.agreement,
         None if shapley is None else mine.agrees(shapley),
         mine.precision,
-        mine.stability,
+        None if name == RANDOM else mine.stability,
         mine.seconds,
         tuple(mine.curve),
     )

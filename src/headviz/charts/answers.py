@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -53,7 +53,7 @@ def slices(deltas: Sequence[Delta], metric: str, constant: float | None = None) 
         mode="markers",
         name="masked",
         marker={"size": 10, "color": [tone(d.interval_low, d.interval_high) for d in order]},
-        error_x=whisker([d.delta for d in order], [d.interval_low for d in order], [d.interval_high for d in order]),
+        error_x=_whiskers(order),
         customdata=[[d.scale * v for v in (d.delta, d.interval_low, d.interval_high)] + [d.n] for d in order],
         hovertemplate="%{y}<br>masked %{x:.3f}<br>change %{customdata[0]:+.1f} points "
         "[%{customdata[1]:+.1f}, %{customdata[2]:+.1f}]<br>%{customdata[3]} examples<extra></extra>",
@@ -61,6 +61,13 @@ def slices(deltas: Sequence[Delta], metric: str, constant: float | None = None) 
     fig.update_xaxes(title=metric, range=[-0.02, 1.02] if _shares(order) else None)
     fig.update_yaxes(categoryorder="array", categoryarray=names)
     return frame(fig, 76 + ROW * max(2, len(order)))
+
+
+def _whiskers(deltas: Sequence[Delta]) -> dict[str, Any]:
+    """The intervals of the changes around the masked values; those of a share end where a share ends."""
+    ends = np.array([(d.full + d.interval_low, d.full + d.interval_high) for d in deltas], dtype=float)
+    low, high = (ends.clip(0, 1) if _shares(deltas) else ends).reshape(-1, 2).T
+    return whisker([d.masked for d in deltas], list(low), list(high))
 
 
 def _shares(deltas: Sequence[Delta]) -> bool:

@@ -91,3 +91,9 @@ def clear_from(
 def points_up(loss: float) -> str:
     """A bound with one decimal, rounded up so that it stays a bound."""
     return f"{np.ceil(10 * loss - 1e-9) / 10:.1f}"
+
+
+def outward(low: float, high: float, scale: float) -> tuple[float, float]:
+    """The ends of an interval at one decimal of a point, rounded outward so that it still covers."""
+    ends = np.floor(10 * scale * low + 1e-9), np.ceil(10 * scale * high - 1e-9)
+    return float(ends[0]) / (10 * scale), float(ends[1]) / (10 * scale)

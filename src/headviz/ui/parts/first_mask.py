@@ -38,6 +38,8 @@ def suggestion(present: HeadMask, kind: str | None) -> tuple[str, HeadMask]:
     found = cost.ordering(view)
     if found is not None and found.values.shape == (present.num_layers, present.num_heads):
         label = f"Switch off the {count} lowest by {found.score}"
+        if tie := maskedit.tie_at(found.values, count, present):
+            label += f" ({tie.rstrip('.')})"
         return label, maskedit.off_to_count(present, found.values, count, present)
     return f"Switch off {count} heads at random", maskedit.off_at_random(present, count, present, seed=0)
 

@@ -76,7 +76,7 @@ def steps() -> tuple[Step, ...]:
         Step(
             f"{100 * SHARE:.0f} % of the heads can go",
             f"{len(gone)} of {full.size} heads are off, those with the smallest weights first. Look at the accuracy "
-            "before and after: these examples hardly need them.",
+            "before and after, and at the loss that is still possible.",
             "masklab",
             {"mask": full.without(gone).hex, "beside": ORDER},
         ),

@@ -58,7 +58,7 @@ def said(found: TokenExplanations) -> str:
     if not len(pairs):
         return f"Explained is {found.target_label}; there are no two methods to compare."
     words = np.flatnonzero(~np.array(found.special))
-    firsts = {found.tokens[words[np.argmax(row[words])]] for row in found.values}
+    firsts = {int(words[np.argmax(row[words])]) for row in found.values}  # places: a word may stand there twice
     top = "all put the same word first" if len(firsts) == 1 else f"{len(firsts)} different words come first"
     low, high = (_digits(2)(float(v)) for v in (pairs.min(), pairs.max()))
     between = low if len(pairs) == 1 else f"from {low} to {high}"

@@ -21,6 +21,7 @@ CLOSE = 0.7  # rank correlation from which two orders count as nearly the same
 WEAK = 0.3  # and below which one is of no use for the other
 SIGNIFICANT = 0.05  # false discovery rate
 Z = 1.96
+SPLITS = {"train": "training"}  # what a split is called before "examples"
 
 
 def word(score: str) -> str:
@@ -51,18 +52,27 @@ def costs(found: HeadScores, rows: Sequence[str] | None) -> str:
     """What the costs alone say, in points: how many heads cost something, and which one most."""
     known, count = int(np.isfinite(found.values).sum()), int(clear(found).sum())
     top = found.ranked()[0] if known else None
-    where, value = f"On {found.samples:,} examples", 0.0 if top is None else float(found.values[top])
+    where, value = f"On {found.samples:,} {examples_of(found)}", 0.0 if top is None else float(found.values[top])
     name, points = "" if top is None else show.head_name(top, rows), f"{show.number(value, 2)} points"
+    same = int((found.values == value).sum())
     if count:
         costing = f"clearly cost{'s' if count == 1 else ''} something (q < 0.05)"
-        return f"{where} {count} of {known} heads {costing}; {name} costs most: {points}."
+        most = f"{name} costs most" if same == 1 else f"{same} of them cost most"
+        return f"{where} {count} of {known} heads {costing}; {most}: {points}."
     more = (
-        "More examples (Options) show smaller costs."
+        "More examples (Options) can tell smaller costs from 0."
         if found.samples < ENOUGH
         else "One head off (Analyses) takes all."
     )
-    highest = f"; of {known} heads tested at once, {name} has the highest, {points}" if value > 0 else ""
+    has = f"{name} has the highest" if same == 1 else f"{same} share the highest"
+    highest = f"; of {known} heads tested at once, {has}, {points}" if value > 0 else ""
     return f"{where} no head's cost can be told from 0{highest}. {more}"
+
+
+def examples_of(found: HeadScores) -> str:
+    """What examples a table was measured on: those of which split, where it says so."""
+    split = found.settings.get("split")
+    return f"{SPLITS.get(split, split)} examples" if split else "examples"
 
 
 def sentence(

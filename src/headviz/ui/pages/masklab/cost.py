@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 
 from ....charts import answers
-from ....evaluation.verdict import TOO_FEW, excluded, verdict
+from ....evaluation.verdict import TOO_FEW, excluded, outward, verdict
 from ....heads import HeadId, HeadMask
 from ....models.stand_in import StandIn
 from ....recipes.structure import Call, Command, Get, Name, Recipe
@@ -128,18 +129,21 @@ def sentence(found: Measured, off: str, margin: float, labels: Sequence[str]) ->
     change, known = f"{show.points(d.delta, d.scale)} points", verdict(*_ends(d))
     if known == "unknown":
         return f"{first}Without {off}: {change}; {TOO_FEW}."
-    low, high = (show.points(end, d.scale) for end in _ends(d))
+    low, high = (show.points(end, d.scale) for end in outward(*_ends(d), d.scale))
     firm = {"loss": "a clear loss", "gain": "a clear gain"}.get(known, excluded(d.interval_low, d.scale, margin))
     return f"{first}Without {off}: {change} [{low}, {high}], {show.p_text(d.p_value)}: {firm}."
 
 
-def by_slice(data: Dataset, found: Measured) -> None:
+def by_slice(clf: Classifier, data: Dataset, found: Measured) -> None:
     """The primary metric of each slice before and after, with chance marked."""
     compared, kind = found.comparison, data.slice_name or "slice"
     if not compared.slices:
         return
+    changes = compared.slices
+    if found.mask == clf.present:  # the full model beside itself: there is no change to be uncertain of
+        changes = tuple(replace(d, interval_low=0.0, interval_high=0.0) for d in changes)
     show.figure(
-        answers.slices(compared.slices, compared.primary.metric, compared.primary.constant),
+        answers.slices(changes, compared.primary.metric, compared.primary.constant),
         "mask_slices",
         f"Each line is one {kind}: {compared.primary.metric} of the full model (stroke) and under the mask (dot), with "
         "the 95 % interval of the change. A dot has a colour where the interval excludes zero.",

@@ -54,7 +54,7 @@ def how_much(clf: Classifier, data: Dataset, found: Measured) -> None:
     """A switch: the change under this mask with each thing in the heads' place."""
     if found.mask == clf.present or not frame.controls():
         return
-    if not st.toggle("How much does the answer depend on what stands there?", key="compare_stand_ins"):
+    if not st.toggle("Does it matter what stands there?", key="compare_stand_ins"):
         return
     now = chosen()
     kinds = [k for k in clf.ablations if k in (ZERO, MEAN, BY_PLACE, RESAMPLE, now.kind)]
