@@ -84,11 +84,11 @@ def test_it_says_on_how_many_examples_a_table_was_measured() -> None:
     found: Any = scoring.shipped(view, view.score, "fine-tuned")
     n = found.samples
     assert headgrid.measured_on(found, view) == (
-        f"measured on {n:,} examples, a table that comes with headviz: more precise than the 64 asked for"
+        f"measured on {n:,} training examples, a table that comes with headviz: more precise than the 64 asked for"
     )
-    assert headgrid.measured_on(found, replace(view, samples=n)) == f"measured on {n:,} examples"
+    assert headgrid.measured_on(found, replace(view, samples=n)) == f"measured on {n:,} training examples"
     own = replace(found, samples=128)
-    assert headgrid.measured_on(own, view).startswith("measured on 128 examples, a table computed before: ")
+    assert headgrid.measured_on(own, view).startswith("measured on 128 training examples, a table computed before: ")
     assert headgrid.measured_on(replace(found, samples=0), view) == "no examples needed"
 
 

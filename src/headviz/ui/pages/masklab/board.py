@@ -103,7 +103,7 @@ def _many(present: HeadMask, mask: HeadMask, found: HeadScores | None) -> None:
         show.plain(f"The {count} lowest by {state.view().order if found is None else found.score}"),
         key="lowest",
         disabled=values is None,
-        help=None if values is None else maskedit.tie_at(values, count, present) or None,
+        help=show.plain("" if values is None else maskedit.tie_at(values, count, present)) or None,
         width="stretch",
         on_click=_lowest,
         args=(present, mask, values, count),
