@@ -60,8 +60,8 @@ def open_options(v: Any) -> None:
 
 
 def measured(v: Any) -> int:
-    said = v.page.get_by_text(re.compile(r"Measured on [\d,]+ examples")).first.inner_text()
-    found = re.search(r"on ([\d,]+) examples", said)
+    said = v.page.get_by_text(re.compile(r"Measured on [\d,]+ [a-z]+ examples")).first.inner_text()
+    found = re.search(r"on ([\d,]+) [a-z]+ examples", said)
     assert found
     return int(found[1].replace(",", ""))
 
@@ -72,7 +72,9 @@ def test_a_score_grows_is_stopped_keeps_what_it_has_and_goes_on(visit: Open, man
     v.page.get_by_text("has not been computed").wait_for()
     v.page.get_by_role("button", name="Compute scores on 6000 examples").click()
     stop_button(v).wait_for()
-    v.page.get_by_text(re.compile(r"Measured on [\d,]+ examples")).first.wait_for()  # a first table, while it runs
+    v.page.get_by_text(
+        re.compile(r"Measured on [\d,]+ [a-z]+ examples")
+    ).first.wait_for()  # a first table, while it runs
     assert stop_button(v).count()
     v.page.get_by_text(re.compile(r"another sample would share \d+ % of the lowest fifth")).first.wait_for()
     stop(v)
@@ -88,7 +90,7 @@ def test_a_score_grows_is_stopped_keeps_what_it_has_and_goes_on(visit: Open, man
     stop_button(v).wait_for()
     v.page.wait_for_function(
         "n => [...document.querySelectorAll('p')].some(p => {"
-        " const m = p.innerText.match(/Measured on ([\\d,]+) ex/); return m && +m[1].replace(',', '') > n })",
+        " const m = p.innerText.match(/Measured on ([\\d,]+) [a-z]+ ex/); return m && +m[1].replace(',', '') > n })",
         arg=kept,
     )
     stop(v)
@@ -98,7 +100,7 @@ def test_asking_for_more_examples_keeps_the_table_until_there_is_a_better_one(vi
     v = visit()
     v.go("", **own, score="fisher", samples="6")  # taylor is computed by itself, as the costs' estimate
     v.page.get_by_role("button", name="Compute scores on 6 examples").click()
-    v.page.get_by_text("Measured on 6 examples").wait_for()
+    v.page.get_by_text(re.compile("Measured on 6 [a-z]+ examples")).wait_for()
     v.settle()
     open_options(v)
     field = v.page.get_by_label("Minimum examples", exact=True)
@@ -109,7 +111,7 @@ def test_asking_for_more_examples_keeps_the_table_until_there_is_a_better_one(vi
     v.settle()
     assert measured(v) == 6
     refine.click()
-    v.page.get_by_text("Measured on 12 examples").wait_for()
+    v.page.get_by_text(re.compile("Measured on 12 [a-z]+ examples")).wait_for()
 
 
 def test_before_and_after_fine_tuning_stand_side_by_side(visit: Open, tmp_path: Path) -> None:
