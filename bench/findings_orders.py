@@ -74,9 +74,7 @@ def agree(args: argparse.Namespace, cancel: Cancel, encoder: str, task: str, see
         "source": "fresh head of the same seed",
         **means,
         "course": course,
-        "grids": {
-            name: [[None if np.isnan(v) else round(float(v), 6) for v in row] for row in g] for name, g in grids.items()
-        },
+        "grids": {name: rounded(g) for name, g in grids.items()},
         "digest": after.digest,
     }
 
@@ -126,6 +124,11 @@ def _ahead(context: Context, state: State, random: Path) -> list[dict[str, float
         others = np.array(list(right_answers(chance, gold, step).values()))
         found.append({"sparsity": size / (state.num_layers * state.num_heads), **lead(own, others, gold, draw)})
     return found
+
+
+def rounded(grid: np.ndarray) -> list[list[float | None]]:
+    """A table of heads as a file holds it; None where there is none."""
+    return [[None if np.isnan(v) else round(float(v), 6) for v in row] for row in grid]
 
 
 def lead(own: np.ndarray, others: np.ndarray, gold: np.ndarray, draw: np.random.Generator) -> dict[str, float]:

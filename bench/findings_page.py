@@ -17,6 +17,7 @@ from findings_models import FOLDERS, PAGE, Cell
 from findings_orders import AHEAD_IN, PRICES
 from findings_papers import KEPT_SHARE
 from findings_shared_page import boards, gated, table, transferred
+from headviz.evaluation.significance import holm
 from headviz.pruning import ALGORITHMS
 from headviz.pruning.tickets.margin import MARGIN
 from headviz.reference import find, published
@@ -24,6 +25,7 @@ from headviz.reference import find, published
 TARGET = PAGE.with_suffix(".md")
 EARLIER = PAGE / "earlier"  # cells that were computed once more since
 Cells = dict[str, dict[str, Any]]
+ALPHA = 0.05
 SHARES = (0.3, 0.5, 0.7, 0.9)  # the columns of a table: the first step at least so far
 INTRODUCTION = """\
 # The thesis and Michel et al. on real weights
@@ -186,15 +188,21 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]], full: dict[Any, 
         ]
 
 
+def told(cell: dict[str, Any]) -> tuple[int, int, int]:
+    """Heads whose loss is told: each tested for itself, and all together; and heads it is better without."""
+    cost, p = (np.array([v for row in cell[k] for v in row if v is not None]) for k in ("cost", "p_value"))
+    alone, sure = p < ALPHA, holm(p) < ALPHA
+    return int((alone & (cost > 0)).sum()), int((sure & (cost > 0)).sum()), int((sure & (cost < 0)).sum())
+
+
 def _one_by_one(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
     yield from [ONE_BY_ONE, ""]
     rows, courses = [], []
     for encoder, task, group in _by_model(found):
         for cell in group:
-            changes, layers = cell["changes"], cell["one head is left"]
-            enough = sum(100 * layer["low"] >= -MARGIN for layer in layers)
-            told = [changes[k] for k in ("worse, each head alone", "worse, family-wise", "better, family-wise")]
-            rows.append([encoder, task, _where(cell)[2], cell["heads"], *told, f"{enough} of {len(layers)}"])
+            layers = cell["one head is left"]
+            enough = sum(layer["low"] is not None and 100 * layer["low"] >= -MARGIN for layer in layers)
+            rows.append([encoder, task, _where(cell)[2], cell["heads"], *told(cell), f"{enough} of {len(layers)}"])
             spared = [
                 f"{'end' if at['updates'] is None else at['updates']}: "
                 + ("–" if at["spared"] is None else f"{at['spared']:.0%}")

@@ -23,8 +23,7 @@ from findings_models import (
     size_of,
     training,
 )
-from findings_orders import KEPT
-from headviz.evaluation.significance import holm
+from findings_orders import KEPT, rounded
 from headviz.progress import Cancel
 from headviz.pruning import PruningPlan
 from headviz.pruning.options import FinetuneOptions
@@ -35,7 +34,6 @@ RETRAINED = ("one-shot-isp", "igspf", "igspp", "isp")
 RETRAINED_SCORES = ("taylor", "random", "thesis-2024")
 SPARSITIES = (0.2, 0.3, 0.5, 0.7, 0.8, 0.9)
 SEEDS = (0, 1, 2)
-ALPHA = 0.05
 KEPT_SHARE = 0.95  # of what the unpruned checkpoint has above one class for all
 
 
@@ -97,21 +95,17 @@ def michel(args: argparse.Namespace, cancel: Cancel, encoder: str, task: str, se
     single = headviz.ablate(evaluator, cancel=cancel)
     sample = headviz.sample(data_of(args, task, "train", LIMITS.get(task)), SAMPLES, seed=seed)
     alone = headviz.all_but_one(evaluator, "other", headviz.evaluator_of(clf, sample), cancel=cancel)
-    sure = holm(single.p_value.reshape(-1)).reshape(single.p_value.shape) < ALPHA
     return {
         "n": len(dev),
         "metric": dev.task.primary_metric,
         "full": single.baseline,
         "heads": int(np.isfinite(single.values).sum()),
-        "changes": {
-            "single": [[round(float(v), 6) for v in row] for row in single.values],
-            "worse, each head alone": int((single.p_value[single.values < 0] < ALPHA).sum()),
-            "worse, family-wise": int(sure[single.values < 0].sum()),
-            "better, family-wise": int(sure[single.values > 0].sum()),
-        },
+        "cost": rounded(single.values),  # positive: worse without the head
+        "p_value": rounded(single.p_value),
         "one head is left": [
-            {"layer": r.layer, "head": r.head, "delta": r.delta, "low": r.interval_low, "high": r.interval_high}
+            {"layer": r.layer, "head": r.head} | dict(zip(("delta", "low", "high"), ends, strict=True))
             for r in alone.rows
+            for ends in rounded(np.array([[r.delta, r.interval_low, r.interval_high]]))
         ],
         "spared": _spared(args, cancel, clf, evaluator, sample, encoder, task, seed) if task in AGREED else [],
         "digest": clf.digest,
@@ -133,5 +127,7 @@ def _spared(
             for p in curves.curves[0].points
             if floor is not None and base > floor and (p.value - floor) / (base - floor) >= KEPT_SHARE
         ]
-        found.append({"updates": updates, "metric": base, "spared": max(kept, default=None)})
+        found.append(
+            {"updates": updates, "metric": rounded(np.array([[base]]))[0][0], "spared": max(kept, default=None)}
+        )
     return found
