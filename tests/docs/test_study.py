@@ -265,11 +265,23 @@ def test_the_finding_about_agreement_is_the_pages(study: ModuleType) -> None:
     told = re.findall(r"- minilm on (\w+), (\w+): (\S+) \[.*?\] over (\d) seeds: (.*)\.", page)
     by = {(task, kind): (change, int(seeds), what) for task, kind, change, seeds, what in told}
     assert [by[task, "signed"][1:] for task in ("mrpc", "sst2")] == [(5, "rises")] * 2
-    assert [by[task, "absolute"][1:] for task in ("mrpc", "sst2", "cola")] == [(5, "falls"), (5, "falls"), (3, "falls")]
-    assert by["cola", "signed"][2] == "no direction is told apart"
+    assert [by[task, "absolute"][1:] for task in ("mrpc", "sst2", "cola")] == [(5, "falls")] * 3
+    assert by["cola", "signed"][1:] == (5, "no direction is told apart")
     size = {k: v[0][1:] for k, v in by.items()}
     assert f"by {size['mrpc', 'signed']} on MRPC and {size['sst2', 'signed']} on SST-2" in said
-    assert f"by {size['mrpc', 'absolute']} and {size['sst2', 'absolute']}, and by {size['cola', 'absolute']} on" in said
+    falls = [size[task, "absolute"] for task in ("mrpc", "sst2", "cola")]
+    assert "falls on all three, by {}, {} and {}.".format(*falls) in said
+
+
+def test_the_finding_about_single_heads_is_the_cells(study: ModuleType) -> None:
+    cells = {name: cell for name, cell in study.read().items() if cell["experiment"] == "M"}
+    of = {t: [c for n, c in cells.items() if f"-{t}-" in n] for t in ("mrpc", "sst2", "cola")}
+    assert [len(found) for found in of.values()] == [3, 3, 2]
+    assert {study.told(c)[1] for c in of["mrpc"]} == {2, 3}
+    assert not any(study.told(c)[1] or study.told(c)[2] for t in ("sst2", "cola") for c in of[t])
+    worst = [max(v for row in c["cost"] for v in row if v is not None) for c in of["mrpc"]]
+    assert [f"{100 * f(worst):.0f}" for f in (min, max)] == ["11", "15"]
+    assert {c["heads"] for c in cells.values()} == {72}
 
 
 def test_one_class_for_all_is_not_ahead_of_a_model_that_tells_some_apart(study: ModuleType) -> None:
