@@ -70,6 +70,13 @@ def test_the_callers_model_and_random_numbers_stay(clf):
     assert not clf.model.training
 
 
+@pytest.mark.parametrize("family", all_in_ci(["bert", "distilbert", "mpnet"], ["bert", "mpnet"]))
+def test_a_trained_model_is_known_by_the_same_digest_when_it_is_loaded_again(family, tmp_path):
+    trained = fine_tune(tiny_classifier(family), TRAIN, dataclasses.replace(O, epochs=0.2)).classifier
+    trained.save(tmp_path / "saved")
+    assert headviz.load(str(tmp_path / "saved"), device="cpu").digest == trained.digest
+
+
 @pytest.fixture(scope="module")
 def uninterrupted():
     """Trainings that were not stopped, each made once."""

@@ -96,6 +96,7 @@ def fine_tune(
         checkpoint = whole_checkpoint(place)
         trainer = trainer_for(clf, model, rows, measured, metrics, options, seed, place, watch, checkpoint, mask)
         trainer.train(resume_from_checkpoint=checkpoint)
+        _without_cache_setting(model.config, clf.config)
         history, best = trainer.state.log_history, trainer.state.best_model_checkpoint
         updates, epochs = int(trainer.state.global_step), float(trainer.state.epoch or 0.0)
         per_epoch = updates / epochs if epochs else 0.0
@@ -145,6 +146,15 @@ def require_trainable(clf: Classifier, train: Dataset, dev: Dataset | None, opti
 
 def _measures(options: FinetuneOptions) -> bool:
     return options.evaluate_epochs or options.early_stopping is not None
+
+
+def _without_cache_setting(config: Any, before: Any) -> None:
+    """Remove ``use_cache``, which Trainer adds to any config, where the family has no such setting.
+
+    Loading drops it there, so the saved model would have another digest than the trained one.
+    """
+    if hasattr(config, "use_cache") and not hasattr(before, "use_cache"):
+        del config.use_cache
 
 
 @contextmanager
